@@ -1,0 +1,170 @@
+//! The one error that crosses the door. Every crate below converts its own error enum into it; every front end maps
+//! [`ErrorKind`] to its protocol's codes in one exhaustive match (`status.rs`).
+
+use std::fmt;
+
+/// Shorthand for results that cross the door.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, sorted by what the caller should do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The text is not SQL in the session's dialect: correct the statement.
+    Syntax,
+    /// The statement or a value in it makes no sense (types, counts, unknown column): correct the request.
+    Invalid,
+    /// A named thing does not exist: correct the name or create it.
+    NotFound,
+    /// A thing of that name exists: choose another name.
+    AlreadyExists,
+    /// No or wrong credentials: authenticate again.
+    Unauthenticated,
+    /// Known caller without the right: ask for a grant. Never tells whether the object exists.
+    Denied,
+    /// Bowshot does not do this: use what the hint names.
+    Unsupported,
+    /// Another writer was first: run the transaction again.
+    Conflict,
+    /// A configured limit was reached: ask for less, or raise the limit named in the hint.
+    LimitReached,
+    /// The deadline passed: raise the timeout or ask for less.
+    Timeout,
+    /// Somebody cancelled the query.
+    Cancelled,
+    /// The server is draining or a source cannot be reached: try again later.
+    Unavailable,
+    /// Stored data cannot be read: repair or replace the named file.
+    Corrupt,
+    /// A defect in Bowshot: report it with the query id.
+    Internal,
+}
+
+impl ErrorKind {
+    /// Whether the same request may succeed when sent again unchanged.
+    pub fn is_retryable(self) -> bool {
+        match self {
+            Self::Conflict | Self::Unavailable => true,
+            Self::Syntax
+            | Self::Invalid
+            | Self::NotFound
+            | Self::AlreadyExists
+            | Self::Unauthenticated
+            | Self::Denied
+            | Self::Unsupported
+            | Self::LimitReached
+            | Self::Timeout
+            | Self::Cancelled
+            | Self::Corrupt
+            | Self::Internal => false,
+        }
+    }
+
+    /// All kinds, in the order of the documentation.
+    pub const ALL: [ErrorKind; 14] = [
+        Self::Syntax,
+        Self::Invalid,
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::Unauthenticated,
+        Self::Denied,
+        Self::Unsupported,
+        Self::Conflict,
+        Self::LimitReached,
+        Self::Timeout,
+        Self::Cancelled,
+        Self::Unavailable,
+        Self::Corrupt,
+        Self::Internal,
+    ];
+}
+
+/// An error with a kind, a message for the user, and a hint that names the next action.
+///
+/// ```
+/// use bowshot_api::{Error, ErrorKind};
+/// let error = Error::new(ErrorKind::NotFound, "table `lineitm` not found").with_hint("did you mean `lineitem`?");
+/// assert_eq!(error.to_string(), "table `lineitm` not found; did you mean `lineitem`?");
+/// ```
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    hint: Option<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error without hint or source. Messages: lower case, no final dot, names in backticks.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, source: None }
+    }
+
+    /// Adds what the caller should do next.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Keeps the cause for the log; it is not shown to clients.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// [`ErrorKind::Invalid`] in short.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// [`ErrorKind::NotFound`] in short.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, message)
+    }
+
+    /// [`ErrorKind::Unsupported`] in short.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// [`ErrorKind::Internal`] in short.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
+    }
+
+    /// The kind, which decides the code that each protocol answers.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The message without the hint.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The next action, if there is one to name.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// A copy for a second reader of the same failed query; the source stays with the original.
+    pub fn duplicate(&self) -> Self {
+        Self { kind: self.kind, message: self.message.clone(), hint: self.hint.clone(), source: None }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.hint {
+            Some(hint) => write!(f, "{}; {hint}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,108 @@
+//! How a result looks on the wire. One function, [`Layout::schema`], gives the schema that FlightInfo, GetSchema,
+//! prepared statements and the encoder all use; [`Layout::apply`] makes a batch fit it.
+//!
+//! The default layout holds plain types only, because released JDBC drivers and JavaScript clients cannot read views,
+//! dictionaries, run-end encoding or compressed bodies.
+
+use crate::{Error, Result};
+use arrow::array::{Array, ArrayRef, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, UnionFields};
+use arrow::record_batch::RecordBatch;
+use std::sync::Arc;
+
+/// Compression of record batch bodies (Arrow IPC `BodyCompression`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Compression {
+    /// None: what every client reads.
+    #[default]
+    None,
+    /// LZ4 frames.
+    Lz4,
+    /// Zstandard.
+    Zstd,
+}
+
+/// What a client said that it can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Layout {
+    /// Keep `Utf8View`, `BinaryView` and list views.
+    pub views: bool,
+    /// Keep dictionary and run-end encoded columns.
+    pub dictionaries: bool,
+    /// Compress bodies.
+    pub compression: Compression,
+}
+
+impl Layout {
+    /// The schema of a result in this layout. Names, order, nullability and metadata stay.
+    pub fn schema(&self, schema: &Schema) -> SchemaRef {
+        let fields: Fields = schema.fields().iter().map(|field| self.field(field)).collect();
+        Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+    }
+
+    /// Casts what must change; columns that fit already are shared, not copied.
+    ///
+    /// `schema` is [`Layout::schema`] of the producer's schema. A batch whose column cannot be cast is an internal
+    /// error, since both sides come from the same plan.
+    pub fn apply(&self, batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let columns: Vec<ArrayRef> = batch
+            .columns()
+            .iter()
+            .zip(schema.fields())
+            .map(|(column, field)| fit(column, field))
+            .collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &options).map_err(|error| {
+            Error::internal("a batch does not fit the schema of its result").with_source(error)
+        })
+    }
+
+    fn field(&self, field: &FieldRef) -> FieldRef {
+        let kept = self.data_type(field.data_type());
+        if &kept == field.data_type() {
+            return FieldRef::clone(field);
+        }
+        Arc::new(Field::new(field.name(), kept, field.is_nullable()).with_metadata(field.metadata().clone()))
+    }
+
+    fn data_type(&self, data_type: &DataType) -> DataType {
+        match data_type {
+            DataType::Utf8View if !self.views => DataType::Utf8,
+            DataType::BinaryView if !self.views => DataType::Binary,
+            DataType::ListView(item) if !self.views => DataType::List(self.field(item)),
+            DataType::LargeListView(item) if !self.views => DataType::LargeList(self.field(item)),
+            DataType::ListView(item) => DataType::ListView(self.field(item)),
+            DataType::LargeListView(item) => DataType::LargeListView(self.field(item)),
+            DataType::Dictionary(_, value) if !self.dictionaries => self.data_type(value),
+            DataType::RunEndEncoded(_, value) if !self.dictionaries => self.data_type(value.data_type()),
+            DataType::List(item) => DataType::List(self.field(item)),
+            DataType::LargeList(item) => DataType::LargeList(self.field(item)),
+            DataType::FixedSizeList(item, size) => DataType::FixedSizeList(self.field(item), *size),
+            DataType::Struct(fields) => DataType::Struct(fields.iter().map(|f| self.field(f)).collect()),
+            DataType::Map(entries, sorted) => DataType::Map(self.field(entries), *sorted),
+            DataType::Union(fields, mode) => {
+                let fields: UnionFields = fields.iter().map(|(id, f)| (id, self.field(f))).collect();
+                DataType::Union(fields, *mode)
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+fn fit(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
+    if column.data_type() == field.data_type() {
+        return Ok(Arc::clone(column));
+    }
+    cast(column, field.data_type()).map_err(|error| {
+        Error::unsupported(format!(
+            "column `{}` of type {} cannot be sent as {}",
+            field.name(),
+            column.data_type(),
+            field.data_type()
+        ))
+        .with_hint("cast it in the query, or set the session options `views` and `dictionaries` to true")
+        .with_source(error)
+    })
+}

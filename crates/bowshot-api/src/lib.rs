@@ -1,0 +1,37 @@
+//! The door of Bowshot: the only interface between the front ends (Flight SQL, HTTP, later PostgreSQL and MySQL) and
+//! everything below. A front end holds an `Arc<dyn Server>`, turns credentials into a [`Principal`], opens or finds a
+//! [`Session`], hands over statements and gives back the [`BatchStream`]s it receives.
+//!
+//! Nothing of the query engine shows here: no DataFusion type, no storage type. What a front end may know is in this
+//! crate; what it must not know cannot be named from it.
+//!
+//! The road of a query, seen from here:
+//!
+//! ```text
+//! Server::authenticate -> Principal
+//! Server::open_session -> Session
+//! Session::start(Request) -> Answer { query, schema, partitions }     the query runs from now on
+//! Server::attach(query, partition) -> BatchStream                    dropping it stops the work
+//! ```
+
+mod catalog;
+mod error;
+mod ids;
+mod layout;
+mod limits;
+mod principal;
+mod server;
+mod session;
+mod settings;
+mod stream;
+
+pub use catalog::{TableEntry, TableFilter, TableKind, like};
+pub use error::{Error, ErrorKind, Result};
+pub use ids::{QueryId, SessionId, StatementId};
+pub use layout::{Compression, Layout};
+pub use limits::Limits;
+pub use principal::{Credentials, Principal, Secret};
+pub use server::{About, CancelOutcome, Lifecycle, Progress, Server, ServerStatus};
+pub use session::{Answer, Delivery, Description, Endpoints, Prepared, Request, Session, Statement};
+pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
+pub use stream::{BatchStream, batch_bytes};

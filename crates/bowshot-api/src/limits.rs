@@ -1,0 +1,70 @@
+//! Every limit of the server in one struct: what is bounded, by how much, in which unit. Reaching one is a clear error
+//! of kind [`LimitReached`](crate::ErrorKind::LimitReached), never silent loss.
+
+use std::time::Duration;
+
+/// Limits of one server process; the configuration's `[limits]` table has a key for each field.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Sessions open at once.
+    pub max_sessions: usize,
+    /// Client connections open at once, over all front ends that hold connections.
+    pub max_connections: usize,
+    /// Queries that run at once; more wait in line.
+    pub max_running_queries: usize,
+    /// Queries that may wait in line; more are refused.
+    pub max_queued_queries: usize,
+    /// Longest wait in line.
+    pub queue_timeout: Duration,
+    /// Longest run of one query from admission to its last batch; zero means no limit.
+    pub statement_timeout: Duration,
+    /// How long a result waits for its first reader, and a reader for its client, before it is freed.
+    pub result_timeout: Duration,
+    /// How long a session may stay unused when its client keeps no connection.
+    pub session_timeout: Duration,
+    /// Prepared statements open at once in one session.
+    pub max_prepared_statements: usize,
+    /// Rows of parameters in one bind.
+    pub max_parameter_rows: usize,
+    /// Bytes of batches that one partition of a result keeps in memory before it waits or spills.
+    pub result_buffer_bytes: usize,
+    /// Bytes of results on disk, over all queries.
+    pub result_spill_bytes: u64,
+    /// Memory of all running queries together (sorts, joins, aggregates).
+    pub query_memory_bytes: usize,
+    /// Endpoints of one result.
+    pub max_endpoints: usize,
+    /// Longest SQL text, in bytes.
+    pub max_sql_bytes: usize,
+    /// Largest message that a front end accepts, in bytes.
+    pub max_message_bytes: usize,
+    /// Target size of the data messages that go out, in bytes.
+    pub message_bytes: usize,
+    /// How long SIGTERM lets running queries finish.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_sessions: 10_000,
+            max_connections: 10_000,
+            max_running_queries: 64,
+            max_queued_queries: 1_024,
+            queue_timeout: Duration::from_secs(60),
+            statement_timeout: Duration::ZERO,
+            result_timeout: Duration::from_secs(60),
+            session_timeout: Duration::from_secs(30 * 60),
+            max_prepared_statements: 1_000,
+            max_parameter_rows: 100_000,
+            result_buffer_bytes: 16 << 20,
+            result_spill_bytes: 32 << 30,
+            query_memory_bytes: 8 << 30,
+            max_endpoints: 64,
+            max_sql_bytes: 4 << 20,
+            max_message_bytes: 256 << 20,
+            message_bytes: 2 << 20,
+            drain_timeout: Duration::from_secs(30),
+        }
+    }
+}

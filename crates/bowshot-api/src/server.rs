@@ -1,0 +1,142 @@
+//! The server as front ends see it.
+
+use crate::{
+    Answer, BatchStream, Credentials, Error, Limits, Principal, QueryId, Result, Secret, Session, SessionId,
+};
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Name and versions, as `GetSqlInfo` and the HTTP front end tell them.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// Product name.
+    pub name: String,
+    /// Product version.
+    pub version: String,
+    /// Version of the Arrow format implementation.
+    pub arrow_version: String,
+}
+
+/// Where the server is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifecycle {
+    /// Not yet ready for queries.
+    Starting,
+    /// Takes queries.
+    Ready,
+    /// Finishes what runs, takes nothing new.
+    Draining,
+}
+
+/// Counts of what is held right now; all but `sessions` are zero on an idle server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// Open sessions.
+    pub sessions: usize,
+    /// Queries that hold a slot.
+    pub running_queries: usize,
+    /// Queries that wait for a slot.
+    pub queued_queries: usize,
+    /// Results that are registered, running or waiting to be read.
+    pub open_results: usize,
+    /// Bytes of result batches in memory buffers.
+    pub result_buffer_bytes: u64,
+    /// Bytes of result batches on disk.
+    pub result_spill_bytes: u64,
+    /// Bytes that the engine's memory pool has reserved.
+    pub query_memory_bytes: u64,
+    /// Open prepared statements.
+    pub prepared_statements: usize,
+}
+
+/// Outcome of a cancel request, as Flight's `CancelStatus` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// The query is stopped; repeated cancels say so too.
+    Cancelled,
+    /// The query had ended already and its result had been read.
+    NotCancellable,
+}
+
+/// How far a query is.
+#[derive(Debug)]
+pub struct Progress {
+    /// The started query.
+    pub answer: Answer,
+    /// Share of the work done, 0 to 1.
+    pub fraction: f64,
+    /// Whether the query has run to its end; its result may still be unread.
+    pub done: bool,
+    /// Why it failed, if it did.
+    pub failed: Option<Error>,
+}
+
+/// The server below the door. Queries are addressed here and not in the session, since tickets may be redeemed over
+/// other connections; the principal must be the one that started the query.
+#[async_trait]
+pub trait Server: Send + Sync + std::fmt::Debug {
+    /// Name and versions.
+    fn about(&self) -> &About;
+
+    /// Limits in force.
+    fn limits(&self) -> &Limits;
+
+    /// Where the server is in its life.
+    fn lifecycle(&self) -> Lifecycle;
+
+    /// What the server holds right now.
+    fn status(&self) -> ServerStatus;
+
+    /// Turns credentials into a principal. Takes the same time for unknown users and wrong passwords.
+    ///
+    /// # Errors
+    /// `Unauthenticated`, without saying which part was wrong.
+    async fn authenticate(&self, credentials: &Credentials) -> Result<Principal>;
+
+    /// Issues a bearer token for a principal; [`Server::authenticate`] accepts it until it expires.
+    fn issue_token(&self, principal: &Principal) -> Secret;
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// `LimitReached` with too many sessions, `Unavailable` while draining.
+    async fn open_session(&self, principal: &Principal) -> Result<Arc<dyn Session>>;
+
+    /// Finds an open session of the same principal.
+    ///
+    /// # Errors
+    /// `NotFound` for unknown, closed and foreign sessions alike.
+    fn find_session(&self, id: SessionId, principal: &Principal) -> Result<Arc<dyn Session>>;
+
+    /// Attaches to one partition of a started query.
+    ///
+    /// # Errors
+    /// `NotFound` for unknown, expired, foreign and (unless spooled) already read results; the query's own error when
+    /// it has failed; `Cancelled` after a cancel.
+    async fn attach(&self, principal: &Principal, query: QueryId, partition: usize) -> Result<BatchStream>;
+
+    /// Stops a query and frees what it holds. Idempotent.
+    ///
+    /// # Errors
+    /// `NotFound` for unknown and foreign queries.
+    async fn cancel(&self, principal: &Principal, query: QueryId) -> Result<CancelOutcome>;
+
+    /// Lets a result live for another result timeout from now; returns the new end.
+    ///
+    /// # Errors
+    /// `NotFound` for unknown, expired and foreign queries.
+    fn renew(&self, principal: &Principal, query: QueryId) -> Result<SystemTime>;
+
+    /// How far a query is; waits up to `wait` for something to change since `seen` (a fraction returned earlier).
+    ///
+    /// # Errors
+    /// `NotFound` for unknown, expired and foreign queries; `Cancelled` after a cancel.
+    async fn progress(
+        &self,
+        principal: &Principal,
+        query: QueryId,
+        seen: Option<f64>,
+        wait: Duration,
+    ) -> Result<Progress>;
+}

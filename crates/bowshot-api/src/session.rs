@@ -1,0 +1,179 @@
+//! A session as front ends see it: statements in, answers out, options, prepared statements, metadata.
+
+use crate::{
+    Error, Layout, OptionValue, Principal, QueryId, Result, SessionId, StatementId, TableEntry, TableFilter,
+};
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use async_trait::async_trait;
+use std::time::SystemTime;
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub enum Statement {
+    /// SQL text in the session's dialect; exactly one statement.
+    Sql(String),
+    /// A statement that [`Session::prepare`] returned, with the parameters bound last.
+    Prepared(StatementId),
+}
+
+/// How many partitions the result should have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoints {
+    /// Exactly this many at most; fewer when the plan has fewer partitions. Ordered results always have one.
+    Exactly(usize),
+    /// As many as the plan runs in parallel, one when the rows have an order.
+    Auto,
+}
+
+/// When and how often the batches of a result are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// Each partition is read once, while the query runs; a slow reader slows the query.
+    Stream,
+    /// The query runs to its end whether or not anybody reads; partitions can be read until the result expires, as
+    /// often as wanted. What does not fit the buffer goes to disk.
+    Spool,
+}
+
+/// A statement with everything that decides how it runs. `None` fields take the session's options.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What to run.
+    pub statement: Statement,
+    /// Number of partitions.
+    pub endpoints: Option<Endpoints>,
+    /// Streaming or spooled.
+    pub delivery: Option<Delivery>,
+}
+
+impl Request {
+    /// SQL text with the session's own options.
+    pub fn sql(text: impl Into<String>) -> Self {
+        Self { statement: Statement::Sql(text.into()), endpoints: None, delivery: None }
+    }
+
+    /// A prepared statement with the session's own options.
+    pub fn prepared(id: StatementId) -> Self {
+        Self { statement: Statement::Prepared(id), endpoints: None, delivery: None }
+    }
+}
+
+/// What planning a statement tells, without running it.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// Schema of the result in the session's layout; no fields for a statement without rows.
+    pub schema: SchemaRef,
+    /// One nullable field for each parameter, in order; types inferred from the plan, `Utf8` where it does not tell.
+    pub parameters: SchemaRef,
+    /// Whether the statement acts instead of returning rows.
+    pub is_update: bool,
+}
+
+/// A prepared statement: stable id and description.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Valid within the session until it is closed.
+    pub id: StatementId,
+    /// What planning told.
+    pub description: Description,
+}
+
+/// A query that has been started.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// For attaching, cancelling, renewing and asking for progress.
+    pub query: QueryId,
+    /// Schema of every partition, in `layout`.
+    pub schema: SchemaRef,
+    /// Types and compression on the wire.
+    pub layout: Layout,
+    /// Partitions that can be attached to, at least one.
+    pub partitions: usize,
+    /// Whether reading the partitions in order gives the order that the statement asked for.
+    pub ordered: bool,
+    /// Number of rows, where it is known exactly.
+    pub rows: Option<u64>,
+    /// Until when the result can be read again; `None` for results that are read once.
+    pub expires: Option<SystemTime>,
+}
+
+/// One client's session: all mutable state of that client lives here and nowhere else.
+#[async_trait]
+pub trait Session: Send + Sync + std::fmt::Debug {
+    /// The session's id.
+    fn id(&self) -> SessionId;
+
+    /// Whose session it is.
+    fn principal(&self) -> &Principal;
+
+    /// Plans a statement and tells its schemas. Nothing runs.
+    ///
+    /// # Errors
+    /// `Syntax`, `Invalid` and `NotFound` for statements that cannot be planned, `Denied` and `Unsupported` for those
+    /// that may not run.
+    async fn describe(&self, statement: &Statement) -> Result<Description>;
+
+    /// Plans a statement and keeps it under an id.
+    ///
+    /// # Errors
+    /// As [`Session::describe`], and `LimitReached` with too many open statements.
+    async fn prepare(&self, sql: &str) -> Result<Prepared>;
+
+    /// Sets the parameters of a prepared statement: every row of every batch is one execution, all of them together
+    /// one result. The description's result schema may change with the types bound.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown id; `Invalid` when number or types of the columns do not fit.
+    async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()>;
+
+    /// Forgets a prepared statement; unknown ids are fine.
+    async fn close_prepared(&self, id: StatementId) -> Result<()>;
+
+    /// Starts a statement and returns when its result can be read. Statements with effects have taken effect then.
+    ///
+    /// # Errors
+    /// As [`Session::describe`]; `LimitReached` and `Timeout` from admission; `Unavailable` while draining.
+    async fn start(&self, request: &Request) -> Result<Answer>;
+
+    /// Runs a statement for its effect and returns the number of affected rows, if that is known.
+    ///
+    /// # Errors
+    /// As [`Session::start`].
+    async fn update(&self, request: &Request) -> Result<Option<u64>>;
+
+    /// The values of all options in force.
+    fn options(&self) -> Vec<(String, OptionValue)>;
+
+    /// Sets an option, or resets it to its default with `None`.
+    ///
+    /// # Errors
+    /// `NotFound` for a name that clients cannot set, `Invalid` for a value that does not fit.
+    async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()>;
+
+    /// Names of catalogs, sorted.
+    async fn catalogs(&self) -> Result<Vec<String>>;
+
+    /// Pairs of catalog and schema name, sorted, that fit the exact catalog and the schema pattern.
+    async fn schemas(&self, catalog: Option<&str>, pattern: Option<&str>) -> Result<Vec<(String, String)>>;
+
+    /// Tables, sorted by catalog, schema, name and kind.
+    async fn tables(&self, filter: &TableFilter) -> Result<Vec<TableEntry>>;
+
+    /// Ends the session: its queries stop, its prepared statements go. Later calls answer `NotFound`.
+    async fn close(&self);
+}
+
+impl Statement {
+    /// The text, for front ends that only have text.
+    ///
+    /// # Errors
+    /// `Invalid` when it is not UTF-8.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Self::Sql(text.to_owned())),
+            Err(_) => Err(Error::invalid("the statement is not UTF-8 text")
+                .with_hint("send SQL text, or a Flight SQL command wrapped in google.protobuf.Any")),
+        }
+    }
+}

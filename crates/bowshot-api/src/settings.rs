@@ -1,0 +1,63 @@
+//! Session options: the one table of what a client may set, whichever way it comes in (Flight `SetSessionOptions`, SQL
+//! `SET`, request headers). A name that is not here cannot be set by a client.
+
+/// A value of a session option, in the types that Flight's session options know.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OptionValue {
+    /// Text.
+    String(String),
+    /// Truth value.
+    Bool(bool),
+    /// Whole number.
+    Int64(i64),
+    /// Real number.
+    Double(f64),
+    /// List of texts.
+    StringList(Vec<String>),
+}
+
+/// One row of the table of session options.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionOption {
+    /// Name as clients write it.
+    pub name: &'static str,
+    /// Type, for documentation and error messages.
+    pub kind: &'static str,
+    /// Default, as text.
+    pub default: &'static str,
+    /// One sentence: what it does.
+    pub text: &'static str,
+}
+
+const fn option(
+    name: &'static str,
+    kind: &'static str,
+    default: &'static str,
+    text: &'static str,
+) -> SessionOption {
+    SessionOption { name, kind, default, text }
+}
+
+/// All options that a client may set.
+pub const SESSION_OPTIONS: &[SessionOption] = &[
+    option("catalog", "string", "bowshot", "catalog of names that do not say theirs"),
+    option("schema", "string", "main", "schema of names that do not say theirs"),
+    option("dialect", "string", "ansi", "SQL dialect: ansi, postgres or mysql"),
+    option("time_zone", "string", "+00:00", "time zone of timestamps that do not say theirs"),
+    option("endpoints", "string", "1", "endpoints of one result: a number, or auto"),
+    option("views", "bool", "false", "send string and binary views as they are"),
+    option("dictionaries", "bool", "false", "send dictionary-encoded columns as they are"),
+    option("compression", "string", "none", "compression of record batch bodies: none, lz4 or zstd"),
+    option(
+        "retryable_results",
+        "bool",
+        "false",
+        "keep results until they expire so that DoGet can be repeated",
+    ),
+    option(
+        "statement_timeout_ms",
+        "int64",
+        "0",
+        "longest run of a statement in milliseconds, 0 for no limit",
+    ),
+];

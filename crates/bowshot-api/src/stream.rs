@@ -1,0 +1,60 @@
+//! A stream of record batches with its schema, as it crosses the door.
+
+use crate::Result;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use futures::Stream;
+use futures::stream::BoxStream;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Record batches of one schema. Dropping the stream stops the work behind it and frees what it holds.
+pub struct BatchStream {
+    schema: SchemaRef,
+    batches: BoxStream<'static, Result<RecordBatch>>,
+}
+
+impl BatchStream {
+    /// A stream whose batches all have `schema`; the producer keeps that promise.
+    pub fn new(schema: SchemaRef, batches: BoxStream<'static, Result<RecordBatch>>) -> Self {
+        Self { schema, batches }
+    }
+
+    /// A stream over batches that are there already.
+    pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self::new(schema, Box::pin(futures::stream::iter(batches.into_iter().map(Ok))))
+    }
+
+    /// The schema of every batch.
+    pub fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+}
+
+impl Stream for BatchStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.batches.as_mut().poll_next(cx)
+    }
+}
+
+impl fmt::Debug for BatchStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchStream").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+/// Bytes that the rows of a batch take, slices counted by their own length and not by the buffers they point into.
+///
+/// Arrays whose slice size Arrow cannot tell count with their whole buffers.
+pub fn batch_bytes(batch: &RecordBatch) -> usize {
+    batch
+        .columns()
+        .iter()
+        .map(|column| {
+            column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_buffer_memory_size())
+        })
+        .sum()
+}
