@@ -1,0 +1,77 @@
+//! The part of the configuration that says who may come in. Hashes only: a clear-text password has no key here.
+
+use crate::Error;
+use serde::Deserialize;
+use std::path::Path;
+
+/// Users and fixed tokens. Without any of them the server takes every caller as `anonymous`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccessConfig {
+    /// Users that log in with a password.
+    #[serde(default)]
+    pub users: Vec<UserConfig>,
+    /// Tokens that are valid as long as they are configured.
+    #[serde(default)]
+    pub tokens: Vec<TokenConfig>,
+}
+
+/// A user with a password.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserConfig {
+    /// Name, compared as written.
+    pub name: String,
+    /// Argon2 hash in PHC form (`$argon2id$v=19$…`), as `bowshot hash-password` prints it.
+    pub password_hash: String,
+}
+
+/// A fixed token.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenConfig {
+    /// Whose token it is; needs no entry under `users`.
+    pub user: String,
+    /// SHA-256 of the token, 64 hexadecimal digits.
+    pub sha256: String,
+}
+
+impl AccessConfig {
+    /// Reads a file of users and tokens.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not TOML, holds anything unknown, or nobody.
+    pub fn from_file(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+        let config: Self = toml::from_str(&text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let line = 1 + text.bytes().take(start).filter(|byte| *byte == b'\n').count();
+            Error::Malformed { path: path.to_owned(), line, message: error.message().to_owned() }
+        })?;
+        if config.is_empty() { Err(Error::Nobody { path: path.to_owned() }) } else { Ok(config) }
+    }
+
+    /// Adds the entries of another part of the configuration; duplicates are found when the server starts.
+    pub fn extend(&mut self, other: Self) {
+        self.users.extend(other.users);
+        self.tokens.extend(other.tokens);
+    }
+
+    /// Whether nobody is configured, so that callers are anonymous.
+    pub fn is_empty(&self) -> bool {
+        self.users.is_empty() && self.tokens.is_empty()
+    }
+}
+
+impl std::fmt::Debug for UserConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UserConfig").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for TokenConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenConfig").field("user", &self.user).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,178 @@
+//! Bearer tokens: fixed ones from the configuration and those that the server issues after a login. Only SHA-256 hashes
+//! are kept, so that reading the server's memory or configuration gives nobody a token.
+
+use crate::{Error, TokenConfig};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bowshot_api::Secret;
+use sha2::{Digest, Sha256};
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+use subtle::ConstantTimeEq;
+
+/// SHA-256 of a token.
+pub(crate) type TokenHash = [u8; 32];
+
+/// The hash under which the configuration keeps a token, in hexadecimal.
+pub fn hash_token(token: &Secret) -> String {
+    hash(token).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn hash(token: &Secret) -> TokenHash {
+    Sha256::digest(token.expose().as_bytes()).into()
+}
+
+/// A new token: 256 random bits as 43 characters that need no quoting in headers, URLs and shells.
+pub(crate) fn random() -> Result<Secret, Error> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(Error::NoRandomness)?;
+    Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
+}
+
+/// The tokens of the configuration.
+#[derive(Debug)]
+pub(crate) struct FixedTokens(Vec<(TokenHash, String)>);
+
+impl FixedTokens {
+    pub(crate) fn new(tokens: Vec<TokenConfig>) -> Result<Self, Error> {
+        let mut known: Vec<(TokenHash, String)> = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            let Some(hash) = parse_hex(&token.sha256) else {
+                return Err(Error::BadTokenHash { name: token.user });
+            };
+            if known.iter().any(|(other, _)| *other == hash) {
+                return Err(Error::DuplicateToken { name: token.user });
+            }
+            known.push((hash, token.user));
+        }
+        Ok(Self(known))
+    }
+
+    /// Whose token this is. Looks at every entry, whichever fits.
+    pub(crate) fn find(&self, wanted: &TokenHash) -> Option<&str> {
+        let mut found = None;
+        for (hash, user) in &self.0 {
+            if bool::from(hash.ct_eq(wanted)) {
+                found = Some(user.as_str());
+            }
+        }
+        found
+    }
+}
+
+fn parse_hex(text: &str) -> Option<TokenHash> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 {
+        return None;
+    }
+    let mut hash = TokenHash::default();
+    for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |c: &u8| char::from(*c).to_digit(16);
+        let [high, low] = pair else { return None };
+        *byte = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
+    }
+    Some(hash)
+}
+
+/// Tokens that the server issued. Bounded for each user, so that a client that logs in for every call pushes out its
+/// own oldest tokens and nobody else's.
+#[derive(Debug)]
+pub(crate) struct IssuedTokens {
+    lifetime: Duration,
+    max_per_user: usize,
+    by_hash: HashMap<TokenHash, Issued>,
+    /// Each user's tokens, oldest first. One lifetime for all makes that the order of expiry too.
+    by_user: HashMap<String, VecDeque<TokenHash>>,
+}
+
+#[derive(Debug)]
+struct Issued {
+    user: String,
+    expires: Instant,
+}
+
+impl IssuedTokens {
+    pub(crate) fn new(lifetime: Duration, max_per_user: usize) -> Self {
+        Self { lifetime, max_per_user: max_per_user.max(1), by_hash: HashMap::new(), by_user: HashMap::new() }
+    }
+
+    pub(crate) fn insert(&mut self, hash: TokenHash, user: &str, now: Instant) {
+        let queue = self.by_user.entry(user.to_owned()).or_default();
+        while let Some(oldest) = queue.front() {
+            let expired = self.by_hash.get(oldest).is_none_or(|issued| issued.expires <= now);
+            if !expired && queue.len() < self.max_per_user {
+                break;
+            }
+            self.by_hash.remove(oldest);
+            queue.pop_front();
+        }
+        queue.push_back(hash);
+        self.by_hash.insert(hash, Issued { user: user.to_owned(), expires: now + self.lifetime });
+    }
+
+    /// Whose token this is, as long as it is valid.
+    pub(crate) fn find(&self, hash: &TokenHash, now: Instant) -> Option<&str> {
+        self.by_hash.get(hash).filter(|issued| issued.expires > now).map(|issued| issued.user.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn numbered(number: u8) -> TokenHash {
+        [number; 32]
+    }
+
+    #[test]
+    fn tokens_are_long_random_and_plain() {
+        let (one, other) = (random().expect("random"), random().expect("random"));
+        assert_ne!(one, other);
+        assert_eq!(one.expose().len(), 43);
+        assert!(one.expose().chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'));
+    }
+
+    #[test]
+    fn hashes_are_those_of_sha256sum() {
+        assert_eq!(
+            hash_token(&Secret::new("abc")),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(parse_hex(&hash_token(&Secret::new("abc"))), Some(hash(&Secret::new("abc"))));
+        assert_eq!(
+            parse_hex(&hash_token(&Secret::new("abc")).to_uppercase()),
+            Some(hash(&Secret::new("abc")))
+        );
+        for bad in ["", "ba78", &"g".repeat(64), &"é".repeat(32), &"+1".repeat(32)] {
+            assert_eq!(parse_hex(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn issued_tokens_expire() {
+        let start = Instant::now();
+        let mut tokens = IssuedTokens::new(HOUR, 10);
+        tokens.insert(numbered(1), "ada", start);
+        assert_eq!(tokens.find(&numbered(1), start), Some("ada"));
+        assert_eq!(tokens.find(&numbered(1), start + HOUR - Duration::from_secs(1)), Some("ada"));
+        assert_eq!(tokens.find(&numbered(1), start + HOUR), None);
+        assert_eq!(tokens.find(&numbered(2), start), None);
+        tokens.insert(numbered(2), "ada", start + HOUR);
+        assert_eq!(tokens.by_hash.len(), 1, "the expired one is gone");
+    }
+
+    #[test]
+    fn a_user_pushes_out_only_its_own_oldest_tokens() {
+        let start = Instant::now();
+        let mut tokens = IssuedTokens::new(HOUR, 2);
+        tokens.insert(numbered(9), "bob", start);
+        for number in 1..=3 {
+            tokens.insert(numbered(number), "ada", start);
+        }
+        let found: Vec<_> = [1, 2, 3, 9].into_iter().map(|n| tokens.find(&numbered(n), start)).collect();
+        assert_eq!(found, [None, Some("ada"), Some("ada"), Some("bob")]);
+        assert_eq!(tokens.by_hash.len(), 3);
+    }
+}
