@@ -1,1 +1,72 @@
-fn main() {}
+//! Every automation of the repository: `cargo xtask check`, `tidy`, `test`, `docs`. No other build script, Makefile or
+//! shell script decides anything. Builds in seconds, knows no crate of the product, and talks to compilers, Python,
+//! Maven and Go only by starting them.
+
+mod check;
+mod docs;
+mod machine;
+mod suite;
+mod tidy;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Automations of the Bowshot repository")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// What to run before stopping: formatting, lints, tidy and the tests of the light crates.
+    Check,
+    /// The rules of the house that no compiler checks.
+    Tidy,
+    /// All test suites against the release build: the README's test command.
+    Test(TestArgs),
+    /// Writes the generated reference pages.
+    Docs {
+        /// Only tells whether they are up to date.
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct TestArgs {
+    /// Run only these suites or groups, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// List the suites and what they need.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Record the conformance results and write docs/reference/conformance.md.
+    #[arg(long)]
+    pub(crate) write_docs: bool,
+    /// Use the binaries of the last release build as they are.
+    #[arg(long)]
+    pub(crate) no_build: bool,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            machine::say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<bool> {
+    match cli.command {
+        Command::Check => check::run(),
+        Command::Tidy => tidy::run(),
+        Command::Test(args) => suite::run(&args),
+        Command::Docs { check } => docs::run(check),
+    }
+}

@@ -1,0 +1,37 @@
+//! `cargo xtask check`: formatting, lints, tidy and the tests of the light crates, in this order, all of them even when
+//! one fails, so that one run tells everything.
+
+use crate::{docs, machine, tidy};
+use anyhow::Result;
+
+/// Crates that link the query engine: their tests run in `cargo xtask test`, on the release build.
+const HEAVY: [&str; 5] =
+    ["bowshot", "bowshot-engine", "bowshot-session", "bowshot-storage", "bowshot-testkit"];
+
+pub(crate) fn run() -> Result<bool> {
+    let formatted = machine::show("cargo", &["fmt", "--all", "--check"])?;
+    let tidy = tidy::run()?;
+    let documented = docs::run(true)?;
+    let light = light_tests()?;
+    // The release profile shares its build scripts and procedural macros with the build that `cargo xtask test` needs.
+    let lint = &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let linted = machine::show("cargo", lint)?;
+    for (name, good) in [
+        ("format", formatted),
+        ("tidy", tidy),
+        ("docs", documented),
+        ("light tests", light),
+        ("lints", linted),
+    ] {
+        machine::say(&format!("{} {name}", if good { "ok    " } else { "FAILED" }));
+    }
+    Ok(formatted && tidy && documented && light && linted)
+}
+
+fn light_tests() -> Result<bool> {
+    let mut args = vec!["test", "--workspace"];
+    for name in HEAVY {
+        args.extend(["--exclude", name]);
+    }
+    machine::show("cargo", &args)
+}

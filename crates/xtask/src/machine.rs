@@ -1,0 +1,73 @@
+//! The machine that this runs on: where the repository is, which tools are there, how to start them and say so.
+
+use anyhow::{Context, Result, bail};
+use std::env;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// One line to the person (or CI log) that watches; a closed pipe is not an error of ours.
+pub(crate) fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
+}
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.ancestors().nth(2).unwrap_or(manifest).to_path_buf()
+}
+
+/// Cargo's target folder.
+pub(crate) fn target_dir() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Where environments and downloads of the tests live; never inside the repository.
+pub(crate) fn cache_dir() -> Result<PathBuf> {
+    if let Some(dir) = env::var_os("BOWSHOT_CACHE") {
+        return Ok(PathBuf::from(dir));
+    }
+    let home = env::var_os("HOME")
+        .context("HOME is not set; set BOWSHOT_CACHE to a folder for test environments")?;
+    Ok(PathBuf::from(home).join(".cache").join("bowshot"))
+}
+
+/// Whether this is a continuous integration run, where nothing may be skipped.
+pub(crate) fn is_ci() -> bool {
+    env::var("CI").is_ok_and(|value| value == "true" || value == "1")
+}
+
+/// Whether a program is on the path.
+pub(crate) fn has(program: &str) -> bool {
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+}
+
+/// Runs a command in the repository root with its output shown.
+pub(crate) fn show(program: &str, args: &[&str]) -> Result<bool> {
+    say(&format!("$ {program} {}", args.join(" ")));
+    let status = Command::new(program)
+        .args(args)
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("`{program}` could not be started"))?;
+    Ok(status.success())
+}
+
+/// Runs a command in the repository root and returns what it printed to stdout.
+pub(crate) fn read(program: &str, args: &[&str]) -> Result<String> {
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("`{program}` could not be started"))?;
+    if !output.status.success() {
+        bail!("`{program} {}` failed with {}", args.join(" "), output.status);
+    }
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("`{program}` printed something that is not UTF-8"))
+}

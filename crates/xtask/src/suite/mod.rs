@@ -1,0 +1,190 @@
+//! `cargo xtask test`: builds the release programs once and runs every suite of `tests/suites.toml` against them. A
+//! suite that cannot run is said aloud, and is a failure in continuous integration.
+
+pub(crate) mod conformance;
+mod counts;
+mod needs;
+mod process;
+mod table;
+
+use crate::{TestArgs, docs, machine};
+use anyhow::{Context, Result, bail};
+use conformance::Recorded;
+use counts::Counts;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use table::Suite;
+
+/// How one suite ended.
+struct Outcome {
+    name: String,
+    counts: Counts,
+    excluded: usize,
+    complaint: Option<String>,
+    took: Duration,
+    recorded: Option<Recorded>,
+}
+
+impl Outcome {
+    fn failed(&self) -> u64 {
+        // A suite that broke without a failing test, or ran none, is one failure.
+        self.counts.failed.max(u64::from(self.complaint.is_some()))
+    }
+}
+
+pub(crate) fn run(args: &TestArgs) -> Result<bool> {
+    let suites = table::load(&machine::root())?;
+    if args.list {
+        for suite in &suites {
+            machine::say(&format!("{:<20} {:<14} {}", suite.name, suite.group, suite.about));
+        }
+        return Ok(true);
+    }
+    let chosen = choose(suites, &args.only)?;
+    if !args.no_build && !build()? {
+        machine::say("the release build failed");
+        machine::say("0 passed, 1 failed");
+        return Ok(false);
+    }
+    let mut outcomes = Vec::new();
+    for (index, suite) in chosen.iter().enumerate() {
+        machine::say(&format!("\n== {} ({} of {}): {}", suite.name, index + 1, chosen.len(), suite.about));
+        outcomes.push(run_suite(suite));
+    }
+    if args.write_docs {
+        conformance::record(
+            &machine::root(),
+            outcomes.iter().filter_map(|outcome| outcome.recorded.as_ref()),
+        )?;
+        docs::run(false)?;
+    }
+    Ok(summarise(&outcomes))
+}
+
+fn choose(suites: Vec<Suite>, only: &[String]) -> Result<Vec<Suite>> {
+    for wanted in only {
+        if !suites.iter().any(|suite| &suite.name == wanted || &suite.group == wanted) {
+            bail!("no suite or group `{wanted}`; `cargo xtask test --list` shows them");
+        }
+    }
+    let is_chosen = |suite: &Suite| {
+        only.is_empty() || only.iter().any(|wanted| wanted == &suite.name || wanted == &suite.group)
+    };
+    Ok(suites.into_iter().filter(is_chosen).collect())
+}
+
+/// One selection and one profile for programs and tests, so that nothing heavy is compiled twice.
+fn build() -> Result<bool> {
+    machine::say(
+        "building the release programs and tests; the first build of the dependencies takes a while",
+    );
+    Ok(machine::show("cargo", &["build", "--release", "--workspace", "--bins"])?
+        && machine::show("cargo", &["test", "--release", "--workspace", "--no-run"])?)
+}
+
+fn run_suite(suite: &Suite) -> Outcome {
+    let started = Instant::now();
+    let mut outcome = Outcome {
+        name: suite.name.clone(),
+        counts: Counts::default(),
+        excluded: 0,
+        complaint: None,
+        took: Duration::ZERO,
+        recorded: None,
+    };
+    let missing: Vec<&str> =
+        suite.needs.iter().map(String::as_str).filter(|program| !machine::has(program)).collect();
+    if missing.is_empty() {
+        if let Err(error) = run_commands(suite, &mut outcome) {
+            outcome.complaint = Some(format!("{error:#}"));
+        }
+    } else {
+        skip(suite, &missing, &mut outcome);
+    }
+    outcome.took = started.elapsed();
+    if let Some(complaint) = &outcome.complaint {
+        machine::say(&format!("{}: {complaint}", suite.name));
+    }
+    outcome
+}
+
+fn skip(suite: &Suite, missing: &[&str], outcome: &mut Outcome) {
+    let reason = format!("not run, {} not found", missing.join(" and "));
+    machine::say(&format!("SKIPPED {}: {reason}", suite.name));
+    outcome.counts.skipped = 1;
+    if machine::is_ci() {
+        outcome.complaint = Some(format!("{reason}; nothing may be skipped in continuous integration"));
+    }
+}
+
+fn run_commands(suite: &Suite, outcome: &mut Outcome) -> Result<()> {
+    let places = needs::places(suite)?;
+    let result_file = result_file(suite);
+    if result_file.exists() {
+        std::fs::remove_file(&result_file).context("an old result file cannot be removed")?;
+    }
+    for command in &suite.prepare {
+        let run = process::run(&places.command(command, &suite.folder, &result_file)?, suite.limit())?;
+        if !run.success {
+            bail!("the preparation `{}` failed", command.join(" "));
+        }
+    }
+    let run = process::run(&places.command(&suite.run, &suite.folder, &result_file)?, suite.limit())?;
+    let report = counts::parse(suite.counts, &run.output);
+    outcome.counts = report.counts;
+    if suite.conformance {
+        let recorded = conformance::judge(&machine::root(), &suite.name, &report.cases, &result_file)?;
+        outcome.counts = Counts { passed: recorded.passed, failed: recorded.failed.len() as u64, skipped: 0 };
+        outcome.excluded = recorded.excluded.len();
+        for failure in &recorded.failed {
+            machine::say(&format!("FAILED {}: {}", failure.test, failure.reason));
+        }
+        outcome.recorded = Some(recorded);
+    }
+    complain(suite, run, outcome);
+    Ok(())
+}
+
+fn complain(suite: &Suite, run: process::Finished, outcome: &mut Outcome) {
+    outcome.complaint = if run.timed_out {
+        Some(format!("still running after {} minutes, stopped", suite.limit_minutes))
+    } else if outcome.counts.passed + outcome.counts.failed == 0 {
+        Some("ran no test".to_owned())
+    } else if machine::is_ci() && outcome.counts.skipped > 0 {
+        Some(format!(
+            "{} skipped tests; nothing may be skipped in continuous integration",
+            outcome.counts.skipped
+        ))
+    } else if !run.success && outcome.counts.failed == 0 && outcome.excluded == 0 {
+        Some("the command failed without a failing test".to_owned())
+    } else {
+        None
+    };
+}
+
+fn result_file(suite: &Suite) -> PathBuf {
+    machine::target_dir().join(format!("result-{}.json", suite.name))
+}
+
+fn summarise(outcomes: &[Outcome]) -> bool {
+    machine::say(&format!(
+        "\n{:<20} {:>8} {:>8} {:>8} {:>9} {:>9}",
+        "suite", "passed", "failed", "skipped", "excluded", "seconds"
+    ));
+    for outcome in outcomes {
+        machine::say(&format!(
+            "{:<20} {:>8} {:>8} {:>8} {:>9} {:>9.1}  {}",
+            outcome.name,
+            outcome.counts.passed,
+            outcome.failed(),
+            outcome.counts.skipped,
+            outcome.excluded,
+            outcome.took.as_secs_f64(),
+            outcome.complaint.as_deref().unwrap_or_default()
+        ));
+    }
+    let passed: u64 = outcomes.iter().map(|outcome| outcome.counts.passed).sum();
+    let failed: u64 = outcomes.iter().map(Outcome::failed).sum();
+    machine::say(&format!("\n{passed} passed, {failed} failed"));
+    failed == 0
+}

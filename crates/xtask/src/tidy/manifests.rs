@@ -1,0 +1,131 @@
+//! The dependency rule, read from the manifests: front ends see only the door, the engine is known to few, and versions
+//! are chosen in the workspace manifest alone.
+
+use super::Tree;
+use anyhow::{Context, Result};
+use toml::Table;
+
+/// What each crate may depend on among ours. A crate that is not listed must be added here when it is born.
+const OURS: &[(&str, &[&str])] = &[
+    ("bowshot-api", &[]),
+    ("bowshot-ipc", &["bowshot-api"]),
+    ("bowshot-access", &["bowshot-api"]),
+    ("bowshot-storage", &["bowshot-api"]),
+    ("bowshot-cache", &["bowshot-api"]),
+    ("bowshot-engine", &["bowshot-api", "bowshot-cache", "bowshot-storage", "bowshot-access"]),
+    ("bowshot-session", &["bowshot-api", "bowshot-engine", "bowshot-access"]),
+    ("bowshot-flight", &["bowshot-api", "bowshot-ipc"]),
+    ("bowshot-http", &["bowshot-api"]),
+    ("bowshot-pg", &["bowshot-api"]),
+    ("bowshot-mysql", &["bowshot-api"]),
+    ("bowshot-cluster", &["bowshot-api", "bowshot-engine", "bowshot-ipc"]),
+    (
+        "bowshot",
+        &[
+            "bowshot-access",
+            "bowshot-api",
+            "bowshot-engine",
+            "bowshot-flight",
+            "bowshot-http",
+            "bowshot-ipc",
+            "bowshot-mysql",
+            "bowshot-pg",
+            "bowshot-session",
+            "bowshot-storage",
+        ],
+    ),
+    (
+        "bowshot-testkit",
+        &[
+            "bowshot-access",
+            "bowshot-api",
+            "bowshot-engine",
+            "bowshot-flight",
+            "bowshot-ipc",
+            "bowshot-session",
+            "bowshot-storage",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// Who may know a heavy dependency; the name stands for every crate that begins with it.
+const HEAVY: &[(&str, &[&str])] = &[
+    ("datafusion", &["bowshot-engine", "bowshot-storage", "bowshot-cluster", "bowshot-testkit"]),
+    ("deltalake", &["bowshot-storage"]),
+    ("object_store", &["bowshot-storage"]),
+    ("arrow-flight", &["bowshot-flight", "bowshot-cluster", "bowshot-testkit"]),
+    ("tonic", &["bowshot-flight", "bowshot-cluster", "bowshot-testkit"]),
+];
+
+pub(super) fn complaints(tree: &Tree) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for path in tree.with_extension("toml").filter(|path| is_crate_manifest(path)) {
+        let manifest: Table = tree.read(path)?.parse().with_context(|| format!("`{path}` is not TOML"))?;
+        found.extend(in_manifest(path, &manifest));
+    }
+    Ok(found)
+}
+
+fn is_crate_manifest(path: &str) -> bool {
+    path.starts_with("crates/") && path.ends_with("/Cargo.toml")
+}
+
+fn in_manifest(path: &str, manifest: &Table) -> Vec<String> {
+    let package = manifest.get("package").and_then(toml::Value::as_table);
+    let name =
+        package.and_then(|package| package.get("name")).and_then(toml::Value::as_str).unwrap_or_default();
+    let mut found = Vec::new();
+    let Some((_, ours)) = OURS.iter().find(|(listed, _)| *listed == name) else {
+        return vec![format!(
+            "{path}: `{name}` has no row in the dependency rule (xtask, tidy/manifests.rs)"
+        )];
+    };
+    let inherits = |table: Option<&toml::Value>| table.and_then(|lints| lints.get("workspace")).is_some();
+    if !inherits(manifest.get("lints")) {
+        found.push(format!("{path}: add `[lints] workspace = true`"));
+    }
+    for section in ["dependencies", "build-dependencies", "dev-dependencies"] {
+        let Some(entries) = manifest.get(section).and_then(toml::Value::as_table) else { continue };
+        for (dependency, value) in entries {
+            if value.get("workspace").is_none() {
+                found.push(format!(
+                    "{path}: `{dependency}` must take its version from the workspace manifest"
+                ));
+            }
+            if section != "dev-dependencies" {
+                found.extend(forbidden(path, name, ours, dependency));
+            }
+        }
+    }
+    found
+}
+
+fn forbidden(path: &str, name: &str, ours: &[&str], dependency: &str) -> Option<String> {
+    if dependency.starts_with("bowshot") && !ours.contains(&dependency) {
+        return Some(format!("{path}: `{name}` must not depend on `{dependency}` (DESIGN.md 2)"));
+    }
+    let (heavy, allowed) = HEAVY.iter().find(|(heavy, _)| dependency.starts_with(heavy))?;
+    (!allowed.contains(&name)).then(|| format!("{path}: only {} may depend on `{heavy}`", allowed.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Vec<String> {
+        in_manifest("m", &text.parse().unwrap())
+    }
+
+    #[test]
+    fn front_ends_see_only_the_door() {
+        let head = "lints.workspace = true\npackage.name = \"bowshot-http\"\n";
+        assert!(check(&format!("{head}dependencies.bowshot-api.workspace = true")).is_empty());
+        assert_eq!(check(&format!("{head}dependencies.bowshot-engine.workspace = true")).len(), 1);
+        assert_eq!(check(&format!("{head}dependencies.datafusion-common.workspace = true")).len(), 1);
+        assert!(check(&format!("{head}dev-dependencies.bowshot-testkit.workspace = true")).is_empty());
+        assert_eq!(check(&format!("{head}dependencies.serde = \"1\"")).len(), 1);
+        assert_eq!(check("package.name = \"bowshot-http\"").len(), 1);
+        assert_eq!(check("package.name = \"bowshot-new\"").len(), 1);
+    }
+}

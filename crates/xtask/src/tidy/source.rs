@@ -1,0 +1,124 @@
+//! Rules about source files: length, the `//!` head of every module, names that say nothing, ways around the lints.
+
+use super::Tree;
+use anyhow::Result;
+
+const MAX_RUST_LINES: usize = 500;
+const MAX_PYTHON_LINES: usize = 400;
+const MAX_FILE_BYTES: u64 = 200_000;
+
+/// Words that no name may contain: they say nothing about the thing.
+const EMPTY_NAMES: [&str; 4] = ["manager", "helper", "utils", "misc"];
+
+/// Ways around the lints and tests that cannot fail, with what to do instead.
+const BYPASSES: &[(&str, &str)] = &[
+    ("#[allow(", "use `#[expect(…, reason = \"…\")]`"),
+    ("#![allow(", "use `#![expect(…, reason = \"…\")]`"),
+    ("#[ignore", "a test runs or goes"),
+    ("should_panic", "match the error instead"),
+];
+
+pub(super) fn complaints(tree: &Tree) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for path in tree.with_extension("rs") {
+        let text = tree.read(path)?;
+        found.extend(in_rust(path, &text));
+    }
+    for path in tree.with_extension("py") {
+        let lines = tree.read(path)?.lines().count();
+        if lines > MAX_PYTHON_LINES {
+            found.push(format!("{path}: {lines} lines, at most {MAX_PYTHON_LINES}: split by subject"));
+        }
+    }
+    for path in tree.files.iter().filter(|path| !path.ends_with(".lock")) {
+        let size = tree.size(path);
+        if size > MAX_FILE_BYTES {
+            found.push(format!("{path}: {size} bytes, at most {MAX_FILE_BYTES}"));
+        }
+    }
+    Ok(found)
+}
+
+fn in_rust(path: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if !text.starts_with("//!") {
+        found.push(format!("{path}:1: begin with a `//!` head: what it does, what it must never do"));
+    }
+    let product: Vec<&str> = text.lines().take_while(|line| line.trim() != "#[cfg(test)]").collect();
+    let excused = text.lines().take(20).any(|line| line.starts_with("//! tidy: long because"));
+    let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
+    if product.len() > MAX_RUST_LINES && !excused && !is_test {
+        found.push(format!("{path}: {} lines, at most {MAX_RUST_LINES}: split by subject", product.len()));
+    }
+    for (index, line) in text.lines().enumerate() {
+        found.extend(in_line(path, line).map(|complaint| format!("{path}:{}: {complaint}", index + 1)));
+    }
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if EMPTY_NAMES.iter().any(|word| name.contains(word)) {
+        found.push(format!("{path}: the file name says nothing about its subject"));
+    }
+    found
+}
+
+fn in_line(path: &str, line: &str) -> Option<String> {
+    for marker in [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")] {
+        if line.contains(&format!("// {marker}")) && !line.contains(&format!("{marker}(#")) {
+            return Some(format!("`{marker}` without an issue number"));
+        }
+    }
+    let code = code_of(line);
+    if let Some((bypass, instead)) = BYPASSES.iter().find(|(bypass, _)| code.contains(bypass)) {
+        return Some(format!("`{bypass}`: {instead}"));
+    }
+    if code.contains("unsafe ") && !path.starts_with("crates/bowshot-ipc/") {
+        return Some("`unsafe` lives in bowshot-ipc alone".to_owned());
+    }
+    let defined = defined_name(code)?.to_ascii_lowercase();
+    let word = EMPTY_NAMES.iter().find(|word| defined.contains(*word))?;
+    Some(format!("`{word}` in a name says nothing; name the thing"))
+}
+
+/// The line without a trailing comment and without what stands in quotes on it.
+fn code_of(line: &str) -> &str {
+    let end = [line.find("//"), line.find('"')].into_iter().flatten().min().unwrap_or(line.len());
+    line.get(..end).unwrap_or(line)
+}
+
+fn defined_name(code: &str) -> Option<&str> {
+    const KEYWORDS: [&str; 8] = ["fn", "struct", "enum", "trait", "mod", "type", "const", "static"];
+    let mut words = code.split_whitespace();
+    words.find(|word| KEYWORDS.contains(word))?;
+    words.next()?.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_find_what_they_forbid() {
+        for (line, complaint) in [
+            ("let x = 1;", false),
+            ("pub struct SessionManager;", true),
+            ("fn sort_helper(x: u8) {}", true),
+            ("let manager = other::Manager::new();", false),
+            ("#[allow(dead_code)]", true),
+            ("// the lint `#[allow(` is refused", false),
+            ("#[ignore]", true),
+            ("unsafe { x() }", true),
+            ("let s = \"unsafe \";", false),
+        ] {
+            assert_eq!(in_line("crates/a/src/b.rs", line).is_some(), complaint, "{line}");
+        }
+    }
+
+    #[test]
+    fn long_files_and_missing_heads_are_found() {
+        assert!(in_rust("a.rs", "//! head\nfn a() {}\n").is_empty());
+        assert_eq!(in_rust("a.rs", "fn a() {}\n").len(), 1);
+        let long = format!("//! head\n{}", "fn a() {}\n".repeat(MAX_RUST_LINES));
+        assert_eq!(in_rust("a.rs", &long).len(), 1);
+        let tested = long.replacen("fn a() {}\n", "#[cfg(test)]\n", 1);
+        assert!(in_rust("a.rs", &tested).is_empty());
+    }
+}
