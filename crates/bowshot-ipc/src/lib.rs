@@ -1,1 +1,35 @@
+//! The data plane: record batches to frames and back, without copying a data buffer on the way out.
+//!
+//! ```text
+//! RecordBatch ─► Encoder (slice, trim, encode) ─► Message ─► into_frames ─► FlightBody ─► HTTP/2 socket
+//! socket ─► FlightData parts ─► Decoder (check, then read) ─► RecordBatch that shares the memory of the body
+//! Arrow file ─► MappedFile (check, then read) ─► RecordBatch that shares the memory of the map
+//! ```
+//!
+//! - [`schema_bytes`], [`read_schema_bytes`]: a schema as an encapsulated IPC message (`schema.rs`).
+//! - [`Encoder`]: cuts batches into messages of bounded size (`batch.rs`) whose bodies share the arrays' memory.
+//! - [`Message`]: one IPC message; [`Message::into_frames`] writes the gRPC and protobuf bytes around it (`frame.rs`).
+//! - [`FlightBody`]: an HTTP body that streams a result as Flight data and ends with gRPC trailers (`body.rs`).
+//! - [`Decoder`]: hostile bytes to record batches or to an error, never to a panic (`decode.rs`, `check.rs`).
+//!
+//! Nothing here knows sessions, queries or SQL. This is the only crate that may hold `unsafe` code.
 
+mod batch;
+mod body;
+mod check;
+mod compress;
+mod decode;
+mod dictionary;
+mod encode;
+mod error;
+mod frame;
+mod schema;
+mod trim;
+
+pub use body::FlightBody;
+pub use compress::Compression;
+pub use decode::{Decoded, Decoder};
+pub use encode::{EncodeOptions, Encoder};
+pub use error::{Error, Result};
+pub use frame::Message;
+pub use schema::{read_schema_bytes, schema_bytes};

@@ -1,0 +1,174 @@
+//! Record batches to IPC messages whose bodies share the memory of the arrays.
+//!
+//! A batch goes through three steps: `batch.rs` cuts it into slices of bounded size, `trim.rs` drops what a slice
+//! drags along but does not show, and Arrow's `StreamEncoder` lists the buffers, which are passed on as they are.
+
+use crate::batch::Slices;
+use crate::compress::Compression;
+use crate::dictionary::first_dictionary;
+use crate::error::{Error, Result};
+use crate::frame::{Message, Pieces, share};
+use crate::schema::schema_header;
+use crate::trim::trim_batch;
+use arrow::buffer::Buffer;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use arrow_ipc::writer::{IpcWriteOptions, StreamEncoder};
+use arrow_ipc::{MessageHeader, MetadataVersion};
+use bytes::Bytes;
+use std::fmt;
+
+/// Buffers start at multiples of this many bytes, as the format recommends.
+const ALIGNMENT: usize = 64;
+
+/// Largest body of one message: protobuf readers refuse messages of 2 GiB.
+const MAX_BODY: usize = i32::MAX as usize - (16 << 20);
+
+/// How batches become messages.
+#[derive(Debug, Clone)]
+pub struct EncodeOptions {
+    /// Compression of bodies.
+    pub compression: Compression,
+    /// Target size of a message before compression; no message exceeds one and a half times this, unless a single row
+    /// does.
+    pub message_bytes: usize,
+    /// Whether the reader takes dictionary-encoded columns; if not, a schema that has one is refused.
+    pub keep_dictionaries: bool,
+}
+
+impl Default for EncodeOptions {
+    fn default() -> Self {
+        Self { compression: Compression::None, message_bytes: 2 << 20, keep_dictionaries: false }
+    }
+}
+
+/// Turns the batches of one stream into messages.
+pub struct Encoder {
+    schema: SchemaRef,
+    options: EncodeOptions,
+    arrow: StreamEncoder,
+}
+
+impl Encoder {
+    /// An encoder for a stream of batches that all have `schema`.
+    pub fn new(schema: SchemaRef, options: EncodeOptions) -> Result<Self> {
+        if !options.keep_dictionaries
+            && let Some(column) = first_dictionary(&schema)
+        {
+            return Err(Error::DictionaryRefused { column });
+        }
+        let write = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)
+            .and_then(|write| write.try_with_compression(options.compression.arrow()))
+            .map_err(Error::Encode)?;
+        let arrow = StreamEncoder::try_new_with_options(&schema, write).map_err(Error::Encode)?;
+        Ok(Self { schema, options, arrow })
+    }
+
+    /// The schema of the stream.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The message that opens the stream.
+    pub fn schema_message(&mut self) -> Result<Message> {
+        Ok(Message { header: schema_header(&self.schema).into(), ..Message::default() })
+    }
+
+    /// The messages of one batch: dictionaries that the reader lacks, then the rows in messages of bounded size.
+    pub fn encode(&mut self, batch: &RecordBatch) -> Result<Vec<Message>> {
+        let mut messages = Vec::new();
+        for slice in self.slices(batch.clone())? {
+            messages.append(&mut self.encode_slice(&slice)?);
+        }
+        Ok(messages)
+    }
+
+    /// Whether encoding takes so long that it must not run on a thread that serves sockets.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.options.compression != Compression::None
+    }
+
+    /// The batch in slices of which each fits a message; a batch without rows gives one slice without rows.
+    pub(crate) fn slices(&self, batch: RecordBatch) -> Result<Slices> {
+        self.check(&batch)?;
+        Ok(Slices::new(batch, self.options.message_bytes))
+    }
+
+    /// The messages of one slice.
+    pub(crate) fn encode_slice(&mut self, slice: &RecordBatch) -> Result<Vec<Message>> {
+        let slice = trim_batch(slice)?;
+        let buffers = self.arrow.encode(&slice).map_err(Error::Encode)?;
+        messages(buffers)
+    }
+
+    fn check(&self, batch: &RecordBatch) -> Result<()> {
+        let (announced, found) = (self.schema.fields(), batch.schema_ref().fields());
+        if announced.len() != found.len() {
+            return Err(Error::SchemaMismatch {
+                announced: format!("{} columns", announced.len()),
+                found: format!("{} columns", found.len()),
+            });
+        }
+        for (announced, column) in announced.iter().zip(batch.columns()) {
+            if announced.data_type() != column.data_type() {
+                return Err(Error::SchemaMismatch {
+                    announced: format!("`{}` as {}", announced.name(), announced.data_type()),
+                    found: format!("`{}` as {}", announced.name(), column.data_type()),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder")
+            .field("schema", &self.schema)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Cuts the encoder's buffers into messages: for each of them an 8-byte prefix, the flatbuffer, its padding, the body.
+///
+/// The schema message, which comes with the first batch, is left out: [`Encoder::schema_message`] sent it already.
+fn messages(buffers: Vec<Buffer>) -> Result<Vec<Message>> {
+    let mut messages = Vec::with_capacity(1);
+    let mut buffers = buffers.into_iter().filter(|buffer| !buffer.is_empty());
+    while let Some(prefix) = buffers.next() {
+        let header = buffers.next().ok_or_else(broken)?;
+        let padded: usize =
+            prefix.get(4..8).and_then(|len| len.try_into().ok()).map(u32::from_le_bytes).ok_or_else(broken)?
+                as usize;
+        if padded > header.len() {
+            buffers.next();
+        }
+        let (kind, body_len) = describe(&header)?;
+        let mut body = Pieces::default();
+        let mut taken = 0;
+        while taken < body_len {
+            let buffer = buffers.next().ok_or_else(broken)?;
+            taken += buffer.len();
+            body.push_buffer(buffer);
+        }
+        if body_len > MAX_BODY {
+            return Err(Error::RowTooLarge { bytes: body_len, limit: MAX_BODY });
+        }
+        if kind != MessageHeader::Schema {
+            messages.push(Message { header: share(header), body: body.finish(), app_metadata: Bytes::new() });
+        }
+    }
+    Ok(messages)
+}
+
+/// Kind and body length of the message.
+fn describe(header: &[u8]) -> Result<(MessageHeader, usize)> {
+    let message = arrow_ipc::root_as_message(header).map_err(|error| Error::malformed(error.to_string()))?;
+    Ok((message.header_type(), usize::try_from(message.bodyLength()).map_err(|_| broken())?))
+}
+
+/// The list of buffers does not have the form that the Arrow library documents.
+fn broken() -> Error {
+    Error::Unexpected("the encoder's buffers are no sequence of messages")
+}
