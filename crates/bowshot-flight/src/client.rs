@@ -1,0 +1,335 @@
+//! A small Flight SQL client for the program's own use: `bowshot sql`, `bowshot demo` and tests speak to a server only
+//! through it, over a real connection.
+//!
+//! It is built for speed on large results: wide HTTP/2 windows, no size limit on messages, and batches whose arrays
+//! share the memory of the received bodies. Dropping a stream of batches resets its request, which stops the query on
+//! the server.
+
+mod error;
+mod headers;
+mod read;
+
+pub use error::{Error, Result};
+
+use crate::proto::{self, SessionOptionValue, session_option_value::OptionValue as WireValue};
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use arrow_flight::flight_service_client::FlightServiceClient;
+use arrow_flight::sql::{Command, CommandGetTables, CommandStatementQuery};
+use arrow_flight::{
+    Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightDescriptor, FlightInfo,
+    HandshakeRequest,
+};
+use bowshot_api::{OptionValue, Secret};
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use headers::Headers;
+use prost::Message;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Response};
+
+/// Bytes that the server may send ahead of the reader, for one stream.
+const STREAM_WINDOW_BYTES: u32 = 16 << 20;
+/// Bytes that the server may send ahead of the readers, over all streams of the connection.
+const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
+/// Largest HTTP/2 frame: fewer frames cost less.
+const FRAME_BYTES: u32 = 1 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Where to connect, and as whom.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// `grpc://host:port`, `grpc+tcp://host:port` or `host:port`.
+    pub uri: String,
+    /// What to show to the server.
+    pub login: Login,
+}
+
+/// Who is asking.
+#[derive(Debug, Clone)]
+pub enum Login {
+    /// Nobody in particular.
+    Anonymous,
+    /// User and password, exchanged for a token in a handshake.
+    Password {
+        /// User name.
+        user: String,
+        /// Password.
+        password: Secret,
+    },
+    /// A bearer token.
+    Token(Secret),
+}
+
+/// A connection. Clones share it, and the session behind it.
+#[derive(Clone, Debug)]
+pub struct Client {
+    flight: FlightServiceClient<Channel>,
+    headers: Arc<Mutex<Headers>>,
+}
+
+/// A table as the server lists it.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// Catalog name.
+    pub catalog: String,
+    /// Schema name.
+    pub schema_name: String,
+    /// Table name.
+    pub name: String,
+    /// Kind: `TABLE`, `VIEW`, …
+    pub kind: String,
+    /// Columns, where they were asked for.
+    pub columns: Option<Schema>,
+}
+
+impl Client {
+    /// Connects and, with a password, logs in.
+    ///
+    /// # Errors
+    /// [`Error::Address`] for an address that cannot be one, [`Error::Connect`] when nobody answers there,
+    /// [`Error::Server`] when the server refuses the login.
+    pub async fn connect(target: &Target) -> Result<Self> {
+        let channel = endpoint(&target.uri)?
+            .connect()
+            .await
+            .map_err(|source| Error::Connect { uri: target.uri.clone(), source: Box::new(source) })?;
+        let flight = FlightServiceClient::new(channel)
+            .max_decoding_message_size(usize::MAX)
+            .max_encoding_message_size(usize::MAX);
+        let client = Self { flight, headers: Arc::new(Mutex::new(Headers::new(&target.login)?)) };
+        if matches!(target.login, Login::Password { .. }) {
+            client.handshake().await?;
+        }
+        Ok(client)
+    }
+
+    /// Starts a statement. It runs on the server from now on, and has had its effects when this returns.
+    ///
+    /// # Errors
+    /// [`Error::Server`] with the server's message.
+    pub async fn execute(&self, sql: &str) -> Result<Query> {
+        let command = CommandStatementQuery { query: sql.to_owned(), transaction_id: None };
+        self.start(Command::CommandStatementQuery(command)).await
+    }
+
+    /// Lists tables whose names fit a `LIKE` pattern, with their columns if asked for.
+    ///
+    /// # Errors
+    /// As [`Client::execute`].
+    pub async fn tables(&self, pattern: Option<&str>, columns: Columns) -> Result<Vec<Table>> {
+        let command = CommandGetTables {
+            table_name_filter_pattern: pattern.map(str::to_owned),
+            include_schema: columns == Columns::Include,
+            ..CommandGetTables::default()
+        };
+        let query = self.start(Command::CommandGetTables(command)).await?;
+        let batches: Vec<RecordBatch> = query.batches().try_collect().await?;
+        let mut tables = Vec::new();
+        for batch in &batches {
+            read::tables(batch, &mut tables)?;
+        }
+        Ok(tables)
+    }
+
+    /// Sets an option of the session, or resets it with `None`.
+    ///
+    /// # Errors
+    /// [`Error::Option`] when the server refuses the name or the value.
+    pub async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
+        let value = SessionOptionValue { option_value: value.map(wire_value) };
+        let request = proto::SetSessionOptionsRequest {
+            session_options: [(name.to_owned(), value)].into_iter().collect(),
+        };
+        let body = self.action("SetSessionOptions", request.encode_to_vec()).await?;
+        let result = proto::SetSessionOptionsResult::decode(body).map_err(Error::Message)?;
+        if result.errors.is_empty() { Ok(()) } else { Err(Error::Option { name: name.to_owned() }) }
+    }
+
+    /// Stops a query on the server and tells how that went.
+    ///
+    /// # Errors
+    /// [`Error::Server`] for a query that the server no longer knows.
+    pub async fn cancel(&self, query: &Query) -> Result<CancelStatus> {
+        let request = CancelFlightInfoRequest { info: Some(query.info.clone()) };
+        let body = self.action("CancelFlightInfo", request.encode_to_vec()).await?;
+        let result = CancelFlightInfoResult::decode(body).map_err(Error::Message)?;
+        Ok(result.status())
+    }
+
+    /// Ends the session on the server.
+    ///
+    /// # Errors
+    /// As [`Client::execute`].
+    pub async fn close(self) -> Result<()> {
+        self.action("CloseSession", proto::CloseSessionRequest {}.encode_to_vec()).await.map(drop)
+    }
+
+    async fn start(&self, command: Command) -> Result<Query> {
+        let descriptor = FlightDescriptor::new_cmd(command.into_any().encode_to_vec());
+        let response = self.flight.clone().get_flight_info(self.request(descriptor)).await?;
+        let info = self.accept(response);
+        let schema = bowshot_ipc::read_schema_bytes(&info.schema).map_err(Error::Decode)?;
+        Ok(Query { client: self.clone(), schema: Arc::new(schema), info })
+    }
+
+    async fn action(&self, kind: &str, body: Vec<u8>) -> Result<Bytes> {
+        let response = self.flight.clone().do_action(self.request(Action::new(kind, body))).await?;
+        let mut results = self.accept(response);
+        let first = results.message().await?.map(|result| result.body).unwrap_or_default();
+        // The status comes after the results.
+        while results.message().await?.is_some() {}
+        Ok(first)
+    }
+
+    /// Exchanges the password for a token; without one in the answer the password goes along with each request.
+    async fn handshake(&self) -> Result<()> {
+        let requests = futures::stream::iter([HandshakeRequest::default()]);
+        let response = self.flight.clone().handshake(self.request(requests)).await?;
+        let mut answers = self.accept(response);
+        while answers.message().await?.is_some() {}
+        if let Some(trailers) = answers.trailers().await? {
+            self.headers().learn(&trailers);
+        }
+        Ok(())
+    }
+
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        self.headers().apply(request.metadata_mut());
+        request
+    }
+
+    /// Takes the message out and remembers tokens and cookies.
+    fn accept<T>(&self, response: Response<T>) -> T {
+        self.headers().learn(response.metadata());
+        response.into_inner()
+    }
+
+    fn headers(&self) -> std::sync::MutexGuard<'_, Headers> {
+        self.headers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a list of tables comes with their columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Columns {
+    /// Names only.
+    Omit,
+    /// Names, types and comments of the columns too.
+    Include,
+}
+
+/// A statement that the server has started.
+#[derive(Debug, Clone)]
+pub struct Query {
+    client: Client,
+    schema: SchemaRef,
+    info: FlightInfo,
+}
+
+impl Query {
+    /// The schema of all batches.
+    pub fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    /// Number of rows, where the server knows it beforehand.
+    pub fn rows(&self) -> Option<u64> {
+        u64::try_from(self.info.total_records).ok()
+    }
+
+    /// Number of endpoints.
+    pub fn endpoints(&self) -> usize {
+        self.info.endpoint.len()
+    }
+
+    /// Reads the result: all endpoints at once, in their order if the result has one. A result can be read once.
+    pub fn batches(&self) -> BoxStream<'static, Result<RecordBatch>> {
+        let count = self.info.endpoint.len().max(1);
+        let client = self.client.clone();
+        let opened = futures::stream::iter(self.info.endpoint.clone())
+            .map(move |endpoint| read::open(client.clone(), endpoint.ticket))
+            .buffered(count);
+        if self.info.ordered || count == 1 {
+            opened.try_flatten().boxed()
+        } else {
+            opened.try_flatten_unordered(count).boxed()
+        }
+    }
+
+    /// See [`Client::cancel`].
+    ///
+    /// # Errors
+    /// As [`Client::cancel`].
+    pub async fn cancel(&self) -> Result<CancelStatus> {
+        self.client.cancel(self).await
+    }
+}
+
+fn wire_value(value: OptionValue) -> WireValue {
+    match value {
+        OptionValue::String(text) => WireValue::StringValue(text),
+        OptionValue::Bool(truth) => WireValue::BoolValue(truth),
+        OptionValue::Int64(number) => WireValue::Int64Value(number),
+        OptionValue::Double(number) => WireValue::DoubleValue(number),
+        OptionValue::StringList(values) => {
+            WireValue::StringListValue(proto::session_option_value::StringListValue { values })
+        }
+    }
+}
+
+fn endpoint(uri: &str) -> Result<Endpoint> {
+    let refuse = |reason: &str| Error::Address { uri: uri.to_owned(), reason: reason.to_owned() };
+    let address = match uri.split_once("://") {
+        None | Some(("grpc" | "grpc+tcp" | "http", _)) => uri.split_once("://").map_or(uri, |(_, rest)| rest),
+        Some(("grpc+tls" | "https" | "flightsql", _)) => {
+            return Err(refuse("this client does not speak TLS"));
+        }
+        Some(_) => return Err(refuse("the scheme must be `grpc`")),
+    };
+    let address = address.trim_end_matches('/');
+    if address.is_empty() || address.contains(['/', '?', '@']) {
+        return Err(refuse("it must have the form `grpc://host:port`"));
+    }
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))
+        .map_err(|_| refuse("it must have the form `grpc://host:port`"))?;
+    if endpoint.uri().port().is_none() {
+        return Err(refuse("the port is missing"));
+    }
+    Ok(endpoint
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_frame_size(FRAME_BYTES)
+        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .keep_alive_while_idle(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::endpoint;
+
+    #[test]
+    fn addresses() {
+        for good in ["grpc://127.0.0.1:50051", "grpc+tcp://localhost:1/", "localhost:50051", "grpc://[::1]:1"]
+        {
+            assert!(endpoint(good).is_ok(), "{good}");
+        }
+        for (bad, reason) in [
+            ("grpc://localhost", "the port is missing"),
+            ("grpc+tls://localhost:1", "TLS"),
+            ("postgres://localhost:1", "scheme"),
+            ("grpc://user@localhost:1", "form"),
+            ("", "form"),
+        ] {
+            let error = endpoint(bad).unwrap_err().to_string();
+            assert!(error.contains(reason), "{bad}: {error}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What can go wrong between this client and a server.
+
+/// Shorthand for results of the client.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A request that did not work out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be one.
+    #[error("`{uri}` is not the address of a Flight server: {reason}")]
+    Address {
+        /// As it was given.
+        uri: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// User, password or token cannot travel in a header.
+    #[error("the login has characters that cannot be sent")]
+    Login,
+    /// Nobody answers there.
+    #[error("cannot connect to `{uri}`; is the server running?")]
+    Connect {
+        /// As it was given.
+        uri: String,
+        /// Why.
+        #[source]
+        source: Box<tonic::transport::Error>,
+    },
+    /// The server refused, or the connection broke.
+    #[error("{}", .0.message())]
+    Server(#[source] Box<tonic::Status>),
+    /// The server refused a session option.
+    #[error("the server does not accept this value of the session option `{name}`, or has no such option")]
+    Option {
+        /// Name of the option.
+        name: String,
+    },
+    /// The server sent something that is no Arrow data.
+    #[error("the server sent data that cannot be read")]
+    Decode(#[source] bowshot_ipc::Error),
+    /// The server sent something that is no protocol message.
+    #[error("the server sent a message that cannot be read")]
+    Message(#[source] prost::DecodeError),
+    /// The server sent a message in the wrong place or of the wrong shape.
+    #[error("the server does not follow the protocol: {0}")]
+    Protocol(&'static str),
+}
+
+impl Error {
+    /// Whether the server says that the query was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Server(status) if status.code() == tonic::Code::Cancelled)
+    }
+}
+
+impl From<tonic::Status> for Error {
+    fn from(status: tonic::Status) -> Self {
+        Self::Server(Box::new(status))
+    }
+}

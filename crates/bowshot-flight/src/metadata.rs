@@ -1,0 +1,65 @@
+//! The metadata commands of Flight SQL: one schema and one answer for each. Schemas follow the reference
+//! implementations in C++ and Go to the letter, because clients compare them: names, types and nullability, also
+//! inside unions, lists and maps.
+//!
+//! Pure translation: rows come from the [`Session`] behind the door or from the static tables in `sql_info`,
+//! `type_info` and `keys`. Nothing here filters by rights; the session lists only what its principal may see.
+
+mod catalog;
+mod table_schema;
+
+use crate::{keys, sql_info, type_info};
+use arrow::array::ArrayRef;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use arrow_flight::sql::Command;
+use bowshot_api::{About, Error, Result, Session};
+
+/// The schema of a metadata command's answer; `None` for every other command.
+pub(crate) fn schema_of(command: &Command) -> Option<SchemaRef> {
+    let schema = match command {
+        Command::CommandGetCatalogs(_) => catalog::catalogs_schema(),
+        Command::CommandGetDbSchemas(_) => catalog::schemas_schema(),
+        Command::CommandGetTables(tables) => catalog::tables_schema(tables.include_schema),
+        Command::CommandGetTableTypes(_) => catalog::table_types_schema(),
+        Command::CommandGetPrimaryKeys(_) => keys::primary_schema(),
+        Command::CommandGetExportedKeys(_)
+        | Command::CommandGetImportedKeys(_)
+        | Command::CommandGetCrossReference(_) => keys::foreign_schema(),
+        Command::CommandGetXdbcTypeInfo(_) => type_info::schema(),
+        Command::CommandGetSqlInfo(_) => sql_info::schema(),
+        _ => return None,
+    };
+    Some(schema)
+}
+
+/// Answers a metadata command. The schema is the one that [`schema_of`] tells.
+pub(crate) async fn answer(
+    session: &dyn Session,
+    about: &About,
+    command: &Command,
+) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+    let batch = match command {
+        Command::CommandGetCatalogs(_) => catalog::catalogs(session).await?,
+        Command::CommandGetDbSchemas(schemas) => catalog::schemas(session, schemas).await?,
+        Command::CommandGetTables(tables) => catalog::tables(session, tables).await?,
+        Command::CommandGetTableTypes(_) => catalog::table_types()?,
+        Command::CommandGetPrimaryKeys(_) => RecordBatch::new_empty(keys::primary_schema()),
+        Command::CommandGetExportedKeys(_)
+        | Command::CommandGetImportedKeys(_)
+        | Command::CommandGetCrossReference(_) => RecordBatch::new_empty(keys::foreign_schema()),
+        Command::CommandGetXdbcTypeInfo(types) => type_info::answer(types.data_type)?,
+        Command::CommandGetSqlInfo(info) => sql_info::answer(about, &info.info)?,
+        other => return Err(Error::unsupported(format!("`{}` is not a metadata command", other.type_url()))),
+    };
+    Ok((batch.schema(), vec![batch]))
+}
+
+/// Puts columns under a schema; a mismatch is a defect of this crate.
+pub(crate) fn batch(schema: SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
+    RecordBatch::try_new(schema, columns)
+        .map_err(|error| Error::internal("a metadata answer does not fit its schema").with_source(error))
+}
+
+#[cfg(test)]
+mod tests;

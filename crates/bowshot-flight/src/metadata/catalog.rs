@@ -1,0 +1,112 @@
+//! Catalogs, schemas, tables and table types: schemas, filters and order of the rows.
+
+use super::{batch, table_schema};
+use arrow::array::{ArrayRef, BinaryArray, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use arrow_flight::sql::{CommandGetDbSchemas, CommandGetTables};
+use bowshot_api::{Result, Session, TableEntry, TableFilter, TableKind};
+use bytes::Bytes;
+use std::sync::{Arc, LazyLock};
+
+pub(super) fn catalogs_schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> =
+        LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("catalog_name", DataType::Utf8, false)])));
+    Arc::clone(&SCHEMA)
+}
+
+pub(super) fn schemas_schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        Arc::new(Schema::new(vec![
+            Field::new("catalog_name", DataType::Utf8, true),
+            Field::new("db_schema_name", DataType::Utf8, false),
+        ]))
+    });
+    Arc::clone(&SCHEMA)
+}
+
+pub(super) fn tables_schema(include_schema: bool) -> SchemaRef {
+    static PLAIN: LazyLock<SchemaRef> = LazyLock::new(|| Arc::new(Schema::new(tables_fields())));
+    static WITH_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let mut fields = tables_fields();
+        fields.push(Field::new("table_schema", DataType::Binary, false));
+        Arc::new(Schema::new(fields))
+    });
+    if include_schema { Arc::clone(&WITH_SCHEMA) } else { Arc::clone(&PLAIN) }
+}
+
+pub(super) fn table_types_schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> =
+        LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("table_type", DataType::Utf8, false)])));
+    Arc::clone(&SCHEMA)
+}
+
+pub(super) async fn catalogs(session: &dyn Session) -> Result<RecordBatch> {
+    let mut names = session.catalogs().await?;
+    names.sort_unstable();
+    batch(catalogs_schema(), vec![strings(names.iter().map(String::as_str))])
+}
+
+pub(super) async fn schemas(session: &dyn Session, command: &CommandGetDbSchemas) -> Result<RecordBatch> {
+    let mut pairs = match command.catalog.as_deref() {
+        // The empty name asks for schemas without a catalog; every schema here has one.
+        Some("") => Vec::new(),
+        catalog => session.schemas(catalog, command.db_schema_filter_pattern.as_deref()).await?,
+    };
+    pairs.sort_unstable();
+    let catalogs = strings(pairs.iter().map(|(catalog, _)| catalog.as_str()));
+    let schemas = strings(pairs.iter().map(|(_, schema)| schema.as_str()));
+    batch(schemas_schema(), vec![catalogs, schemas])
+}
+
+pub(super) async fn tables(session: &dyn Session, command: &CommandGetTables) -> Result<RecordBatch> {
+    let mut entries = session.tables(&filter(command)).await?;
+    entries.sort_by(|a, b| order(a).cmp(&order(b)));
+    let mut columns = vec![
+        strings(entries.iter().map(|entry| entry.catalog.as_str())),
+        strings(entries.iter().map(|entry| entry.schema_name.as_str())),
+        strings(entries.iter().map(|entry| entry.name.as_str())),
+        strings(entries.iter().map(|entry| entry.kind.name())),
+    ];
+    if command.include_schema {
+        let schemas: Vec<Bytes> = entries.iter().map(table_schema::bytes).collect();
+        columns.push(Arc::new(BinaryArray::from_iter_values(&schemas)));
+    }
+    batch(tables_schema(command.include_schema), columns)
+}
+
+pub(super) fn table_types() -> Result<RecordBatch> {
+    let mut names = TableKind::ALL.map(TableKind::name);
+    names.sort_unstable();
+    batch(table_types_schema(), vec![strings(names.into_iter())])
+}
+
+/// An empty list of types means all of them; a list of nothing but unknown types means none.
+fn filter(command: &CommandGetTables) -> TableFilter {
+    let kinds: Vec<TableKind> =
+        command.table_types.iter().filter_map(|name| TableKind::parse(name)).collect();
+    TableFilter {
+        catalog: command.catalog.clone(),
+        schema_pattern: command.db_schema_filter_pattern.clone(),
+        table_pattern: command.table_name_filter_pattern.clone(),
+        kinds: if command.table_types.is_empty() { None } else { Some(kinds) },
+        include_schema: command.include_schema,
+    }
+}
+
+fn order(entry: &TableEntry) -> (&str, &str, &str, &str) {
+    (&entry.catalog, &entry.schema_name, &entry.name, entry.kind.name())
+}
+
+fn strings<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(values))
+}
+
+fn tables_fields() -> Vec<Field> {
+    vec![
+        Field::new("catalog_name", DataType::Utf8, true),
+        Field::new("db_schema_name", DataType::Utf8, true),
+        Field::new("table_name", DataType::Utf8, false),
+        Field::new("table_type", DataType::Utf8, false),
+    ]
+}

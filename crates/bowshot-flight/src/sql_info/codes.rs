@@ -1,0 +1,183 @@
+//! The standard codes and their values for a server that reads.
+
+use super::words;
+use arrow_flight::sql::SqlInfo as Code;
+use bowshot_api::About;
+
+/// A value, by union member.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Text(String),
+    Bool(bool),
+    BigInt(i64),
+    Bitmask(i32),
+    Words(&'static [&'static str]),
+    Conversions(&'static [(i32, &'static [i32])]),
+}
+
+/// Code and value of all standard codes.
+pub(super) fn all(about: &About) -> Vec<(u32, Value)> {
+    let mut rows = server(about);
+    rows.extend(syntax());
+    rows.extend(TRUE.iter().map(|code| (*code, Value::Bool(true))));
+    rows.extend(FALSE.iter().map(|code| (*code, Value::Bool(false))));
+    rows.extend(MAXIMA.iter().map(|code| (*code, Value::BigInt(0))));
+    rows.into_iter().filter_map(|(code, value)| Some((u32::try_from(code as i32).ok()?, value))).collect()
+}
+
+fn server(about: &About) -> Vec<(Code, Value)> {
+    let text = |text: &str| Value::Text(text.to_owned());
+    vec![
+        (Code::FlightSqlServerName, text(&about.name)),
+        (Code::FlightSqlServerVersion, text(&about.version)),
+        (Code::FlightSqlServerArrowVersion, text(&about.arrow_version)),
+        (Code::FlightSqlServerSubstraitMinVersion, text("")),
+        (Code::FlightSqlServerSubstraitMaxVersion, text("")),
+        (Code::FlightSqlServerTransaction, Value::Bitmask(0)),
+        // Statement handles live as long as their session, transaction handles do not exist.
+        (Code::FlightSqlServerStatementTimeout, Value::Bitmask(0)),
+        (Code::FlightSqlServerTransactionTimeout, Value::Bitmask(0)),
+    ]
+}
+
+fn syntax() -> Vec<(Code, Value)> {
+    let text = |text: &str| Value::Text(text.to_owned());
+    vec![
+        (Code::SqlIdentifierCase, Value::BigInt(LOWER_CASE)),
+        (Code::SqlIdentifierQuoteChar, text("\"")),
+        (Code::SqlQuotedIdentifierCase, Value::BigInt(AS_WRITTEN)),
+        (Code::SqlNullOrdering, Value::BigInt(NULLS_HIGH)),
+        (Code::SqlKeywords, Value::Words(words::KEYWORDS)),
+        (Code::SqlNumericFunctions, Value::Words(words::NUMERIC_FUNCTIONS)),
+        (Code::SqlStringFunctions, Value::Words(words::STRING_FUNCTIONS)),
+        (Code::SqlSystemFunctions, Value::Words(words::SYSTEM_FUNCTIONS)),
+        (Code::SqlDatetimeFunctions, Value::Words(words::DATETIME_FUNCTIONS)),
+        (Code::SqlSearchStringEscape, text("\\")),
+        (Code::SqlExtraNameCharacters, text("")),
+        (Code::SqlSupportsConvert, Value::Conversions(CONVERSIONS)),
+        (Code::SqlSupportedGroupBy, Value::Bitmask(bits(&[0, 1]))),
+        // Minimum and core grammar; the extended one has positioned updates.
+        (Code::SqlSupportedGrammar, Value::Bitmask(bits(&[0, 1]))),
+        (Code::SqlAnsi92SupportedLevel, Value::Bitmask(bits(&[0]))),
+        // Limited and full outer joins: drivers read bits, though the specification speaks of one ordinal.
+        (Code::SqlOuterJoinsSupportLevel, Value::Bitmask(bits(&[1, 2]))),
+        (Code::SqlSchemaTerm, text("schema")),
+        (Code::SqlProcedureTerm, text("procedure")),
+        (Code::SqlCatalogTerm, text("catalog")),
+        // Schema and catalog names have no place in procedure calls, indexes or grants: there are none.
+        (Code::SqlSchemasSupportedActions, Value::Bitmask(0)),
+        (Code::SqlCatalogsSupportedActions, Value::Bitmask(0)),
+        (Code::SqlSupportedPositionedCommands, Value::Bitmask(0)),
+        // In comparisons, EXISTS and IN; not with ANY and ALL.
+        (Code::SqlSupportedSubqueries, Value::Bitmask(bits(&[0, 1, 2]))),
+        (Code::SqlSupportedUnions, Value::Bitmask(bits(&[0, 1]))),
+        (Code::SqlDefaultTransactionIsolation, Value::BigInt(NO_TRANSACTIONS)),
+        (Code::SqlSupportedTransactionsIsolationLevels, Value::Bitmask(bits(&[0]))),
+        // Results are read once, forward, and cannot be changed.
+        (Code::SqlSupportedResultSetTypes, Value::Bitmask(bits(&[1]))),
+        (Code::SqlSupportedConcurrenciesForResultSetUnspecified, Value::Bitmask(0)),
+        (Code::SqlSupportedConcurrenciesForResultSetForwardOnly, Value::Bitmask(bits(&[1]))),
+        (Code::SqlSupportedConcurrenciesForResultSetScrollSensitive, Value::Bitmask(0)),
+        (Code::SqlSupportedConcurrenciesForResultSetScrollInsensitive, Value::Bitmask(0)),
+    ]
+}
+
+fn bits(positions: &[u32]) -> i32 {
+    positions.iter().fold(0, |mask, position| mask | 1 << position)
+}
+
+/// `SQL_CASE_SENSITIVITY_LOWERCASE`
+const LOWER_CASE: i64 = 3;
+/// `SQL_CASE_SENSITIVITY_UNKNOWN`, which drivers take for "compared as written".
+const AS_WRITTEN: i64 = 0;
+/// `SQL_NULLS_SORTED_HIGH`
+const NULLS_HIGH: i64 = 0;
+/// `SQL_TRANSACTION_NONE`
+const NO_TRANSACTIONS: i64 = 0;
+
+const TRUE: &[Code] = &[
+    Code::FlightSqlServerReadOnly,
+    Code::FlightSqlServerSql,
+    Code::FlightSqlServerCancel,
+    Code::SqlAllTablesAreSelectable,
+    Code::SqlSupportsColumnAliasing,
+    Code::SqlNullPlusNullIsNull,
+    Code::SqlSupportsTableCorrelationNames,
+    Code::SqlSupportsExpressionsInOrderBy,
+    Code::SqlSupportsOrderByUnrelated,
+    Code::SqlSupportsLikeEscapeClause,
+    Code::SqlSupportsNonNullableColumns,
+    Code::SqlCatalogAtStart,
+    Code::SqlCorrelatedSubqueriesSupported,
+];
+
+const FALSE: &[Code] = &[
+    Code::FlightSqlServerSubstrait,
+    Code::FlightSqlServerBulkIngestion,
+    Code::FlightSqlServerIngestTransactionsSupported,
+    Code::SqlDdlCatalog,
+    Code::SqlDdlSchema,
+    Code::SqlDdlTable,
+    Code::SqlSupportsDifferentTableCorrelationNames,
+    Code::SqlSupportsIntegrityEnhancementFacility,
+    Code::SqlSelectForUpdateSupported,
+    Code::SqlStoredProceduresSupported,
+    Code::SqlMaxRowSizeIncludesBlobs,
+    Code::SqlTransactionsSupported,
+    Code::SqlDataDefinitionCausesTransactionCommit,
+    Code::SqlDataDefinitionsInTransactionsIgnored,
+    Code::SqlBatchUpdatesSupported,
+    Code::SqlSavepointsSupported,
+    Code::SqlNamedParametersSupported,
+    Code::SqlLocatorsUpdateCopy,
+    Code::SqlStoredFunctionsUsingCallSyntaxSupported,
+];
+
+/// Greatest lengths and counts: all zero, which means no limit, or none that is known.
+const MAXIMA: &[Code] = &[
+    Code::SqlMaxBinaryLiteralLength,
+    Code::SqlMaxCharLiteralLength,
+    Code::SqlMaxColumnNameLength,
+    Code::SqlMaxColumnsInGroupBy,
+    Code::SqlMaxColumnsInIndex,
+    Code::SqlMaxColumnsInOrderBy,
+    Code::SqlMaxColumnsInSelect,
+    Code::SqlMaxColumnsInTable,
+    Code::SqlMaxConnections,
+    Code::SqlMaxCursorNameLength,
+    Code::SqlMaxIndexLength,
+    Code::SqlDbSchemaNameLength,
+    Code::SqlMaxProcedureNameLength,
+    Code::SqlMaxCatalogNameLength,
+    Code::SqlMaxRowSize,
+    Code::SqlMaxStatementLength,
+    Code::SqlMaxStatements,
+    Code::SqlMaxTableNameLength,
+    Code::SqlMaxTablesInSelect,
+    Code::SqlMaxUsernameLength,
+];
+
+/// `CAST` from the first to each of the second, in the numbers of `SqlSupportsConvert`: 0 bigint, 2 bit, 3 char, 4 date,
+/// 5 decimal, 6 float, 7 integer, 11 long varchar, 12 numeric, 13 real, 14 smallint, 15 time, 16 timestamp,
+/// 17 tinyint, 18 varbinary, 19 varchar.
+const CONVERSIONS: &[(i32, &[i32])] = &[
+    (0, &[0, 2, 3, 5, 6, 7, 11, 12, 13, 14, 16, 17, 19]),
+    (2, &[0, 2, 3, 6, 7, 11, 13, 14, 17, 19]),
+    (3, TEXT),
+    (4, &[3, 4, 11, 16, 19]),
+    (5, NUMBER),
+    (6, NUMBER),
+    (7, &[0, 2, 3, 5, 6, 7, 11, 12, 13, 14, 17, 19]),
+    (11, TEXT),
+    (12, NUMBER),
+    (13, NUMBER),
+    (14, &[0, 2, 3, 5, 6, 7, 11, 12, 13, 14, 17, 19]),
+    (15, &[3, 11, 15, 19]),
+    (16, &[0, 3, 4, 11, 15, 16, 19]),
+    (17, &[0, 2, 3, 5, 6, 7, 11, 12, 13, 14, 17, 19]),
+    (18, &[18]),
+    (19, TEXT),
+];
+
+const TEXT: &[i32] = &[0, 2, 3, 4, 5, 6, 7, 11, 12, 13, 14, 15, 16, 17, 18, 19];
+const NUMBER: &[i32] = &[0, 3, 5, 6, 7, 11, 12, 13, 14, 17, 19];

@@ -1,0 +1,97 @@
+//! The rules of drivers: every standard code, each in the member that they read.
+
+use super::*;
+use arrow::array::AsArray;
+use arrow::datatypes::UInt32Type;
+use arrow_flight::sql::SqlInfo;
+use std::collections::BTreeMap;
+
+fn about() -> About {
+    About { name: "Bowshot".to_owned(), version: "1.2.3".to_owned(), arrow_version: "59".to_owned() }
+}
+
+fn members_by_code(requested: &[u32]) -> BTreeMap<u32, i8> {
+    let batch = answer(&about(), requested).unwrap();
+    let codes = batch.column(0).as_primitive::<UInt32Type>();
+    let values = batch.column(1).as_union();
+    (0..batch.num_rows()).map(|row| (codes.value(row), values.type_id(row))).collect()
+}
+
+/// The table of the JDBC, ODBC and Go drivers.
+fn expected_member(code: u32) -> i8 {
+    match code {
+        0..=2 | 6 | 7 | 504 | 513 | 514 | 529..=531 => 0,
+        503 | 505 | 507 | 541..=555 | 557..=562 => 2,
+        8 | 100 | 101 | 522 | 525 | 526 | 528 | 533..=535 | 538 | 540 | 564 | 567..=571 => 3,
+        508..=512 => 4,
+        517 => 5,
+        _ => 1,
+    }
+}
+
+#[test]
+fn all_standard_codes_in_the_members_that_drivers_read() {
+    let expected: BTreeMap<u32, i8> =
+        (0..=11).chain([100, 101]).chain(500..=576).map(|code| (code, expected_member(code))).collect();
+    assert_eq!(members_by_code(&[]), expected);
+    for code in expected.keys() {
+        assert!(SqlInfo::try_from(i32::try_from(*code).unwrap()).is_ok(), "{code}");
+    }
+}
+
+#[test]
+fn requested_codes_only_and_unknown_ones_have_no_row() {
+    assert_eq!(members_by_code(&[8, 0, 4711, 10_000, 0]), BTreeMap::from([(0, 0), (8, 3)]));
+    assert!(members_by_code(&[99_999]).is_empty());
+}
+
+#[test]
+fn values_are_where_the_offsets_point() {
+    let batch = answer(&about(), &[1, 3, 504, 508]).unwrap();
+    let values = batch.column(1).as_union();
+    assert_eq!(values.value(0).as_string::<i32>().value(0), "1.2.3");
+    assert!(values.value(1).as_boolean().value(0));
+    assert_eq!(values.value(2).as_string::<i32>().value(0), "\"");
+    let words = values.value(3).as_list::<i32>().value(0);
+    assert!(words.as_string::<i32>().iter().flatten().any(|word| word == "SELECT"));
+}
+
+#[test]
+fn union_as_the_go_and_cpp_clients_compare_it() {
+    let list = |data_type| DataType::List(Arc::new(Field::new("item", data_type, true)));
+    let entries = DataType::Struct(
+        vec![Field::new("key", DataType::Int32, false), Field::new("value", list(DataType::Int32), true)]
+            .into(),
+    );
+    let fields = UnionFields::from_fields(vec![
+        Field::new("string_value", DataType::Utf8, false),
+        Field::new("bool_value", DataType::Boolean, false),
+        Field::new("bigint_value", DataType::Int64, false),
+        Field::new("int32_bitmask", DataType::Int32, false),
+        Field::new("string_list", list(DataType::Utf8), false),
+        Field::new(
+            "int32_to_int32_list_map",
+            DataType::Map(Arc::new(Field::new("entries", entries, false)), false),
+            false,
+        ),
+    ]);
+    let expected = Schema::new(vec![
+        Field::new("info_name", DataType::UInt32, false),
+        Field::new("value", DataType::Union(fields, UnionMode::Dense), false),
+    ]);
+    assert_eq!(*schema(), expected);
+    assert_eq!(*answer(&about(), &[]).unwrap().schema(), expected);
+}
+
+#[test]
+fn words_are_sorted_and_unique() {
+    for words in [
+        words::KEYWORDS,
+        words::NUMERIC_FUNCTIONS,
+        words::STRING_FUNCTIONS,
+        words::SYSTEM_FUNCTIONS,
+        words::DATETIME_FUNCTIONS,
+    ] {
+        assert!(words.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}
