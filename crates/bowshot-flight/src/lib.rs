@@ -1,1 +1,43 @@
+//! The Arrow Flight SQL front end: translates gRPC calls into calls on the door, and nothing more.
+//!
+//! ```text
+//! socket ─► listen.rs ─► gate.rs ─┬─ DoGet ─► stream.rs ─► bowshot-ipc ─► socket
+//!                                 └─ others ─► service.rs (the generated trait) ─► statement.rs, poll.rs, put.rs,
+//!                                              actions.rs ─► prepared.rs, session_options.rs, metadata.rs
+//! ```
+//!
+//! - Who calls, and in which session: `auth.rs`, `cookie.rs`, `caller.rs`, `connection.rs`.
+//! - What goes out and comes back as opaque bytes: `ticket.rs`. What the generated messages lack: `proto.rs`.
+//! - Errors as gRPC statuses: `status.rs`. What is counted: `metrics.rs`, `body.rs`.
+//!
+//! Statements with effects take effect in GetFlightInfo; DoGet only attaches to what runs. A session is found by
+//! cookie, else by the token of a handshake, else by connection. An unknown cookie is refused with `NOT_FOUND`, except
+//! by the calls with which clients connect (handshake, SetSessionOptions, GetSqlInfo): those give a new session.
 
+mod actions;
+mod auth;
+mod body;
+mod caller;
+pub mod client;
+mod connection;
+mod cookie;
+mod gate;
+mod keys;
+mod listen;
+mod metadata;
+mod metrics;
+mod parameters;
+mod poll;
+mod prepared;
+mod proto;
+mod put;
+mod service;
+mod session_options;
+mod sql_info;
+mod statement;
+mod status;
+mod stream;
+mod ticket;
+mod type_info;
+
+pub use listen::{Error, serve};

@@ -1,0 +1,144 @@
+//! One call: who makes it, until when it must be answered, and which session it belongs to.
+
+use crate::connection::{Connection, Who};
+use crate::{auth, cookie};
+use bowshot_api::{Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId};
+use http::HeaderMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// Headers that set an option of the session that they open.
+const OPTION_HEADERS: [(&str, &str); 3] =
+    [("database", "catalog"), ("catalog", "catalog"), ("schema", "schema")];
+
+/// The caller of one call, authenticated.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    connection: Arc<Connection>,
+    principal: Principal,
+    token: Option<Secret>,
+    cookie: Option<String>,
+    options: Vec<(&'static str, String)>,
+    deadline: Option<Instant>,
+    opened: OnceLock<SessionId>,
+}
+
+impl Caller {
+    /// Authenticates the caller from the headers.
+    pub(crate) async fn identify(
+        connection: Arc<Connection>,
+        headers: &HeaderMap,
+        deadline: Option<Instant>,
+    ) -> Result<Self> {
+        let (principal, token) = auth::authenticate(&connection, headers).await?;
+        Ok(Self {
+            connection,
+            principal,
+            token,
+            cookie: cookie::read(headers),
+            options: options(headers)?,
+            deadline,
+            opened: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn server(&self) -> &dyn Server {
+        self.connection.server()
+    }
+
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// When the answer's head must be there, if the client said so.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// The session that this call opened, for the answer's cookie.
+    pub(crate) fn opened(&self) -> Option<SessionId> {
+        self.opened.get().copied()
+    }
+
+    /// The call's session; opens one if the caller has none yet.
+    ///
+    /// # Errors
+    /// `NotFound` if the caller's cookie names a session that is closed or expired.
+    pub(crate) async fn session(&self) -> Result<Arc<dyn Session>> {
+        match &self.cookie {
+            Some(value) => self.by_cookie(value),
+            None => self.current_or_new().await,
+        }
+    }
+
+    /// As [`Self::session`], but replaces a session that is gone: for the calls with which clients connect, so that
+    /// one that kept its cookie can begin again.
+    pub(crate) async fn session_or_new(&self) -> Result<Arc<dyn Session>> {
+        match self.cookie.as_deref().map(|value| self.by_cookie(value)) {
+            Some(Ok(session)) => Ok(session),
+            Some(Err(error)) if error.kind() != ErrorKind::NotFound => Err(error),
+            Some(Err(_)) => {
+                let session = self.current_or_new().await?;
+                // The client must learn the new cookie even if the session was there already.
+                let _ = self.opened.set(session.id());
+                Ok(session)
+            }
+            None => self.current_or_new().await,
+        }
+    }
+
+    /// The call's session, if it has one; never opens one.
+    pub(crate) async fn open_session(&self) -> Result<Option<Arc<dyn Session>>> {
+        match &self.cookie {
+            Some(value) => self.by_cookie(value).map(Some),
+            None => Ok(self.connection.current(self.who()).await),
+        }
+    }
+
+    /// Refuses calls that name a session that is gone.
+    pub(crate) fn check_cookie(&self) -> Result<()> {
+        match &self.cookie {
+            Some(value) => self.by_cookie(value).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    fn by_cookie(&self, value: &str) -> Result<Arc<dyn Session>> {
+        self.connection.by_cookie(value, &self.principal).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::not_found("session not found: it was closed or has expired")
+                .with_hint("connect again without the cookie `arrow_flight_session_id`"),
+            _ => error,
+        })
+    }
+
+    async fn current_or_new(&self) -> Result<Arc<dyn Session>> {
+        let (session, new) = self.connection.current_or_new(self.who()).await?;
+        if new {
+            let _ = self.opened.set(session.id());
+            for (name, value) in &self.options {
+                if let Err(error) = session.set_option(name, Some(OptionValue::String(value.clone()))).await {
+                    session.close().await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(session)
+    }
+
+    fn who(&self) -> Who<'_> {
+        Who { principal: &self.principal, token: self.token.as_ref() }
+    }
+}
+
+fn options(headers: &HeaderMap) -> Result<Vec<(&'static str, String)>> {
+    let mut options = Vec::new();
+    for (header, option) in OPTION_HEADERS {
+        let Some(value) = headers.get(header) else { continue };
+        let text = std::str::from_utf8(value.as_bytes())
+            .map_err(|_| Error::invalid(format!("the header `{header}` is not UTF-8")))?;
+        if !text.is_empty() {
+            options.push((option, text.to_owned()));
+        }
+    }
+    Ok(options)
+}

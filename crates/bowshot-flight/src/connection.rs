@@ -1,0 +1,207 @@
+//! One client connection and the sessions that live and die with it.
+//!
+//! A call belongs to a session by its cookie, else by its bearer token if a handshake issued it, else by its
+//! connection. A session that nobody ever named by cookie or token has no other tie than its connection and ends with
+//! it. A named one outlives it and ends when it has been idle for `session_timeout`.
+
+use crate::auth::{self, lock};
+use bowshot_api::{Error, ErrorKind, Principal, Result, Secret, Server, Session, SessionId};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// What all connections of one listener share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    server: Arc<dyn Server>,
+    /// Tokens from handshakes and the sessions that they name.
+    tokens: Mutex<HashMap<String, Arc<TokenSession>>>,
+    /// Sessions that are tied to a live connection; the flag says that a cookie has named them since.
+    tied: Mutex<HashMap<SessionId, Arc<AtomicBool>>>,
+}
+
+#[derive(Debug)]
+struct TokenSession {
+    principal: Principal,
+    session: tokio::sync::Mutex<Option<SessionId>>,
+}
+
+impl Shared {
+    pub(crate) fn new(server: Arc<dyn Server>) -> Self {
+        Self { server, tokens: Mutex::default(), tied: Mutex::default() }
+    }
+
+    pub(crate) fn server(&self) -> &dyn Server {
+        self.server.as_ref()
+    }
+
+    fn token(&self, token: &Secret) -> Option<Arc<TokenSession>> {
+        lock(&self.tokens).get(token.expose()).map(Arc::clone)
+    }
+
+    fn keep_token(&self, token: &Secret, principal: &Principal) -> Result<()> {
+        let mut tokens = lock(&self.tokens);
+        let limit = self.server.limits().max_sessions;
+        if tokens.len() >= limit {
+            tokens.retain(|_, entry| self.is_used(entry));
+        }
+        if tokens.len() >= limit {
+            return Err(Error::new(
+                ErrorKind::LimitReached,
+                format!("too many handshakes: {limit} sessions"),
+            )
+            .with_hint("close sessions, or raise `limits.max_sessions`"));
+        }
+        let entry = TokenSession { principal: principal.clone(), session: tokio::sync::Mutex::new(None) };
+        tokens.insert(token.expose().to_owned(), Arc::new(entry));
+        Ok(())
+    }
+
+    /// Whether a token names an open session, or is being used right now.
+    fn is_used(&self, entry: &TokenSession) -> bool {
+        match entry.session.try_lock() {
+            Ok(id) => id.is_some_and(|id| self.server.find_session(id, &entry.principal).is_ok()),
+            Err(_) => true,
+        }
+    }
+
+    /// Notes that a cookie has named a session, so that it outlives its connection.
+    fn untie(&self, id: SessionId) {
+        if let Some(named) = lock(&self.tied).get(&id) {
+            named.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The session of one principal on a connection.
+#[derive(Debug)]
+struct Tied {
+    principal: Principal,
+    id: SessionId,
+    named: Arc<AtomicBool>,
+}
+
+/// One client connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+    known_callers: auth::Cache,
+    /// One session for each principal, `None` once the connection has ended. Held over the opening of a session, so
+    /// that two calls do not open two, and so that none is opened behind the back of [`Self::end`].
+    sessions: tokio::sync::Mutex<Option<Vec<Tied>>>,
+}
+
+impl Connection {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            known_callers: auth::Cache::default(),
+            sessions: tokio::sync::Mutex::new(Some(Vec::new())),
+        }
+    }
+
+    pub(crate) fn server(&self) -> &dyn Server {
+        self.shared.server()
+    }
+
+    pub(crate) fn known_callers(&self) -> &auth::Cache {
+        &self.known_callers
+    }
+
+    /// A new token for a principal; the first call that needs a session ties one to it.
+    pub(crate) fn issue_token(&self, principal: &Principal) -> Result<Secret> {
+        let token = self.server().issue_token(principal);
+        self.shared.keep_token(&token, principal)?;
+        Ok(token)
+    }
+
+    /// The session that a cookie names.
+    pub(crate) fn by_cookie(&self, value: &str, principal: &Principal) -> Result<Arc<dyn Session>> {
+        let id = SessionId::parse(value).ok_or_else(|| Error::not_found("session not found"))?;
+        let session = self.server().find_session(id, principal)?;
+        self.shared.untie(id);
+        Ok(session)
+    }
+
+    /// The session of a token or of this connection, if there is one.
+    pub(crate) async fn current(&self, caller: Who<'_>) -> Option<Arc<dyn Session>> {
+        if let Some(entry) = self.token_session(caller) {
+            let id = *entry.session.lock().await;
+            return id.and_then(|id| self.server().find_session(id, caller.principal).ok());
+        }
+        let sessions = self.sessions.lock().await;
+        let tied = sessions.iter().flatten().find(|tied| &tied.principal == caller.principal)?;
+        self.server().find_session(tied.id, caller.principal).ok()
+    }
+
+    /// The session of a token or of this connection; opens one if there is none. Returns whether it is new.
+    pub(crate) async fn current_or_new(&self, caller: Who<'_>) -> Result<(Arc<dyn Session>, bool)> {
+        if let Some(entry) = self.token_session(caller) {
+            let mut id = entry.session.lock().await;
+            if let Some(session) = id.and_then(|id| self.server().find_session(id, caller.principal).ok()) {
+                return Ok((session, false));
+            }
+            let session = self.server().open_session(caller.principal).await?;
+            *id = Some(session.id());
+            return Ok((session, true));
+        }
+        let mut sessions = self.sessions.lock().await;
+        let sessions = sessions.as_mut().ok_or_else(|| {
+            Error::new(ErrorKind::Cancelled, "the connection has ended").with_hint("connect again")
+        })?;
+        let tied = sessions.iter().find(|tied| &tied.principal == caller.principal);
+        if let Some(session) =
+            tied.and_then(|tied| self.server().find_session(tied.id, caller.principal).ok())
+        {
+            return Ok((session, false));
+        }
+        let session = self.server().open_session(caller.principal).await?;
+        let named = Arc::new(AtomicBool::new(false));
+        lock(&self.shared.tied).insert(session.id(), Arc::clone(&named));
+        sessions.retain(|tied| {
+            let other = &tied.principal != caller.principal;
+            if !other {
+                lock(&self.shared.tied).remove(&tied.id);
+            }
+            other
+        });
+        sessions.push(Tied { principal: caller.principal.clone(), id: session.id(), named });
+        Ok((session, true))
+    }
+
+    fn token_session(&self, caller: Who<'_>) -> Option<Arc<TokenSession>> {
+        let entry = self.shared.token(caller.token?)?;
+        (&entry.principal == caller.principal).then_some(entry)
+    }
+
+    /// Uses the connection's sessions, so that they do not count as idle while the client is connected.
+    pub(crate) fn touch(&self) {
+        // A lock that is taken means that a session is being used right now.
+        let Ok(sessions) = self.sessions.try_lock() else { return };
+        for tied in sessions.iter().flatten() {
+            // An expired session is replaced when it is next needed.
+            let _ = self.server().find_session(tied.id, &tied.principal);
+        }
+    }
+
+    /// Closes the sessions that nobody can name any more.
+    pub(crate) async fn end(&self) {
+        let sessions = self.sessions.lock().await.take();
+        for tied in sessions.into_iter().flatten() {
+            lock(&self.shared.tied).remove(&tied.id);
+            if tied.named.load(Ordering::Relaxed) {
+                continue;
+            }
+            if let Ok(session) = self.server().find_session(tied.id, &tied.principal) {
+                session.close().await;
+            }
+        }
+    }
+}
+
+/// How a caller without cookie is told from others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Who<'a> {
+    pub(crate) principal: &'a Principal,
+    pub(crate) token: Option<&'a Secret>,
+}

@@ -1,0 +1,194 @@
+//! The gate in front of the generated service: every call of a connection comes through here.
+//!
+//! It authenticates, sets the deadline, answers DoGet itself and passes the rest on, adds the session cookie, turns a
+//! panic into an error of that call alone, and accounts for the call when its answer has been sent.
+
+use crate::body::{Observation, Observed, Payload};
+use crate::caller::Caller;
+use crate::connection::Connection;
+use crate::service::FlightSql;
+use crate::status::refuse;
+use crate::{cookie, stream};
+use arrow_flight::flight_service_server::FlightServiceServer;
+use bowshot_api::{Error, ErrorKind};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{HeaderMap, Request, Response};
+use hyper::body::Incoming;
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tonic::Status;
+use tower::Service;
+
+/// The calls of the protocol, as metrics name them.
+const METHODS: [&str; 10] = [
+    "Handshake",
+    "ListFlights",
+    "GetFlightInfo",
+    "PollFlightInfo",
+    "GetSchema",
+    "DoGet",
+    "DoPut",
+    "DoExchange",
+    "DoAction",
+    "ListActions",
+];
+const SERVICE: &str = "/arrow.flight.protocol.FlightService/";
+/// What metrics call everything else.
+const UNKNOWN: &str = "unknown";
+
+/// The service of one connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    connection: Arc<Connection>,
+    rpc: FlightServiceServer<FlightSql>,
+}
+
+impl Gate {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        let longest = connection.server().limits().max_message_bytes;
+        let rpc = FlightServiceServer::new(FlightSql).max_decoding_message_size(longest);
+        Self { connection, rpc }
+    }
+
+    async fn answer(
+        self,
+        mut request: Request<Incoming>,
+        method: &'static str,
+        deadline: Option<Instant>,
+    ) -> Response<Payload> {
+        let Self { connection, mut rpc } = self;
+        if method == "Handshake" || method == UNKNOWN {
+            // A handshake brings its credentials along; an unknown method gets the same answer for everyone.
+            request.extensions_mut().insert(connection);
+            return passed(rpc.call(request).await);
+        }
+        let caller = match Caller::identify(connection, request.headers(), deadline).await {
+            Ok(caller) => Arc::new(caller),
+            Err(error) => return refused(refuse(error)),
+        };
+        let mut response = if method == "DoGet" {
+            match stream::do_get(&caller, request.into_body()).await {
+                Ok(response) => response.map(|body| Payload::Batches(Box::new(body))),
+                Err(status) => refused(status),
+            }
+        } else {
+            request.extensions_mut().insert(Arc::clone(&caller));
+            passed(rpc.call(request).await)
+        };
+        if let Some(value) = caller.opened().and_then(cookie::write) {
+            response.headers_mut().insert(http::header::SET_COOKIE, value);
+        }
+        response
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Gate {
+    type Response = Response<Observed>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let method = method(request.uri().path());
+        let observation = Observation::begin(method);
+        let timeout = timeout(request.headers());
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let answer = self.clone().answer(request, method, deadline);
+        async move {
+            let answer = AssertUnwindSafe(answer).catch_unwind();
+            let outcome = match deadline {
+                Some(deadline) => tokio::time::timeout_at(deadline.into(), answer).await,
+                None => Ok(answer.await),
+            };
+            let response = match outcome {
+                Ok(Ok(response)) => response,
+                Ok(Err(_panic)) => refused(panicked()),
+                Err(_elapsed) => refused(refuse(
+                    Error::new(ErrorKind::Timeout, "the deadline passed before the answer was ready")
+                        .with_hint("allow more time, or start the statement with PollFlightInfo"),
+                )),
+            };
+            Ok(observation.watch(response))
+        }
+        .boxed()
+    }
+}
+
+/// What a client sees of a panic; the panic hook has written the rest to the log.
+pub(crate) fn panicked() -> Status {
+    refuse(Error::internal("a call panicked"))
+}
+
+fn passed(result: Result<Response<tonic::body::Body>, Infallible>) -> Response<Payload> {
+    match result {
+        Ok(response) => response.map(Payload::Rpc),
+        Err(never) => match never {},
+    }
+}
+
+fn refused(status: Status) -> Response<Payload> {
+    status.into_http::<tonic::body::Body>().map(Payload::Rpc)
+}
+
+fn method(path: &str) -> &'static str {
+    let name = path.strip_prefix(SERVICE).unwrap_or_default();
+    METHODS.into_iter().find(|method| *method == name).unwrap_or(UNKNOWN)
+}
+
+/// The client's timeout; a malformed one is ignored, as gRPC servers do.
+fn timeout(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let unit = text.chars().last()?;
+    let number = text.strip_suffix(unit)?;
+    if number.is_empty() || number.len() > 8 || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        'H' => Some(Duration::from_secs(number * 3_600)),
+        'M' => Some(Duration::from_secs(number * 60)),
+        'S' => Some(Duration::from_secs(number)),
+        'm' => Some(Duration::from_millis(number)),
+        'u' => Some(Duration::from_micros(number)),
+        'n' => Some(Duration::from_nanos(number)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_as_grpc_writes_them() {
+        for (text, expected) in [
+            ("1S", Some(Duration::from_secs(1))),
+            ("99999999H", Some(Duration::from_secs(99_999_999 * 3_600))),
+            ("5M", Some(Duration::from_secs(300))),
+            ("20m", Some(Duration::from_millis(20))),
+            ("20u", Some(Duration::from_micros(20))),
+            ("20n", Some(Duration::from_nanos(20))),
+            ("", None),
+            ("S", None),
+            ("-1S", None),
+            ("1.5S", None),
+            ("123456789S", None),
+            ("10", None),
+            ("10x", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("grpc-timeout", text.parse().unwrap());
+            assert_eq!(timeout(&headers), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn methods_have_names() {
+        assert_eq!(method("/arrow.flight.protocol.FlightService/DoGet"), "DoGet");
+        assert_eq!(method("/arrow.flight.protocol.FlightService/DoGetX"), UNKNOWN);
+        assert_eq!(method("/DoGet"), UNKNOWN);
+        assert_eq!(method(""), UNKNOWN);
+    }
+}

@@ -1,0 +1,287 @@
+//! Sockets: accept, hand to HTTP/2, drain. Each connection is one task with its own [`Connection`]; when the task ends,
+//! whatever the client left behind on that connection is closed.
+//!
+//! The windows are large, since results are: a stream of 2 GB/s over a link with a round trip of 1 ms has 2 MB under
+//! way.
+
+use crate::connection::{Connection, Shared};
+use crate::gate::Gate;
+use crate::metrics;
+use crate::status::refuse;
+use bowshot_api::{ErrorKind, Server};
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes that a client may have under way on one stream.
+const STREAM_WINDOW: u32 = 4 << 20;
+/// Bytes that a client may have under way on one connection.
+const CONNECTION_WINDOW: u32 = 16 << 20;
+/// Largest HTTP/2 frame that clients may send.
+const FRAME_SIZE: u32 = 1 << 20;
+/// Bytes of one answer that may wait for the socket.
+const SEND_BUFFER: usize = 4 << 20;
+/// Calls that one connection may make at once.
+const CONCURRENT_CALLS: u32 = 1_000;
+/// Bytes of headers in one request.
+const HEADER_LIST_SIZE: u32 = 64 << 10;
+/// How often a quiet client is asked whether it is still there, and how long it may take to say so.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// How long a client may take to begin speaking HTTP/2.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Clients over the limit that are told so at once; more are cut off without a word.
+const TURNED_AWAY: usize = 64;
+/// How long one of them may take to hear it.
+const TURN_AWAY_TIME: Duration = Duration::from_secs(5);
+/// Wait after an accept that failed for lack of memory or file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+const GREETING: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const NOT_GRPC: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n\
+    this port speaks Arrow Flight SQL (gRPC over HTTP/2); use an ADBC, JDBC or ODBC driver for Flight SQL\n";
+
+/// What stops the listener.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The listening socket is broken.
+    #[error("the listening socket does not accept connections any more")]
+    Accept(#[source] io::Error),
+}
+
+impl From<Error> for bowshot_api::Error {
+    fn from(error: Error) -> Self {
+        bowshot_api::Error::new(ErrorKind::Unavailable, error.to_string()).with_source(error)
+    }
+}
+
+/// Serves Flight SQL on `listener` until `shutdown` is ready; then takes no new connection, lets running calls finish
+/// for the drain timeout, and cuts what is left. Dropping the future cuts everything at once.
+///
+/// # Errors
+/// If the listening socket breaks.
+pub async fn serve(
+    listener: TcpListener,
+    server: Arc<dyn Server>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    metrics::register();
+    let limits = server.limits().clone();
+    let port = Port {
+        shared: Arc::new(Shared::new(server)),
+        drain: CancellationToken::new(),
+        slots: Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS))),
+        turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
+    };
+    let mut tasks = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            Some(ended) = tasks.join_next() => log_end(ended),
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => port.take(stream, &mut tasks),
+                Err(error) if is_passing(&error) => {}
+                Err(error) if is_exhaustion(&error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+                Err(error) => return Err(Error::Accept(error)),
+            },
+        }
+    }
+    drop(listener);
+    port.drain.cancel();
+    let all_ended = async { while tasks.join_next().await.is_some() {} };
+    if timeout(limits.drain_timeout, all_ended).await.is_err() {
+        tracing::warn!(connections = tasks.len(), "the drain timeout has passed; cutting connections");
+        tasks.shutdown().await;
+    }
+    Ok(())
+}
+
+/// What the connections of one listener share.
+struct Port {
+    shared: Arc<Shared>,
+    drain: CancellationToken,
+    slots: Arc<Semaphore>,
+    turned_away: Arc<Semaphore>,
+}
+
+impl Port {
+    fn take(&self, stream: TcpStream, tasks: &mut JoinSet<()>) {
+        if let Err(error) = stream.set_nodelay(true) {
+            // The client has gone already.
+            tracing::debug!(%error, "a connection ended before it began");
+            return;
+        }
+        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            let connection = Arc::new(Connection::new(Arc::clone(&self.shared)));
+            tasks.spawn(run(stream, connection, self.drain.clone(), slot));
+        } else if let Ok(slot) = Arc::clone(&self.turned_away).try_acquire_owned() {
+            let limit = self.shared.server().limits().max_connections;
+            tasks.spawn(turn_away(stream, limit, slot));
+        } else {
+            tracing::warn!("a connection over the limit was cut off");
+        }
+    }
+}
+
+/// One connection from its first byte to its last.
+async fn run(
+    stream: TcpStream,
+    connection: Arc<Connection>,
+    drain: CancellationToken,
+    _slot: OwnedSemaphorePermit,
+) {
+    let _counted = Counted::new();
+    let Some(stream) = greeted(stream, &drain).await else { return };
+    let gate = Gate::new(Arc::clone(&connection));
+    let mut http = pin!(http2_builder().serve_connection(TokioIo::new(stream), gate));
+    let touch_interval = (connection.server().limits().session_timeout / 4).max(Duration::from_secs(1));
+    let mut touch = interval_at(Instant::now() + touch_interval, touch_interval);
+    touch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut draining = false;
+    let ended = loop {
+        tokio::select! {
+            ended = http.as_mut() => break ended,
+            () = drain.cancelled(), if !draining => {
+                draining = true;
+                http.as_mut().graceful_shutdown();
+            }
+            _ = touch.tick() => connection.touch(),
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
+    connection.end().await;
+}
+
+/// Waits until the client has begun to speak HTTP/2; `None` if it does not.
+async fn greeted(mut stream: TcpStream, drain: &CancellationToken) -> Option<TcpStream> {
+    let greeting = tokio::select! {
+        greeting = timeout(GREETING_TIMEOUT, greeting(&stream)) => greeting,
+        () = drain.cancelled() => return None,
+    };
+    match greeting {
+        Ok(Ok(Greeting::Http2)) => Some(stream),
+        Ok(Ok(Greeting::Http1)) => {
+            // The client may have gone; there is nobody to tell.
+            let _ = timeout(TURN_AWAY_TIME, stream.write_all(NOT_GRPC)).await;
+            None
+        }
+        Ok(Ok(Greeting::Other) | Err(_)) | Err(_) => {
+            tracing::debug!("a client did not begin to speak HTTP/2");
+            None
+        }
+    }
+}
+
+enum Greeting {
+    Http2,
+    Http1,
+    Other,
+}
+
+async fn greeting(stream: &TcpStream) -> io::Result<Greeting> {
+    let mut seen = [0; GREETING.len()];
+    loop {
+        let count = stream.peek(&mut seen).await?;
+        let bytes = seen.get(..count).unwrap_or_default();
+        if bytes == GREETING {
+            return Ok(Greeting::Http2);
+        }
+        if bytes.is_empty() {
+            return Ok(Greeting::Other);
+        }
+        if !GREETING.starts_with(bytes) {
+            let is_text = bytes.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+            return Ok(if is_text { Greeting::Http1 } else { Greeting::Other });
+        }
+        // A greeting in pieces: rare, and the bytes that are there keep the socket readable.
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn http2_builder() -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(FRAME_SIZE)
+        .max_send_buf_size(SEND_BUFFER)
+        .max_concurrent_streams(CONCURRENT_CALLS)
+        .max_header_list_size(HEADER_LIST_SIZE)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_INTERVAL);
+    builder
+}
+
+/// Answers every call of a client over the limit with the reason, for a short time.
+async fn turn_away(stream: TcpStream, limit: usize, _slot: OwnedSemaphorePermit) {
+    let answer = service_fn(move |_request: Request<Incoming>| async move {
+        let error = bowshot_api::Error::new(
+            ErrorKind::LimitReached,
+            format!("too many connections: the limit is {limit}"),
+        )
+        .with_hint("close connections, or raise `limits.max_connections`");
+        Ok::<Response<tonic::body::Body>, Infallible>(refuse(error).into_http())
+    });
+    let http = http2_builder().serve_connection(TokioIo::new(stream), answer);
+    if timeout(TURN_AWAY_TIME, http).await.is_err() {
+        tracing::debug!("a connection over the limit was cut off");
+    }
+}
+
+/// One connection in the gauge.
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        metrics::connections().increment(1.0);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        metrics::connections().decrement(1.0);
+    }
+}
+
+fn log_end(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a connection's task ended badly");
+    }
+}
+
+/// Errors of one connection that broke before it was accepted.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+/// ENOMEM, ENFILE, EMFILE, ENOBUFS: passes when connections close.
+fn is_exhaustion(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105))
+}

@@ -1,0 +1,67 @@
+//! The metrics of this front end, all their names in one place.
+//!
+//! | name | kind | labels | meaning |
+//! |---|---|---|---|
+//! | `bowshot_flight_connections` | gauge | | open client connections |
+//! | `bowshot_flight_requests_total` | counter | `method`, `code` | finished calls, by gRPC method and status code |
+//! | `bowshot_flight_request_seconds` | histogram | `method` | time from a call's head to the last byte of its answer |
+//! | `bowshot_flight_open_streams` | gauge | | DoGet answers that are being sent |
+//! | `bowshot_flight_sent_bytes_total` | counter | | bytes of DoGet answers handed to the sockets |
+//! | `bowshot_flight_sent_rows_total` | counter | | rows of DoGet answers |
+
+use metrics::{Counter, Gauge, counter, gauge, histogram};
+use std::time::Duration;
+use tonic::Code;
+
+/// Registers the metrics that exist before the first call.
+pub(crate) fn register() {
+    connections().set(0.0);
+    open_streams().set(0.0);
+    sent_bytes().increment(0);
+    sent_rows().increment(0);
+}
+
+pub(crate) fn connections() -> Gauge {
+    gauge!("bowshot_flight_connections")
+}
+
+pub(crate) fn open_streams() -> Gauge {
+    gauge!("bowshot_flight_open_streams")
+}
+
+pub(crate) fn sent_bytes() -> Counter {
+    counter!("bowshot_flight_sent_bytes_total")
+}
+
+pub(crate) fn sent_rows() -> Counter {
+    counter!("bowshot_flight_sent_rows_total")
+}
+
+/// Accounts for one finished call.
+pub(crate) fn finished(method: &'static str, code: Code, time: Duration) {
+    counter!("bowshot_flight_requests_total", "method" => method, "code" => code_name(code)).increment(1);
+    histogram!("bowshot_flight_request_seconds", "method" => method).record(time.as_secs_f64());
+}
+
+/// The code's name as the gRPC specification writes it.
+fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}

@@ -1,0 +1,85 @@
+//! PollFlightInfo: a statement that is started in one call and watched in others.
+//!
+//! The first call starts the statement with a spooled result, so that it runs to its end without a reader. The retry
+//! descriptor holds the query and how much of it the client has seen; a call with it waits until there is more to see.
+
+use crate::caller::Caller;
+use crate::statement::{Runnable, Wanted, answer_info, metadata_info, timestamp, wanted};
+use crate::ticket::PollTicket;
+use arrow_flight::{FlightDescriptor, PollInfo};
+use bowshot_api::{Delivery, Error, Progress, QueryId, Request, Result};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long the first call waits, so that a short statement is done at once.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+/// How long a later call waits for news.
+const LONG_WAIT: Duration = Duration::from_secs(5);
+/// What is left of the client's deadline for the answer's way back.
+const RETURN_TIME: Duration = Duration::from_millis(100);
+
+/// Answers PollFlightInfo; an error is paired with the query that it is about.
+pub(crate) async fn poll(
+    caller: &Caller,
+    descriptor: FlightDescriptor,
+) -> std::result::Result<PollInfo, (Error, Option<QueryId>)> {
+    let (seen, wait) = match PollTicket::decode(&descriptor.cmd) {
+        Some(ticket) => (ticket.map_err(|error| (error, None))?, LONG_WAIT),
+        None => match first(caller, descriptor).await.map_err(|error| (error, None))? {
+            First::Started(query) => (PollTicket { query, seen: 0.0 }, FIRST_WAIT),
+            First::Done(info) => return Ok(*info),
+        },
+    };
+    look(caller, seen, wait).await.map_err(|error| (error, Some(seen.query)))
+}
+
+enum First {
+    Started(QueryId),
+    Done(Box<PollInfo>),
+}
+
+async fn first(caller: &Caller, descriptor: FlightDescriptor) -> Result<First> {
+    match wanted(caller, &descriptor).await? {
+        Wanted::Statement(Runnable { session, statement }) => {
+            let request = Request { statement, endpoints: None, delivery: Some(Delivery::Spool) };
+            Ok(First::Started(session.start(&request).await?.query))
+        }
+        Wanted::Metadata(command, ticket) => {
+            let info = metadata_info(caller, &command, ticket, descriptor)?;
+            let info = PollInfo {
+                info: Some(info),
+                flight_descriptor: None,
+                progress: Some(1.0),
+                expiration_time: None,
+            };
+            Ok(First::Done(Box::new(info)))
+        }
+        Wanted::Query(_) => {
+            Err(Error::invalid("a ticket is not a command").with_hint("redeem tickets with DoGet"))
+        }
+    }
+}
+
+async fn look(caller: &Caller, seen: PollTicket, wait: Duration) -> Result<PollInfo> {
+    let server = caller.server();
+    let wait = wait.min(time_left(caller, Instant::now()));
+    let progress = server.progress(caller.principal(), seen.query, Some(seen.seen), wait).await?;
+    if let Some(error) = progress.failed {
+        return Err(error);
+    }
+    let Progress { answer, fraction, done, failed: _ } = progress;
+    let expires = answer.expires.unwrap_or_else(|| SystemTime::now() + server.limits().result_timeout);
+    let retry = PollTicket { query: answer.query, seen: fraction.clamp(0.0, 1.0) };
+    Ok(PollInfo {
+        info: Some(answer_info(&answer, None)),
+        flight_descriptor: (!done).then(|| FlightDescriptor::new_cmd(retry.encode())),
+        progress: Some(if done { 1.0 } else { retry.seen }),
+        expiration_time: Some(timestamp(expires)),
+    })
+}
+
+fn time_left(caller: &Caller, now: Instant) -> Duration {
+    match caller.deadline() {
+        Some(deadline) => deadline.saturating_duration_since(now).saturating_sub(RETURN_TIME),
+        None => Duration::MAX,
+    }
+}

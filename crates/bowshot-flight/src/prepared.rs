@@ -1,0 +1,38 @@
+//! Prepared statements: made and closed by actions, bound by DoPut (`put.rs`), run by `statement.rs`.
+
+use crate::caller::Caller;
+use crate::proto::ActionCreatePreparedStatementResult;
+use crate::statement::prepared_session;
+use crate::ticket::{PreparedHandle, no_transaction};
+use arrow_flight::sql::{ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest};
+use bowshot_api::{ErrorKind, Result};
+
+/// Plans the statement and keeps it in the caller's session. Nothing runs.
+///
+/// Updates carry an encapsulated schema without fields and `is_update`, since clients tell updates from queries by
+/// either, and some cannot read empty bytes.
+pub(crate) async fn create(
+    caller: &Caller,
+    request: ActionCreatePreparedStatementRequest,
+) -> Result<ActionCreatePreparedStatementResult> {
+    no_transaction(request.transaction_id.as_ref())?;
+    let session = caller.session().await?;
+    let prepared = session.prepare(&request.query).await?;
+    let handle = PreparedHandle { session: session.id(), statement: prepared.id };
+    Ok(ActionCreatePreparedStatementResult {
+        prepared_statement_handle: handle.encode(),
+        dataset_schema: bowshot_ipc::schema_bytes(&prepared.description.schema),
+        parameter_schema: bowshot_ipc::schema_bytes(&prepared.description.parameters),
+        is_update: Some(prepared.description.is_update),
+    })
+}
+
+/// Forgets a statement; one that is gone already is fine.
+pub(crate) async fn close(caller: &Caller, request: &ActionClosePreparedStatementRequest) -> Result<()> {
+    let handle = PreparedHandle::decode(&request.prepared_statement_handle)?;
+    match prepared_session(caller, handle) {
+        Ok(session) => session.close_prepared(handle.statement).await,
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,109 @@
+//! The generated service trait, one short method for each call: read the request, ask the file that knows, wrap the
+//! answer. DoGet is not answered here but in `stream.rs`, which the gate calls before the request comes this far.
+
+use crate::caller::Caller;
+use crate::connection::Connection;
+use crate::status::{refuse, status};
+use crate::{actions, auth, poll, put, statement};
+use arrow_flight::flight_service_server::FlightService;
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest,
+    PollInfo, PutResult, SchemaResult, Ticket,
+};
+use bowshot_api::Error;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use std::sync::Arc;
+use tonic::{Request, Response, Status, Streaming};
+
+type Answer<T> = Result<Response<T>, Status>;
+type Rows<T> = BoxStream<'static, Result<T, Status>>;
+
+/// The service; who calls and over which connection is in the extensions of each request.
+#[derive(Debug)]
+pub(crate) struct FlightSql;
+
+#[tonic::async_trait]
+impl FlightService for FlightSql {
+    type HandshakeStream = auth::HandshakeStream;
+    type ListFlightsStream = Rows<FlightInfo>;
+    type DoGetStream = Rows<FlightData>;
+    type DoPutStream = Rows<PutResult>;
+    type DoExchangeStream = Rows<FlightData>;
+    type DoActionStream = Rows<arrow_flight::Result>;
+    type ListActionsStream = Rows<ActionType>;
+
+    async fn handshake(
+        &self,
+        request: Request<Streaming<HandshakeRequest>>,
+    ) -> Answer<Self::HandshakeStream> {
+        let (metadata, mut extensions, messages) = request.into_parts();
+        let connection: Arc<Connection> = extensions.remove().ok_or_else(passed_by)?;
+        auth::handshake(&connection, &metadata.into_headers(), messages).await
+    }
+
+    async fn list_flights(&self, request: Request<Criteria>) -> Answer<Self::ListFlightsStream> {
+        let (caller, criteria) = split(request)?;
+        let flights = statement::list(&caller, &criteria.expression).await.map_err(refuse)?;
+        Ok(rows(flights))
+    }
+
+    async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<FlightInfo> {
+        let (caller, descriptor) = split(request)?;
+        let info = statement::flight_info(&caller, descriptor).await.map_err(refuse)?;
+        Ok(Response::new(info))
+    }
+
+    async fn poll_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<PollInfo> {
+        let (caller, descriptor) = split(request)?;
+        let info = poll::poll(&caller, descriptor).await.map_err(|(error, query)| status(&error, query))?;
+        Ok(Response::new(info))
+    }
+
+    async fn get_schema(&self, request: Request<FlightDescriptor>) -> Answer<SchemaResult> {
+        let (caller, descriptor) = split(request)?;
+        let schema = statement::schema(&caller, &descriptor).await.map_err(refuse)?;
+        Ok(Response::new(SchemaResult { schema: bowshot_ipc::schema_bytes(&schema) }))
+    }
+
+    async fn do_get(&self, _request: Request<Ticket>) -> Answer<Self::DoGetStream> {
+        Err(passed_by())
+    }
+
+    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Answer<Self::DoPutStream> {
+        let (caller, messages) = split(request)?;
+        let app_metadata = put::put(&caller, messages).await?;
+        Ok(rows(vec![PutResult { app_metadata }]))
+    }
+
+    async fn do_exchange(&self, _request: Request<Streaming<FlightData>>) -> Answer<Self::DoExchangeStream> {
+        Err(refuse(
+            Error::unsupported("exchange streams are not supported")
+                .with_hint("send queries with GetFlightInfo and DoGet"),
+        ))
+    }
+
+    async fn do_action(&self, request: Request<Action>) -> Answer<Self::DoActionStream> {
+        let (caller, action) = split(request)?;
+        let body = actions::run(&caller, &action).await.map_err(refuse)?;
+        Ok(rows(body.into_iter().map(|body| arrow_flight::Result { body }).collect()))
+    }
+
+    async fn list_actions(&self, _request: Request<Empty>) -> Answer<Self::ListActionsStream> {
+        Ok(rows(actions::list()))
+    }
+}
+
+fn split<T>(request: Request<T>) -> Result<(Arc<Caller>, T), Status> {
+    let (_, mut extensions, message) = request.into_parts();
+    Ok((extensions.remove().ok_or_else(passed_by)?, message))
+}
+
+/// A request that did not come through the gate.
+fn passed_by() -> Status {
+    refuse(Error::internal("a request has passed by the gate"))
+}
+
+fn rows<T: Send + 'static>(rows: Vec<T>) -> Response<Rows<T>> {
+    Response::new(futures::stream::iter(rows.into_iter().map(Ok)).boxed())
+}

@@ -1,0 +1,279 @@
+//! Descriptors to answers: GetFlightInfo, GetSchema and ListFlights.
+//!
+//! GetFlightInfo starts the statement, so whatever effect it has is there when the call returns; DoGet only attaches.
+
+use crate::caller::Caller;
+use crate::metadata;
+use crate::ticket::{Order, PreparedHandle, QueryTicket};
+use arrow::datatypes::SchemaRef;
+use arrow_flight::flight_descriptor::DescriptorType;
+use arrow_flight::sql::Command;
+use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
+use bowshot_api::{Answer, Error, OptionValue, Request, Result, Session, Statement, TableEntry, TableFilter};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Something to run, with the session that runs it.
+pub(crate) struct Runnable {
+    pub(crate) session: Arc<dyn Session>,
+    pub(crate) statement: Statement,
+}
+
+/// What a descriptor or ticket asks for, with its session found.
+pub(crate) enum Wanted {
+    /// A statement of a session.
+    Statement(Runnable),
+    /// A metadata command, with its ticket.
+    Metadata(Command, Bytes),
+    /// A partition of a query that runs already.
+    Query(QueryTicket),
+}
+
+/// Answers GetFlightInfo: starts the statement, or tells where to get the metadata.
+pub(crate) async fn flight_info(caller: &Caller, descriptor: FlightDescriptor) -> Result<FlightInfo> {
+    match wanted(caller, &descriptor).await? {
+        Wanted::Statement(Runnable { session, statement }) => {
+            let request = Request { statement, endpoints: None, delivery: None };
+            let answer = session.start(&request).await?;
+            Ok(answer_info(&answer, Some(descriptor)))
+        }
+        Wanted::Metadata(command, ticket) => metadata_info(caller, &command, ticket, descriptor),
+        Wanted::Query(_) => Err(not_a_command()),
+    }
+}
+
+/// Answers GetSchema: plans the statement without running it.
+pub(crate) async fn schema(caller: &Caller, descriptor: &FlightDescriptor) -> Result<SchemaRef> {
+    match wanted(caller, descriptor).await? {
+        Wanted::Statement(Runnable { session, statement }) => Ok(session.describe(&statement).await?.schema),
+        Wanted::Metadata(command, _) => {
+            check_metadata_caller(caller, &command)?;
+            metadata_schema(&command)
+        }
+        Wanted::Query(_) => Err(not_a_command()),
+    }
+}
+
+/// Finds out what a descriptor asks for.
+pub(crate) async fn wanted(caller: &Caller, descriptor: &FlightDescriptor) -> Result<Wanted> {
+    let is_path = descriptor.r#type == DescriptorType::Path as i32
+        || (descriptor.r#type == DescriptorType::Unknown as i32 && !descriptor.path.is_empty());
+    if !is_path {
+        return resolve(caller, Order::decode(&descriptor.cmd)?, &descriptor.cmd).await;
+    }
+    let session = caller.session().await?;
+    let statement = Statement::Sql(select_all(&session, &descriptor.path)?);
+    Ok(Wanted::Statement(Runnable { session, statement }))
+}
+
+/// Finds the session of an order; `bytes` are those that the order was read from.
+pub(crate) async fn resolve(caller: &Caller, order: Order, bytes: &Bytes) -> Result<Wanted> {
+    Ok(match order {
+        Order::Sql(text) => {
+            Wanted::Statement(Runnable { session: caller.session().await?, statement: Statement::Sql(text) })
+        }
+        Order::Prepared(handle) => Wanted::Statement(Runnable {
+            session: prepared_session(caller, handle)?,
+            statement: Statement::Prepared(handle.statement),
+        }),
+        Order::Query(ticket) => Wanted::Query(ticket),
+        Order::Command(command) => {
+            if metadata::schema_of(&command).is_none() {
+                return Err(misplaced(&command));
+            }
+            Wanted::Metadata(command, bytes.clone())
+        }
+    })
+}
+
+/// The session that holds a prepared statement; it may belong to another connection of the same caller.
+pub(crate) fn prepared_session(caller: &Caller, handle: PreparedHandle) -> Result<Arc<dyn Session>> {
+    caller.server().find_session(handle.session, caller.principal()).map_err(|error| match error.kind() {
+        bowshot_api::ErrorKind::NotFound => {
+            Error::not_found("prepared statement not found: its session has ended")
+                .with_hint("prepare the statement again")
+        }
+        _ => error,
+    })
+}
+
+/// The FlightInfo of a started query.
+pub(crate) fn answer_info(answer: &Answer, descriptor: Option<FlightDescriptor>) -> FlightInfo {
+    let expiration_time = answer.expires.map(timestamp);
+    let endpoints = (0..answer.partitions).map(|partition| {
+        let ticket = QueryTicket {
+            query: answer.query,
+            partition: u32::try_from(partition).unwrap_or(u32::MAX),
+            compression: answer.layout.compression,
+        };
+        endpoint(ticket.encode(), expiration_time)
+    });
+    FlightInfo {
+        schema: bowshot_ipc::schema_bytes(&answer.schema),
+        flight_descriptor: descriptor,
+        endpoint: endpoints.collect(),
+        total_records: answer.rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(-1),
+        total_bytes: -1,
+        ordered: answer.ordered,
+        // The query id as text: shown by clients, and what `system.queries` calls it.
+        app_metadata: Bytes::from(answer.query.to_string()),
+    }
+}
+
+/// An endpoint without location: the client uses the connection that it has.
+pub(crate) fn endpoint(ticket: Bytes, expiration_time: Option<prost_types::Timestamp>) -> FlightEndpoint {
+    FlightEndpoint {
+        ticket: Some(Ticket { ticket }),
+        location: Vec::new(),
+        expiration_time,
+        app_metadata: Bytes::new(),
+    }
+}
+
+/// A point in time as protobuf has it.
+pub(crate) fn timestamp(time: SystemTime) -> prost_types::Timestamp {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    prost_types::Timestamp {
+        seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        nanos: i32::try_from(since.subsec_nanos()).unwrap_or(0),
+    }
+}
+
+/// The schema of a metadata command.
+pub(crate) fn metadata_schema(command: &Command) -> Result<SchemaRef> {
+    metadata::schema_of(command).ok_or_else(|| misplaced(command))
+}
+
+/// The FlightInfo of a metadata command: its rows come from DoGet with the command itself as the ticket.
+pub(crate) fn metadata_info(
+    caller: &Caller,
+    command: &Command,
+    ticket: Bytes,
+    descriptor: FlightDescriptor,
+) -> Result<FlightInfo> {
+    check_metadata_caller(caller, command)?;
+    Ok(FlightInfo {
+        schema: bowshot_ipc::schema_bytes(metadata_schema(command)?.as_ref()),
+        flight_descriptor: Some(descriptor),
+        endpoint: vec![endpoint(ticket, None)],
+        total_records: -1,
+        total_bytes: -1,
+        ordered: true,
+        app_metadata: Bytes::new(),
+    })
+}
+
+/// Metadata is refused to sessions that are gone, except the server's own description, which drivers ask for first.
+fn check_metadata_caller(caller: &Caller, command: &Command) -> Result<()> {
+    match command {
+        Command::CommandGetSqlInfo(_) => Ok(()),
+        _ => caller.check_cookie(),
+    }
+}
+
+/// The session in which a metadata command is answered.
+pub(crate) async fn metadata_session(caller: &Caller, command: &Command) -> Result<Arc<dyn Session>> {
+    match command {
+        Command::CommandGetSqlInfo(_) => caller.session_or_new().await,
+        _ => caller.session().await,
+    }
+}
+
+fn misplaced(command: &Command) -> Error {
+    let name = command.type_url().rsplit('.').next().unwrap_or_default();
+    match command {
+        Command::CommandStatementSubstraitPlan(_) => Error::unsupported("substrait plans are not supported")
+            .with_hint("send the statement as SQL text"),
+        Command::CommandStatementUpdate(_)
+        | Command::CommandPreparedStatementUpdate(_)
+        | Command::CommandStatementIngest(_) => Error::invalid(format!("`{name}` is no query"))
+            .with_hint("send it with DoPut, or send the statement as `CommandStatementQuery`"),
+        _ => Error::invalid(format!("`{name}` is not a command for this call"))
+            .with_hint("send one of the query or metadata commands of Flight SQL"),
+    }
+}
+
+fn not_a_command() -> Error {
+    Error::invalid("a ticket is not a command").with_hint("redeem tickets with DoGet")
+}
+
+/// Answers ListFlights: one FlightInfo for each table whose name is like the criteria. Nothing starts; the tickets are
+/// SQL text.
+pub(crate) async fn list(caller: &Caller, criteria: &[u8]) -> Result<Vec<FlightInfo>> {
+    let pattern = std::str::from_utf8(criteria).map_err(|_| {
+        Error::invalid("the criteria expression is not UTF-8")
+            .with_hint("send a LIKE pattern for table names, or nothing for all tables")
+    })?;
+    let session = caller.session().await?;
+    let filter = TableFilter {
+        table_pattern: (!pattern.is_empty()).then(|| pattern.to_owned()),
+        include_schema: true,
+        ..TableFilter::default()
+    };
+    let tables = session.tables(&filter).await?;
+    tables.iter().map(|table| table_info(&session, table)).collect()
+}
+
+fn table_info(session: &Arc<dyn Session>, table: &TableEntry) -> Result<FlightInfo> {
+    let path = vec![table.catalog.clone(), table.schema_name.clone(), table.name.clone()];
+    let ticket = Bytes::from(select_all(session, &path)?);
+    Ok(FlightInfo {
+        schema: table.schema.as_deref().map(bowshot_ipc::schema_bytes).unwrap_or_default(),
+        flight_descriptor: Some(FlightDescriptor::new_path(path)),
+        endpoint: vec![endpoint(ticket, None)],
+        total_records: -1,
+        total_bytes: -1,
+        ordered: false,
+        app_metadata: Bytes::new(),
+    })
+}
+
+/// `SELECT * FROM` the table that a path of one to three names says.
+fn select_all(session: &Arc<dyn Session>, path: &[String]) -> Result<String> {
+    if path.is_empty() || path.len() > 3 || path.iter().any(String::is_empty) {
+        return Err(Error::invalid(format!("a path of {} names is no table", path.len()))
+            .with_hint("send a table, a schema and a table, or a catalog, a schema and a table"));
+    }
+    let quote = quote_of(session);
+    let names: Vec<String> = path.iter().map(|name| quoted(name, quote)).collect();
+    Ok(format!("SELECT * FROM {}", names.join(".")))
+}
+
+fn quote_of(session: &Arc<dyn Session>) -> char {
+    let mysql = session.options().into_iter().any(|(name, value)| {
+        name == "dialect" && matches!(value, OptionValue::String(text) if text.eq_ignore_ascii_case("mysql"))
+    });
+    if mysql { '`' } else { '"' }
+}
+
+fn quoted(name: &str, quote: char) -> String {
+    let mut text = String::with_capacity(name.len() + 2);
+    text.push(quote);
+    for c in name.chars() {
+        if c == quote {
+            text.push(quote);
+        }
+        text.push(c);
+    }
+    text.push(quote);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted() {
+        assert_eq!(quoted("a", '"'), r#""a""#);
+        assert_eq!(quoted(r#"a"; DROP TABLE b; --"#, '"'), r#""a""; DROP TABLE b; --""#);
+        assert_eq!(quoted("a`b\"", '`'), "`a``b\"`");
+    }
+
+    #[test]
+    fn times_become_timestamps() {
+        let time = UNIX_EPOCH + std::time::Duration::new(12, 345);
+        assert_eq!(timestamp(time), prost_types::Timestamp { seconds: 12, nanos: 345 });
+    }
+}

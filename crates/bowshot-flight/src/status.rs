@@ -1,0 +1,150 @@
+//! Errors of the door as gRPC statuses: the one place where a kind becomes a code.
+//!
+//! A client sees message and hint. Of an internal error it sees a reference only; the chain of causes is in the log
+//! under the same reference.
+
+use bowshot_api::{Error, ErrorKind};
+use std::error::Error as _;
+use std::fmt::Write as _;
+use tonic::{Code, Status};
+
+/// Longest message in bytes after percent-encoding. Java clients read at most 8 KiB of headers.
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
+
+/// The gRPC code of a kind.
+pub(crate) fn code(kind: ErrorKind) -> Code {
+    match kind {
+        ErrorKind::Syntax | ErrorKind::Invalid => Code::InvalidArgument,
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::AlreadyExists => Code::AlreadyExists,
+        ErrorKind::Unauthenticated => Code::Unauthenticated,
+        ErrorKind::Denied => Code::PermissionDenied,
+        ErrorKind::Unsupported => Code::Unimplemented,
+        ErrorKind::Conflict => Code::Aborted,
+        ErrorKind::LimitReached => Code::ResourceExhausted,
+        ErrorKind::Timeout => Code::DeadlineExceeded,
+        ErrorKind::Cancelled => Code::Cancelled,
+        ErrorKind::Unavailable => Code::Unavailable,
+        ErrorKind::Corrupt => Code::DataLoss,
+        ErrorKind::Internal => Code::Internal,
+    }
+}
+
+/// The status that a client gets. `subject` names the query where there is one, for the log and the reference.
+pub(crate) fn status(error: &Error, subject: Option<bowshot_api::QueryId>) -> Status {
+    Status::new(code(error.kind()), fit(&text(error, subject)))
+}
+
+/// [`status`] for calls that have no query yet.
+pub(crate) fn refuse(error: Error) -> Status {
+    status(&error, None)
+}
+
+fn text(error: &Error, subject: Option<bowshot_api::QueryId>) -> String {
+    match error.kind() {
+        ErrorKind::Internal => {
+            let reference = reference(error, subject);
+            format!("internal error, {reference}; report it with this reference")
+        }
+        ErrorKind::Corrupt => {
+            let reference = reference(error, subject);
+            format!("{error} ({reference})")
+        }
+        // Clients look for these words to tell a missing table from other failures.
+        ErrorKind::NotFound if !says_missing(error.message()) => format!("not found: {error}"),
+        ErrorKind::NotFound
+        | ErrorKind::Syntax
+        | ErrorKind::Invalid
+        | ErrorKind::AlreadyExists
+        | ErrorKind::Unauthenticated
+        | ErrorKind::Denied
+        | ErrorKind::Unsupported
+        | ErrorKind::Conflict
+        | ErrorKind::LimitReached
+        | ErrorKind::Timeout
+        | ErrorKind::Cancelled
+        | ErrorKind::Unavailable => error.to_string(),
+    }
+}
+
+fn says_missing(message: &str) -> bool {
+    message.contains("not found") || message.contains("does not exist")
+}
+
+/// Writes the chain of causes to the log and gives the reference to find it by.
+fn reference(error: &Error, subject: Option<bowshot_api::QueryId>) -> String {
+    let reference = match subject {
+        Some(query) => format!("query {query}"),
+        None => format!("request {}", uuid::Uuid::new_v4()),
+    };
+    tracing::error!(reference, kind = ?error.kind(), chain = chain(error), "a request failed");
+    reference
+}
+
+fn chain(error: &Error) -> String {
+    let mut chain = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let _ = write!(chain, ": {cause}");
+        source = cause.source();
+    }
+    chain
+}
+
+/// Cuts a message so that it fits the headers of every client once it is percent-encoded.
+fn fit(message: &str) -> String {
+    let mut used = 0;
+    for (index, c) in message.char_indices() {
+        used += if (' '..='~').contains(&c) && c != '%' { 1 } else { 3 * c.len_utf8() };
+        if used > MAX_MESSAGE_BYTES {
+            let head = message.get(..index).unwrap_or_default();
+            return format!("{head}…");
+        }
+    }
+    message.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_code() {
+        let table: Vec<String> =
+            ErrorKind::ALL.iter().map(|kind| format!("{kind:?} {:?}", code(*kind))).collect();
+        let expected = "Syntax InvalidArgument, Invalid InvalidArgument, NotFound NotFound, AlreadyExists AlreadyExists, \
+             Unauthenticated Unauthenticated, Denied PermissionDenied, Unsupported Unimplemented, Conflict Aborted, \
+             LimitReached ResourceExhausted, Timeout DeadlineExceeded, Cancelled Cancelled, Unavailable Unavailable, \
+             Corrupt DataLoss, Internal Internal";
+        assert_eq!(table.join(", "), expected);
+    }
+
+    #[test]
+    fn internal_errors_keep_their_internals() {
+        let error = Error::internal("slot 7 is empty").with_source(std::io::Error::other("boom"));
+        let query = bowshot_api::QueryId::random();
+        let message = status(&error, Some(query)).message().to_owned();
+        assert!(message.contains(&query.to_string()), "{message}");
+        assert!(!message.contains("slot 7") && !message.contains("boom"), "{message}");
+        assert_eq!(chain(&error), "slot 7 is empty: boom");
+    }
+
+    #[test]
+    fn corrupt_data_names_the_file() {
+        let error = Error::new(ErrorKind::Corrupt, "file `a.parquet` cannot be read");
+        assert!(status(&error, None).message().starts_with("file `a.parquet` cannot be read (request "));
+    }
+
+    #[test]
+    fn not_found_says_so() {
+        assert_eq!(refuse(Error::not_found("no table `x`")).message(), "not found: no table `x`");
+        assert_eq!(refuse(Error::not_found("table `x` not found")).message(), "table `x` not found");
+    }
+
+    #[test]
+    fn long_messages_fit_the_headers() {
+        let status = refuse(Error::invalid("ü".repeat(100_000)));
+        let header = status.into_http::<()>().headers()["grpc-message"].clone();
+        assert!(header.len() < 5_000, "{}", header.len());
+    }
+}

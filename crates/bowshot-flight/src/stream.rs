@@ -1,0 +1,204 @@
+//! DoGet: from a ticket to the frames of a result. It stands beside the generated service, because the generated codec
+//! would copy every batch; here the answer's body hands the arrays' own memory to the socket.
+
+use crate::caller::Caller;
+use crate::metrics;
+use crate::statement::{Runnable, Wanted, metadata_session, resolve};
+use crate::status::{refuse, status};
+use crate::ticket::{Order, QueryTicket};
+use arrow_flight::Ticket;
+use bowshot_api::{
+    BatchStream, Compression, Delivery, Endpoints, Error, ErrorKind, QueryId, Request, Result,
+};
+use bowshot_ipc::{EncodeOptions, Encoder, FlightBody};
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt, TryStreamExt};
+use http::{HeaderValue, Response};
+use http_body::Body;
+use http_body_util::BodyExt;
+use prost::Message;
+use std::time::Duration;
+use tonic::Status;
+
+/// How long a client may take to send the one small message of its request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Room in a ticket for what is around the SQL text.
+const TICKET_OVERHEAD: usize = 64 << 10;
+
+/// A result with what the encoder must know about it.
+struct Source {
+    batches: BatchStream,
+    compression: Compression,
+    query: Option<QueryId>,
+}
+
+/// Answers DoGet.
+pub(crate) async fn do_get<B>(caller: &Caller, body: B) -> std::result::Result<Response<FlightBody>, Status>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let limits = caller.server().limits();
+    let longest = limits.max_sql_bytes.saturating_add(TICKET_OVERHEAD).min(limits.max_message_bytes);
+    let message = tokio::time::timeout(REQUEST_TIMEOUT, collect(body, longest)).await.map_err(|_| {
+        refuse(
+            Error::new(ErrorKind::Timeout, "the request did not arrive in time").with_hint("send it again"),
+        )
+    })?;
+    let message = message.map_err(refuse)?;
+    let ticket = Ticket::decode(message)
+        .map_err(|error| refuse(Error::invalid("the request is no Ticket message").with_source(error)))?;
+    let source = open(caller, ticket.ticket).await?;
+    respond(source, limits.message_bytes)
+}
+
+/// Finds or starts what the ticket asks for.
+async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Status> {
+    let order = Order::decode(&ticket).map_err(refuse)?;
+    match resolve(caller, order, &ticket).await.map_err(refuse)? {
+        Wanted::Query(ticket) => attach(caller, ticket).await,
+        Wanted::Statement(Runnable { session, statement }) => {
+            let request = Request {
+                statement,
+                endpoints: Some(Endpoints::Exactly(1)),
+                delivery: Some(Delivery::Stream),
+            };
+            let answer = session.start(&request).await.map_err(refuse)?;
+            let compression = answer.layout.compression;
+            attach(caller, QueryTicket { query: answer.query, partition: 0, compression }).await
+        }
+        Wanted::Metadata(command, _) => {
+            let session = metadata_session(caller, &command).await.map_err(refuse)?;
+            let about = caller.server().about();
+            let (schema, batches) =
+                crate::metadata::answer(session.as_ref(), about, &command).await.map_err(refuse)?;
+            let batches = BatchStream::from_batches(schema, batches);
+            Ok(Source { batches, compression: Compression::None, query: None })
+        }
+    }
+}
+
+async fn attach(caller: &Caller, ticket: QueryTicket) -> std::result::Result<Source, Status> {
+    let QueryTicket { query, partition, compression } = ticket;
+    let partition = usize::try_from(partition).unwrap_or(usize::MAX);
+    let batches = caller
+        .server()
+        .attach(caller.principal(), query, partition)
+        .await
+        .map_err(|error| status(&error, Some(query)))?;
+    Ok(Source { batches, compression, query: Some(query) })
+}
+
+/// The response: its head goes out at once, the schema with it.
+fn respond(source: Source, message_bytes: usize) -> std::result::Result<Response<FlightBody>, Status> {
+    let Source { batches, compression, query } = source;
+    // The schema is in the layout that the session asked for already, so dictionaries in it are wanted.
+    let options = EncodeOptions { compression: compression.into(), message_bytes, keep_dictionaries: true };
+    let encoder = Encoder::new(batches.schema(), options).map_err(|error| status(&error.into(), query))?;
+    let rows = metrics::sent_rows();
+    let batches = batches
+        .inspect_ok(move |batch| rows.increment(batch.num_rows() as u64))
+        .map(move |batch| batch.map_err(|error| Failure { error, query }));
+    let mut response = Response::new(FlightBody::new(batches, encoder, Failure::trailer));
+    response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    Ok(response)
+}
+
+/// An error in the middle of a stream, with the query that it ends.
+struct Failure {
+    error: Error,
+    query: Option<QueryId>,
+}
+
+impl Failure {
+    fn trailer(failure: Self) -> (u32, String) {
+        let status = status(&failure.error, failure.query);
+        (u32::try_from(i32::from(status.code())).unwrap_or(2), status.message().to_owned())
+    }
+}
+
+impl From<bowshot_ipc::Error> for Failure {
+    fn from(error: bowshot_ipc::Error) -> Self {
+        Self { error: error.into(), query: None }
+    }
+}
+
+/// Reads the one message of a unary request: a flag, a length, and that many bytes.
+async fn collect<B>(mut body: B, longest: usize) -> Result<Bytes>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let mut received = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Error::new(ErrorKind::Cancelled, "the request was cut off").with_source(error)
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        received.extend_from_slice(&data);
+        if let Some(message) = message(&received, longest)? {
+            return Ok(message);
+        }
+    }
+    Err(Error::invalid(format!("the request ends after {} bytes, inside its message", received.len()))
+        .with_hint("send one length-prefixed gRPC message"))
+}
+
+/// The message, once it is there.
+fn message(received: &[u8], longest: usize) -> Result<Option<Bytes>> {
+    let Some((prefix, body)) = received.split_first_chunk::<5>() else { return Ok(None) };
+    let [flag, length @ ..] = *prefix;
+    if flag != 0 {
+        return Err(Error::unsupported("compressed requests are not supported")
+            .with_hint("send the request without gRPC compression"));
+    }
+    let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+    if length > longest {
+        return Err(Error::new(
+            ErrorKind::LimitReached,
+            format!("the ticket is too long: {length} bytes, the limit is {longest}"),
+        )
+        .with_hint("send a shorter statement, or raise `limits.max_sql_bytes`"));
+    }
+    if body.len() > length {
+        return Err(Error::invalid("more than one message in the request")
+            .with_hint("send one length-prefixed gRPC message"));
+    }
+    Ok((body.len() == length).then(|| Bytes::copy_from_slice(body)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn collected(pieces: &[&'static [u8]]) -> String {
+        let frames: Vec<_> = pieces
+            .iter()
+            .map(|piece| Ok::<_, std::convert::Infallible>(http_body::Frame::data(Bytes::from_static(piece))))
+            .collect();
+        let body = http_body_util::StreamBody::new(futures::stream::iter(frames));
+        match collect(body, 10).await {
+            Ok(message) => format!("{message:?}"),
+            Err(error) => format!("{:?}: {}", error.kind(), error.message()),
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_whole_and_broken() {
+        for (pieces, expected) in [
+            (&[&b"\0\0\0\0\x02ab"[..]][..], "b\"ab\""),
+            (&[b"\0\0", b"\0\0\x02", b"a", b"", b"b"], "b\"ab\""),
+            (&[b"\0\0\0\0\0"], "b\"\""),
+            (&[], "Invalid: the request ends after 0 bytes, inside its message"),
+            (&[b"\0\0\0\0\x02a"], "Invalid: the request ends after 6 bytes, inside its message"),
+            (&[b"\0\0\0\0\x01ab"], "Invalid: more than one message in the request"),
+            (&[b"\x01\0\0\0\x01a"], "Unsupported: compressed requests are not supported"),
+            (
+                &[b"\0\xff\xff\xff\xff"],
+                "LimitReached: the ticket is too long: 4294967295 bytes, the limit is 10",
+            ),
+        ] {
+            assert_eq!(collected(pieces).await, expected, "{pieces:?}");
+        }
+    }
+}

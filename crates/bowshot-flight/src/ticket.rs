@@ -1,0 +1,288 @@
+//! Everything opaque that is handed to clients and comes back: tickets, prepared-statement handles, poll descriptors,
+//! and the bytes of commands. Whatever comes in is hostile until it has been read here.
+//!
+//! ```text
+//! ticket of a query    Any(TicketStatementQuery): query id (16) · partition (u32 LE) · compression (u8)
+//! ticket of metadata   the metadata command itself, as Any
+//! ticket of one trip   SQL text, Any(CommandStatementQuery) or Any(CommandPreparedStatementQuery)
+//! prepared handle      session id (16) · statement id (16)
+//! poll descriptor      FF "bowshot.poll" 01 · query id (16) · fraction seen (f64 LE)
+//! ```
+//!
+//! The compression travels in the ticket because it may be redeemed on a connection that knows nothing of the session.
+
+use arrow_flight::sql::{Any, Command, ProstMessageExt, TicketStatementQuery};
+use bowshot_api::{Compression, Error, QueryId, Result, SessionId, Statement, StatementId};
+use bytes::Bytes;
+use prost::Message;
+
+/// The type URL that every protobuf `Any` of Flight SQL begins with.
+const TYPE_URL_PREFIX: &str = "type.googleapis.com/";
+/// Begins with a byte that no UTF-8 text and no protobuf field can begin with.
+const POLL_MAGIC: &[u8] = b"\xffbowshot.poll\x01";
+
+/// One partition of a started query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct QueryTicket {
+    pub(crate) query: QueryId,
+    pub(crate) partition: u32,
+    pub(crate) compression: Compression,
+}
+
+impl QueryTicket {
+    /// The bytes of the Flight ticket.
+    pub(crate) fn encode(self) -> Bytes {
+        let mut handle = Vec::with_capacity(21);
+        handle.extend_from_slice(self.query.as_bytes());
+        handle.extend_from_slice(&self.partition.to_le_bytes());
+        handle.push(match self.compression {
+            Compression::None => 0,
+            Compression::Lz4 => 1,
+            Compression::Zstd => 2,
+        });
+        TicketStatementQuery { statement_handle: handle.into() }.as_any().encode_to_vec().into()
+    }
+
+    /// Reads the statement handle inside a `TicketStatementQuery`.
+    pub(crate) fn decode(handle: &[u8]) -> Result<Self> {
+        Self::read(handle).ok_or_else(|| {
+            Error::invalid("the ticket was not issued by this server")
+                .with_hint("redeem tickets exactly as GetFlightInfo returned them")
+        })
+    }
+
+    fn read(handle: &[u8]) -> Option<Self> {
+        let (query, rest) = handle.split_first_chunk::<16>()?;
+        let (partition, rest) = rest.split_first_chunk::<4>()?;
+        let compression = match rest {
+            [0] => Compression::None,
+            [1] => Compression::Lz4,
+            [2] => Compression::Zstd,
+            _ => return None,
+        };
+        let query = QueryId::from_slice(query)?;
+        Some(Self { query, partition: u32::from_le_bytes(*partition), compression })
+    }
+}
+
+/// A prepared statement and the session that holds it, so that the handle works over every connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PreparedHandle {
+    pub(crate) session: SessionId,
+    pub(crate) statement: StatementId,
+}
+
+impl PreparedHandle {
+    /// The handle's bytes; they never change while the statement lives.
+    pub(crate) fn encode(self) -> Bytes {
+        [*self.session.as_bytes(), *self.statement.as_bytes()].concat().into()
+    }
+
+    /// Reads a handle.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        Self::read(bytes).ok_or_else(|| {
+            Error::invalid("the prepared statement handle was not issued by this server")
+                .with_hint("send the handle exactly as CreatePreparedStatement returned it")
+        })
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (session, statement) = bytes.split_first_chunk::<16>()?;
+        Some(Self {
+            session: SessionId::from_slice(session)?,
+            statement: StatementId::from_slice(statement)?,
+        })
+    }
+}
+
+/// What a client sends back to ask again how far a query is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PollTicket {
+    pub(crate) query: QueryId,
+    pub(crate) seen: f64,
+}
+
+impl PollTicket {
+    /// The command bytes of the retry descriptor.
+    pub(crate) fn encode(self) -> Bytes {
+        [POLL_MAGIC, self.query.as_bytes(), &self.seen.to_le_bytes()].concat().into()
+    }
+
+    /// Reads a retry descriptor; `None` if the bytes are another command.
+    pub(crate) fn decode(command: &[u8]) -> Option<Result<Self>> {
+        let body = command.strip_prefix(POLL_MAGIC)?;
+        Some(Self::read(body).ok_or_else(|| {
+            Error::invalid("the poll descriptor was not issued by this server")
+                .with_hint("send PollInfo.flight_descriptor exactly as it was returned")
+        }))
+    }
+
+    fn read(body: &[u8]) -> Option<Self> {
+        let (query, seen) = body.split_first_chunk::<16>()?;
+        let seen = f64::from_le_bytes(seen.try_into().ok()?);
+        let seen = if seen.is_finite() { seen.clamp(0.0, 1.0) } else { return None };
+        Some(Self { query: QueryId::from_slice(query)?, seen })
+    }
+}
+
+/// What the bytes of a descriptor's command or of a ticket ask for.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Text or a prepared statement of the caller's session.
+    Sql(String),
+    /// A prepared statement, which names its own session.
+    Prepared(PreparedHandle),
+    /// A partition of a query that runs already.
+    Query(QueryTicket),
+    /// Any other Flight SQL command.
+    Command(Command),
+}
+
+impl Order {
+    /// Reads command or ticket bytes: a Flight SQL command in a protobuf `Any`, or plain SQL text.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let Some(any) = any(bytes) else { return Self::text(bytes) };
+        Ok(match command(any)? {
+            Command::CommandStatementQuery(query) => {
+                no_transaction(query.transaction_id.as_ref())?;
+                Self::Sql(query.query)
+            }
+            Command::CommandPreparedStatementQuery(query) => {
+                Self::Prepared(PreparedHandle::decode(&query.prepared_statement_handle)?)
+            }
+            Command::TicketStatementQuery(ticket) => {
+                Self::Query(QueryTicket::decode(&ticket.statement_handle)?)
+            }
+            other => Self::Command(other),
+        })
+    }
+
+    fn text(bytes: &[u8]) -> Result<Self> {
+        match Statement::from_bytes(bytes)? {
+            Statement::Sql(text) if text.trim().is_empty() => Err(Error::invalid("the command is empty")
+                .with_hint("send SQL text, or a Flight SQL command wrapped in google.protobuf.Any")),
+            Statement::Sql(text) => Ok(Self::Sql(text)),
+            Statement::Prepared(_) => Err(Error::internal("text was read as a prepared statement")),
+        }
+    }
+}
+
+/// Reads bytes as `Any`; `None` if they are something else, such as SQL text.
+pub(crate) fn any(bytes: &[u8]) -> Option<Any> {
+    Any::decode(bytes).ok().filter(|any| any.type_url.starts_with(TYPE_URL_PREFIX))
+}
+
+/// Reads the command in an `Any`.
+pub(crate) fn command(any: Any) -> Result<Command> {
+    let url = any.type_url.clone();
+    match Command::try_from(any) {
+        Ok(Command::Unknown(_)) => Err(Error::unsupported(format!("unknown command `{url}`"))
+            .with_hint("send one of the commands of the Flight SQL protocol")),
+        Ok(command) => Ok(command),
+        Err(error) => Err(Error::invalid(format!("malformed command `{url}`")).with_source(error)),
+    }
+}
+
+/// Refuses a transaction id: none has been given out.
+pub(crate) fn no_transaction(id: Option<&Bytes>) -> Result<()> {
+    match id {
+        Some(id) if !id.is_empty() => Err(Error::not_found("transaction not found")
+            .with_hint("this server has no transactions yet; leave the transaction id unset")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_flight::sql::{CommandGetTables, CommandPreparedStatementQuery, CommandStatementQuery};
+    use bowshot_api::ErrorKind;
+
+    fn read(bytes: &[u8]) -> String {
+        match Order::decode(bytes) {
+            Ok(Order::Sql(text)) => format!("sql {text}"),
+            Ok(Order::Prepared(_)) => "prepared".to_owned(),
+            Ok(Order::Query(ticket)) => format!("partition {}", ticket.partition),
+            Ok(Order::Command(command)) => command.type_url().rsplit('.').next().unwrap().to_owned(),
+            Err(error) => format!("{:?}: {}", error.kind(), error.message()),
+        }
+    }
+
+    fn any(message: &impl ProstMessageExt) -> Vec<u8> {
+        message.as_any().encode_to_vec()
+    }
+
+    #[test]
+    fn query_tickets_come_back() {
+        for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+            let ticket = QueryTicket { query: QueryId::random(), partition: 0x0102_0304, compression };
+            let Ok(Order::Query(read)) = Order::decode(&ticket.encode()) else { panic!() };
+            assert_eq!(read, ticket);
+        }
+    }
+
+    #[test]
+    fn handles_and_poll_descriptors_come_back() {
+        let handle = PreparedHandle { session: SessionId::random(), statement: StatementId::random() };
+        assert_eq!(PreparedHandle::decode(&handle.encode()).unwrap(), handle);
+        let poll = PollTicket { query: QueryId::random(), seen: 0.25 };
+        assert_eq!(PollTicket::decode(&poll.encode()).unwrap().unwrap(), poll);
+    }
+
+    #[test]
+    fn orders_of_every_form() {
+        let query = |text: &str, transaction: Option<&'static [u8]>| CommandStatementQuery {
+            query: text.to_owned(),
+            transaction_id: transaction.map(Bytes::from_static),
+        };
+        let prepared = |handle: &'static [u8]| CommandPreparedStatementQuery {
+            prepared_statement_handle: Bytes::from_static(handle),
+        };
+        for (bytes, expected) in [
+            (b"SELECT 1".to_vec(), "sql SELECT 1"),
+            (any(&query("SELECT 2", None)), "sql SELECT 2"),
+            (any(&query("SELECT 2", Some(b""))), "sql SELECT 2"),
+            (any(&query("SELECT 2", Some(b"t"))), "NotFound: transaction not found"),
+            (any(&prepared(&[7; 32])), "prepared"),
+            (any(&CommandGetTables::default()), "CommandGetTables"),
+        ] {
+            assert_eq!(read(&bytes), expected);
+        }
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused() {
+        let wrapped = |url: &str, value: &'static [u8]| {
+            Any { type_url: url.to_owned(), value: Bytes::from_static(value) }.encode_to_vec()
+        };
+        let handle = |handle: Vec<u8>| any(&TicketStatementQuery { statement_handle: handle.into() });
+        let foreign = "Invalid: the ticket was not issued by this server";
+        let stale = any(&CommandPreparedStatementQuery { prepared_statement_handle: vec![1; 31].into() });
+        for (bytes, expected) in [
+            (vec![], "Invalid: the command is empty"),
+            (b" \n".to_vec(), "Invalid: the command is empty"),
+            (vec![0xff, 0xfe], "Invalid: the statement is not UTF-8 text"),
+            (handle(vec![]), foreign),
+            (handle(vec![1; 20]), foreign),
+            (handle(vec![9; 21]), foreign),
+            (handle(vec![0; 22]), foreign),
+            (stale, "Invalid: the prepared statement handle was not issued by this server"),
+            (
+                wrapped("type.googleapis.com/google.protobuf.Empty", b""),
+                "Unsupported: unknown command `type.googleapis.com/google.protobuf.Empty`",
+            ),
+            (
+                wrapped("type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery", b"\xff"),
+                "Invalid: malformed command `type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery`",
+            ),
+        ] {
+            assert_eq!(read(&bytes), expected, "{bytes:?}");
+        }
+        for seen in [f64::NAN, f64::INFINITY] {
+            let poll = PollTicket { query: QueryId::random(), seen }.encode();
+            assert_eq!(PollTicket::decode(&poll).unwrap().unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        assert!(PollTicket::decode(POLL_MAGIC).unwrap().is_err());
+        assert!(PollTicket::decode(b"SELECT 1").is_none());
+    }
+}
