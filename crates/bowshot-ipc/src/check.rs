@@ -180,7 +180,7 @@ impl Walk<'_> {
                 }
                 self.buffer(len)?;
                 if *mode == UnionMode::Dense {
-                    self.buffer(len * 4)?;
+                    self.aligned_buffer(len * 4)?;
                 }
                 fields.iter().try_for_each(|(_, field)| self.field(field))
             }
@@ -280,6 +280,18 @@ impl Walk<'_> {
             return Err(Error::malformed(format!("a buffer of {} bytes that needs {least}", bytes.len())));
         }
         Ok(())
+    }
+}
+
+impl Walk<'_> {
+    /// Like `buffer`, for the one buffer that Arrow's reader does not copy when it is not aligned.
+    fn aligned_buffer(&mut self, least: usize) -> Result<()> {
+        match self.buffers.get(self.next.buffer) {
+            Some(buffer) if buffer.offset() % 8 != 0 => {
+                Err(Error::malformed(format!("a buffer at {}, which is no multiple of 8", buffer.offset())))
+            }
+            _ => self.buffer(least),
+        }
     }
 }
 

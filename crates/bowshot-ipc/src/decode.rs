@@ -50,7 +50,8 @@ impl Decoder {
 
     /// Reads one message: `data_header` and `data_body` of `FlightData`.
     ///
-    /// Batches share the memory of `body` where its buffers are aligned and not compressed.
+    /// Batches share the memory of `body` if it starts at a multiple of 8 bytes and is not compressed; other bodies are
+    /// copied once.
     pub fn decode(&mut self, header: &[u8], body: Bytes) -> Result<Decoded> {
         if header.is_empty() {
             return Ok(Decoded::Empty);
@@ -88,7 +89,7 @@ impl Decoder {
             .ok_or_else(|| Error::malformed(format!("a dictionary of unknown id: {}", batch.id())))?;
         let fields: Fields = vec![Field::new("", value_type, true)].into();
         check_batch(values, &fields, message.version(), &body)?;
-        let body = Buffer::from(body);
+        let body = aligned(body);
         let version = message.version();
         guarded(|| read_dictionary(&body, batch, schema, &mut self.dictionaries, &version))?;
         Ok(Decoded::Dictionary)
@@ -101,11 +102,18 @@ impl Decoder {
             .ok_or_else(|| Error::malformed("a batch message without batch"))?;
         let version = message.version();
         check_batch(batch, schema.fields(), version, &body)?;
-        let body = Buffer::from(body);
+        let body = aligned(body);
         let read =
             || read_record_batch(&body, batch, SchemaRef::clone(schema), &self.dictionaries, None, &version);
         Ok(Decoded::Batch(guarded(read)?))
     }
+}
+
+/// The body as a buffer in which multiples of 8 are aligned, as the format promises and Arrow's reader of unions needs.
+///
+/// A body that came through gRPC is a part of a larger message and starts anywhere.
+fn aligned(body: Bytes) -> Buffer {
+    if body.as_ptr().addr().is_multiple_of(8) { Buffer::from(body) } else { Buffer::from(body.as_ref()) }
 }
 
 /// Runs a call into Arrow's reader and turns a panic into an error.

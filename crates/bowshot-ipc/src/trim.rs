@@ -1,8 +1,9 @@
 //! What a slice of an array really shows: how many bytes that takes on the wire, and the array without the rest.
 //!
-//! A slice of most types shares its buffers and sends only its own part of them. Four kinds drag more along: views
-//! (whole data buffers), dense unions and list views (whole children), and lists of unions, whose offset Arrow's
-//! encoder overlooks. [`trim_batch`] rebuilds only columns of such types; all others pass through untouched.
+//! A slice of most types shares its buffers and sends only its own part of them. Some drag more along: views (whole
+//! data buffers), dense unions and list views (whole children). And two Arrow's encoder gets wrong: unions in a list
+//! that does not start at its first value, and runs of no rows. [`trim_batch`] rebuilds only columns of these types;
+//! all others pass through untouched.
 
 use crate::error::{Error, Result};
 use arrow::array::ArrayData;
@@ -49,12 +50,12 @@ fn drags(data_type: &DataType) -> bool {
         | DataType::BinaryView
         | DataType::ListView(_)
         | DataType::LargeListView(_)
+        | DataType::RunEndEncoded(_, _)
         | DataType::Union(_, _) => true,
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _)
-        | DataType::RunEndEncoded(_, item) => drags(item.data_type()),
+        | DataType::Map(item, _) => drags(item.data_type()),
         DataType::Struct(fields) => fields.iter().any(|field| drags(field.data_type())),
         _ => false,
     }
@@ -301,6 +302,7 @@ fn trim_union(array: &UnionArray, mode: UnionMode) -> Result<ArrayRef, ArrowErro
 fn trim_run<R: RunEndIndexType>(array: &RunArray<R>) -> Result<ArrayRef, ArrowError> {
     let span = run_span(array);
     let values = trim(&array.values().slice(span.start, span.len()))?;
+    // The last run ends with the rows, not with the array that they are a slice of.
     let ends: PrimitiveArray<R> =
         PrimitiveArray::from_iter_values(array.run_ends().sliced_values().take(span.len()));
     // Not `RunArray::try_new`: it names the children itself, and the schema has the right to other names.
