@@ -40,4 +40,7 @@ mod stream;
 mod ticket;
 mod type_info;
 
+#[cfg(test)]
+mod tests;
+
 pub use listen::{Error, serve};

@@ -1,0 +1,139 @@
+//! The front end over real sockets, in front of a small server in memory.
+
+mod actions;
+mod door;
+mod life;
+mod statements;
+
+use arrow::record_batch::RecordBatch;
+use arrow_flight::flight_service_client::FlightServiceClient;
+use arrow_flight::sql::ProstMessageExt;
+use arrow_flight::{Action, FlightData, FlightDescriptor, FlightInfo, Ticket};
+use bowshot_api::Limits;
+use bowshot_ipc::{Decoded, Decoder};
+use bytes::Bytes;
+use door::{Counts, Door};
+use prost::Message;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Response, Status};
+
+/// Longest wait for anything in these tests.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running front end.
+struct Port {
+    address: SocketAddr,
+    door: Arc<Door>,
+    shutdown: Option<oneshot::Sender<()>>,
+    served: JoinHandle<Result<(), crate::Error>>,
+}
+
+impl Port {
+    async fn open() -> Self {
+        Self::open_with(Limits::default(), false).await
+    }
+
+    async fn open_with(limits: Limits, users_only: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let door = Door::open(limits, users_only);
+        let (shutdown, shut) = oneshot::channel();
+        let served = tokio::spawn(crate::serve(listener, Arc::clone(&door) as _, async {
+            let _ = shut.await;
+        }));
+        Self { address, door, shutdown: Some(shutdown), served }
+    }
+
+    async fn client(&self) -> Client {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).unwrap();
+        Client { rpc: FlightServiceClient::new(endpoint.connect().await.unwrap()), headers: Vec::new() }
+    }
+
+    /// Waits until the server holds what `wanted` says.
+    async fn until(&self, wanted: impl FnMut(&Counts) -> bool) {
+        let mut counts = self.door.counts.subscribe();
+        let held = tokio::time::timeout(PATIENCE, counts.wait_for(wanted)).await;
+        held.expect("the server did not reach the state in time").unwrap();
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.served.abort();
+    }
+}
+
+/// One connection, with headers for each call.
+struct Client {
+    rpc: FlightServiceClient<Channel>,
+    headers: Vec<(&'static str, String)>,
+}
+
+impl Client {
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        for (name, value) in &self.headers {
+            request.metadata_mut().insert(*name, value.parse().unwrap());
+        }
+        request
+    }
+
+    async fn info(&mut self, command: impl Into<Bytes>) -> Result<Response<FlightInfo>, Status> {
+        let request = self.request(FlightDescriptor::new_cmd(command));
+        self.rpc.get_flight_info(request).await
+    }
+
+    async fn get(&mut self, ticket: impl Into<Bytes>) -> Result<Vec<RecordBatch>, Status> {
+        let request = self.request(Ticket { ticket: ticket.into() });
+        let mut stream = self.rpc.do_get(request).await?.into_inner();
+        let mut decoder = Decoder::new();
+        let mut batches = Vec::new();
+        while let Some(data) = stream.message().await? {
+            match decoder.decode(&data.data_header, data.data_body).unwrap() {
+                Decoded::Batch(batch) => batches.push(batch),
+                Decoded::Schema(_) | Decoded::Dictionary | Decoded::Empty => {}
+            }
+        }
+        assert!(decoder.schema().is_some(), "a stream without schema");
+        Ok(batches)
+    }
+
+    async fn action(&mut self, name: &str, body: Vec<u8>) -> Result<Option<Bytes>, Status> {
+        let request = self.request(Action { r#type: name.to_owned(), body: body.into() });
+        let mut results = self.rpc.do_action(request).await?.into_inner();
+        Ok(results.message().await?.map(|result| result.body))
+    }
+
+    async fn put(&mut self, messages: Vec<FlightData>) -> Result<Bytes, Status> {
+        let request = self.request(futures::stream::iter(messages));
+        let mut results = self.rpc.do_put(request).await?.into_inner();
+        Ok(results.message().await?.expect("a put result").app_metadata)
+    }
+}
+
+fn any(message: &impl ProstMessageExt) -> Vec<u8> {
+    message.as_any().encode_to_vec()
+}
+
+fn rows(batches: &[RecordBatch]) -> usize {
+    batches.iter().map(RecordBatch::num_rows).sum()
+}
+
+fn ticket_of(info: &FlightInfo) -> Bytes {
+    info.endpoint[0].ticket.clone().unwrap().ticket
+}
+
+/// The session cookie that an answer sets.
+fn cookie_of<T>(response: &Response<T>) -> Option<String> {
+    response.metadata().get("set-cookie").map(|value| value.to_str().unwrap().to_owned())
+}
+
+fn code_of<T: std::fmt::Debug>(result: Result<T, Status>) -> Code {
+    result.unwrap_err().code()
+}

@@ -1,0 +1,162 @@
+//! Actions and polling.
+
+use super::*;
+use crate::proto::session_option_value::OptionValue as Wire;
+use crate::proto::{
+    CloseSessionResult, GetSessionOptionsResult, SessionOptionValue, SetSessionOptionsRequest,
+    SetSessionOptionsResult,
+};
+use arrow_flight::sql::{ActionCancelQueryRequest, ActionCancelQueryResult, Any};
+use arrow_flight::{
+    CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Empty, FlightEndpoint,
+    RenewFlightEndpointRequest,
+};
+
+async fn set(client: &mut Client, options: &[(&str, Option<Wire>)]) -> Vec<(String, i32)> {
+    let session_options = options
+        .iter()
+        .map(|(name, value)| (name.to_string(), SessionOptionValue { option_value: value.clone() }))
+        .collect();
+    let request = SetSessionOptionsRequest { session_options };
+    let body = client.action("SetSessionOptions", request.encode_to_vec()).await.unwrap().unwrap();
+    let result = SetSessionOptionsResult::decode(body).unwrap();
+    result.errors.into_iter().map(|(name, error)| (name, error.value)).collect()
+}
+
+async fn options(client: &mut Client) -> GetSessionOptionsResult {
+    let body = client.action("GetSessionOptions", vec![]).await.unwrap().unwrap();
+    GetSessionOptionsResult::decode(body).unwrap()
+}
+
+#[tokio::test]
+async fn session_options_tell_what_failed() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    client.headers = vec![("database", "shop".to_owned())];
+    let text = |text: &str| Some(Wire::StringValue(text.to_owned()));
+    let none: Vec<(String, i32)> = vec![];
+    assert_eq!(
+        set(&mut client, &[("schema", text("s")), ("number", Some(Wire::Int64Value(-7)))]).await,
+        none
+    );
+    assert_eq!(set(&mut client, &[("lol_invalid", text("x"))]).await, [("lol_invalid".to_owned(), 1)]);
+    assert_eq!(
+        set(&mut client, &[("schema", Some(Wire::BoolValue(true)))]).await,
+        [("schema".to_owned(), 2)]
+    );
+    let mut found = options(&mut client).await.session_options;
+    assert_eq!(found.remove("catalog").unwrap().option_value, text("shop"));
+    assert_eq!(found.remove("schema").unwrap().option_value, text("s"));
+    assert_eq!(found.remove("number").unwrap().option_value, Some(Wire::Int64Value(-7)));
+    assert_eq!(set(&mut client, &[("number", None)]).await, none);
+    assert!(!options(&mut client).await.session_options.contains_key("number"));
+}
+
+#[tokio::test]
+async fn a_query_is_cancelled_in_both_forms() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let info = client.info("wait").await.unwrap().into_inner();
+    let request = CancelFlightInfoRequest { info: Some(info.clone()) }.encode_to_vec();
+    let body = client.action("CancelFlightInfo", request).await.unwrap().unwrap();
+    assert_eq!(CancelFlightInfoResult::decode(body).unwrap().status(), CancelStatus::Cancelled);
+    assert_eq!(code_of(client.get(ticket_of(&info)).await), Code::Cancelled);
+
+    let request = ActionCancelQueryRequest { info: info.encode_to_vec().into() };
+    let body = client.action("CancelQuery", any(&request)).await.unwrap().unwrap();
+    let result: ActionCancelQueryResult = Any::decode(body).unwrap().unpack().unwrap().unwrap();
+    assert_eq!(result.result, 1);
+
+    let mut foreign = info;
+    foreign.endpoint[0].ticket = Some(Ticket {
+        ticket: crate::ticket::QueryTicket {
+            query: bowshot_api::QueryId::random(),
+            partition: 0,
+            compression: bowshot_api::Compression::None,
+        }
+        .encode(),
+    });
+    let request = CancelFlightInfoRequest { info: Some(foreign) }.encode_to_vec();
+    assert_eq!(code_of(client.action("CancelFlightInfo", request).await), Code::NotFound);
+}
+
+#[tokio::test]
+async fn an_endpoint_is_renewed() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let info = client.info("rows 1").await.unwrap().into_inner();
+    let request = RenewFlightEndpointRequest { endpoint: info.endpoint.first().cloned() }.encode_to_vec();
+    let body = client.action("RenewFlightEndpoint", request).await.unwrap().unwrap();
+    let renewed = FlightEndpoint::decode(body).unwrap();
+    assert_eq!(renewed.ticket, info.endpoint[0].ticket);
+    assert_eq!(renewed.expiration_time.unwrap().seconds, 7);
+}
+
+#[tokio::test]
+async fn polling_ends_with_the_query() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let first = client.rpc.poll_flight_info(FlightDescriptor::new_cmd("rows 5")).await.unwrap().into_inner();
+    assert_eq!(first.progress, Some(0.5));
+    assert!(first.expiration_time.is_some() && first.info.is_some());
+    let retry = first.flight_descriptor.unwrap();
+    let last = client.rpc.poll_flight_info(retry.clone()).await.unwrap().into_inner();
+    assert_eq!((last.progress, &last.flight_descriptor), (Some(1.0), &None));
+    let info = last.info.unwrap();
+    for _ in 0..2 {
+        assert_eq!(rows(&client.get(ticket_of(&info)).await.unwrap()), 5);
+    }
+    let request = CancelFlightInfoRequest { info: Some(info) }.encode_to_vec();
+    client.action("CancelFlightInfo", request).await.unwrap();
+    assert_eq!(code_of(client.rpc.poll_flight_info(retry).await), Code::Cancelled);
+    let mut forged = b"\xffbowshot.poll\x01".to_vec();
+    forged.extend([0; 3]);
+    let forged = FlightDescriptor::new_cmd(forged);
+    assert_eq!(code_of(client.rpc.poll_flight_info(forged).await), Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn actions_that_are_listed_and_those_that_are_not() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let mut listed = client.rpc.list_actions(Empty {}).await.unwrap().into_inner();
+    while let Some(action) = listed.message().await.unwrap() {
+        // Without a proper body each is refused as malformed, except those whose body is empty.
+        let result = client.action(&action.r#type, vec![0xff]).await;
+        assert_eq!(code_of(result), Code::InvalidArgument, "{}", action.r#type);
+    }
+    for name in [
+        "BeginTransaction",
+        "EndTransaction",
+        "BeginSavepoint",
+        "EndSavepoint",
+        "CreatePreparedSubstraitPlan",
+    ] {
+        assert_eq!(code_of(client.action(name, vec![]).await), Code::Unimplemented, "{name}");
+    }
+    let unknown = client.action("Dance", vec![]).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::Unimplemented);
+    assert!(unknown.message().contains("ListActions"), "{}", unknown.message());
+}
+
+#[tokio::test]
+async fn a_closed_session_is_gone_for_its_cookie() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    assert_eq!(code_of(client.action("CloseSession", vec![]).await), Code::NotFound);
+    let cookie = cookie_of(&client.info("rows 1").await.unwrap()).unwrap();
+    client.headers = vec![("cookie", cookie.clone())];
+    let body = client.action("CloseSession", vec![]).await.unwrap().unwrap();
+    assert_eq!(CloseSessionResult::decode(body).unwrap().status, 1);
+    port.until(|counts| counts.sessions == 0).await;
+    assert_eq!(code_of(client.info("rows 1").await), Code::NotFound);
+    assert_eq!(code_of(client.action("GetSessionOptions", vec![]).await), Code::NotFound);
+    assert_eq!(code_of(client.action("CloseSession", vec![]).await), Code::NotFound);
+    // A client that sets options begins a new session, and learns its cookie.
+    let request = client.request(Action { r#type: "SetSessionOptions".to_owned(), body: Bytes::new() });
+    let answer = client.rpc.do_action(request).await.unwrap();
+    let new = cookie_of(&answer).unwrap();
+    assert_ne!(new, cookie);
+    client.headers = vec![("cookie", new)];
+    assert!(client.info("rows 1").await.is_ok());
+}

@@ -1,0 +1,354 @@
+//! A small server behind the door, in memory, for tests of the protocol. Its language:
+//!
+//! ```text
+//! rows N      N rows of one column `n`        update      affects three rows
+//! wait        a result that never comes       panic       panics when it starts
+//! hang        never starts                    break       panics in the middle of its result
+//! bad         an internal error               ?           one row, one Int64 parameter
+//! ```
+
+use arrow::array::{Array, Int64Array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use async_trait::async_trait;
+use bowshot_api::{
+    About, Answer, BatchStream, CancelOutcome, Credentials, Delivery, Description, Error, ErrorKind, Layout,
+    Lifecycle, Limits, OptionValue, Prepared, Principal, Progress, QueryId, Request, Result, Secret, Server,
+    ServerStatus, Session, SessionId, Statement, StatementId, TableEntry, TableFilter, TableKind,
+};
+use futures::StreamExt;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
+
+/// What tests wait for.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) sessions: usize,
+    pub(super) streams: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Door {
+    me: Weak<Door>,
+    about: About,
+    limits: Limits,
+    users_only: bool,
+    pub(super) counts: watch::Sender<Counts>,
+    pub(super) checks: Mutex<usize>,
+    sessions: Mutex<HashMap<SessionId, Arc<Room>>>,
+    queries: Mutex<HashMap<QueryId, Query>>,
+}
+
+#[derive(Debug)]
+struct Query {
+    sql: String,
+    answer: Answer,
+    read: bool,
+    cancelled: bool,
+}
+
+#[derive(Debug)]
+struct Room {
+    id: SessionId,
+    principal: Principal,
+    door: Weak<Door>,
+    options: Mutex<BTreeMap<String, OptionValue>>,
+    prepared: Mutex<HashMap<StatementId, (String, Vec<RecordBatch>)>>,
+}
+
+fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]))
+}
+
+fn batch(rows: i64) -> RecordBatch {
+    RecordBatch::try_new(schema(), vec![Arc::new(Int64Array::from_iter_values(0..rows))]).unwrap()
+}
+
+impl Door {
+    pub(super) fn open(limits: Limits, users_only: bool) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            about: About { name: "door".into(), version: "1".into(), arrow_version: "1".into() },
+            limits,
+            users_only,
+            counts: watch::Sender::default(),
+            checks: Mutex::default(),
+            sessions: Mutex::default(),
+            queries: Mutex::default(),
+        })
+    }
+
+    fn start(&self, sql: &str, delivery: Option<Delivery>) -> Answer {
+        let expires =
+            (delivery == Some(Delivery::Spool)).then(|| SystemTime::now() + Duration::from_secs(60));
+        let answer = Answer {
+            query: QueryId::random(),
+            schema: schema(),
+            layout: Layout::default(),
+            partitions: 1,
+            ordered: true,
+            rows: None,
+            expires,
+        };
+        let query = Query { sql: sql.into(), answer: answer.clone(), read: false, cancelled: false };
+        self.queries.lock().unwrap().insert(answer.query, query);
+        answer
+    }
+}
+
+/// A stream in the count.
+struct Counted(Arc<Door>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.counts.send_modify(|counts| counts.streams -= 1);
+    }
+}
+
+#[async_trait]
+impl Server for Door {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn lifecycle(&self) -> Lifecycle {
+        Lifecycle::Ready
+    }
+
+    fn status(&self) -> ServerStatus {
+        ServerStatus::default()
+    }
+
+    async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
+        *self.checks.lock().unwrap() += 1;
+        match credentials {
+            Credentials::Password { user, password } if password.expose() == "pw" => {
+                Ok(Principal::user(user))
+            }
+            Credentials::Bearer(token) if token.expose().starts_with("token-") => {
+                Ok(Principal::user(token.expose().split('-').nth(1).unwrap()))
+            }
+            _ if !self.users_only => Ok(Principal::anonymous()),
+            _ => Err(Error::new(ErrorKind::Unauthenticated, "wrong")),
+        }
+    }
+
+    fn issue_token(&self, principal: &Principal) -> Secret {
+        Secret::new(format!("token-{}-{}", principal.name, SessionId::random()))
+    }
+
+    async fn open_session(&self, principal: &Principal) -> Result<Arc<dyn Session>> {
+        let room = Arc::new(Room {
+            id: SessionId::random(),
+            principal: principal.clone(),
+            door: Weak::clone(&self.me),
+            options: Mutex::default(),
+            prepared: Mutex::default(),
+        });
+        self.sessions.lock().unwrap().insert(room.id, Arc::clone(&room));
+        self.counts.send_modify(|counts| counts.sessions += 1);
+        Ok(room)
+    }
+
+    fn find_session(&self, id: SessionId, principal: &Principal) -> Result<Arc<dyn Session>> {
+        let sessions = self.sessions.lock().unwrap();
+        match sessions.get(&id).filter(|room| &room.principal == principal) {
+            Some(room) => Ok(Arc::clone(room) as Arc<dyn Session>),
+            None => Err(Error::not_found("session not found")),
+        }
+    }
+
+    async fn attach(&self, _: &Principal, query: QueryId, partition: usize) -> Result<BatchStream> {
+        let missing = || Error::not_found("result not found");
+        let mut queries = self.queries.lock().unwrap();
+        let query = queries.get_mut(&query).filter(|_| partition == 0).ok_or_else(missing)?;
+        if query.cancelled {
+            return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
+        }
+        if query.answer.expires.is_none() && std::mem::replace(&mut query.read, true) {
+            return Err(missing());
+        }
+        let counted = Counted(self.me.upgrade().unwrap());
+        self.counts.send_modify(|counts| counts.streams += 1);
+        let first = match query.sql.split_once(' ') {
+            Some(("rows", number)) => vec![Ok(batch(number.parse().unwrap()))],
+            _ => vec![Ok(batch(1))],
+        };
+        let batches = futures::stream::iter(first);
+        let rest = match query.sql.as_str() {
+            "wait" => futures::stream::pending().boxed(),
+            "break" => futures::stream::once(async { panic!("broken") }).boxed(),
+            _ => futures::stream::empty().boxed(),
+        };
+        let batches = batches.chain(rest).map(move |batch| {
+            let _ = &counted;
+            batch
+        });
+        Ok(BatchStream::new(schema(), batches.boxed()))
+    }
+
+    async fn cancel(&self, _: &Principal, query: QueryId) -> Result<CancelOutcome> {
+        let mut queries = self.queries.lock().unwrap();
+        queries.get_mut(&query).ok_or_else(|| Error::not_found("query not found"))?.cancelled = true;
+        Ok(CancelOutcome::Cancelled)
+    }
+
+    fn renew(&self, _: &Principal, query: QueryId) -> Result<SystemTime> {
+        let mut queries = self.queries.lock().unwrap();
+        let query = queries.get_mut(&query).ok_or_else(|| Error::not_found("query not found"))?;
+        let end = SystemTime::UNIX_EPOCH + Duration::from_secs(7);
+        query.answer.expires = Some(end);
+        Ok(end)
+    }
+
+    async fn progress(&self, _: &Principal, id: QueryId, seen: Option<f64>, _: Duration) -> Result<Progress> {
+        let queries = self.queries.lock().unwrap();
+        let query = queries.get(&id).ok_or_else(|| Error::not_found("query not found"))?;
+        if query.cancelled {
+            return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
+        }
+        let done = seen == Some(0.5);
+        Ok(Progress {
+            answer: query.answer.clone(),
+            fraction: if done { 1.0 } else { 0.5 },
+            done,
+            failed: None,
+        })
+    }
+}
+
+impl Room {
+    fn door(&self) -> Arc<Door> {
+        self.door.upgrade().unwrap()
+    }
+
+    fn sql(&self, statement: &Statement) -> Result<String> {
+        match statement {
+            Statement::Sql(sql) => Ok(sql.clone()),
+            Statement::Prepared(id) => {
+                let prepared = self.prepared.lock().unwrap();
+                let (sql, bound) = prepared.get(id).ok_or_else(|| Error::not_found("statement not found"))?;
+                let rows: usize = bound.iter().map(RecordBatch::num_rows).sum();
+                Ok(if sql == "?" { format!("rows {rows}") } else { sql.clone() })
+            }
+        }
+    }
+
+    fn description(sql: &str) -> Description {
+        let parameters = if sql == "?" { vec![Field::new("$1", DataType::Int64, true)] } else { Vec::new() };
+        let is_update = sql == "update";
+        Description {
+            schema: if is_update { Arc::new(Schema::empty()) } else { schema() },
+            parameters: Arc::new(Schema::new(parameters)),
+            is_update,
+        }
+    }
+}
+
+#[async_trait]
+impl Session for Room {
+    fn id(&self) -> SessionId {
+        self.id
+    }
+
+    fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    async fn describe(&self, statement: &Statement) -> Result<Description> {
+        if let Statement::Prepared(id) = statement
+            && let Some((sql, _)) = self.prepared.lock().unwrap().get(id)
+        {
+            return Ok(Self::description(sql));
+        }
+        Ok(Self::description(&self.sql(statement)?))
+    }
+
+    async fn prepare(&self, sql: &str) -> Result<Prepared> {
+        let id = StatementId::random();
+        self.prepared.lock().unwrap().insert(id, (sql.to_owned(), Vec::new()));
+        Ok(Prepared { id, description: Self::description(sql) })
+    }
+
+    async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
+        assert!(parameters.iter().all(|batch| batch.column(0).data_type() == &DataType::Int64));
+        let mut prepared = self.prepared.lock().unwrap();
+        prepared.get_mut(&id).ok_or_else(|| Error::not_found("statement not found"))?.1 = parameters;
+        Ok(())
+    }
+
+    async fn close_prepared(&self, id: StatementId) -> Result<()> {
+        self.prepared.lock().unwrap().remove(&id);
+        Ok(())
+    }
+
+    async fn start(&self, request: &Request) -> Result<Answer> {
+        let sql = self.sql(&request.statement)?;
+        match sql.as_str() {
+            "panic" => panic!("a panic in a statement"),
+            "hang" => futures::future::pending().await,
+            "bad" => Err(Error::internal("the secret inside")),
+            sql => Ok(self.door().start(sql, request.delivery)),
+        }
+    }
+
+    async fn update(&self, request: &Request) -> Result<Option<u64>> {
+        self.sql(&request.statement).map(|_| Some(3))
+    }
+
+    fn options(&self) -> Vec<(String, OptionValue)> {
+        self.options.lock().unwrap().iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
+        let mut options = self.options.lock().unwrap();
+        match (name, value) {
+            ("catalog" | "schema" | "number", Some(OptionValue::Bool(_))) => Err(Error::invalid("no bool")),
+            ("catalog" | "schema" | "number", Some(value)) => {
+                options.insert(name.to_owned(), value);
+                Ok(())
+            }
+            ("catalog" | "schema" | "number", None) => {
+                options.remove(name);
+                Ok(())
+            }
+            _ => Err(Error::not_found("no such option")),
+        }
+    }
+
+    async fn catalogs(&self) -> Result<Vec<String>> {
+        Ok(vec!["c".to_owned()])
+    }
+
+    async fn schemas(&self, _: Option<&str>, _: Option<&str>) -> Result<Vec<(String, String)>> {
+        Ok(vec![("c".to_owned(), "s".to_owned())])
+    }
+
+    async fn tables(&self, filter: &TableFilter) -> Result<Vec<TableEntry>> {
+        let pattern = filter.table_pattern.clone().unwrap_or_else(|| "%".to_owned());
+        let tables = ["t1", "t2"].into_iter().filter(|name| bowshot_api::like(name, &pattern));
+        Ok(tables
+            .map(|name| TableEntry {
+                catalog: "c".to_owned(),
+                schema_name: "s".to_owned(),
+                name: name.to_owned(),
+                kind: TableKind::Table,
+                schema: Some(schema()),
+                remarks: None,
+            })
+            .collect())
+    }
+
+    async fn close(&self) {
+        let door = self.door();
+        if door.sessions.lock().unwrap().remove(&self.id).is_some() {
+            door.counts.send_modify(|counts| counts.sessions -= 1);
+        }
+    }
+}

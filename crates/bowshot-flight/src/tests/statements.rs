@@ -1,0 +1,225 @@
+//! Statements in all the ways that they come in, and their results.
+
+use super::*;
+use crate::proto::ActionCreatePreparedStatementResult;
+use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, StringArray, UnionArray};
+use arrow::buffer::ScalarBuffer;
+use arrow::datatypes::{DataType, Field, UnionFields};
+use arrow_flight::sql::{
+    ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest, Any, CommandGetCatalogs,
+    CommandGetSqlInfo, CommandPreparedStatementQuery, CommandPreparedStatementUpdate, CommandStatementIngest,
+    CommandStatementQuery, CommandStatementUpdate, DoPutPreparedStatementResult, DoPutUpdateResult,
+};
+use arrow_flight::{Criteria, SchemaResult};
+use bowshot_ipc::{EncodeOptions, Encoder};
+
+#[tokio::test]
+async fn text_as_a_ticket_takes_one_trip() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    assert_eq!(rows(&client.get("rows 3").await.unwrap()), 3);
+    let empty = client.get("rows 0").await.unwrap();
+    assert_eq!(rows(&empty), 0);
+    let command = CommandStatementQuery { query: "rows 2".to_owned(), transaction_id: None };
+    assert_eq!(rows(&client.get(any(&command)).await.unwrap()), 2);
+    port.until(|counts| counts.streams == 0).await;
+}
+
+#[tokio::test]
+async fn a_ticket_is_good_once_and_on_every_connection() {
+    let port = Port::open().await;
+    let info = port.client().await.info("rows 4").await.unwrap().into_inner();
+    assert!(info.ordered && info.endpoint[0].location.is_empty());
+    assert_eq!((info.total_records, info.total_bytes), (-1, -1));
+    let schema = bowshot_ipc::read_schema_bytes(&info.schema).unwrap();
+    assert_eq!(schema.field(0).name(), "n");
+    let mut other = port.client().await;
+    assert_eq!(rows(&other.get(ticket_of(&info)).await.unwrap()), 4);
+    let again = other.get(ticket_of(&info)).await.unwrap_err();
+    assert_eq!(again.code(), Code::NotFound);
+    assert!(again.message().contains("not found"), "{}", again.message());
+}
+
+#[tokio::test]
+async fn metadata_travels_with_the_command_as_ticket() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let command = any(&CommandGetCatalogs {});
+    let info = client.info(command.clone()).await.unwrap().into_inner();
+    assert_eq!(ticket_of(&info), Bytes::from(command.clone()));
+    let batches = client.get(ticket_of(&info)).await.unwrap();
+    let schema = bowshot_ipc::read_schema_bytes(&info.schema).unwrap();
+    assert_eq!(batches[0].schema().as_ref(), &schema);
+    let request = client.request(FlightDescriptor::new_cmd(command));
+    let SchemaResult { schema: again } = client.rpc.get_schema(request).await.unwrap().into_inner();
+    assert_eq!(again, info.schema);
+    let all = client.get(any(&CommandGetSqlInfo { info: vec![] })).await.unwrap();
+    assert!(rows(&all) > 60);
+}
+
+#[tokio::test]
+async fn tables_are_listed_and_found_by_path() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let request = client.request(Criteria { expression: "%2".into() });
+    let mut flights = client.rpc.list_flights(request).await.unwrap().into_inner();
+    let flight = flights.message().await.unwrap().unwrap();
+    assert_eq!(flight.flight_descriptor.clone().unwrap().path, ["c", "s", "t2"]);
+    assert_eq!(ticket_of(&flight), Bytes::from(r#"SELECT * FROM "c"."s"."t2""#));
+    assert!(flights.message().await.unwrap().is_none());
+    let path =
+        |names: &[&str]| FlightDescriptor::new_path(names.iter().map(|name| name.to_string()).collect());
+    assert!(client.rpc.get_flight_info(path(&["t1"])).await.is_ok());
+    for names in [&[][..], &["a", "b", "c", "d"], &["a", ""]] {
+        assert_eq!(
+            code_of(client.rpc.get_flight_info(path(names)).await),
+            Code::InvalidArgument,
+            "{names:?}"
+        );
+    }
+}
+
+async fn prepare(client: &mut Client, query: &str) -> ActionCreatePreparedStatementResult {
+    let request = ActionCreatePreparedStatementRequest { query: query.to_owned(), transaction_id: None };
+    let body = client.action("CreatePreparedStatement", any(&request)).await.unwrap().unwrap();
+    let wrapped = Any::decode(body).unwrap();
+    assert!(wrapped.type_url.ends_with(".ActionCreatePreparedStatementResult"));
+    ActionCreatePreparedStatementResult::decode(wrapped.value).unwrap()
+}
+
+/// The messages that send batches under a command.
+fn upload(command: Vec<u8>, batches: &[RecordBatch]) -> Vec<FlightData> {
+    let mut encoder = Encoder::new(batches[0].schema(), EncodeOptions::default()).unwrap();
+    let mut messages = vec![encoder.schema_message().unwrap()];
+    for batch in batches {
+        messages.extend(encoder.encode(batch).unwrap());
+    }
+    let mut data: Vec<FlightData> = messages
+        .into_iter()
+        .map(|message| FlightData {
+            data_header: message.header,
+            data_body: message.body.concat().into(),
+            ..FlightData::default()
+        })
+        .collect();
+    data[0].flight_descriptor = Some(FlightDescriptor::new_cmd(command));
+    data
+}
+
+fn numbers(values: Vec<i64>) -> RecordBatch {
+    RecordBatch::try_from_iter([("p", Arc::new(Int64Array::from(values)) as ArrayRef)]).unwrap()
+}
+
+#[tokio::test]
+async fn prepared_statements_keep_their_handle() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let prepared = prepare(&mut client, "?").await;
+    assert_eq!(prepared.is_update, Some(false));
+    let parameters = bowshot_ipc::read_schema_bytes(&prepared.parameter_schema).unwrap();
+    assert_eq!(parameters.fields().len(), 1);
+    let handle = prepared.prepared_statement_handle;
+    let query = any(&CommandPreparedStatementQuery { prepared_statement_handle: handle.clone() });
+
+    let batches = [numbers(vec![1, 2]), numbers(vec![3])];
+    let bound = client.put(upload(query.clone(), &batches)).await.unwrap();
+    let bound = DoPutPreparedStatementResult::decode(bound).unwrap();
+    assert_eq!(bound.prepared_statement_handle, Some(handle.clone()));
+    // The handle is good on another connection of the same caller, as command and as ticket.
+    let mut other = port.client().await;
+    let info = other.info(query.clone()).await.unwrap().into_inner();
+    assert_eq!(rows(&other.get(ticket_of(&info)).await.unwrap()), 3);
+    assert_eq!(rows(&other.get(query.clone()).await.unwrap()), 3);
+
+    let close = any(&ActionClosePreparedStatementRequest { prepared_statement_handle: handle });
+    assert_eq!(client.action("ClosePreparedStatement", close.clone()).await.unwrap(), None);
+    assert_eq!(client.action("ClosePreparedStatement", close.clone()).await.unwrap(), None);
+    assert_eq!(code_of(client.info(query.clone()).await), Code::NotFound);
+    drop(client);
+    port.until(|counts| counts.sessions == 0).await;
+    let stale = other.info(query).await.unwrap_err();
+    assert_eq!(stale.code(), Code::NotFound);
+    assert!(stale.message().contains("prepare the statement again"), "{}", stale.message());
+    assert_eq!(other.action("ClosePreparedStatement", close).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn unions_are_bound_as_plain_values() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let handle = prepare(&mut client, "?").await.prepared_statement_handle;
+    let fields = UnionFields::try_new(
+        [0, 1, 2],
+        [
+            Field::new("int64", DataType::Int64, true),
+            Field::new("float64", DataType::Float64, true),
+            Field::new("utf8", DataType::Utf8, true),
+        ],
+    )
+    .unwrap();
+    let children: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from(vec![1])),
+        Arc::new(Float64Array::from(Vec::<f64>::new())),
+        Arc::new(StringArray::from(vec!["2"])),
+    ];
+    let (types, offsets) = (ScalarBuffer::from(vec![0_i8, 2]), ScalarBuffer::from(vec![0, 0]));
+    let union = UnionArray::try_new(fields, types, Some(offsets), children).unwrap();
+    assert_eq!(union.len(), 2);
+    let batch = RecordBatch::try_from_iter([("p", Arc::new(union) as ArrayRef)]).unwrap();
+    let query = any(&CommandPreparedStatementQuery { prepared_statement_handle: handle });
+    client.put(upload(query.clone(), &[batch])).await.unwrap();
+    assert_eq!(rows(&client.get(query).await.unwrap()), 2);
+}
+
+#[tokio::test]
+async fn updates_are_answered_at_the_first_message() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let command = any(&CommandStatementUpdate { query: "update".to_owned(), transaction_id: None });
+    let first =
+        FlightData { flight_descriptor: Some(FlightDescriptor::new_cmd(command)), ..FlightData::default() };
+    // The stream stays open: the answer must not wait for its end.
+    let messages = futures::StreamExt::chain(futures::stream::iter([first]), futures::stream::pending());
+    let answer = tokio::time::timeout(PATIENCE, client.rpc.do_put(messages)).await.unwrap().unwrap();
+    let result = answer.into_inner().message().await.unwrap().unwrap();
+    assert_eq!(DoPutUpdateResult::decode(result.app_metadata).unwrap().record_count, 3);
+
+    let prepared = prepare(&mut client, "update").await;
+    assert_eq!(prepared.is_update, Some(true));
+    assert!(bowshot_ipc::read_schema_bytes(&prepared.dataset_schema).unwrap().fields().is_empty());
+    let handle = prepared.prepared_statement_handle;
+    let command = any(&CommandPreparedStatementUpdate { prepared_statement_handle: handle });
+    for batch in [numbers(vec![1, 2]), RecordBatch::new_empty(Arc::new(arrow::datatypes::Schema::empty()))] {
+        let result = client.put(upload(command.clone(), &[batch])).await.unwrap();
+        assert_eq!(DoPutUpdateResult::decode(result).unwrap().record_count, 3);
+    }
+    let result = client.put(upload(command, &[numbers(vec![])])).await.unwrap();
+    assert_eq!(DoPutUpdateResult::decode(result).unwrap().record_count, 0);
+}
+
+#[tokio::test]
+async fn uploads_that_are_refused() {
+    let limits = Limits { max_parameter_rows: 2, ..Limits::default() };
+    let port = Port::open_with(limits, false).await;
+    let mut client = port.client().await;
+    let handle = prepare(&mut client, "?").await.prepared_statement_handle;
+    let bind = any(&CommandPreparedStatementQuery { prepared_statement_handle: handle });
+    let command = |bytes: Vec<u8>| FlightDescriptor::new_cmd(bytes);
+    let first =
+        |descriptor| vec![FlightData { flight_descriptor: Some(descriptor), ..FlightData::default() }];
+    let mut broken = upload(bind.clone(), &[numbers(vec![1])]);
+    broken[1].data_body = Bytes::new();
+    for (messages, expected) in [
+        (vec![], Code::InvalidArgument),
+        (vec![FlightData::default()], Code::InvalidArgument),
+        (first(FlightDescriptor::new_path(vec!["t".to_owned()])), Code::Unimplemented),
+        (first(command(any(&CommandStatementIngest::default()))), Code::Unimplemented),
+        (first(command(any(&CommandGetCatalogs {}))), Code::InvalidArgument),
+        (first(command(b"INSERT".to_vec())), Code::InvalidArgument),
+        (upload(bind, &[numbers(vec![1, 2, 3])]), Code::ResourceExhausted),
+        (broken, Code::InvalidArgument),
+    ] {
+        let status = client.put(messages).await.unwrap_err();
+        assert_eq!(status.code(), expected, "{status:?}");
+    }
+}
