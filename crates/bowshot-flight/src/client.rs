@@ -271,6 +271,11 @@ impl Query {
     }
 }
 
+/// Keywords of the server's SQL, sorted, in upper case; for completion.
+pub fn keywords() -> &'static [&'static str] {
+    crate::sql_info::keywords()
+}
+
 fn wire_value(value: OptionValue) -> WireValue {
     match value {
         OptionValue::String(text) => WireValue::StringValue(text),

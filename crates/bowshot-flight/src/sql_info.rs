@@ -37,6 +37,11 @@ pub(crate) fn answer(about: &About, requested: &[u32]) -> Result<RecordBatch> {
     batch(schema(), vec![Arc::new(names), Arc::new(values)])
 }
 
+/// Keywords of the dialect, sorted, in upper case.
+pub(crate) fn keywords() -> &'static [&'static str] {
+    words::KEYWORDS
+}
+
 type MapOfLists = MapBuilder<Int32Builder, ListBuilder<Int32Builder>>;
 
 fn union(rows: &[(u32, Value)]) -> Result<UnionArray, ArrowError> {

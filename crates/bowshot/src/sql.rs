@@ -1,0 +1,199 @@
+//! `bowshot sql`: a small client. It runs a statement, a file of statements or a prompt against a server over Flight
+//! SQL, and writes results as a table, CSV, JSON lines, Parquet or Arrow.
+//!
+//! Data goes to stdout (or `--output`), everything else to stderr. Exit codes: 0 good, 1 a statement failed or was
+//! cancelled, 2 wrong usage.
+
+mod complete;
+mod interrupt;
+mod meta;
+mod output;
+mod progress;
+mod prompt;
+mod split;
+mod statement;
+mod table;
+
+use crate::usage::Usage;
+use anyhow::{Context, Result, bail};
+use bowshot_api::{OptionValue, Secret};
+use bowshot_flight::client::{Client, Login, Target};
+use clap::{Args, ValueEnum};
+use interrupt::Interrupts;
+use output::{Destination, Format};
+use statement::{Outcome, Runner};
+use std::fmt;
+use std::io::{IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Runs SQL on a server and prints the results.
+#[derive(Debug, Args)]
+pub(crate) struct SqlArgs {
+    /// Statements to run; without any, they come from --file, from stdin, or from a prompt
+    sql: Option<String>,
+    /// Address of the server
+    #[arg(long, env = "BOWSHOT_URI", default_value = "grpc://127.0.0.1:50051")]
+    uri: String,
+    /// User name
+    #[arg(long, env = "BOWSHOT_USER", conflicts_with = "token")]
+    user: Option<String>,
+    /// Password; better given by the environment variable, since other users can see command lines
+    #[arg(long, env = "BOWSHOT_PASSWORD", hide_env_values = true, requires = "user")]
+    password: Option<String>,
+    /// Bearer token instead of user and password
+    #[arg(long, env = "BOWSHOT_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Run the statements in a file, in turn, up to the first that fails
+    #[arg(long, short, value_name = "FILE", conflicts_with = "sql")]
+    file: Option<PathBuf>,
+    /// Form of the results; taken from the ending of --output where that tells, otherwise `table`
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Write the result to a file; it appears only when it is complete
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Rows that a table shows; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    max_rows: usize,
+    /// Show progress also where stderr is not a terminal
+    #[arg(long)]
+    progress: bool,
+    /// Tell how long each statement took
+    #[arg(long)]
+    timing: bool,
+    /// Set a session option, for example `--set endpoints=auto`
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    options: Vec<String>,
+}
+
+fn usage(text: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Usage::new(text))
+}
+
+/// Runs what the arguments say.
+///
+/// # Errors
+/// None in practice: what goes wrong is told on stderr, and the exit code says so.
+pub(crate) async fn run(args: SqlArgs) -> Result<ExitCode> {
+    match session(&args).await {
+        Ok(code) => Ok(code),
+        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            Ok(if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE })
+        }
+    }
+}
+
+async fn session(args: &SqlArgs) -> Result<ExitCode> {
+    let destination = Destination::new(args.format, args.output.as_deref())?;
+    let source = Source::of(args)?;
+    if let Source::Statements(statements) = &source {
+        destination.check_count(statements.len())?;
+    }
+    let target = Target { uri: args.uri.clone(), login: login(args) };
+    let client = Client::connect(&target).await?;
+    for option in &args.options {
+        set_option(&client, option).await?;
+    }
+    let mut runner = Runner {
+        client,
+        destination,
+        max_rows: args.max_rows,
+        timing: args.timing,
+        expanded: false,
+        progress: args.progress || std::io::stderr().is_terminal(),
+        interrupts: Interrupts::listen(),
+    };
+    let code = match source {
+        Source::Prompt => prompt::run(&mut runner, &args.uri).await?,
+        Source::Statements(statements) => run_all(&mut runner, &statements).await?,
+    };
+    // The server would find out by itself that the connection is gone; this is only faster.
+    drop(runner.client.close().await);
+    Ok(code)
+}
+
+/// Where the statements come from.
+enum Source {
+    Statements(Vec<String>),
+    Prompt,
+}
+
+impl Source {
+    fn of(args: &SqlArgs) -> Result<Self> {
+        let text = if let Some(sql) = &args.sql {
+            sql.clone()
+        } else if let Some(path) = &args.file {
+            std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?
+        } else if std::io::stdin().is_terminal() {
+            if args.output.is_some() {
+                return Err(usage("--output needs a statement, or a --file with one"));
+            }
+            return Ok(Self::Prompt);
+        } else {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("cannot read stdin")?;
+            text
+        };
+        let statements = split::all(&text);
+        if statements.is_empty() {
+            return Err(usage("no SQL statement was given"));
+        }
+        Ok(Self::Statements(statements))
+    }
+}
+
+async fn run_all(runner: &mut Runner, statements: &[String]) -> Result<ExitCode> {
+    for (index, sql) in statements.iter().enumerate() {
+        let context = || format!("statement {} of {}", index + 1, statements.len());
+        let result = runner.run(sql).await;
+        let outcome = if statements.len() > 1 { result.with_context(context)? } else { result? };
+        if outcome == Outcome::Cancelled {
+            say("cancelled");
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn login(args: &SqlArgs) -> Login {
+    match (&args.token, &args.user) {
+        (Some(token), _) => Login::Token(Secret::new(token)),
+        (None, Some(user)) => Login::Password {
+            user: user.clone(),
+            password: Secret::new(args.password.clone().unwrap_or_default()),
+        },
+        (None, None) => Login::Anonymous,
+    }
+}
+
+/// Sets `NAME=VALUE`; an empty value resets the option.
+async fn set_option(client: &Client, pair: &str) -> Result<()> {
+    let Some((name, value)) = pair.split_once('=') else {
+        bail!(usage(format!("`{pair}` is not of the form NAME=VALUE")));
+    };
+    let value = value.trim();
+    let value = (!value.is_empty()).then(|| OptionValue::String(value.to_owned()));
+    client.set_option(name.trim(), value).await?;
+    Ok(())
+}
+
+/// One line on stderr. Nobody can be told that stderr is gone.
+pub(crate) fn say(line: &str) {
+    drop(writeln!(std::io::stderr(), "{line}"));
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+            || cause.to_string().contains("Broken pipe")
+    })
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.to_possible_value().as_ref().map_or("", |value| value.get_name()))
+    }
+}

@@ -1,0 +1,150 @@
+//! The interactive prompt: a line editor on its own thread (it blocks), statements on this one.
+
+use super::complete::{Assistant, Names};
+use super::meta::{self, Next};
+use super::statement::{Outcome, Runner};
+use super::{is_broken_pipe, say, split};
+use anyhow::{Context, Result};
+use bowshot_flight::client::{Client, Columns, keywords};
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{CompletionType, Config, Editor};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use tokio::sync::mpsc;
+
+const PROMPT: &str = "bowshot> ";
+const HISTORY_ENTRIES: usize = 10_000;
+
+/// Reads and runs statements until the user leaves.
+pub(super) async fn run(runner: &mut Runner, uri: &str) -> Result<ExitCode> {
+    let names = Names::default();
+    learn_names(&runner.client, &names).await;
+    say(&format!("connected to {uri}; \\? for help, \\q to leave"));
+    let mut editor = LineReader::start(names.clone())?;
+    while let Some(input) = editor.next().await? {
+        match execute(runner, &input).await {
+            Ok(Next::Quit) => break,
+            Ok(Next::Continue) => {}
+            Err(error) if is_broken_pipe(&error) => break,
+            Err(error) => say(&format!("error: {error:#}")),
+        }
+        if changes_names(&input) {
+            learn_names(&runner.client, &names).await;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything that was entered at once; a failure skips the rest of it.
+async fn execute(runner: &mut Runner, input: &str) -> Result<Next> {
+    if input.trim_start().starts_with('\\') {
+        return meta::run(runner, input).await;
+    }
+    for sql in split::all(input) {
+        if runner.run(&sql).await? == Outcome::Cancelled {
+            say("cancelled");
+            break;
+        }
+    }
+    Ok(Next::Continue)
+}
+
+/// Completion is a comfort: without names it completes keywords only.
+async fn learn_names(client: &Client, names: &Names) {
+    let Ok(tables) = client.tables(None, Columns::Omit).await else { return };
+    let mut found = Vec::with_capacity(tables.len());
+    for table in tables {
+        if table.schema_name == "main" {
+            found.push(table.name);
+        } else {
+            found.push(format!("{}.{}", table.schema_name, table.name));
+        }
+    }
+    names.set(found);
+}
+
+fn changes_names(input: &str) -> bool {
+    let word = input.trim_start().split(char::is_whitespace).next().unwrap_or_default();
+    ["create", "drop", "alter", "set", "use"].iter().any(|change| word.eq_ignore_ascii_case(change))
+}
+
+/// The line editor, asked for one input at a time, so that it never touches the terminal while a statement runs.
+struct LineReader {
+    requests: mpsc::Sender<()>,
+    inputs: mpsc::Receiver<Result<Option<String>>>,
+}
+
+impl LineReader {
+    fn start(names: Names) -> Result<Self> {
+        let (requests, mut wanted) = mpsc::channel(1);
+        let (found, inputs) = mpsc::channel(1);
+        let mut editor = editor(names)?;
+        let read = move || {
+            let history = history_path();
+            while wanted.blocking_recv().is_some() {
+                if found.blocking_send(read(&mut editor, history.as_ref())).is_err() {
+                    break;
+                }
+            }
+        };
+        thread::Builder::new().name("prompt".to_owned()).spawn(read)?;
+        Ok(Self { requests, inputs })
+    }
+
+    /// The next input; nothing when the user leaves.
+    async fn next(&mut self) -> Result<Option<String>> {
+        self.requests.send(()).await.context("the line editor stopped")?;
+        self.inputs.recv().await.context("the line editor stopped")?
+    }
+}
+
+type SqlEditor = Editor<Assistant, FileHistory>;
+
+fn editor(names: Names) -> Result<SqlEditor> {
+    let config = Config::builder()
+        .completion_type(CompletionType::List)
+        .max_history_size(HISTORY_ENTRIES)?
+        .history_ignore_space(true)
+        .auto_add_history(false)
+        .build();
+    let mut editor = Editor::with_config(config)?;
+    editor.set_helper(Some(Assistant { names, keywords: keywords() }));
+    if let Some(path) = history_path() {
+        // There is none at the first start.
+        drop(editor.load_history(&path));
+    }
+    Ok(editor)
+}
+
+fn read(editor: &mut SqlEditor, history: Option<&PathBuf>) -> Result<Option<String>> {
+    loop {
+        match editor.readline(PROMPT) {
+            Ok(input) if input.trim().is_empty() => {}
+            Ok(input) => {
+                remember(editor, &input, history);
+                return Ok(Some(input));
+            }
+            // Ctrl-C at the prompt drops the line.
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => return Ok(None),
+            Err(error) => return Err(error).context("cannot read from the terminal"),
+        }
+    }
+}
+
+/// A history that cannot be written is no reason to stop.
+fn remember(editor: &mut SqlEditor, input: &str, history: Option<&PathBuf>) {
+    if editor.add_history_entry(input).unwrap_or(false)
+        && let Some(path) = history
+    {
+        drop(path.parent().map(std::fs::create_dir_all));
+        drop(editor.append_history(path));
+    }
+}
+
+fn history_path() -> Option<PathBuf> {
+    let folder = dirs::state_dir().or_else(dirs::data_local_dir)?;
+    Some(folder.join("bowshot").join("history"))
+}
