@@ -1,5 +1,6 @@
 //! One call: who makes it, until when it must be answered, and which session it belongs to.
 
+use crate::Profile;
 use crate::connection::{Connection, Who};
 use crate::{auth, cookie};
 use bowshot_api::{Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId};
@@ -44,6 +45,10 @@ impl Caller {
 
     pub(crate) fn server(&self) -> &dyn Server {
         self.connection.server()
+    }
+
+    pub(crate) fn profile(&self) -> &Profile {
+        self.connection.profile()
     }
 
     pub(crate) fn principal(&self) -> &Principal {

@@ -4,6 +4,7 @@
 //! connection. A session that nobody ever named by cookie or token has no other tie than its connection and ends with
 //! it. A named one outlives it and ends when it has been idle for `session_timeout`.
 
+use crate::Profile;
 use crate::auth::{self, lock};
 use bowshot_api::{Error, ErrorKind, Principal, Result, Secret, Server, Session, SessionId};
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug)]
 pub(crate) struct Shared {
     server: Arc<dyn Server>,
+    profile: Profile,
     /// Tokens from handshakes and the sessions that they name.
     tokens: Mutex<HashMap<String, Arc<TokenSession>>>,
     /// Sessions that are tied to a live connection; the flag says that a cookie has named them since.
@@ -27,8 +29,8 @@ struct TokenSession {
 }
 
 impl Shared {
-    pub(crate) fn new(server: Arc<dyn Server>) -> Self {
-        Self { server, tokens: Mutex::default(), tied: Mutex::default() }
+    pub(crate) fn new(server: Arc<dyn Server>, profile: Profile) -> Self {
+        Self { server, profile, tokens: Mutex::default(), tied: Mutex::default() }
     }
 
     pub(crate) fn server(&self) -> &dyn Server {
@@ -102,6 +104,10 @@ impl Connection {
 
     pub(crate) fn server(&self) -> &dyn Server {
         self.shared.server()
+    }
+
+    pub(crate) fn profile(&self) -> &Profile {
+        &self.shared.profile
     }
 
     pub(crate) fn known_callers(&self) -> &auth::Cache {

@@ -69,6 +69,7 @@ impl Gate {
             Ok(caller) => Arc::new(caller),
             Err(error) => return refused(refuse(error)),
         };
+        let echoed = caller.profile().echo(request.headers());
         let mut response = if method == "DoGet" {
             match stream::do_get(&caller, request.into_body()).await {
                 Ok(response) => response.map(|body| Payload::Batches(Box::new(body))),
@@ -81,6 +82,7 @@ impl Gate {
         if let Some(value) = caller.opened().and_then(cookie::write) {
             response.headers_mut().insert(http::header::SET_COOKIE, value);
         }
+        response.headers_mut().extend(echoed);
         response
     }
 }

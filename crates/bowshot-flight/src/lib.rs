@@ -8,6 +8,7 @@
 //!
 //! - Who calls, and in which session: `auth.rs`, `cookie.rs`, `caller.rs`, `connection.rs`.
 //! - What goes out and comes back as opaque bytes: `ticket.rs`. What the generated messages lack: `proto.rs`.
+//! - What the protocol leaves open, and how it is decided here: `profile.rs`.
 //! - Errors as gRPC statuses: `status.rs`. What is counted: `metrics.rs`, `body.rs`.
 //!
 //! Statements with effects take effect in GetFlightInfo; DoGet only attaches to what runs. A session is found by
@@ -29,6 +30,7 @@ mod metrics;
 mod parameters;
 mod poll;
 mod prepared;
+mod profile;
 mod proto;
 mod put;
 mod service;
@@ -43,4 +45,5 @@ mod type_info;
 #[cfg(test)]
 mod tests;
 
-pub use listen::{Error, serve};
+pub use listen::{Error, serve, serve_with};
+pub use profile::{AppMetadata, Locations, Profile, UnnamedAction};

@@ -4,6 +4,7 @@
 //! The windows are large, since results are: a stream of 2 GB/s over a link with a round trip of 1 ms has 2 MB under
 //! way.
 
+use crate::Profile;
 use crate::connection::{Connection, Shared};
 use crate::gate::Gate;
 use crate::metrics;
@@ -77,10 +78,23 @@ pub async fn serve(
     server: Arc<dyn Server>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
+    serve_with(listener, server, Profile::default(), shutdown).await
+}
+
+/// As [`serve`], with other choices where the protocol leaves one.
+///
+/// # Errors
+/// If the listening socket breaks.
+pub async fn serve_with(
+    listener: TcpListener,
+    server: Arc<dyn Server>,
+    profile: Profile,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
     metrics::register();
     let limits = server.limits().clone();
     let port = Port {
-        shared: Arc::new(Shared::new(server)),
+        shared: Arc::new(Shared::new(server, profile)),
         drain: CancellationToken::new(),
         slots: Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS))),
         turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),

@@ -73,7 +73,8 @@ async fn look(caller: &Caller, seen: PollTicket, wait: Duration) -> Result<PollI
         info: Some(answer_info(&answer, None)),
         flight_descriptor: (!done).then(|| FlightDescriptor::new_cmd(retry.encode())),
         progress: Some(if done { 1.0 } else { retry.seen }),
-        expiration_time: Some(timestamp(expires)),
+        // Of the descriptor: without one there is nothing that could expire.
+        expiration_time: (!done).then(|| timestamp(expires)),
     })
 }
 

@@ -4,7 +4,7 @@
 use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::status::{refuse, status};
-use crate::{actions, auth, poll, put, statement};
+use crate::{auth, poll, put, statement};
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest,
@@ -50,8 +50,8 @@ impl FlightService for FlightSql {
 
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<FlightInfo> {
         let (caller, descriptor) = split(request)?;
-        let info = statement::flight_info(&caller, descriptor).await.map_err(refuse)?;
-        Ok(Response::new(info))
+        let info = statement::flight_info(&caller, descriptor.clone()).await.map_err(refuse)?;
+        Ok(Response::new(caller.profile().fit(info, &descriptor)))
     }
 
     async fn poll_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<PollInfo> {
@@ -85,12 +85,13 @@ impl FlightService for FlightSql {
 
     async fn do_action(&self, request: Request<Action>) -> Answer<Self::DoActionStream> {
         let (caller, action) = split(request)?;
-        let body = actions::run(&caller, &action).await.map_err(refuse)?;
+        let body = caller.profile().run(&caller, &action).await.map_err(refuse)?;
         Ok(rows(body.into_iter().map(|body| arrow_flight::Result { body }).collect()))
     }
 
-    async fn list_actions(&self, _request: Request<Empty>) -> Answer<Self::ListActionsStream> {
-        Ok(rows(actions::list()))
+    async fn list_actions(&self, request: Request<Empty>) -> Answer<Self::ListActionsStream> {
+        let (caller, _) = split(request)?;
+        Ok(rows(caller.profile().actions()))
     }
 }
 
