@@ -1,0 +1,37 @@
+"""Serves the sample data while a command runs: `serve_for.py [--folder DIR] COMMAND…`. The command finds the server in
+BOWSHOT_URI, BOWSHOT_HOST, BOWSHOT_PORT, BOWSHOT_HTTP, and the served folder in BOWSHOT_TABLES."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import data
+from server import Server
+
+
+def main(arguments):
+    folder = pathlib.Path.cwd()
+    if arguments[:1] == ["--folder"]:
+        folder, arguments = (folder / arguments[1]).resolve(), arguments[2:]
+    with tempfile.TemporaryDirectory(prefix="bowshot-tables-") as scratch:
+        tables = data.write_all(pathlib.Path(scratch) / "shop")
+        with Server(tables) as server:
+            environment = {
+                **os.environ,
+                "BOWSHOT_URI": server.grpc_tcp,
+                "BOWSHOT_HOST": server.host,
+                "BOWSHOT_PORT": str(server.port),
+                "BOWSHOT_HTTP": server.http,
+                "BOWSHOT_TABLES": str(tables),
+            }
+            code = subprocess.run(arguments, cwd=folder, env=environment, stdin=subprocess.DEVNULL).returncode
+            if code != 0:
+                print(f"--- end of the server's log\n{server.log()[-5000:]}", file=sys.stderr)
+            server.wait_idle(5.0)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

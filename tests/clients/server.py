@@ -1,0 +1,166 @@
+"""Starts and stops the built program for one test run: own folder, free ports, log shown when something fails."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def binaries():
+    """The folder of the release programs: BOWSHOT_BIN, else the target folder's."""
+    if "BOWSHOT_BIN" in os.environ:
+        return pathlib.Path(os.environ["BOWSHOT_BIN"])
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+
+
+def wait_until(check, what, seconds=20.0):
+    """Asks again until `check` answers something true, and returns that; for what a server does in its own time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = check()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
+
+
+class Process:
+    """A program that writes a ports file when it is ready."""
+
+    def __init__(self, program, arguments, ports_flag="--ports-file"):
+        self.folder = tempfile.TemporaryDirectory(prefix="bowshot-test-")
+        self.log_path = pathlib.Path(self.folder.name) / "log"
+        self.ports_path = pathlib.Path(self.folder.name) / "ports.json"
+        self.command = [str(program), *map(str, arguments), ports_flag, str(self.ports_path)]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("BOWSHOT_")}
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )
+        try:
+            self.ports = wait_until(self._ready, f"ready: {' '.join(self.command)}", 60)
+        except AssertionError as error:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"{error}\n{self.log()}") from None
+
+    def _ready(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"ended with {self.process.returncode} before it was ready")
+        try:
+            return json.loads(self.ports_path.read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def stop(self):
+        """SIGTERM; anything but a clean end is an error."""
+        if self.alive():
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"still there 60 s after SIGTERM\n{self.log()}") from None
+        log = self.log()
+        self.folder.cleanup()
+        assert code == 0, f"ended with {code}\n{log}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, _error, _trace):
+        if kind is not None:
+            print(f"--- log of {self.command[0]}\n{self.log()[-20000:]}")
+        self.stop()
+
+
+class Server(Process):
+    """`bowshot serve` over some sources."""
+
+    def __init__(self, *sources, arguments=()):
+        super().__init__(
+            binaries() / "bowshot",
+            ["serve", *sources, "--flight", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", "memory", *arguments],
+        )
+
+    @property
+    def flight(self):
+        return self.ports["flight"]
+
+    @property
+    def http(self):
+        return self.ports["http"].rstrip("/")
+
+    @property
+    def host(self):
+        return self.flight.split("://")[1].rsplit(":", 1)[0]
+
+    @property
+    def port(self):
+        return int(self.flight.rsplit(":", 1)[1].rstrip("/"))
+
+    @property
+    def grpc_tcp(self):
+        """The address as the ADBC drivers and pyarrow both read it."""
+        return f"grpc+tcp://{self.host}:{self.port}"
+
+    def get(self, path):
+        """Status, headers and text of an HTTP path."""
+        try:
+            with urllib.request.urlopen(self.http + path, timeout=10) as answer:
+                return answer.status, answer.headers, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers, error.read().decode()
+
+    def metrics(self):
+        """Every sample without labels, as numbers."""
+        status, _, text = self.get("/metrics")
+        assert status == 200, text
+        samples = {}
+        for line in text.splitlines():
+            if line and not line.startswith("#") and "{" not in line:
+                name, value = line.split()[:2]
+                samples[name] = float(value)
+        return samples
+
+    def held(self):
+        """What the server holds for queries right now; all zero when it is idle."""
+        names = [
+            "bowshot_running_queries",
+            "bowshot_queued_queries",
+            "bowshot_open_results",
+            "bowshot_result_buffer_bytes",
+            "bowshot_result_spill_bytes",
+            "bowshot_query_memory_bytes",
+        ]
+        samples = self.metrics()
+        return {name: samples[name] for name in names if samples[name] != 0}
+
+    def wait_idle(self, seconds=1.0):
+        """The promise: whatever a client did, a second later nothing of it is held."""
+        last = {}
+
+        def idle():
+            nonlocal last
+            last = self.held()
+            return not last
+
+        try:
+            wait_until(idle, "idle", seconds)
+        except AssertionError:
+            raise AssertionError(f"still held after {seconds} s: {last}") from None

@@ -1,0 +1,270 @@
+"""pyarrow.flight: the plain Flight client, which knows nothing of Flight SQL."""
+
+import concurrent.futures
+import time
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+
+import data
+import protobuf
+from server import wait_until
+
+COUNT = "SELECT count(*) AS n FROM lineitem"
+
+
+@pytest.fixture
+def client(server):
+    with flight.connect(server.grpc_tcp) as client:
+        yield client
+
+
+def command(sql):
+    return flight.FlightDescriptor.for_command(sql.encode())
+
+
+def read(client, sql):
+    info = client.get_flight_info(command(sql))
+    tables = [client.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints]
+    return pa.concat_tables(tables)
+
+
+def act(client, name, body=b""):
+    return [bytes(result.body) for result in client.do_action(flight.Action(name, body))]
+
+
+def set_options(client, **options):
+    (result,) = act(client, "SetSessionOptions", protobuf.set_session_options(options))
+    return {protobuf.fields(entry)[1][0].decode(): entry for entry in protobuf.fields(result).get(1, [])}
+
+
+def test_sql_text_as_descriptor(client):
+    info = client.get_flight_info(command("SELECT n_name, n_nationkey FROM nation ORDER BY n_nationkey"))
+    assert len(info.endpoints) == 1 and info.endpoints[0].locations == []
+    assert info.ordered
+    reader = client.do_get(info.endpoints[0].ticket)
+    assert reader.schema.equals(info.schema, check_metadata=True)
+    assert reader.read_all()["n_name"].to_pylist() == data.NATIONS
+
+
+def test_sql_text_as_ticket_is_one_round_trip(client):
+    table = client.do_get(flight.Ticket(COUNT.encode())).read_all()
+    assert table.to_pylist() == [{"n": data.LINEITEM_ROWS}]
+
+
+def test_command_in_any_as_descriptor_and_ticket(client):
+    query = protobuf.any_of("CommandStatementQuery", protobuf.field(1, COUNT))
+    info = client.get_flight_info(flight.FlightDescriptor.for_command(query))
+    assert client.do_get(info.endpoints[0].ticket).read_all().to_pylist() == [{"n": data.LINEITEM_ROWS}]
+    assert client.do_get(flight.Ticket(query)).read_all().to_pylist() == [{"n": data.LINEITEM_ROWS}]
+
+
+def test_path_descriptor_is_a_table(client):
+    info = client.get_flight_info(flight.FlightDescriptor.for_path("nation"))
+    assert client.do_get(info.endpoints[0].ticket).read_all().num_rows == 25
+    for path in (["main", "nation"], ["bowshot", "main", "nation"]):
+        info = client.get_flight_info(flight.FlightDescriptor.for_path(*path))
+        assert client.do_get(info.endpoints[0].ticket).read_all().num_rows == 25
+    with pytest.raises(pa.ArrowKeyError, match="not found"):
+        client.get_flight_info(flight.FlightDescriptor.for_path("nations"))
+
+
+def test_get_schema(client):
+    sql = "SELECT * FROM plain_types"
+    schema = client.get_schema(command(sql)).schema
+    assert schema.equals(data.plain_types().schema)
+    assert client.get_schema(flight.FlightDescriptor.for_path("nation")).schema.names == ["n_nationkey", "n_name"]
+
+
+def test_values_survive(client):
+    got = read(client, "SELECT * FROM plain_types")
+    expected = data.plain_types()
+    assert got.schema.equals(expected.schema)
+    # NaN is not equal to itself; the printed values are.
+    assert [repr(row) for row in got.to_pylist()] == [repr(row) for row in expected.to_pylist()]
+
+
+def test_list_flights(client):
+    paths = {tuple(part.decode() for part in info.descriptor.path): info for info in client.list_flights()}
+    names = {path[-1] for path in paths if path[1] == "main"}
+    assert names == {"lineitem", "orders", "nation", "plain_types", "events", "zipped", "sales"}
+    info = paths[("bowshot", "main", "sales")]
+    assert client.do_get(info.endpoints[0].ticket).read_all().schema.equals(info.schema)
+    assert len(list(client.list_flights(b"nat%"))) == 1
+    assert list(client.list_flights(b"no such table")) == []
+
+
+def test_list_actions(client):
+    assert {action.type for action in client.list_actions()} == {
+        "CancelFlightInfo",
+        "RenewFlightEndpoint",
+        "SetSessionOptions",
+        "GetSessionOptions",
+        "CloseSession",
+        "CreatePreparedStatement",
+        "ClosePreparedStatement",
+        "CancelQuery",
+    }
+
+
+def test_endpoints_are_read_in_parallel(client, server):
+    assert set_options(client, endpoints="4") == {}
+    info = client.get_flight_info(command("SELECT * FROM lineitem"))
+    assert len(info.endpoints) == 4
+    assert not info.ordered
+
+    def fetch(endpoint):
+        with flight.connect(server.grpc_tcp) as other:
+            return other.do_get(endpoint.ticket).read_all()
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        table = pa.concat_tables(pool.map(fetch, info.endpoints))
+    order = [("l_orderkey", "ascending"), ("l_linenumber", "ascending"), ("l_comment", "ascending")]
+    assert table.sort_by(order).equals(data.lineitem().sort_by(order))
+
+
+def test_endpoints_read_one_after_another_do_not_stall(client):
+    set_options(client, endpoints="4")
+    info = client.get_flight_info(command("SELECT * FROM lineitem"))
+    rows = [client.do_get(endpoint.ticket).read_all().num_rows for endpoint in reversed(info.endpoints)]
+    assert sum(rows) == data.LINEITEM_ROWS
+
+
+def test_rows_with_an_order_have_one_endpoint(client):
+    set_options(client, endpoints="auto")
+    info = client.get_flight_info(command("SELECT l_orderkey FROM lineitem ORDER BY l_orderkey"))
+    assert len(info.endpoints) == 1 and info.ordered
+    keys = client.do_get(info.endpoints[0].ticket).read_all()["l_orderkey"].to_pylist()
+    assert keys == sorted(keys) and len(keys) == data.LINEITEM_ROWS
+
+
+def test_cancel_stops_the_query(client, server):
+    endless = "SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c WHERE a.l_partkey + b.l_partkey = c.l_partkey"
+    info = client.get_flight_info(command(endless))
+    wait_until(lambda: server.held().get("bowshot_running_queries"), "the query runs")
+    request = protobuf.field(1, info.serialize())
+    assert protobuf.fields(act(client, "CancelFlightInfo", request)[0]) == {1: [1]}
+    server.wait_idle(1.0)
+    # Again, and in the older form: the same answer.
+    assert protobuf.fields(act(client, "CancelFlightInfo", request)[0]) == {1: [1]}
+    older = protobuf.any_of("ActionCancelQueryRequest", protobuf.field(1, info.serialize()))
+    name, body = protobuf.unwrap(act(client, "CancelQuery", older)[0])
+    assert (name, protobuf.fields(body)) == ("ActionCancelQueryResult", {1: [1]})
+    with pytest.raises(flight.FlightCancelledError):
+        client.do_get(info.endpoints[0].ticket).read_all()
+
+
+def test_a_ticket_is_read_once(client):
+    info = client.get_flight_info(command("SELECT 1"))
+    assert client.do_get(info.endpoints[0].ticket).read_all().num_rows == 1
+    with pytest.raises(pa.ArrowKeyError, match="not found"):
+        client.do_get(info.endpoints[0].ticket).read_all()
+
+
+def test_a_retryable_result_is_read_until_it_is_cancelled(client, server):
+    set_options(client, retryable_results=True)
+    info = client.get_flight_info(command("SELECT * FROM orders"))
+    assert info.endpoints[0].expiration_time is not None
+    for _ in range(2):
+        assert client.do_get(info.endpoints[0].ticket).read_all().num_rows == data.ORDERS_ROWS
+    (renewed,) = act(client, "RenewFlightEndpoint", protobuf.field(1, info.endpoints[0].serialize()))
+    assert 3 in protobuf.fields(renewed)
+    assert protobuf.fields(act(client, "CancelFlightInfo", protobuf.field(1, info.serialize()))[0]) == {1: [1]}
+    server.wait_idle(1.0)
+
+
+def test_a_reader_that_goes_away_frees_everything(server):
+    with flight.connect(server.grpc_tcp) as client:
+        reader = client.do_get(flight.Ticket(b"SELECT a.* FROM lineitem a CROSS JOIN orders"))
+        assert reader.read_chunk().data.num_rows > 0
+        assert server.held()["bowshot_running_queries"] == 1
+        reader.cancel()
+        server.wait_idle(1.0)
+
+
+def test_session_options(client):
+    assert set_options(client, schema="system", views=True, statement_timeout_ms=5000) == {}
+    options = protobuf.session_options(act(client, "GetSessionOptions")[0])
+    assert options["catalog"] == "bowshot" and options["schema"] == "system"
+    assert options["views"] is True and options["statement_timeout_ms"] == 5000
+    failed = set_options(client, nonsense="1", endpoints="many", schema=None)
+    assert set(failed) == {"nonsense", "endpoints"}
+    options = protobuf.session_options(act(client, "GetSessionOptions")[0])
+    assert options["schema"] == "main"
+    assert protobuf.fields(act(client, "CloseSession")[0]) == {1: [1]}
+
+
+def test_statement_timeout(client, server):
+    set_options(client, statement_timeout_ms=200)
+    endless = "SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c WHERE a.l_partkey + b.l_partkey = c.l_partkey"
+    started = time.monotonic()
+    with pytest.raises(flight.FlightTimedOutError):
+        client.do_get(flight.Ticket(endless.encode())).read_all()
+    assert time.monotonic() - started < 10
+    server.wait_idle(1.0)
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "words"),
+    [
+        ("SELEC 1", pa.ArrowInvalid, "SELEC"),
+        ("", pa.ArrowInvalid, "empty"),
+        ("SELECT * FROM lineitm", pa.ArrowKeyError, "lineitm.*not found|not found.*lineitm"),
+        ("SELECT no_such_column FROM nation", pa.ArrowInvalid, "no_such_column"),
+        ("SELECT 1; SELECT 2", pa.ArrowInvalid, "one statement|single statement|statement"),
+        ("SELECT CAST('x' AS BIGINT)", pa.ArrowInvalid, "x"),
+        ("DROP TABLE nation", pa.ArrowNotImplementedError, "."),
+    ],
+)
+def test_errors_have_the_right_code_and_name_the_thing(client, sql, error, words):
+    with pytest.raises(error, match=words):
+        read(client, sql)
+    with pytest.raises(error, match=words):
+        client.do_get(flight.Ticket(sql.encode())).read_all()
+
+
+def test_malformed_requests_are_refused(client):
+    with pytest.raises(pa.ArrowNotImplementedError, match="NoSuchAction"):
+        act(client, "NoSuchAction")
+    with pytest.raises(pa.ArrowInvalid):
+        act(client, "CancelFlightInfo", b"\xff\xff\xff")
+    with pytest.raises(pa.ArrowInvalid):
+        client.do_get(flight.Ticket(b"\xff\xfe")).read_all()
+    with pytest.raises(pa.ArrowInvalid):
+        forged = protobuf.any_of("TicketStatementQuery", protobuf.field(1, b"forged"))
+        client.do_get(flight.Ticket(forged)).read_all()
+    with pytest.raises(pa.ArrowKeyError, match="not found"):
+        unknown = protobuf.any_of("TicketStatementQuery", protobuf.field(1, bytes(21)))
+        client.do_get(flight.Ticket(unknown)).read_all()
+
+
+def test_messages_fit_the_smallest_receive_limit(server):
+    with flight.connect(server.grpc_tcp, generic_options=[("grpc.max_receive_message_length", 4 << 20)]) as client:
+        wide = "SELECT l_orderkey, repeat(l_comment, 200) AS wide FROM lineitem LIMIT 20000"
+        assert client.do_get(flight.Ticket(wide.encode())).read_all().num_rows == 20_000
+
+
+def test_many_clients_at_once(server):
+    def one(number):
+        with flight.connect(server.grpc_tcp) as client:
+            return read(client, f"SELECT {number} AS n, count(*) AS c FROM orders").to_pylist()[0]
+
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        rows = list(pool.map(one, range(96)))
+    assert rows == [{"n": number, "c": data.ORDERS_ROWS} for number in range(96)]
+
+
+def test_writing_is_refused_with_a_hint(client):
+    update = protobuf.any_of("CommandStatementUpdate", protobuf.field(1, "DROP TABLE nation"))
+    schema = pa.schema([])
+    with pytest.raises(pa.ArrowNotImplementedError):
+        writer, reader = client.do_put(flight.FlightDescriptor.for_command(update), schema)
+        reader.read()
+        writer.close()
+
+
+def test_columnless_and_empty_results(client):
+    assert read(client, "SELECT * FROM nation WHERE false").num_rows == 0
+    table = read(client, "SELECT n_name FROM nation WHERE n_nationkey < 0")
+    assert table.schema.names == ["n_name"] and table.num_rows == 0

@@ -1,0 +1,150 @@
+"""Sources: every format, names, new and replaced files, and files that are broken."""
+
+import bz2
+import csv
+import gzip
+import json
+import lzma
+import os
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import pyarrow.parquet as pq
+import pytest
+
+import data
+from server import Server, wait_until
+
+TABLE = pa.table({"id": pa.array(range(10), pa.int64()), "name": [f"name {number}" for number in range(10)]})
+
+
+def write_csv(file):
+    writer = csv.writer(file)
+    writer.writerow(TABLE.column_names)
+    writer.writerows(zip(*TABLE.to_pydict().values()))
+
+
+def write_json(file):
+    for row in TABLE.to_pylist():
+        file.write(json.dumps(row) + "\n")
+
+
+def write(path):
+    name = path.name
+    if name.endswith(".parquet"):
+        pq.write_table(TABLE, path)
+    elif name.endswith(".arrow"):
+        data.write_arrow(path, TABLE)
+    elif name.endswith(".arrows"):
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, TABLE.schema) as writer:
+            writer.write_table(TABLE)
+    else:
+        kind = write_json if ".json" in name else write_csv
+        openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+        if name.endswith(".zst"):
+            with pa.CompressedOutputStream(str(path), "zstd") as sink:
+                import io
+
+                text = io.StringIO(newline="")
+                kind(text)
+                sink.write(text.getvalue().encode())
+        else:
+            with openers.get(path.suffix, open)(path, "wt") as file:
+                kind(file)
+
+
+@pytest.fixture
+def query():
+    clients = []
+
+    def run(server, sql):
+        client = flight.connect(server.grpc_tcp)
+        clients.append(client)
+        return client.do_get(flight.Ticket(sql.encode())).read_all()
+
+    yield run
+    for client in clients:
+        client.close()
+
+
+FILES = [
+    "a.parquet", "b.csv", "c.csv.gz", "d.csv.zst", "e.jsonl", "f.json.gz", "g.arrow", "h.arrows", "i.csv.bz2", "j.csv.xz",
+]  # fmt: skip
+
+
+def test_every_format(tmp_path, query):
+    for name in FILES:
+        write(tmp_path / name)
+    with Server(*(tmp_path / name for name in FILES)) as server:
+        for name in FILES:
+            got = query(server, f"SELECT id, name FROM {name[0]} ORDER BY id")
+            assert got.cast(TABLE.schema).equals(TABLE), name
+
+
+def test_names(tmp_path, query):
+    write(tmp_path / "Some File.csv")
+    write(tmp_path / "plain.csv")
+    with Server(tmp_path / "Some File.csv", f"other={tmp_path / 'plain.csv'}") as server:
+        assert query(server, "SELECT * FROM some_file").num_rows == 10
+        assert query(server, "SELECT * FROM bowshot.main.other").num_rows == 10
+
+
+def test_a_folder_with_hive_partitions(tmp_path, query):
+    folder = tmp_path / "sales"
+    for year in (2023, 2024):
+        for month in (1, 2):
+            part = folder / f"year={year}" / f"month={month:02}"
+            part.mkdir(parents=True)
+            pq.write_table(pa.table({"amount": [year * 100 + month]}), part / "part-0.parquet")
+    with Server(folder) as server:
+        rows = query(server, "SELECT year, month, amount FROM sales ORDER BY amount").to_pylist()
+        assert [int(row["year"]) * 100 + int(row["month"]) for row in rows] == [row["amount"] for row in rows]
+        assert query(server, "SELECT amount FROM sales WHERE CAST(year AS INT) = 2024").num_rows == 2
+
+
+def test_new_replaced_and_removed_files_are_seen(tmp_path, query):
+    pq.write_table(TABLE, tmp_path / "first.parquet")
+    write(tmp_path / "other.csv")
+    with Server(tmp_path) as server:
+        assert query(server, "SELECT count(*) AS n FROM first").to_pylist() == [{"n": 10}]
+
+        def rows(table):
+            try:
+                return query(server, f"SELECT count(*) AS n FROM {table}").to_pylist()[0]["n"]
+            except pa.ArrowKeyError:
+                return None
+
+        pq.write_table(pa.concat_tables([TABLE, TABLE]), tmp_path / "second.parquet")
+        wait_until(lambda: rows("second") == 20, "a new file is seen", 10)
+        replacement = tmp_path / ".replacement.parquet"
+        pq.write_table(TABLE.slice(0, 3).rename_columns(["id", "renamed"]), replacement)
+        os.replace(replacement, tmp_path / "first.parquet")
+        wait_until(lambda: rows("first") == 3, "a replaced file is seen", 10)
+        assert query(server, "SELECT * FROM first").column_names == ["id", "renamed"]
+        (tmp_path / "second.parquet").unlink()
+        wait_until(lambda: rows("second") is None, "a removed file is seen", 10)
+
+
+def test_a_broken_file_fails_alone_and_by_name(tmp_path, query):
+    write(tmp_path / "good.csv")
+    (tmp_path / "noise.parquet").write_bytes(b"PAR1 this is no parquet file PAR1")
+    whole = tmp_path / "whole.arrow"
+    data.write_arrow(whole, data.orders())
+    (tmp_path / "cut.arrow").write_bytes(whole.read_bytes()[:5000])
+    (tmp_path / "ragged.csv").write_text("a,b\n1,2\n3,4,5\n6\n")
+    (tmp_path / "empty.parquet").write_bytes(b"")
+    (tmp_path / "half.jsonl").write_text('{"a": 1}\n{"a": ')
+    with Server(tmp_path) as server:
+        assert query(server, "SELECT * FROM good").num_rows == 10
+        for name in ("noise.parquet", "cut.arrow", "ragged.csv", "empty.parquet", "half.jsonl"):
+            with pytest.raises(pa.ArrowException, match=name.replace(".", "[.]")):
+                query(server, f"SELECT * FROM {name.split('.')[0]}")
+        assert query(server, "SELECT * FROM good").num_rows == 10
+        listed = [info.descriptor.path[-1].decode() for info in flight.connect(server.grpc_tcp).list_flights()]
+        assert "good" in listed and "noise" in listed
+        server.wait_idle(5)
+
+
+def test_a_path_that_does_not_exist_stops_the_start(tmp_path):
+    with pytest.raises(AssertionError, match="nowhere"):
+        Server(tmp_path / "nowhere")

@@ -1,0 +1,105 @@
+"""`bowshot sql` and the command line's manners: formats, exit codes, data on stdout and everything else on stderr."""
+
+import csv
+import io
+import json
+import subprocess
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import data
+from server import binaries
+
+QUERY = "SELECT n_nationkey, n_name FROM nation ORDER BY n_nationkey"
+
+
+def bowshot(*arguments, stdin=None):
+    return subprocess.run([str(binaries() / "bowshot"), *map(str, arguments)], capture_output=True, timeout=60, input=stdin)
+
+
+@pytest.fixture
+def sql(server):
+    def run(*arguments, stdin=None):
+        return bowshot("sql", "--uri", server.flight, *arguments, stdin=stdin)
+
+    return run
+
+
+def good(run):
+    assert run.returncode == 0, run.stderr.decode()
+    return run.stdout
+
+
+def test_table(sql):
+    text = good(sql(QUERY)).decode()
+    assert "n_name" in text and "GERMANY" in text
+
+
+def test_csv(sql):
+    rows = list(csv.reader(io.StringIO(good(sql("--format", "csv", QUERY)).decode())))
+    assert rows[0] == ["n_nationkey", "n_name"]
+    assert rows[1:] == [[str(number), name] for number, name in enumerate(data.NATIONS)]
+
+
+def test_json(sql):
+    text = good(sql("--format", "json", QUERY)).decode()
+    rows = json.loads(text) if text.lstrip().startswith("[") else [json.loads(line) for line in text.splitlines()]
+    assert rows[7] == {"n_nationkey": 7, "n_name": "GERMANY"}
+
+
+def test_arrow(sql):
+    buffer = pa.py_buffer(good(sql("--format", "arrow", "SELECT * FROM lineitem")))
+    try:
+        table = pa.ipc.open_stream(buffer).read_all()
+    except pa.ArrowInvalid:
+        table = pa.ipc.open_file(buffer).read_all()
+    assert table.num_rows == data.LINEITEM_ROWS
+
+
+def test_parquet(sql, tmp_path):
+    out = tmp_path / "out.parquet"
+    good(sql("--format", "parquet", "--output", out, "SELECT * FROM lineitem"))
+    assert pq.read_table(out).num_rows == data.LINEITEM_ROWS
+
+
+def test_a_file_of_sql(sql, tmp_path):
+    script = tmp_path / "query.sql"
+    script.write_text(QUERY)
+    assert b"GERMANY" in good(sql("--format", "csv", "--file", script))
+
+
+def test_errors_go_to_stderr_with_exit_code_1(sql):
+    run = sql("SELECT * FROM lineitm")
+    assert run.returncode == 1 and run.stdout == b""
+    assert b"lineitm" in run.stderr
+
+
+def test_no_server_is_exit_code_1():
+    run = bowshot("sql", "--uri", "grpc://127.0.0.1:9", "SELECT 1")
+    assert run.returncode == 1 and run.stdout == b"" and run.stderr
+
+
+def test_wrong_usage_is_exit_code_2():
+    assert bowshot("serve", "--no-such-flag").returncode == 2
+    assert bowshot("sql", "--format", "no such format", "SELECT 1").returncode == 2
+    assert bowshot("no such command").returncode == 2
+
+
+def test_an_unknown_configuration_key_stops_the_start(tmp_path):
+    config = tmp_path / "bowshot.toml"
+    config.write_text("no_such_key = 1\n")
+    run = bowshot("serve", "--config", config)
+    assert run.returncode in (1, 2) and b"no_such_key" in run.stderr
+
+
+def test_check_tells_what_would_be_served(data_folder):
+    run = bowshot("check", data_folder)
+    assert run.returncode == 0, run.stderr.decode()
+    assert b"lineitem" in run.stdout + run.stderr
+
+
+def test_listening_beyond_loopback_without_users_needs_a_word(data_folder):
+    run = bowshot("serve", data_folder, "--flight", "0.0.0.0:0", "--http", "off", "--data", "memory")
+    assert run.returncode != 0 and b"--insecure" in run.stderr
