@@ -71,18 +71,15 @@ fn usage(text: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage::new(text))
 }
 
-/// Runs what the arguments say.
+/// Runs what the arguments say. The exit code tells of cancelled statements; errors are the caller's to tell.
 ///
 /// # Errors
-/// None in practice: what goes wrong is told on stderr, and the exit code says so.
+/// [`Usage`] for wrong calls, otherwise what the server or the file system said.
 pub(crate) async fn run(args: SqlArgs) -> Result<ExitCode> {
     match session(&args).await {
-        Ok(code) => Ok(code),
+        // Whoever read the output has read enough.
         Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
-        Err(error) => {
-            say(&format!("error: {error:#}"));
-            Ok(if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE })
-        }
+        result => result,
     }
 }
 

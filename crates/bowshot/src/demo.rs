@@ -1,0 +1,138 @@
+//! `bowshot demo`: TPC-H data, a server over it in this process, and a few queries through real Flight over loopback,
+//! with what they cost. Then the server stays, with code to paste.
+//!
+//! The data is made by a child process, so that the memory of the generator does not count as the server's.
+
+mod data;
+mod measure;
+mod memory;
+mod paste;
+mod tables;
+
+use crate::config::{Config, Flags};
+use crate::serve::{self, Running};
+use crate::usage::Usage;
+use crate::{logging, open_files};
+use anyhow::{Context, Result, bail};
+use bowshot_flight::client::{Client, Login, Target};
+use clap::Args;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use tables::Table;
+
+/// Makes TPC-H data, serves it, runs queries through Flight SQL and shows how fast they came.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Scale factor: 1 is 6 million order lines, about 1 GB in memory and 300 MB on disk
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    scale: f64,
+    /// Where the data is kept [default: a folder under the user's cache directory]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Address of the Arrow Flight SQL front end
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:50051")]
+    flight: String,
+    /// Address of the HTTP front end, or `off`
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    http: String,
+    /// Write addresses and process id as JSON into this file when ready
+    #[arg(long, value_name = "FILE")]
+    ports_file: Option<String>,
+    /// End after the queries instead of leaving the server up
+    #[arg(long)]
+    exit: bool,
+    /// Make the data and end
+    #[arg(long, hide = true)]
+    only_data: bool,
+}
+
+/// Runs the demo to its end, or until a signal comes.
+///
+/// # Errors
+/// [`Usage`] for a scale that makes no sense; other errors when the data cannot be made or a query fails.
+pub(crate) async fn run(args: DemoArgs) -> Result<()> {
+    if !(args.scale.is_finite() && (0.001..=1_000.0).contains(&args.scale)) {
+        bail!(Usage::new(format!("`--scale {}` is not between 0.001 and 1000", args.scale)));
+    }
+    let folder = args.folder()?;
+    if args.only_data {
+        return data::make(&folder, args.scale);
+    }
+    if !data::is_complete(&folder) {
+        make_in_child(&args)?;
+    }
+    let flags = args.flags(&folder);
+    let config = Config::load(&flags, std::env::vars_os())?;
+    logging::start(&config)?;
+    open_files::raise_limit();
+    let running = serve::start(&config).await?;
+    let uri =
+        running.addresses().flight_uri().context("the demo needs its Flight front end: `--flight` is off")?;
+    say(&format!("serving TPC-H at scale {} from {} on {uri}\n", args.scale, folder.display()))?;
+    let shown = show(&uri).await;
+    finish(running, shown, &args, &uri).await
+}
+
+impl DemoArgs {
+    fn folder(&self) -> Result<PathBuf> {
+        let base = match &self.data_dir {
+            Some(folder) => folder.clone(),
+            None => dirs::cache_dir()
+                .context("this user has no cache directory; name a folder with --data-dir")?
+                .join("bowshot")
+                .join("demo"),
+        };
+        Ok(base.join(format!("sf{}", self.scale)))
+    }
+
+    fn flags(&self, folder: &std::path::Path) -> Flags {
+        let paths =
+            Table::ALL.map(|table| format!("{}={}", table.name(), folder.join(table.name()).display()));
+        let mut values = vec![
+            ("flight".to_owned(), self.flight.clone()),
+            ("http".to_owned(), self.http.clone()),
+            ("data".to_owned(), "memory".to_owned()),
+        ];
+        values.extend(self.ports_file.clone().map(|path| ("ports_file".to_owned(), path)));
+        Flags { file: None, paths: paths.to_vec(), values }
+    }
+}
+
+/// Interrupting the demo interrupts the child too: they share the terminal.
+fn make_in_child(args: &DemoArgs) -> Result<()> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let mut command = Command::new(program);
+    command.args(["demo", "--only-data", "--scale"]).arg(args.scale.to_string());
+    if let Some(folder) = &args.data_dir {
+        command.arg("--data-dir").arg(folder);
+    }
+    let status = command.status().context("cannot start the data generator")?;
+    if !status.success() {
+        bail!("the data could not be made");
+    }
+    Ok(())
+}
+
+async fn show(uri: &str) -> Result<()> {
+    let target = Target { uri: uri.to_owned(), login: Login::Anonymous };
+    let client = Client::connect(&target).await?;
+    let report = measure::run(&client).await?;
+    client.close().await?;
+    say(&report)?;
+    say(&memory::peak())
+}
+
+async fn finish(running: Running, shown: Result<()>, args: &DemoArgs, uri: &str) -> Result<()> {
+    if args.exit || shown.is_err() {
+        let stopped = running.stop().await;
+        return shown.and(stopped);
+    }
+    let http = running.addresses().http_uri();
+    say(&paste::text(uri, http.as_deref()))?;
+    running.wait_for_signal().await
+}
+
+fn say(text: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{text}").context("cannot write to stdout")
+}

@@ -1,0 +1,196 @@
+//! Makes the data of the demo as Parquet: a folder for each table with files of some millions of rows.
+//!
+//! The folder of a scale appears under its name only when it is complete, so that an interrupted run leaves nothing
+//! that a later one could mistake for data.
+
+use super::tables::{Part, Table};
+use anyhow::{Context, Result, anyhow};
+use arrow::compute::cast;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+/// Threads at most; each holds one row group in memory.
+const MAX_THREADS: usize = 4;
+/// Rows of one file: several files make several threads busy, here and when they are read.
+const FILE_ROWS: u64 = 1_500_000;
+/// Rows of one row group.
+const ROW_GROUP_ROWS: usize = 256 << 10;
+/// Changes when files are laid out differently, so that old ones are made again.
+const LAYOUT: &str = "1\n";
+const MARKER: &str = "complete";
+
+/// Whether the folder holds all tables in the present layout.
+pub(super) fn is_complete(folder: &Path) -> bool {
+    fs::read_to_string(folder.join(MARKER)).is_ok_and(|layout| layout == LAYOUT)
+}
+
+/// Makes all tables, unless they are there.
+pub(super) fn make(folder: &Path, scale: f64) -> Result<()> {
+    if is_complete(folder) {
+        return Ok(());
+    }
+    let parent = folder.parent().context("the data folder has no parent folder")?;
+    fs::create_dir_all(parent).with_context(|| format!("cannot create `{}`", parent.display()))?;
+    let work = tempfile::Builder::new()
+        .prefix(".making-")
+        .tempdir_in(parent)
+        .with_context(|| format!("cannot write in `{}`", parent.display()))?;
+    tell(&format!("making TPC-H data at scale {scale} in {}", folder.display()));
+    let started = Instant::now();
+    let rows = write_all(work.path(), scale)?;
+    fs::write(work.path().join(MARKER), LAYOUT)?;
+    put_in_place(work.path(), folder)?;
+    let seconds = started.elapsed().as_secs_f64();
+    tell(&format!("made {} rows in {seconds:.1} s", HumanCount(rows)));
+    Ok(())
+}
+
+/// Another run may have been faster; its data is as good.
+fn put_in_place(work: &Path, folder: &Path) -> Result<()> {
+    if folder.exists() && !is_complete(folder) {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot replace `{}`", folder.display()))?;
+    }
+    match fs::rename(work, folder) {
+        Err(error) if !is_complete(folder) => {
+            Err(error).with_context(|| format!("cannot create `{}`", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_all(folder: &Path, scale: f64) -> Result<u64> {
+    let parts = Mutex::new(parts(scale).into_iter());
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let bar = progress_bar(scale);
+    for table in Table::ALL {
+        fs::create_dir_all(folder.join(table.name()))?;
+    }
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+    let rows = thread::scope(|scope| {
+        let work = || {
+            let mut rows = 0;
+            while let Some(part) = next() {
+                rows += write_part(&file(folder, part), part, scale, &bar)?;
+            }
+            Ok(rows)
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = workers.into_iter().map(|worker| {
+            worker.join().unwrap_or_else(|_| Err(anyhow!("a thread of the data generator broke down")))
+        });
+        joined.sum::<Result<u64>>()
+    });
+    bar.finish_and_clear();
+    rows
+}
+
+fn parts(scale: f64) -> Vec<Part> {
+    let of = |table: Table| {
+        let parts = i32::try_from(table.rows(scale).div_ceil(FILE_ROWS)).unwrap_or(i32::MAX).max(1);
+        (1..=parts).map(move |part| Part { table, part, parts })
+    };
+    Table::ALL.into_iter().flat_map(of).collect()
+}
+
+fn file(folder: &Path, part: Part) -> PathBuf {
+    let name = part.table.name();
+    folder.join(name).join(format!("{name}-{:04}.parquet", part.part))
+}
+
+fn write_part(path: &Path, part: Part, scale: f64, bar: &ProgressBar) -> Result<u64> {
+    let context = || format!("cannot write `{}`", path.display());
+    let schema = part.table.schema();
+    let output = BufWriter::new(File::create_new(path).with_context(context)?);
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .build();
+    let mut writer = ArrowWriter::try_new(output, SchemaRef::clone(&schema), Some(properties))?;
+    let mut rows = 0;
+    for batch in part.batches(scale) {
+        let batch = plain(&batch?, &schema)?;
+        writer.write(&batch).with_context(context)?;
+        rows += batch.num_rows() as u64;
+        bar.inc(batch.num_rows() as u64);
+    }
+    writer.into_inner().with_context(context)?.flush().with_context(context)?;
+    Ok(rows)
+}
+
+fn plain(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let columns = batch
+        .columns()
+        .iter()
+        .zip(schema.fields())
+        .map(|(column, field)| cast(column, field.data_type()))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns)?)
+}
+
+/// Draws on stderr, if that is a terminal.
+fn progress_bar(scale: f64) -> ProgressBar {
+    let bar = ProgressBar::new(Table::ALL.into_iter().map(|table| table.rows(scale)).sum());
+    let template = "{wide_bar} {percent} %, {human_pos} rows, {per_sec}, {eta} left";
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// Nobody reads stderr: that is no reason to stop.
+fn tell(text: &str) {
+    drop(writeln!(std::io::stderr(), "{text}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::DataType;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    #[test]
+    fn a_small_scale_has_all_tables_with_plain_strings() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("sf0.01");
+        assert!(!is_complete(&folder));
+        make(&folder, 0.01).unwrap();
+        assert!(is_complete(&folder));
+        for (table, expected) in [(Table::Region, 5), (Table::Orders, 15_000), (Table::LineItem, 60_175)] {
+            let path = file(&folder, Part { table, part: 1, parts: 1 });
+            let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+            assert_eq!(reader.metadata().file_metadata().num_rows(), expected);
+            assert!(reader.schema().fields().iter().all(|field| *field.data_type() != DataType::Utf8View));
+        }
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1, "nothing is left beside the data");
+        let made = fs::metadata(folder.join(MARKER)).unwrap().modified().unwrap();
+        make(&folder, 0.01).unwrap();
+        assert_eq!(fs::metadata(folder.join(MARKER)).unwrap().modified().unwrap(), made, "made once");
+    }
+
+    #[test]
+    fn another_layout_is_made_again() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("sf0.001");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(MARKER), "0\n").unwrap();
+        make(&folder, 0.001).unwrap();
+        assert!(is_complete(&folder) && folder.join("lineitem").is_dir());
+    }
+
+    #[test]
+    fn large_tables_have_several_files() {
+        let lineitem = parts(10.0).into_iter().filter(|part| part.table == Table::LineItem).count();
+        assert_eq!(lineitem, 40);
+    }
+}

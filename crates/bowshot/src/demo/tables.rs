@@ -1,0 +1,140 @@
+//! The eight tables of TPC-H: names, sizes, and generators of their rows.
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
+use std::sync::Arc;
+use tpchgen::generators::{
+    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
+    RegionGenerator, SupplierGenerator,
+};
+use tpchgen_arrow::{
+    CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RegionArrow,
+    SupplierArrow,
+};
+
+const BATCH_ROWS: usize = 8_192;
+
+/// One table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Table {
+    LineItem,
+    Orders,
+    PartSupp,
+    Part,
+    Customer,
+    Supplier,
+    Nation,
+    Region,
+}
+
+/// A part of a table: number `part` of `parts`, from 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) table: Table,
+    pub(super) part: i32,
+    pub(super) parts: i32,
+}
+
+/// Rows of a part, batch by batch.
+pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
+
+impl Table {
+    /// Largest first.
+    pub(super) const ALL: [Table; 8] = [
+        Self::LineItem,
+        Self::Orders,
+        Self::PartSupp,
+        Self::Part,
+        Self::Customer,
+        Self::Supplier,
+        Self::Nation,
+        Self::Region,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::LineItem => "lineitem",
+            Self::Orders => "orders",
+            Self::PartSupp => "partsupp",
+            Self::Part => "part",
+            Self::Customer => "customer",
+            Self::Supplier => "supplier",
+            Self::Nation => "nation",
+            Self::Region => "region",
+        }
+    }
+
+    /// Number of rows; for `lineitem`, whose orders have 1 to 7 lines, about.
+    pub(super) fn rows(self, scale: f64) -> u64 {
+        let rows = match self {
+            Self::LineItem => 4 * OrderGenerator::calculate_row_count(scale, 1, 1),
+            Self::Orders => OrderGenerator::calculate_row_count(scale, 1, 1),
+            Self::PartSupp => 4 * PartGenerator::calculate_row_count(scale, 1, 1),
+            Self::Part => PartGenerator::calculate_row_count(scale, 1, 1),
+            Self::Customer => CustomerGenerator::calculate_row_count(scale, 1, 1),
+            Self::Supplier => SupplierGenerator::calculate_row_count(scale, 1, 1),
+            Self::Nation => 25,
+            Self::Region => 5,
+        };
+        u64::try_from(rows).unwrap_or(0)
+    }
+
+    /// The schema as it is written: plain strings instead of views, which not every reader knows.
+    pub(super) fn schema(self) -> SchemaRef {
+        let schema = match self {
+            Self::LineItem => LineItemArrow::schema_ref(),
+            Self::Orders => OrderArrow::schema_ref(),
+            Self::PartSupp => PartSuppArrow::schema_ref(),
+            Self::Part => PartArrow::schema_ref(),
+            Self::Customer => CustomerArrow::schema_ref(),
+            Self::Supplier => SupplierArrow::schema_ref(),
+            Self::Nation => NationArrow::schema_ref(),
+            Self::Region => RegionArrow::schema_ref(),
+        };
+        Arc::new(Schema::new(schema.fields().iter().map(|field| plain(field)).collect::<Vec<_>>()))
+    }
+}
+
+impl Part {
+    /// The rows, still with string views.
+    pub(super) fn batches(self, scale: f64) -> Batches {
+        let Self { table, part, parts } = self;
+        match table {
+            Table::LineItem => {
+                let generator = LineItemGenerator::new(scale, part, parts);
+                Box::new(LineItemArrow::new(generator).with_batch_size(BATCH_ROWS))
+            }
+            Table::Orders => {
+                let generator = OrderGenerator::new(scale, part, parts);
+                Box::new(OrderArrow::new(generator).with_batch_size(BATCH_ROWS))
+            }
+            Table::PartSupp => {
+                let generator = PartSuppGenerator::new(scale, part, parts);
+                Box::new(PartSuppArrow::new(generator).with_batch_size(BATCH_ROWS))
+            }
+            Table::Part => {
+                let generator = PartGenerator::new(scale, part, parts);
+                Box::new(PartArrow::new(generator).with_batch_size(BATCH_ROWS))
+            }
+            Table::Customer => {
+                let generator = CustomerGenerator::new(scale, part, parts);
+                Box::new(CustomerArrow::new(generator).with_batch_size(BATCH_ROWS))
+            }
+            Table::Supplier => {
+                let generator = SupplierGenerator::new(scale, part, parts);
+                Box::new(SupplierArrow::new(generator).with_batch_size(BATCH_ROWS))
+            }
+            Table::Nation => Box::new(NationArrow::new(NationGenerator::new(scale, part, parts))),
+            Table::Region => Box::new(RegionArrow::new(RegionGenerator::new(scale, part, parts))),
+        }
+    }
+}
+
+fn plain(field: &Field) -> Field {
+    let data_type = match field.data_type() {
+        DataType::Utf8View => DataType::Utf8,
+        other => other.clone(),
+    };
+    Field::new(field.name(), data_type, field.is_nullable())
+}
