@@ -10,7 +10,7 @@
 //! This file only reads; [`Server::authenticate`](bowshot_api::Server::authenticate) decides.
 
 use crate::connection::Connection;
-use crate::status::refuse;
+use crate::status::{framing, refuse};
 use arrow_flight::{BasicAuth, HandshakeRequest, HandshakeResponse};
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -182,7 +182,7 @@ async fn from_payload(mut messages: Streaming<HandshakeRequest>) -> std::result:
     let Ok(first) = tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, messages.message()).await else {
         return Ok(Credentials::Anonymous);
     };
-    match first? {
+    match first.map_err(framing)? {
         Some(request) if !request.payload.is_empty() => basic_auth(&request.payload).map_err(refuse),
         _ => Ok(Credentials::Anonymous),
     }

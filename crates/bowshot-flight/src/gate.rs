@@ -7,7 +7,7 @@ use crate::body::{Observation, Observed, Payload};
 use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::service::FlightSql;
-use crate::status::refuse;
+use crate::status::{framing, refuse};
 use crate::{cookie, stream};
 use arrow_flight::flight_service_server::FlightServiceServer;
 use bowshot_api::{Error, ErrorKind};
@@ -123,10 +123,15 @@ pub(crate) fn panicked() -> Status {
     refuse(Error::internal("a call panicked"))
 }
 
+/// The generated service's answer.
 fn passed(result: Result<Response<tonic::body::Body>, Infallible>) -> Response<Payload> {
-    match result {
-        Ok(response) => response.map(Payload::Rpc),
+    let response = match result {
+        Ok(response) => response,
         Err(never) => match never {},
+    };
+    match response.extensions().get::<Status>() {
+        Some(status) => refused(framing(status.clone())),
+        None => response.map(Payload::Rpc),
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::caller::Caller;
 use crate::parameters::plain_columns;
 use crate::statement::prepared_session;
+use crate::status::{framing, refuse};
 use crate::ticket::{PreparedHandle, any, command, no_transaction};
 use arrow::record_batch::RecordBatch;
 use arrow_flight::flight_descriptor::DescriptorType;
@@ -20,14 +21,12 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::{Status, Streaming};
 
-use crate::status::refuse;
-
 /// Answers DoPut; the bytes are the metadata of its one result.
 pub(crate) async fn put(
     caller: &Caller,
     mut messages: Streaming<FlightData>,
 ) -> std::result::Result<Bytes, Status> {
-    let first = messages.message().await?.ok_or_else(|| {
+    let first = messages.message().await.map_err(framing)?.ok_or_else(|| {
         refuse(Error::invalid("the stream is empty").with_hint("send a first message with a descriptor"))
     })?;
     match wanted(first.flight_descriptor.as_ref()).map_err(refuse)? {
@@ -164,7 +163,7 @@ async fn receive(
             Decoded::Dictionary | Decoded::Empty => {}
         }
         check(&parameters, limits).map_err(refuse)?;
-        next = messages.message().await?;
+        next = messages.message().await.map_err(framing)?;
     }
     Ok(parameters)
 }

@@ -10,6 +10,8 @@ use tonic::{Code, Status};
 
 /// Longest message in bytes after percent-encoding. Java clients read at most 8 KiB of headers.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
+/// What the messages of this server's own internal errors begin with.
+const INTERNAL: &str = "internal error";
 
 /// The gRPC code of a kind.
 pub(crate) fn code(kind: ErrorKind) -> Code {
@@ -40,11 +42,27 @@ pub(crate) fn refuse(error: Error) -> Status {
     status(&error, None)
 }
 
+/// The status for a request that the generated code could not read. That code calls it an internal error; but it is
+/// the caller who can do something about it.
+pub(crate) fn framing(status: Status) -> Status {
+    match status.code() {
+        Code::Internal if !status.message().starts_with(INTERNAL) => refuse(
+            Error::invalid(format!("malformed request: {}", status.message()))
+                .with_hint("send one message of the type that the call takes"),
+        ),
+        Code::OutOfRange => refuse(
+            Error::new(ErrorKind::LimitReached, format!("request too large: {}", status.message()))
+                .with_hint("send smaller messages, or raise `limits.max_message_bytes`"),
+        ),
+        _ => status,
+    }
+}
+
 fn text(error: &Error, subject: Option<bowshot_api::QueryId>) -> String {
     match error.kind() {
         ErrorKind::Internal => {
             let reference = reference(error, subject);
-            format!("internal error, {reference}; report it with this reference")
+            format!("{INTERNAL}, {reference}; report it with this reference")
         }
         ErrorKind::Corrupt => {
             let reference = reference(error, subject);
@@ -139,6 +157,18 @@ mod tests {
     fn not_found_says_so() {
         assert_eq!(refuse(Error::not_found("no table `x`")).message(), "not found: no table `x`");
         assert_eq!(refuse(Error::not_found("table `x` not found")).message(), "table `x` not found");
+    }
+
+    #[test]
+    fn unreadable_requests_are_the_callers() {
+        for (status, expected) in [
+            (Status::internal("Missing request message."), Code::InvalidArgument),
+            (Status::out_of_range("too large"), Code::ResourceExhausted),
+            (refuse(Error::internal("slot 7 is empty")), Code::Internal),
+            (Status::not_found("x"), Code::NotFound),
+        ] {
+            assert_eq!(framing(status.clone()).code(), expected, "{status:?}");
+        }
     }
 
     #[test]

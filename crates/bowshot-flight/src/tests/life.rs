@@ -75,19 +75,17 @@ async fn a_panic_ends_its_own_call_only() {
     assert_eq!(rows(&client.get("rows 1").await.unwrap()), 1);
 }
 
-/// A call without a gRPC client, which would keep the deadline by itself.
-async fn bare_call(port: &Port, method: &str, message: Vec<u8>) -> http::HeaderMap {
+/// A call without a gRPC client, which would keep the deadline by itself and send nothing malformed.
+async fn bare_call(port: &Port, method: &str, timeout: &str, body: Vec<u8>) -> http::HeaderMap {
     let socket = TokioIo::new(TcpStream::connect(port.address).await.unwrap());
     let (mut http, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), socket).await.unwrap();
     let driver = tokio::spawn(connection);
-    let mut body = vec![0, 0, 0, 0, u8::try_from(message.len()).unwrap()];
-    body.extend(message);
     let request =
         http::Request::post(format!("http://{}/arrow.flight.protocol.FlightService/{method}", port.address))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
-            .header("grpc-timeout", "50m")
+            .header("grpc-timeout", timeout)
             .body(http_body_util::Full::new(Bytes::from(body)))
             .unwrap();
     let answer = tokio::time::timeout(PATIENCE, http.send_request(request)).await.unwrap().unwrap();
@@ -101,9 +99,36 @@ async fn the_clients_deadline_ends_the_wait() {
     let command = FlightDescriptor::new_cmd("hang").encode_to_vec();
     let ticket = Ticket { ticket: "hang".into() }.encode_to_vec();
     for (method, message) in [("GetFlightInfo", command), ("DoGet", ticket)] {
-        assert_eq!(bare_call(&port, method, message).await["grpc-status"], "4", "{method}");
+        let headers = bare_call(&port, method, "50m", framed(message)).await;
+        assert_eq!(headers["grpc-status"], "4", "{method}");
     }
     assert!(port.client().await.info("rows 1").await.is_ok());
+}
+
+fn framed(message: Vec<u8>) -> Vec<u8> {
+    [vec![0, 0, 0, 0, u8::try_from(message.len()).unwrap()], message].concat()
+}
+
+#[tokio::test]
+async fn malformed_requests_are_the_callers_fault() {
+    let port = Port::open_with(Limits { max_message_bytes: 50, ..Limits::default() }, false).await;
+    for (body, expected) in [
+        (vec![], "3"),
+        (vec![0, 0, 0], "3"),
+        (framed(vec![0xff]), "3"),
+        (vec![9, 0, 0, 0, 1, 0], "3"),
+        (framed(vec![0; 51]), "8"),
+    ] {
+        for method in ["GetFlightInfo", "PollFlightInfo", "GetSchema", "DoAction", "ListFlights", "DoPut"] {
+            let headers = bare_call(&port, method, "20S", body.clone()).await;
+            assert_eq!(headers["grpc-status"], expected, "{method} {body:?} {headers:?}");
+        }
+    }
+    for (body, expected) in [(vec![], "3"), (framed(vec![0xff]), "3"), (vec![9, 0, 0, 0, 0], "12")] {
+        let headers = bare_call(&port, "DoGet", "20S", body.clone()).await;
+        assert_eq!(headers["grpc-status"], expected, "{body:?}");
+    }
+    assert_eq!(bare_call(&port, "Nothing", "20S", vec![]).await["grpc-status"], "12");
 }
 
 #[tokio::test]
