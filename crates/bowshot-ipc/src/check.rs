@@ -113,7 +113,7 @@ fn wrong(field: &arrow_ipc::Field<'_>, what: &str) -> Error {
     Error::malformed(format!("field `{}` has {what}", field.name().unwrap_or_default()))
 }
 
-/// Checks nodes, buffers and counts of a record batch against the fields and the length of its body.
+/// Checks nodes, buffers and counts of a record batch that is not compressed against the fields and its body.
 ///
 /// Lengths are checked where Arrow's reader panics; contents (offsets, UTF-8, indices) are Arrow's own validation.
 pub(crate) fn check_batch(
@@ -130,7 +130,6 @@ pub(crate) fn check_batch(
         next: Next::default(),
         version,
         body,
-        plain: batch.compression().is_none(),
     };
     fields.iter().try_for_each(|field| walk.field(field))?;
     if walk.next.count != walk.counts.len() {
@@ -155,7 +154,6 @@ struct Walk<'a> {
     next: Next,
     version: MetadataVersion,
     body: &'a [u8],
-    plain: bool,
 }
 
 #[derive(Default)]
@@ -176,16 +174,17 @@ impl Walk<'_> {
             }
             DataType::Union(fields, mode) => {
                 if self.version < MetadataVersion::V5 {
-                    self.buffer(0)?;
+                    self.bytes(0)?;
                 }
-                self.buffer(len)?;
+                self.bytes(len)?;
                 if *mode == UnionMode::Dense {
-                    self.aligned_buffer(len * 4)?;
+                    // The one buffer that Arrow's reader does not copy when it is not aligned.
+                    self.numbers(len, 4, 8)?;
                 }
                 fields.iter().try_for_each(|(_, field)| self.field(field))
             }
             data_type => {
-                self.buffer(if nulls > 0 { len.div_ceil(8) } else { 0 })?;
+                self.bytes(if nulls > 0 { len.div_ceil(8) } else { 0 })?;
                 self.values(data_type, len)
             }
         }
@@ -196,36 +195,36 @@ impl Walk<'_> {
         // Offsets of an array without rows may be missing altogether.
         let offsets = if len == 0 { 0 } else { len + 1 };
         match data_type {
-            DataType::Boolean => self.buffer(len.div_ceil(8)),
+            DataType::Boolean => self.bytes(len.div_ceil(8)),
             DataType::Utf8 | DataType::Binary => {
-                self.buffer(offsets * 4)?;
-                self.buffer(0)
+                self.numbers(offsets, 4, 1)?;
+                self.bytes(0)
             }
             DataType::LargeUtf8 | DataType::LargeBinary => {
-                self.buffer(offsets * 8)?;
-                self.buffer(0)
+                self.numbers(offsets, 8, 1)?;
+                self.bytes(0)
             }
             DataType::Utf8View | DataType::BinaryView => {
-                self.buffer(len * 16)?;
+                self.numbers(len, 16, 1)?;
                 let count = self.counts.get(self.next.count).copied().and_then(|n| usize::try_from(n).ok());
                 let count = count.ok_or_else(|| Error::malformed("a view column without buffer count"))?;
                 self.next.count += 1;
                 if count > self.buffers.len() {
                     return Err(Error::malformed("more view buffers than buffers"));
                 }
-                (0..count).try_for_each(|_| self.buffer(0))
+                (0..count).try_for_each(|_| self.bytes(0))
             }
-            DataType::FixedSizeBinary(width) => self.buffer(product(len, *width)?),
-            DataType::List(item) => self.list(offsets * 4, item),
-            DataType::Map(entries, _) => self.list(offsets * 4, entries),
-            DataType::LargeList(item) => self.list(offsets * 8, item),
+            DataType::FixedSizeBinary(width) => self.bytes(product(len, *width)?),
+            DataType::List(item) => self.list(offsets, 4, item),
+            DataType::Map(entries, _) => self.list(offsets, 4, entries),
+            DataType::LargeList(item) => self.list(offsets, 8, item),
             DataType::ListView(item) => {
-                self.buffer(len * 4)?;
-                self.list(len * 4, item)
+                self.numbers(len, 4, 1)?;
+                self.list(len, 4, item)
             }
             DataType::LargeListView(item) => {
-                self.buffer(len * 8)?;
-                self.list(len * 8, item)
+                self.numbers(len, 8, 1)?;
+                self.list(len, 8, item)
             }
             DataType::FixedSizeList(item, size) => {
                 // A list size that Arrow would overflow on is refused before the product is formed there.
@@ -233,13 +232,13 @@ impl Walk<'_> {
                 self.field(item)
             }
             DataType::Struct(fields) => fields.iter().try_for_each(|field| self.field(field)),
-            DataType::Dictionary(key, _) => self.buffer(len * key.primitive_width().unwrap_or(8)),
-            fixed => self.buffer(len * fixed.primitive_width().unwrap_or(16)),
+            DataType::Dictionary(key, _) => self.numbers(len, key.primitive_width().unwrap_or(8), 1),
+            fixed => self.numbers(len, fixed.primitive_width().unwrap_or(16), 1),
         }
     }
 
-    fn list(&mut self, offset_bytes: usize, item: &FieldRef) -> Result<()> {
-        self.buffer(offset_bytes)?;
+    fn list(&mut self, offsets: usize, width: usize, item: &FieldRef) -> Result<()> {
+        self.numbers(offsets, width, 1)?;
         self.field(item)
     }
 
@@ -259,16 +258,23 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks that the next buffer lies in the body and, unless compressed, has at least `least` bytes.
-    fn buffer(&mut self, least: usize) -> Result<()> {
+    /// The next buffer, with at least `least` bytes.
+    fn bytes(&mut self, least: usize) -> Result<()> {
+        self.numbers(least, 1, 1)
+    }
+
+    /// The next buffer: at least `count` numbers of `width` bytes, no part of a number at the end, at a multiple of
+    /// `alignment` in the body.
+    fn numbers(&mut self, count: usize, width: usize, alignment: usize) -> Result<()> {
         let buffer = self
             .buffers
             .get(self.next.buffer)
             .ok_or_else(|| Error::malformed("fewer buffers than columns"))?;
         self.next.buffer += 1;
         let range = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
-        let bytes = range.and_then(|(offset, len)| self.body.get(offset..)?.get(..len));
-        let bytes = bytes.ok_or_else(|| {
+        let inside =
+            range.filter(|(offset, len)| self.body.get(*offset..).is_some_and(|rest| *len <= rest.len()));
+        let (offset, len) = inside.ok_or_else(|| {
             Error::malformed(format!(
                 "a buffer of {} bytes at {} in a body of {}",
                 buffer.length(),
@@ -276,22 +282,13 @@ impl Walk<'_> {
                 self.body.len()
             ))
         })?;
-        if self.plain && bytes.len() < least {
-            return Err(Error::malformed(format!("a buffer of {} bytes that needs {least}", bytes.len())));
+        let least = count * width;
+        if len < least || !len.is_multiple_of(width) || !offset.is_multiple_of(alignment) {
+            return Err(Error::malformed(format!(
+                "a buffer of {len} bytes at {offset} that must hold {least}, in whole numbers of {width}"
+            )));
         }
         Ok(())
-    }
-}
-
-impl Walk<'_> {
-    /// Like `buffer`, for the one buffer that Arrow's reader does not copy when it is not aligned.
-    fn aligned_buffer(&mut self, least: usize) -> Result<()> {
-        match self.buffers.get(self.next.buffer) {
-            Some(buffer) if buffer.offset() % 8 != 0 => {
-                Err(Error::malformed(format!("a buffer at {}, which is no multiple of 8", buffer.offset())))
-            }
-            _ => self.buffer(least),
-        }
     }
 }
 

@@ -1,6 +1,13 @@
-//! Compression of message bodies: which codec, and what Arrow calls it.
+//! Compression of message bodies: which codec, and the way back.
+//!
+//! Bodies are decompressed here and not by Arrow's reader, because that one believes the sizes which the sender claims:
+//! a few kilobytes could make it allocate any amount of memory.
 
-use arrow_ipc::CompressionType;
+use crate::error::{Error, Result};
+use arrow::buffer::{Buffer, MutableBuffer};
+use arrow_ipc::{CompressionType, FieldNode, RecordBatchBuilder};
+use flatbuffers::FlatBufferBuilder;
+use std::io::Read;
 
 /// Compression of record batch bodies (Arrow IPC `BodyCompression`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -31,5 +38,127 @@ impl From<bowshot_api::Compression> for Compression {
             bowshot_api::Compression::Lz4 => Self::Lz4,
             bowshot_api::Compression::Zstd => Self::Zstd,
         }
+    }
+}
+
+/// A batch whose buffers are not compressed any more: the flatbuffer of its `RecordBatch`, and the body.
+pub(crate) struct Plain {
+    pub(crate) batch: Vec<u8>,
+    pub(crate) body: Buffer,
+}
+
+/// Every buffer starts at a multiple of this.
+const ALIGNMENT: usize = 64;
+
+/// Length of a buffer that is not compressed although its body is.
+const NOT_COMPRESSED: i64 = -1;
+
+/// Decompresses a body into at most `limit` bytes.
+pub(crate) fn decompress(batch: arrow_ipc::RecordBatch<'_>, body: &[u8], limit: usize) -> Result<Plain> {
+    let codec = match batch.compression().map(|compression| compression.codec()) {
+        Some(CompressionType::LZ4_FRAME) => Compression::Lz4,
+        Some(CompressionType::ZSTD) => Compression::Zstd,
+        other => return Err(Error::Unsupported(format!("compression {other:?}"))),
+    };
+    let buffers = batch.buffers().ok_or_else(|| Error::malformed("a batch without buffers"))?;
+    let packed = buffers.iter().map(|buffer| Packed::new(buffer, body)).collect::<Result<Vec<_>>>()?;
+
+    // Both sums are below 2^63: the packed buffers may overlap, but each is checked before it is added.
+    let mut total = 0_usize;
+    for buffer in &packed {
+        total = total.saturating_add(buffer.len.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX));
+        if total > limit {
+            let (found, limit) = (total as u64, limit as u64);
+            return Err(Error::TooLarge { what: "bytes of a decompressed message", found, limit });
+        }
+    }
+
+    let mut plain = MutableBuffer::from_len_zeroed(total);
+    let mut places = Vec::with_capacity(packed.len());
+    let mut rest = plain.as_slice_mut();
+    let mut offset = 0;
+    for buffer in &packed {
+        let padded = buffer.len.next_multiple_of(ALIGNMENT);
+        let (place, after) = rest.split_at_mut(padded);
+        buffer.unpack(codec, &mut place[..buffer.len])?;
+        places.push(arrow_ipc::Buffer::new(offset as i64, buffer.len as i64));
+        offset += padded;
+        rest = after;
+    }
+    Ok(Plain { batch: plain_header(batch, &places), body: plain.into() })
+}
+
+/// The flatbuffer of the same batch with other places for its buffers, and without compression.
+fn plain_header(batch: arrow_ipc::RecordBatch<'_>, places: &[arrow_ipc::Buffer]) -> Vec<u8> {
+    let mut builder = FlatBufferBuilder::new();
+    let nodes: Vec<FieldNode> = batch.nodes().into_iter().flatten().copied().collect();
+    let nodes = builder.create_vector(&nodes);
+    let places = builder.create_vector(places);
+    let counts: Option<Vec<i64>> = batch.variadicBufferCounts().map(|counts| counts.iter().collect());
+    let counts = counts.map(|counts| builder.create_vector(&counts));
+    let mut table = RecordBatchBuilder::new(&mut builder);
+    table.add_length(batch.length());
+    table.add_nodes(nodes);
+    table.add_buffers(places);
+    if let Some(counts) = counts {
+        table.add_variadicBufferCounts(counts);
+    }
+    let root = table.finish();
+    builder.finish(root, None);
+    builder.finished_data().to_vec()
+}
+
+/// A compressed buffer and the length that it claims to have when it is not.
+struct Packed<'a> {
+    bytes: &'a [u8],
+    len: usize,
+    stored: bool,
+}
+
+impl<'a> Packed<'a> {
+    fn new(buffer: &arrow_ipc::Buffer, body: &'a [u8]) -> Result<Self> {
+        let range = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
+        let bytes = range
+            .and_then(|(offset, len)| body.get(offset..)?.get(..len))
+            .ok_or_else(|| Error::malformed("a compressed buffer outside of its body"))?;
+        if bytes.is_empty() {
+            return Ok(Self { bytes, len: 0, stored: true });
+        }
+        let (len, bytes) = bytes
+            .split_first_chunk::<8>()
+            .ok_or_else(|| Error::malformed("a compressed buffer without its length"))?;
+        match i64::from_le_bytes(*len) {
+            NOT_COMPRESSED => Ok(Self { bytes, len: bytes.len(), stored: true }),
+            len => {
+                let len = usize::try_from(len)
+                    .map_err(|_| Error::malformed("a compressed buffer of negative length"))?;
+                Ok(Self { bytes, len, stored: false })
+            }
+        }
+    }
+
+    /// Fills `place`, which has the claimed length, and insists that nothing is missing or left.
+    fn unpack(&self, codec: Compression, place: &mut [u8]) -> Result<()> {
+        if self.stored {
+            place.copy_from_slice(self.bytes);
+            return Ok(());
+        }
+        if place.is_empty() {
+            return Ok(());
+        }
+        let filled = match codec {
+            Compression::None => false,
+            Compression::Lz4 => {
+                let mut frame = lz4_flex::frame::FrameDecoder::new(self.bytes);
+                frame.read_exact(place).is_ok() && matches!(frame.read(&mut [0]), Ok(0))
+            }
+            Compression::Zstd => {
+                matches!(zstd::bulk::decompress_to_buffer(self.bytes, place), Ok(len) if len == place.len())
+            }
+        };
+        if filled {
+            return Ok(());
+        }
+        Err(Error::malformed(format!("a compressed buffer that does not hold {} bytes", self.len)))
     }
 }

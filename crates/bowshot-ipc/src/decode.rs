@@ -3,19 +3,23 @@
 //! caught and becomes an error.
 
 use crate::check::check_batch;
+use crate::compress::decompress;
+use crate::dictionary::Dictionaries;
 use crate::error::{Error, Result};
 use crate::schema::read_schema_header;
-use arrow::array::ArrayRef;
 use arrow::buffer::Buffer;
-use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
-use arrow_ipc::reader::{read_dictionary, read_record_batch};
+use arrow_ipc::reader::read_record_batch;
 use arrow_ipc::{MessageHeader, MetadataVersion};
 use bytes::Bytes;
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+
+/// Bytes that one message may hold after decompression, and all dictionaries of a stream together, unless
+/// [`Decoder::with_max_bytes`] says otherwise.
+const MAX_BYTES: usize = 1 << 30;
 
 /// What one message held.
 #[derive(Debug, Clone)]
@@ -31,16 +35,35 @@ pub enum Decoded {
 }
 
 /// Reads the messages of one stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Decoder {
     schema: Option<SchemaRef>,
-    dictionaries: HashMap<i64, ArrayRef>,
+    dictionaries: Dictionaries,
+    max_bytes: usize,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Decoder {
     /// A decoder that expects the schema first.
     pub fn new() -> Self {
-        Self::default()
+        Self { schema: None, dictionaries: Dictionaries::default(), max_bytes: MAX_BYTES }
+    }
+
+    /// Limits the bytes that one message may hold after decompression, and those of all dictionaries together.
+    #[must_use]
+    pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    /// A decoder whose schema is known from elsewhere, as in a file with a footer.
+    pub(crate) fn with_schema(schema: SchemaRef) -> Self {
+        Self { schema: Some(schema), ..Self::new() }
     }
 
     /// The schema, once it came.
@@ -56,16 +79,11 @@ impl Decoder {
         if header.is_empty() {
             return Ok(Decoded::Empty);
         }
-        let message =
-            arrow_ipc::root_as_message(header).map_err(|error| Error::malformed(error.to_string()))?;
-        let version = message.version();
-        if !matches!(version, MetadataVersion::V4 | MetadataVersion::V5) {
-            return Err(Error::Unsupported(format!("metadata version {version:?}")));
-        }
+        let message = read_message(header)?;
         match message.header_type() {
             MessageHeader::Schema => self.read_schema(header),
             MessageHeader::DictionaryBatch => self.read_dictionary(message, body),
-            MessageHeader::RecordBatch => self.read_batch(message, body),
+            MessageHeader::RecordBatch => Ok(Decoded::Batch(self.read_batch(message, body, None)?)),
             _ => Err(Error::Unexpected("neither schema, dictionary nor record batch")),
         }
     }
@@ -81,31 +99,75 @@ impl Decoder {
 
     fn read_dictionary(&mut self, message: arrow_ipc::Message<'_>, body: Bytes) -> Result<Decoded> {
         let schema = self.schema.as_ref().ok_or(Error::Unexpected("a dictionary before the schema"))?;
-        let batch = message
+        let dictionary = message
             .header_as_dictionary_batch()
             .ok_or_else(|| Error::malformed("a dictionary message without dictionary"))?;
-        let values = batch.data().ok_or_else(|| Error::malformed("a dictionary without values"))?;
-        let value_type = dictionary_values(schema, batch.id())
-            .ok_or_else(|| Error::malformed(format!("a dictionary of unknown id: {}", batch.id())))?;
-        let fields: Fields = vec![Field::new("", value_type, true)].into();
-        check_batch(values, &fields, message.version(), &body)?;
-        let body = aligned(body);
-        let version = message.version();
-        guarded(|| read_dictionary(&body, batch, schema, &mut self.dictionaries, &version))?;
+        let batch = dictionary.data().ok_or_else(|| Error::malformed("a dictionary without values"))?;
+        let schema = Dictionaries::schema_of(dictionary.id(), schema)?;
+        let reader = Reader { schema, dictionaries: &self.dictionaries, max_bytes: self.max_bytes };
+        let values = reader.read(message.version(), batch, body, None)?;
+        self.dictionaries.add(dictionary, values, self.max_bytes)?;
         Ok(Decoded::Dictionary)
     }
 
-    fn read_batch(&mut self, message: arrow_ipc::Message<'_>, body: Bytes) -> Result<Decoded> {
-        let schema = self.schema.as_ref().ok_or(Error::Unexpected("a record batch before the schema"))?;
+    /// Reads the rows of a message, all columns or those named by their positions.
+    pub(crate) fn read_batch(
+        &self,
+        message: arrow_ipc::Message<'_>,
+        body: Bytes,
+        columns: Option<&[usize]>,
+    ) -> Result<RecordBatch> {
+        let schema = self.schema.clone().ok_or(Error::Unexpected("a record batch before the schema"))?;
         let batch = message
             .header_as_record_batch()
             .ok_or_else(|| Error::malformed("a batch message without batch"))?;
-        let version = message.version();
-        check_batch(batch, schema.fields(), version, &body)?;
-        let body = aligned(body);
-        let read =
-            || read_record_batch(&body, batch, SchemaRef::clone(schema), &self.dictionaries, None, &version);
-        Ok(Decoded::Batch(guarded(read)?))
+        let reader = Reader { schema, dictionaries: &self.dictionaries, max_bytes: self.max_bytes };
+        reader.read(message.version(), batch, body, columns)
+    }
+}
+
+/// The flatbuffer `Message` in a verified header of a version that this crate reads.
+pub(crate) fn read_message(header: &[u8]) -> Result<arrow_ipc::Message<'_>> {
+    let message = arrow_ipc::root_as_message(header).map_err(|error| Error::malformed(error.to_string()))?;
+    match message.version() {
+        MetadataVersion::V4 | MetadataVersion::V5 => Ok(message),
+        version => Err(Error::Unsupported(format!("metadata version {version:?}"))),
+    }
+}
+
+/// What is needed to turn a body into a batch.
+struct Reader<'a> {
+    schema: SchemaRef,
+    dictionaries: &'a Dictionaries,
+    max_bytes: usize,
+}
+
+impl Reader<'_> {
+    fn read(
+        self,
+        version: MetadataVersion,
+        batch: arrow_ipc::RecordBatch<'_>,
+        body: Bytes,
+        columns: Option<&[usize]>,
+    ) -> Result<RecordBatch> {
+        if batch.compression().is_none() {
+            return self.read_plain(version, batch, &aligned(body), columns);
+        }
+        let plain = decompress(batch, &body, self.max_bytes)?;
+        let batch = flatbuffers::root::<arrow_ipc::RecordBatch<'_>>(&plain.batch)
+            .map_err(|error| Error::malformed(error.to_string()))?;
+        self.read_plain(version, batch, &plain.body, columns)
+    }
+
+    fn read_plain(
+        self,
+        version: MetadataVersion,
+        batch: arrow_ipc::RecordBatch<'_>,
+        body: &Buffer,
+        columns: Option<&[usize]>,
+    ) -> Result<RecordBatch> {
+        check_batch(batch, self.schema.fields(), version, body)?;
+        guarded(|| read_record_batch(body, batch, self.schema, self.dictionaries.by_id(), columns, &version))
     }
 }
 
@@ -123,16 +185,6 @@ fn aligned(body: Bytes) -> Buffer {
 pub(crate) fn guarded<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(result) => result.map_err(Error::Decode),
-        Err(_) => Err(Error::malformed("the Arrow library could not read the message")),
-    }
-}
-
-/// Type of the values of the dictionary with this id.
-fn dictionary_values(schema: &Schema, id: i64) -> Option<DataType> {
-    #[expect(deprecated, reason = "Arrow deprecates ids in fields but its IPC reader still keeps them there")]
-    let fields = schema.fields_with_dict_id(id);
-    match fields.first()?.data_type() {
-        DataType::Dictionary(_, values) => Some(values.as_ref().clone()),
-        _ => None,
+        Err(_) => Err(Error::Panicked),
     }
 }

@@ -1,6 +1,14 @@
-//! Dictionary-encoded columns: where a schema has them.
+//! Dictionary-encoded columns: where a schema has them, and the values that a stream has sent so far.
 
-use arrow::datatypes::{DataType, Field, Schema};
+use crate::decode::guarded;
+use crate::error::{Error, Result};
+use crate::trim::wire_bytes;
+use arrow::array::ArrayRef;
+use arrow::compute::concat;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The first column that is dictionary-encoded or has a dictionary inside.
 pub(crate) fn first_dictionary(schema: &Schema) -> Option<String> {
@@ -21,5 +29,65 @@ fn has_dictionary(field: &Field) -> bool {
         DataType::Struct(fields) => fields.iter().any(|field| has_dictionary(field)),
         DataType::Union(fields, _) => fields.iter().any(|(_, field)| has_dictionary(field)),
         _ => false,
+    }
+}
+
+/// The dictionaries of one stream, as far as they came.
+#[derive(Debug, Default)]
+pub(crate) struct Dictionaries {
+    by_id: HashMap<i64, ArrayRef>,
+    bytes: HashMap<i64, usize>,
+}
+
+impl Dictionaries {
+    /// Values by dictionary id.
+    pub(crate) fn by_id(&self) -> &HashMap<i64, ArrayRef> {
+        &self.by_id
+    }
+
+    /// A schema of one column for the values of the dictionary with this id.
+    pub(crate) fn schema_of(id: i64, schema: &Schema) -> Result<SchemaRef> {
+        #[expect(
+            deprecated,
+            reason = "Arrow deprecates ids in fields but its IPC reader still keeps them there"
+        )]
+        let fields = schema.fields_with_dict_id(id);
+        match fields.first().map(|field| field.data_type()) {
+            Some(DataType::Dictionary(_, values)) => {
+                Ok(Arc::new(Schema::new(vec![Field::new("values", values.as_ref().clone(), true)])))
+            }
+            _ => Err(Error::malformed(format!("a dictionary of unknown id: {id}"))),
+        }
+    }
+
+    /// Sets or extends a dictionary; all of them together may have `max_bytes`.
+    pub(crate) fn add(
+        &mut self,
+        dictionary: arrow_ipc::DictionaryBatch<'_>,
+        values: RecordBatch,
+        max_bytes: usize,
+    ) -> Result<()> {
+        let id = dictionary.id();
+        let [added] = values.columns() else {
+            return Err(Error::malformed("a dictionary with more than one column"));
+        };
+        let added_bytes = wire_bytes(added);
+        let old_bytes = self.bytes.get(&id).copied().unwrap_or(0);
+        let kept_bytes = if dictionary.isDelta() { old_bytes } else { 0 };
+        let total = self.bytes.values().sum::<usize>() - old_bytes + kept_bytes + added_bytes;
+        if total > max_bytes {
+            let (found, limit) = (total as u64, max_bytes as u64);
+            return Err(Error::TooLarge { what: "bytes of dictionaries", found, limit });
+        }
+        let values = if dictionary.isDelta() {
+            let old = self.by_id.get(&id);
+            let old = old.ok_or_else(|| Error::malformed("an addition to a dictionary that never came"))?;
+            guarded(|| concat(&[old, added]))?
+        } else {
+            ArrayRef::clone(added)
+        };
+        self.by_id.insert(id, values);
+        self.bytes.insert(id, kept_bytes + added_bytes);
+        Ok(())
     }
 }

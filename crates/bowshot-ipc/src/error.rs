@@ -2,6 +2,7 @@
 
 use arrow::error::ArrowError;
 use bowshot_api::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// Shorthand for results of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -40,6 +41,9 @@ pub enum Error {
     /// Arrow refused to read the bytes.
     #[error("malformed Arrow data")]
     Decode(#[source] ArrowError),
+    /// Arrow panicked on the bytes: a case that the checks before it should have caught.
+    #[error("malformed Arrow data that its reader could not bear")]
+    Panicked,
     /// The bytes are well formed but larger than this server accepts.
     #[error("Arrow data too large: {what} is {found}, the limit is {limit}")]
     TooLarge {
@@ -49,6 +53,26 @@ pub enum Error {
         found: u64,
         /// How large it may be.
         limit: u64,
+    },
+    /// The file is no Arrow IPC file.
+    #[error("no Arrow file, but {found}")]
+    NotArrow {
+        /// What it seems to be.
+        found: &'static str,
+    },
+    /// The file under a map is not what it was.
+    #[error("the file cannot be read any more: {0}")]
+    Changed(&'static str),
+    /// The file cannot be opened.
+    #[error("the file cannot be read")]
+    Io(#[from] std::io::Error),
+    /// Something is wrong with a file.
+    #[error("file `{}`: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<Error>,
     },
     /// A message came at a place where it is not allowed.
     #[error("unexpected Arrow message: {0}")]
@@ -65,24 +89,48 @@ impl Error {
     pub(crate) fn malformed(what: impl Into<String>) -> Self {
         Self::Malformed(what.into())
     }
+
+    /// Names the file; an error that names one already stays as it is.
+    pub(crate) fn in_file(self, path: &Path) -> Self {
+        match self {
+            Self::File { .. } => self,
+            source => Self::File { path: path.to_owned(), source: Box::new(source) },
+        }
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::SchemaMismatch { .. }
+            | Self::DictionaryRefused { .. }
+            | Self::Encode(_)
+            | Self::Stopped(_) => ErrorKind::Internal,
+            Self::RowTooLarge { .. } | Self::TooLarge { .. } => ErrorKind::LimitReached,
+            Self::Malformed(_) | Self::Decode(_) | Self::Panicked | Self::Unexpected(_) => ErrorKind::Invalid,
+            Self::Unsupported(_) => ErrorKind::Unsupported,
+            Self::NotArrow { .. } | Self::Changed(_) => ErrorKind::Corrupt,
+            Self::Io(error) if error.kind() == std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+            Self::Io(_) => ErrorKind::Unavailable,
+            // What a client sends wrong is its fault; what is wrong in a file is the file's.
+            Self::File { source, .. } => match source.kind() {
+                ErrorKind::Invalid => ErrorKind::Corrupt,
+                kind => kind,
+            },
+        }
+    }
+
+    /// The message with those causes that lie in the caller's own data.
+    fn told(&self) -> String {
+        match self {
+            Self::Decode(cause) => format!("{self}: {cause}"),
+            Self::Io(cause) => format!("{self}: {cause}"),
+            Self::File { path, source } => format!("file `{}`: {}", path.display(), source.told()),
+            _ => self.to_string(),
+        }
+    }
 }
 
 impl From<Error> for bowshot_api::Error {
     fn from(error: Error) -> Self {
-        let kind = match &error {
-            Error::SchemaMismatch { .. }
-            | Error::DictionaryRefused { .. }
-            | Error::Encode(_)
-            | Error::Stopped(_) => ErrorKind::Internal,
-            Error::RowTooLarge { .. } | Error::TooLarge { .. } => ErrorKind::LimitReached,
-            Error::Malformed(_) | Error::Decode(_) | Error::Unexpected(_) => ErrorKind::Invalid,
-            Error::Unsupported(_) => ErrorKind::Unsupported,
-        };
-        let message = match &error {
-            // The cause of these is the caller's data, so the caller gets to see it.
-            Error::Decode(cause) => format!("{error}: {cause}"),
-            _ => error.to_string(),
-        };
-        bowshot_api::Error::new(kind, message).with_source(error)
+        bowshot_api::Error::new(error.kind(), error.told()).with_source(error)
     }
 }

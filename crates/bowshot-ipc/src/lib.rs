@@ -11,6 +11,8 @@
 //! - [`Message`]: one IPC message; [`Message::into_frames`] writes the gRPC and protobuf bytes around it (`frame.rs`).
 //! - [`FlightBody`]: an HTTP body that streams a result as Flight data and ends with gRPC trailers (`body.rs`).
 //! - [`Decoder`]: hostile bytes to record batches or to an error, never to a panic (`decode.rs`, `check.rs`).
+//! - [`MappedFile`]: an Arrow file as batches that share the mapped memory (`mapped.rs`), and what keeps the process
+//!   alive when such a file is truncated (`guard.rs`).
 //!
 //! Nothing here knows sessions, queries or SQL. This is the only crate that may hold `unsafe` code.
 
@@ -23,6 +25,8 @@ mod dictionary;
 mod encode;
 mod error;
 mod frame;
+mod guard;
+mod mapped;
 mod schema;
 mod trim;
 
@@ -32,4 +36,5 @@ pub use decode::{Decoded, Decoder};
 pub use encode::{EncodeOptions, Encoder};
 pub use error::{Error, Result};
 pub use frame::Message;
+pub use mapped::{MappedFile, install_truncation_guard};
 pub use schema::{read_schema_bytes, schema_bytes};

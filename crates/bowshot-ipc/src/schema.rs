@@ -1,11 +1,10 @@
 //! Schemas as bytes: the encapsulated IPC schema message that FlightInfo, SchemaResult and `dataset_schema` carry.
 
 use crate::check::check_schema;
-use crate::decode::guarded;
+use crate::decode::{guarded, read_message};
 use crate::error::{Error, Result};
 use crate::frame::{CONTINUATION, put_encapsulated};
 use arrow::datatypes::Schema;
-use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
 use bytes::{Bytes, BytesMut};
 
@@ -42,10 +41,7 @@ pub(crate) fn schema_header(schema: &Schema) -> Vec<u8> {
 
 /// Reads the flatbuffer `Message` of a schema.
 pub(crate) fn read_schema_header(header: &[u8]) -> Result<Schema> {
-    let message = arrow_ipc::root_as_message(header).map_err(|error| Error::malformed(error.to_string()))?;
-    if !matches!(message.version(), MetadataVersion::V4 | MetadataVersion::V5) {
-        return Err(Error::Unsupported(format!("metadata version {:?}", message.version())));
-    }
+    let message = read_message(header)?;
     let schema = message.header_as_schema().ok_or(Error::Unexpected("expected a schema"))?;
     check_schema(schema)?;
     guarded(|| Ok(arrow_ipc::convert::fb_to_schema(schema)))

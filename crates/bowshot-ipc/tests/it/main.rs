@@ -9,7 +9,9 @@
 
 mod body;
 mod cases;
+mod hostile;
 mod make;
+mod mapped;
 mod round_trip;
 mod sharing;
 mod wire;
