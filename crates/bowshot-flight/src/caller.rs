@@ -8,9 +8,11 @@ use http::HeaderMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// Headers that set an option of the session that they open.
+/// Headers that clients of other servers send, and the options that they mean.
 const OPTION_HEADERS: [(&str, &str); 3] =
     [("database", "catalog"), ("catalog", "catalog"), ("schema", "schema")];
+/// Begins the names of headers that set any session option: `bowshot-endpoints: auto`.
+const OPTION_PREFIX: &str = "bowshot-";
 
 /// The caller of one call, authenticated.
 #[derive(Debug)]
@@ -19,7 +21,7 @@ pub(crate) struct Caller {
     principal: Principal,
     token: Option<Secret>,
     cookie: Option<String>,
-    options: Vec<(&'static str, String)>,
+    options: Vec<(String, OptionValue)>,
     deadline: Option<Instant>,
     opened: OnceLock<SessionId>,
 }
@@ -120,30 +122,58 @@ impl Caller {
         let (session, new) = self.connection.current_or_new(self.who()).await?;
         if new {
             let _ = self.opened.set(session.id());
-            for (name, value) in &self.options {
-                if let Err(error) = session.set_option(name, Some(OptionValue::String(value.clone()))).await {
-                    session.close().await;
-                    return Err(error);
-                }
-            }
         }
         Ok(session)
     }
 
     fn who(&self) -> Who<'_> {
-        Who { principal: &self.principal, token: self.token.as_ref() }
+        Who { principal: &self.principal, token: self.token.as_ref(), options: &self.options }
     }
 }
 
-fn options(headers: &HeaderMap) -> Result<Vec<(&'static str, String)>> {
+/// The session options that the headers ask for. They count for the session that the call opens, if it opens one.
+fn options(headers: &HeaderMap) -> Result<Vec<(String, OptionValue)>> {
     let mut options = Vec::new();
-    for (header, option) in OPTION_HEADERS {
-        let Some(value) = headers.get(header) else { continue };
+    for (name, value) in headers {
+        let name = name.as_str();
+        let option = match OPTION_HEADERS.iter().find(|(header, _)| *header == name) {
+            Some((_, option)) => (*option).to_owned(),
+            None => match name.strip_prefix(OPTION_PREFIX) {
+                Some(option) => option.replace('-', "_"),
+                None => continue,
+            },
+        };
         let text = std::str::from_utf8(value.as_bytes())
-            .map_err(|_| Error::invalid(format!("the header `{header}` is not UTF-8")))?;
+            .map_err(|_| Error::invalid(format!("the header `{name}` is not UTF-8")))?;
         if !text.is_empty() {
-            options.push((option, text.to_owned()));
+            options.push((option, OptionValue::String(text.to_owned())));
         }
     }
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_that_mean_options() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("database", "shop"),
+            ("schema", ""),
+            ("bowshot-endpoints", "auto"),
+            ("bowshot-time-zone", "UTC"),
+            ("user-agent", "x"),
+        ] {
+            headers.insert(name, value.parse().unwrap());
+        }
+        let mut found = options(&headers).unwrap();
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        let text = |text: &str| OptionValue::String(text.to_owned());
+        let expected = [("catalog", "shop"), ("endpoints", "auto"), ("time_zone", "UTC")];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), text(value))));
+        headers.insert("schema", http::HeaderValue::from_bytes(b"\xff").unwrap());
+        assert_eq!(options(&headers).unwrap_err().kind(), ErrorKind::Invalid);
+    }
 }

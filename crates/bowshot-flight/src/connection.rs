@@ -6,7 +6,7 @@
 
 use crate::Profile;
 use crate::auth::{self, lock};
-use bowshot_api::{Error, ErrorKind, Principal, Result, Secret, Server, Session, SessionId};
+use bowshot_api::{Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -147,7 +147,7 @@ impl Connection {
             if let Some(session) = id.and_then(|id| self.server().find_session(id, caller.principal).ok()) {
                 return Ok((session, false));
             }
-            let session = self.server().open_session(caller.principal).await?;
+            let session = self.open_session(caller).await?;
             *id = Some(session.id());
             return Ok((session, true));
         }
@@ -161,7 +161,7 @@ impl Connection {
         {
             return Ok((session, false));
         }
-        let session = self.server().open_session(caller.principal).await?;
+        let session = self.open_session(caller).await?;
         let named = Arc::new(AtomicBool::new(false));
         lock(&self.shared.tied).insert(session.id(), Arc::clone(&named));
         sessions.retain(|tied| {
@@ -173,6 +173,24 @@ impl Connection {
         });
         sessions.push(Tied { principal: caller.principal.clone(), id: session.id(), named });
         Ok((session, true))
+    }
+
+    /// Opens a session and sets its options before anybody else can find it.
+    async fn open_session(&self, caller: Who<'_>) -> Result<Arc<dyn Session>> {
+        let session = self.server().open_session(caller.principal).await?;
+        for (name, value) in caller.options {
+            if let Err(error) = session.set_option(name, Some(value.clone())).await {
+                session.close().await;
+                return Err(match error.kind() {
+                    ErrorKind::NotFound => {
+                        Error::invalid(format!("a header sets an unknown option: `{name}`"))
+                            .with_hint("leave out the header, or see the list of session options")
+                    }
+                    _ => error,
+                });
+            }
+        }
+        Ok(session)
     }
 
     fn token_session(&self, caller: Who<'_>) -> Option<Arc<TokenSession>> {
@@ -210,4 +228,6 @@ impl Connection {
 pub(crate) struct Who<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) token: Option<&'a Secret>,
+    /// Options of the session that the call opens, if it opens one.
+    pub(crate) options: &'a [(String, OptionValue)],
 }

@@ -248,3 +248,14 @@ async fn a_token_names_one_session_over_all_connections() {
     assert_eq!(cookie_of(&second.info("rows 1").await.unwrap()), None);
     port.until(|counts| counts.sessions == 1).await;
 }
+
+#[tokio::test]
+async fn a_header_with_an_unknown_option_opens_no_session() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    client.headers = vec![("bowshot-speed", "11".to_owned())];
+    assert_eq!(code_of(client.info("rows 1").await), Code::InvalidArgument);
+    port.until(|counts| counts.sessions == 0).await;
+    client.headers = vec![("bowshot-number", "11".to_owned())];
+    assert!(cookie_of(&client.info("rows 1").await.unwrap()).is_some());
+}
