@@ -1,0 +1,140 @@
+"""A server with users: every way of saying who one is, and what the others get."""
+
+import hashlib
+import subprocess
+
+import adbc_driver_flightsql
+import adbc_driver_flightsql.dbapi as dbapi
+import pyarrow.flight as flight
+import pytest
+
+import protobuf
+from server import Server, binaries
+
+PASSWORD = "pässword: with colon"
+TOKEN = "a fixed token of a service"
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory, data_folder):
+    run = subprocess.run(
+        [str(binaries() / "bowshot"), "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    file = tmp_path_factory.mktemp("users") / "users.toml"
+    token = hashlib.sha256(TOKEN.encode()).hexdigest()
+    file.write_text(
+        f'[[users]]\nname = "ada"\npassword_hash = "{run.stdout.decode().strip()}"\n'
+        f'[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
+    )
+    with Server(data_folder, arguments=["--users-file", str(file)]) as server:
+        yield server
+        server.wait_idle(5)
+
+
+def count(client, header=None):
+    options = flight.FlightCallOptions(headers=[header] if header else [])
+    return client.do_get(flight.Ticket(b"SELECT count(*) AS n FROM nation"), options).read_all().to_pylist()[0]["n"]
+
+
+def test_nobody_gets_in_without_credentials(users):
+    with flight.connect(users.grpc_tcp) as client:
+        for call in (
+            lambda: count(client),
+            lambda: list(client.list_flights()),
+            lambda: list(client.list_actions()),
+            lambda: client.get_flight_info(flight.FlightDescriptor.for_command(b"SELECT 1")),
+            lambda: list(client.do_action(flight.Action("GetSessionOptions", b""))),
+        ):
+            with pytest.raises(flight.FlightUnauthenticatedError):
+                call()
+
+
+def test_basic_handshake_gives_a_bearer_token(users):
+    with flight.connect(users.grpc_tcp) as client:
+        header = client.authenticate_basic_token("ada", PASSWORD)
+        assert header[0] == b"authorization" and header[1].startswith(b"Bearer ")
+        assert count(client, header) == 25
+    with flight.connect(users.grpc_tcp) as other:
+        assert count(other, header) == 25
+
+
+def test_wrong_credentials_get_one_answer(users):
+    messages = set()
+    for user, password in (("ada", "wrong"), ("nobody", PASSWORD), ("", "")):
+        with flight.connect(users.grpc_tcp) as client:
+            with pytest.raises(flight.FlightUnauthenticatedError) as caught:
+                client.authenticate_basic_token(user, password)
+            messages.add(str(caught.value).split(". ")[0])
+    assert len(messages) == 1, messages
+    with flight.connect(users.grpc_tcp) as client, pytest.raises(flight.FlightUnauthenticatedError):
+        count(client, (b"authorization", b"Bearer forged"))
+
+
+def test_fixed_token(users):
+    with flight.connect(users.grpc_tcp) as client:
+        assert count(client, (b"authorization", f"Bearer {TOKEN}".encode())) == 25
+
+
+class BasicAuthPayload(flight.ClientAuthHandler):
+    """The older handshake: a BasicAuth message as payload, the token in a header of its own."""
+
+    def __init__(self, password):
+        super().__init__()
+        self.password, self.token = password, b""
+
+    def authenticate(self, outgoing, incoming):
+        outgoing.write(protobuf.field(2, "ada") + protobuf.field(3, self.password))
+        self.token = incoming.read()
+
+    def get_token(self):
+        return self.token
+
+
+def test_older_handshake(users):
+    with flight.connect(users.grpc_tcp) as client:
+        client.authenticate(BasicAuthPayload(PASSWORD))
+        assert count(client) == 25
+    with flight.connect(users.grpc_tcp) as client, pytest.raises(flight.FlightUnauthenticatedError):
+        client.authenticate(BasicAuthPayload("wrong"))
+
+
+def test_adbc_with_user_and_token(users):
+    options = {"username": "ada", "password": PASSWORD}
+    with dbapi.connect(users.grpc_tcp, db_kwargs=options, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM nation")
+        assert cursor.fetchone() == (25,)
+    header = {adbc_driver_flightsql.DatabaseOptions.AUTHORIZATION_HEADER.value: f"Bearer {TOKEN}"}
+    with dbapi.connect(users.grpc_tcp, db_kwargs=header, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM nation")
+        assert cursor.fetchone() == (25,)
+
+
+def test_a_ticket_is_of_no_use_to_another_user(users):
+    with flight.connect(users.grpc_tcp) as client:
+        ada = flight.FlightCallOptions(headers=[client.authenticate_basic_token("ada", PASSWORD)])
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(b"SELECT 1"), ada)
+        service = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {TOKEN}".encode())])
+        with pytest.raises(KeyError, match="not found"):
+            client.do_get(info.endpoints[0].ticket, service).read_all()
+        assert client.do_get(info.endpoints[0].ticket, ada).read_all().num_rows == 1
+
+
+def test_the_shell(users):
+    def sql(*arguments):
+        command = [str(binaries() / "bowshot"), "sql", "--uri", users.flight, *arguments, "--format", "csv"]
+        return subprocess.run([*command, "SELECT count(*) AS n FROM nation"], capture_output=True, timeout=60)
+
+    assert sql("--user", "ada", "--password", PASSWORD).stdout.split() == [b"n", b"25"]
+    assert sql("--token", TOKEN).stdout.split() == [b"n", b"25"]
+    assert sql().returncode == 1
+
+
+def test_the_session_follows_the_cookie(server):
+    options = {"adbc.flight.sql.rpc.with_cookie_middleware": "true"}
+    with dbapi.connect(server.grpc_tcp, db_kwargs=options, autocommit=True) as connection:
+        connection.adbc_current_db_schema = "system"
+        assert connection.adbc_current_db_schema == "system"
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM queries")
+            assert cursor.fetchone()[0] > 0
