@@ -177,18 +177,18 @@ def main():
         "Rust to Python": check_rust(folder / "rust"),
         "Python to Rust and back": check_python(folder / "python", program),
     }
-    counts = []
-    failed = 0
+    passed = failed = 0
     for direction, results in checks.items():
-        count = 0
+        before = passed
         for name, difference in results:
-            count += 1
-            if difference is not None:
+            if difference is None:
+                passed += 1
+            else:
                 failed += 1
                 print(f"FAILED {direction}: {name}: {difference}")
-        counts.append(f"{direction}: {count}")
-    print(f"pyarrow {pa.__version__}, {', '.join(counts)}, failed: {failed}")
-    sys.exit(1 if failed else 0)
+        print(f"{direction}, pyarrow {pa.__version__}: {passed - before} equal")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)
 
 
 if __name__ == "__main__":

@@ -168,6 +168,9 @@ impl Walk<'_> {
         let (len, nulls) = self.node(field)?;
         match field.data_type() {
             DataType::Null => Ok(()),
+            DataType::RunEndEncoded(_, _) if self.version < MetadataVersion::V5 => {
+                Err(Error::Unsupported("runs in metadata version 4".to_owned()))
+            }
             DataType::RunEndEncoded(ends, values) => {
                 self.field(ends)?;
                 self.field(values)

@@ -33,7 +33,7 @@ pub(crate) fn array(data_type: &DataType, rows: usize, nulls: bool, n: &mut Numb
     match data_type {
         DataType::Null => Arc::new(NullArray::new(rows)),
         DataType::Boolean => Arc::new(BooleanArray::new(
-            (0..rows).map(|_| n.next() % 2 == 0).collect(),
+            (0..rows).map(|_| n.below(2) == 0).collect(),
             validity(rows, nulls, n),
         )),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => texts(data_type, rows, nulls, n),

@@ -10,6 +10,7 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use bowshot_ipc::{Error, MappedFile};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 fn write(path: &Path, batches: &[RecordBatch], compression: Option<CompressionType>) {
@@ -66,7 +67,7 @@ fn batches_share_the_map() {
 #[test]
 fn projection_reads_only_what_is_asked_for() {
     let (_folder, path) = folder();
-    let all: Vec<_> = types().iter().map(|(_, t)| batch(t, SHAPES[1]).column(0).clone()).collect();
+    let all: Vec<_> = types().iter().map(|(_, t)| Arc::clone(batch(t, SHAPES[1]).column(0))).collect();
     let names: Vec<String> = (0..all.len()).map(|n| format!("c{n}")).collect();
     let table = RecordBatch::try_from_iter_with_nullable(
         names.iter().zip(all).map(|(name, column)| (name, column, true)),
