@@ -58,9 +58,23 @@ pub(super) fn judge(
         let mut recorded: Recorded = serde_json::from_str(&text)
             .with_context(|| format!("`{}` is not a result", result_file.display()))?;
         suite.clone_into(&mut recorded.suite);
+        explain(&mut recorded, &about(root, suite)?.exclusion);
         return Ok(recorded);
     }
     Ok(from_cases(suite, cases, &about(root, suite)?.exclusion))
+}
+
+/// Moves the failures that are documented to the exclusions.
+fn explain(recorded: &mut Recorded, exclusions: &[Entry]) {
+    let (known, failed): (Vec<Entry>, Vec<Entry>) = std::mem::take(&mut recorded.failed)
+        .into_iter()
+        .partition(|failure| exclusions.iter().any(|exclusion| covers(&exclusion.test, &failure.test)));
+    recorded.failed = failed;
+    for failure in known {
+        let reason = exclusions.iter().find(|exclusion| covers(&exclusion.test, &failure.test));
+        let reason = reason.map_or(failure.reason, |exclusion| exclusion.reason.clone());
+        recorded.excluded.push(Entry { test: failure.test, reason });
+    }
 }
 
 fn from_cases(suite: &str, cases: &BTreeMap<String, Verdict>, exclusions: &[Entry]) -> Recorded {
