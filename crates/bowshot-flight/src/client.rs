@@ -8,6 +8,7 @@
 mod error;
 mod headers;
 mod read;
+mod stream;
 
 pub use error::{Error, Result};
 
@@ -68,6 +69,7 @@ pub enum Login {
 /// A connection. Clones share it, and the session behind it.
 #[derive(Clone, Debug)]
 pub struct Client {
+    channel: Channel,
     flight: FlightServiceClient<Channel>,
     headers: Arc<Mutex<Headers>>,
 }
@@ -98,10 +100,10 @@ impl Client {
             .connect()
             .await
             .map_err(|source| Error::Connect { uri: target.uri.clone(), source: Box::new(source) })?;
-        let flight = FlightServiceClient::new(channel)
+        let flight = FlightServiceClient::new(channel.clone())
             .max_decoding_message_size(usize::MAX)
             .max_encoding_message_size(usize::MAX);
-        let client = Self { flight, headers: Arc::new(Mutex::new(Headers::new(&target.login)?)) };
+        let client = Self { channel, flight, headers: Arc::new(Mutex::new(Headers::new(&target.login)?)) };
         if matches!(target.login, Login::Password { .. }) {
             client.handshake().await?;
         }

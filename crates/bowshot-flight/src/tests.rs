@@ -1,6 +1,7 @@
 //! The front end over real sockets, in front of a small server in memory.
 
 mod actions;
+mod client;
 mod door;
 mod life;
 mod statements;

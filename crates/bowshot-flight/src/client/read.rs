@@ -1,13 +1,13 @@
 //! Streams of Flight data to record batches, and the rows of metadata answers to values.
 
+use super::stream::Messages;
 use super::{Client, Error, Result, Table};
 use arrow::array::{Array, BinaryArray, StringArray};
 use arrow::record_batch::RecordBatch;
-use arrow_flight::{FlightData, Ticket};
+use arrow_flight::Ticket;
 use bowshot_ipc::{Decoded, Decoder};
 use futures::Stream;
 use futures::stream;
-use tonic::Streaming;
 
 /// Opens one endpoint. The request goes out now, so that several endpoints run at once.
 pub(super) async fn open(
@@ -15,28 +15,23 @@ pub(super) async fn open(
     ticket: Option<Ticket>,
 ) -> Result<impl Stream<Item = Result<RecordBatch>> + Send + 'static + Unpin> {
     let ticket = ticket.ok_or(Error::Protocol("an endpoint has no ticket"))?;
-    let response = client.flight.clone().do_get(client.request(ticket)).await?;
-    let messages = client.accept(response);
-    let reader = Reader { messages, decoder: Decoder::default() };
+    let (metadata, messages) = Messages::open(client.channel.clone(), client.request(ticket)).await?;
+    client.headers().learn(&metadata);
+    let reader = Reader { messages, decoder: Decoder::new() };
     Ok(Box::pin(stream::try_unfold(reader, |mut reader| async move {
         Ok(reader.next().await?.map(|batch| (batch, reader)))
     })))
 }
 
 struct Reader {
-    messages: Streaming<FlightData>,
+    messages: Messages,
     decoder: Decoder,
 }
 
 impl Reader {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        while let Some(message) = self.messages.message().await? {
-            if message.data_header.is_empty() {
-                // Metadata without data.
-                continue;
-            }
-            let decoded =
-                self.decoder.decode(&message.data_header, message.data_body).map_err(Error::Decode)?;
+        while let Some(message) = self.messages.next().await? {
+            let decoded = self.decoder.decode(&message.header, message.body).map_err(Error::Decode)?;
             if let Decoded::Batch(batch) = decoded {
                 return Ok(Some(batch));
             }
