@@ -1,0 +1,36 @@
+//! `bowshot check`: says what `bowshot serve` with the same arguments would serve, and starts nothing.
+
+use crate::config::Config;
+use crate::serve::{Parts, Reach, authenticator, data_folder, resolve, source_table};
+use anyhow::{Context, Result, bail};
+use std::io::Write;
+
+/// Checks users, addresses, the data folder and every source, and prints the tables to stdout.
+///
+/// # Errors
+/// [`Usage`](crate::usage::Usage) for a configuration that would not start, another error when a table is broken.
+pub(crate) async fn run(config: &Config) -> Result<()> {
+    let authenticator = authenticator(config)?;
+    let reach = match authenticator.requires_credentials() || config.insecure {
+        true => Reach::Anywhere,
+        false => Reach::ThisMachine,
+    };
+    resolve("--flight", &config.flight, reach).await?;
+    resolve("--http", &config.http, reach).await?;
+    data_folder::examine(config.data.as_ref())?;
+    let parts = Parts::open(config).await?;
+    let sources = parts.served().await?;
+    let mut text = source_table(&sources);
+    text.push_str(&format!(
+        "\nFlight SQL  {}\nHTTP        {}\nusers       {}\n",
+        config.flight,
+        config.http,
+        if authenticator.requires_credentials() { "configured" } else { "none: every caller is anonymous" },
+    ));
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")?;
+    match sources.iter().filter(|served| served.problem.is_some()).count() {
+        0 => Ok(()),
+        1 => bail!("one table cannot be read"),
+        broken => bail!("{broken} tables cannot be read"),
+    }
+}

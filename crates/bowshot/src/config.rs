@@ -1,0 +1,319 @@
+//! The configuration of the server: flags, environment variables, a TOML file and defaults, in this order of precedence,
+//! through one table of settings. Whatever is not fully understood stops the program with exit code 2: an unknown key, a
+//! value of the wrong form, a file that cannot be read.
+
+mod file;
+mod settings;
+mod value;
+
+pub(crate) use settings::{SETTINGS, Setting};
+pub(crate) use value::Listen;
+
+use crate::usage::Usage;
+use bowshot_access::{AccessConfig, AccessOptions};
+use bowshot_api::Limits;
+use bowshot_engine::EngineConfig;
+use bowshot_storage::{SourceSpec, StorageOptions};
+use settings::Raw;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Smallest and largest target size of outgoing messages.
+const MESSAGE_BYTES: std::ops::RangeInclusive<usize> = (16 << 10)..=(1 << 30);
+
+/// SQL dialect of new sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Ansi,
+    Postgres,
+    MySql,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Where durable tables live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DataFolder {
+    /// Nowhere: nothing is kept.
+    Memory,
+    /// In this folder.
+    At(PathBuf),
+}
+
+/// Everything that can be set.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) sources: Vec<SourceSpec>,
+    pub(crate) flight: Listen,
+    pub(crate) http: Listen,
+    pub(crate) data: Option<DataFolder>,
+    pub(crate) dialect: Dialect,
+    pub(crate) ports_file: Option<PathBuf>,
+    pub(crate) insecure: bool,
+    pub(crate) log: String,
+    pub(crate) log_format: LogFormat,
+    pub(crate) users_file: Option<PathBuf>,
+    pub(crate) access: AccessConfig,
+    pub(crate) access_options: AccessOptions,
+    pub(crate) threads: Option<usize>,
+    pub(crate) batch_rows: usize,
+    pub(crate) metadata_cache_bytes: usize,
+    pub(crate) spill_folder: Option<PathBuf>,
+    pub(crate) spill_bytes: u64,
+    pub(crate) scratch: bool,
+    pub(crate) storage: StorageOptions,
+    pub(crate) limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let engine = EngineConfig::default();
+        Self {
+            sources: Vec::new(),
+            flight: Listen::On("127.0.0.1:50051".to_owned()),
+            http: Listen::On("127.0.0.1:8080".to_owned()),
+            data: None,
+            dialect: Dialect::Ansi,
+            ports_file: None,
+            insecure: false,
+            log: "warn,bowshot=info".to_owned(),
+            log_format: LogFormat::Text,
+            users_file: None,
+            access: AccessConfig::default(),
+            access_options: AccessOptions::default(),
+            threads: None,
+            batch_rows: engine.batch_rows,
+            metadata_cache_bytes: engine.metadata_cache_bytes,
+            spill_folder: None,
+            spill_bytes: engine.spill_bytes,
+            scratch: false,
+            storage: StorageOptions::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What the command line says, before it is checked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flags {
+    /// Configuration file.
+    pub(crate) file: Option<PathBuf>,
+    /// Sources; none means that file and environment decide.
+    pub(crate) paths: Vec<String>,
+    /// Setting name and value, in the order of the command line.
+    pub(crate) values: Vec<(String, String)>,
+}
+
+/// Where a value came from, for error messages.
+#[derive(Debug, Clone, Copy)]
+enum Origin<'a> {
+    File(&'a Path),
+    Environment,
+    CommandLine,
+}
+
+impl Config {
+    /// Reads everything. `environment` is what the process was given.
+    ///
+    /// # Errors
+    /// [`Usage`] for whatever is not fully understood.
+    pub(crate) fn load(
+        flags: &Flags,
+        environment: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, Usage> {
+        let mut config = Self::default();
+        let variables = variables(environment)?;
+        let named =
+            variables.iter().find(|(name, _)| name == "BOWSHOT_CONFIG").map(|(_, path)| PathBuf::from(path));
+        if let Some(path) = flags.file.clone().or(named) {
+            let content = file::read(&path)?;
+            for (name, raw) in &content.values {
+                config.set(name, raw, Origin::File(&path))?;
+            }
+            config.access = content.access;
+        }
+        for (variable, text) in &variables {
+            config.set_from_environment(variable, text)?;
+        }
+        if !flags.paths.is_empty() {
+            config.set("paths", &Raw::Many(flags.paths.clone()), Origin::CommandLine)?;
+        }
+        for (name, text) in &flags.values {
+            config.set(name, &Raw::One(text.clone()), Origin::CommandLine)?;
+        }
+        config.complete()
+    }
+
+    /// The settings of the engine.
+    pub(crate) fn engine(&self) -> EngineConfig {
+        let default = EngineConfig::default();
+        EngineConfig {
+            threads: self.threads.unwrap_or(default.threads),
+            memory_bytes: self.limits.query_memory_bytes,
+            spill_bytes: self.spill_bytes,
+            spill_folder: self.spill_folder.clone(),
+            metadata_cache_bytes: self.metadata_cache_bytes,
+            listing_ttl: self.storage.refresh,
+            batch_rows: self.batch_rows,
+            scratch: self.scratch,
+            session_config: None,
+        }
+    }
+
+    fn set(&mut self, name: &str, raw: &Raw, origin: Origin<'_>) -> Result<(), Usage> {
+        let setting = find(name).ok_or_else(|| unknown(name, origin))?;
+        let base = match origin {
+            Origin::File(path) => path.parent(),
+            Origin::Environment | Origin::CommandLine => None,
+        };
+        setting.set(self, raw, base).map_err(|reason| {
+            let place = match (origin, setting.flag) {
+                (Origin::File(path), _) => format!("`{name}` in `{}`", path.display()),
+                (Origin::Environment, _) => format!("the environment variable `{}`", setting.variable()),
+                (Origin::CommandLine, Some(flag)) if name != "paths" => format!("`{flag}`"),
+                (Origin::CommandLine, _) => format!("`{name}`"),
+            };
+            Usage::new(format!("{place} cannot be used: {reason}"))
+                .with_hint("`bowshot docs settings` lists all settings with their types and defaults")
+        })
+    }
+
+    fn set_from_environment(&mut self, variable: &str, text: &str) -> Result<(), Usage> {
+        match SETTINGS.iter().find(|setting| setting.variable() == variable) {
+            Some(setting) if setting.is_list() => {
+                let parts =
+                    std::env::split_paths(text).map(|part| part.to_string_lossy().into_owned()).collect();
+                self.set(setting.name, &Raw::Many(parts), Origin::Environment)
+            }
+            Some(setting) => self.set(setting.name, &Raw::One(text.to_owned()), Origin::Environment),
+            None => refuse_mistyped(variable),
+        }
+    }
+
+    /// Brings in the file of users and checks what no single setting can.
+    fn complete(mut self) -> Result<Self, Usage> {
+        if let Some(path) = &self.users_file {
+            let users = AccessConfig::from_file(path)
+                .map_err(|error| Usage::from(bowshot_api::Error::from(error)))?;
+            self.access.extend(users);
+        }
+        if !MESSAGE_BYTES.contains(&self.limits.message_bytes) {
+            return Err(Usage::new("`limits.message_bytes` must lie between 16KiB and 1GiB"));
+        }
+        if self.flight == Listen::Off && self.http == Listen::Off {
+            return Err(Usage::new("nothing to serve: every front end is off")
+                .with_hint("leave `--flight` or `--http` on"));
+        }
+        Ok(self)
+    }
+}
+
+fn find(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.name == name)
+}
+
+fn unknown(name: &str, origin: Origin<'_>) -> Usage {
+    let place = match origin {
+        Origin::File(path) => format!(" in `{}`", path.display()),
+        Origin::Environment | Origin::CommandLine => String::new(),
+    };
+    let usage = Usage::new(format!("unknown key `{name}`{place}"));
+    match closest(name, SETTINGS.iter().map(|setting| setting.name.to_owned()), 0.6) {
+        Some(near) => usage.with_hint(format!("did you mean `{near}`?")),
+        None => usage.with_hint("`bowshot docs settings` lists all settings"),
+    }
+}
+
+/// The candidate most like `name`, if any is at least as like as `least` (0 to 1).
+fn closest(name: &str, candidates: impl Iterator<Item = String>, least: f64) -> Option<String> {
+    candidates
+        .map(|candidate| (strsim::normalized_damerau_levenshtein(name, &candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= least)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// The variables that are meant for Bowshot, sorted. Empty ones count as not set, as in most container tools.
+fn variables(
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<Vec<(String, String)>, Usage> {
+    let mut variables = Vec::new();
+    for (name, value) in environment {
+        let Some(name) = name.to_str().filter(|name| name.starts_with("BOWSHOT_")) else { continue };
+        let value = value
+            .into_string()
+            .map_err(|_| Usage::new(format!("the environment variable `{name}` is not UTF-8 text")))?;
+        if !value.is_empty() {
+            variables.push((name.to_owned(), value));
+        }
+    }
+    variables.sort();
+    Ok(variables)
+}
+
+/// A variable that is no setting is refused when it looks like one. Others are let pass, because the client reads some
+/// (`BOWSHOT_URI`, …) and orchestrators make up their own (`BOWSHOT_SERVICE_HOST`, …).
+fn refuse_mistyped(variable: &str) -> Result<(), Usage> {
+    const OTHERS: &[&str] =
+        &["BOWSHOT_CONFIG", "BOWSHOT_URI", "BOWSHOT_USER", "BOWSHOT_PASSWORD", "BOWSHOT_TOKEN"];
+    if OTHERS.contains(&variable) {
+        return Ok(());
+    }
+    let rest = variable.trim_start_matches("BOWSHOT_");
+    let in_section = SETTINGS
+        .iter()
+        .filter_map(|setting| setting.name.split_once('.'))
+        .any(|(section, _)| rest.starts_with(&format!("{}_", section.to_ascii_uppercase())));
+    let suffixes =
+        SETTINGS.iter().map(|setting| setting.variable().trim_start_matches("BOWSHOT_").to_owned());
+    let near = closest(rest, suffixes, if in_section { 0.6 } else { 0.75 });
+    match near {
+        Some(near) => Err(Usage::new(format!("unknown environment variable `{variable}`"))
+            .with_hint(format!("did you mean `BOWSHOT_{near}`?"))),
+        None if in_section => Err(Usage::new(format!("unknown environment variable `{variable}`"))
+            .with_hint("`bowshot docs settings` lists all settings with their variables")),
+        None => Ok(()),
+    }
+}
+
+impl Dialect {
+    /// As session options and flags write it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ansi => "ansi",
+            Self::Postgres => "postgres",
+            Self::MySql => "mysql",
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        [Self::Ansi, Self::Postgres, Self::MySql]
+            .into_iter()
+            .find(|dialect| dialect.name() == text)
+            .ok_or_else(|| format!("expected `ansi`, `postgres` or `mysql`, not `{text}`"))
+    }
+}
+
+impl LogFormat {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        [Self::Text, Self::Json]
+            .into_iter()
+            .find(|format| format.name() == text)
+            .ok_or_else(|| format!("expected `text` or `json`, not `{text}`"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

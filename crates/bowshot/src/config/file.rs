@@ -1,0 +1,82 @@
+//! The configuration file: TOML whose tables are the sections of the settings. Only the shape is read here; what a key
+//! means, and whether it exists, the table of settings says.
+
+use super::settings::Raw;
+use crate::usage::Usage;
+use bowshot_access::AccessConfig;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// What a file says.
+#[derive(Debug)]
+pub(super) struct Content {
+    /// Setting names with values, in the order of the file's keys.
+    pub(super) values: Vec<(String, Raw)>,
+    /// `[[access.users]]` and `[[access.tokens]]`.
+    pub(super) access: AccessConfig,
+}
+
+pub(super) fn read(path: &Path) -> Result<Content, Usage> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Usage::new(format!("cannot read the configuration file `{}`: {error}", path.display()))
+            .with_hint("check the path given by `--config` or `BOWSHOT_CONFIG`")
+    })?;
+    parse(&text).map_err(|reason| {
+        Usage::new(format!("the configuration file `{}` is not valid: {reason}", path.display()))
+    })
+}
+
+fn parse(text: &str) -> Result<Content, String> {
+    let mut table: Table = toml::from_str(text).map_err(|error| describe(text, &error))?;
+    let access = take_access(&mut table)?;
+    let mut values = Vec::new();
+    for (key, value) in table {
+        match value {
+            Value::Table(section) => {
+                for (inner, value) in section {
+                    let name = format!("{key}.{inner}");
+                    values.push((name.clone(), raw(&name, value)?));
+                }
+            }
+            value => values.push((key.clone(), raw(&key, value)?)),
+        }
+    }
+    Ok(Content { values, access })
+}
+
+/// Users and tokens are lists of tables and no settings, so they are taken out before the settings are read.
+fn take_access(table: &mut Table) -> Result<AccessConfig, String> {
+    let Some(Value::Table(section)) = table.get_mut("access") else { return Ok(AccessConfig::default()) };
+    let mut lists = Table::new();
+    for name in ["users", "tokens"] {
+        if let Some(list) = section.remove(name) {
+            lists.insert(name.to_owned(), list);
+        }
+    }
+    lists.try_into().map_err(|error: toml::de::Error| format!("in `access`: {}", error.message()))
+}
+
+fn raw(name: &str, value: Value) -> Result<Raw, String> {
+    match value {
+        Value::String(text) => Ok(Raw::One(text)),
+        Value::Integer(number) => Ok(Raw::One(number.to_string())),
+        Value::Boolean(truth) => Ok(Raw::One(truth.to_string())),
+        Value::Array(items) => {
+            let texts = items.into_iter().map(|item| match item {
+                Value::String(text) => Ok(text),
+                _ => Err(format!("`{name}` is not a list of texts")),
+            });
+            Ok(Raw::Many(texts.collect::<Result<_, _>>()?))
+        }
+        Value::Float(_) | Value::Datetime(_) | Value::Table(_) => {
+            Err(format!("`{name}` is {}, which no setting takes", value.type_str()))
+        }
+    }
+}
+
+/// Line and reason, without the line itself: it may hold a secret.
+fn describe(text: &str, error: &toml::de::Error) -> String {
+    let start = error.span().map_or(0, |span| span.start);
+    let line = 1 + text.bytes().take(start).filter(|byte| *byte == b'\n').count();
+    format!("line {line}: {}", error.message().lines().collect::<Vec<_>>().join(", "))
+}

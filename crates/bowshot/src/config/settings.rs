@@ -1,0 +1,383 @@
+//! tidy: long because it is one table.
+//! The one table of settings. Reading files, environment variables and flags, checking values, `bowshot check` and the
+//! reference page all go through it; a setting that is not here does not exist.
+
+use super::{Config, DataFolder, Dialect, LogFormat};
+use crate::config::value::{self, Listen};
+use bowshot_storage::SourceSpec;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// One setting: its name (`section.key`, or `key` for those that are flags too), where its value lives, what it does.
+pub(crate) struct Setting {
+    pub(crate) name: &'static str,
+    pub(crate) flag: Option<&'static str>,
+    slot: fn(&mut Config) -> Slot<'_>,
+    pub(crate) text: &'static str,
+}
+
+/// The place of a value in the configuration, with the type that decides how it is written.
+enum Slot<'a> {
+    Listen(&'a mut Listen),
+    /// A front end that this version does not have: `off` is the only value.
+    Absent(&'static str),
+    Count(&'a mut usize, usize),
+    /// A count that the machine decides when it is `auto`.
+    Auto(&'a mut Option<usize>),
+    Size(&'a mut usize),
+    LongSize(&'a mut u64),
+    Duration(&'a mut Duration),
+    Truth(&'a mut bool),
+    Text(&'a mut String),
+    Path(&'a mut Option<PathBuf>),
+    Data(&'a mut Option<DataFolder>),
+    Dialect(&'a mut Dialect),
+    LogFormat(&'a mut LogFormat),
+    Sources(&'a mut Vec<SourceSpec>),
+}
+
+/// A value as it comes in, before its type is known.
+#[derive(Debug, Clone)]
+pub(super) enum Raw {
+    One(String),
+    Many(Vec<String>),
+}
+
+const fn flag(
+    name: &'static str,
+    flag: &'static str,
+    slot: fn(&mut Config) -> Slot<'_>,
+    text: &'static str,
+) -> Setting {
+    Setting { name, flag: Some(flag), slot, text }
+}
+
+const fn key(name: &'static str, slot: fn(&mut Config) -> Slot<'_>, text: &'static str) -> Setting {
+    Setting { name, flag: None, slot, text }
+}
+
+/// All settings, in the order of the reference page.
+pub(crate) const SETTINGS: &[Setting] = &[
+    flag(
+        "paths",
+        "PATH…",
+        |c| Slot::Sources(&mut c.sources),
+        "files and folders to serve; each is a path or NAME=PATH",
+    ),
+    flag("flight", "--flight", |c| Slot::Listen(&mut c.flight), "address of the Arrow Flight SQL front end"),
+    flag(
+        "http",
+        "--http",
+        |c| Slot::Listen(&mut c.http),
+        "address of the HTTP front end: health, readiness, metrics; needs no credentials",
+    ),
+    flag("pg", "--pg", |_| Slot::Absent("PostgreSQL"), "address of the PostgreSQL front end; not built yet"),
+    flag("mysql", "--mysql", |_| Slot::Absent("MySQL"), "address of the MySQL front end; not built yet"),
+    flag(
+        "data",
+        "--data",
+        |c| Slot::Data(&mut c.data),
+        "folder of durable tables, or `memory`; nothing durable exists yet, so a folder is made and locked only when it is named",
+    ),
+    flag("dialect", "--dialect", |c| Slot::Dialect(&mut c.dialect), "SQL dialect of new sessions"),
+    flag(
+        "ports_file",
+        "--ports-file",
+        |c| Slot::Path(&mut c.ports_file),
+        "file that is written when the server is ready: its addresses and process id as JSON; removed at the end",
+    ),
+    flag(
+        "insecure",
+        "--insecure",
+        |c| Slot::Truth(&mut c.insecure),
+        "listen beyond this machine although no users are configured",
+    ),
+    flag(
+        "log",
+        "--log",
+        |c| Slot::Text(&mut c.log),
+        "what is logged: a level, or TARGET=LEVEL pairs with commas between",
+    ),
+    flag("log_format", "--log-format", |c| Slot::LogFormat(&mut c.log_format), "how the log looks on stderr"),
+    flag(
+        "access.users_file",
+        "--users-file",
+        |c| Slot::Path(&mut c.users_file),
+        "TOML file with [[users]] (name, password_hash) and [[tokens]] (user, sha256); the configuration file may hold them too, as [[access.users]] and [[access.tokens]]",
+    ),
+    key(
+        "access.token_timeout",
+        |c| Slot::Duration(&mut c.access_options.token_timeout),
+        "how long a token is valid that the server issued at login",
+    ),
+    key(
+        "access.max_tokens_per_user",
+        |c| Slot::Count(&mut c.access_options.max_tokens_per_user, 1),
+        "issued tokens that a user may hold; one more ends the oldest",
+    ),
+    key(
+        "access.max_password_checks",
+        |c| Slot::Count(&mut c.access_options.max_password_checks, 1),
+        "passwords checked at once; each check takes a core and 19 MiB for tens of milliseconds",
+    ),
+    key(
+        "engine.threads",
+        |c| Slot::Auto(&mut c.threads),
+        "threads that run queries, and partitions of a plan; auto means one for each core",
+    ),
+    key("engine.batch_rows", |c| Slot::Count(&mut c.batch_rows, 1), "rows of one batch between operators"),
+    key(
+        "engine.metadata_cache_bytes",
+        |c| Slot::Size(&mut c.metadata_cache_bytes),
+        "memory for Parquet footers",
+    ),
+    key(
+        "engine.spill_folder",
+        |c| Slot::Path(&mut c.spill_folder),
+        "folder for what running queries spill; the system's temporary folder when empty",
+    ),
+    key(
+        "engine.spill_bytes",
+        |c| Slot::LongSize(&mut c.spill_bytes),
+        "disk that running queries may spill to, all together",
+    ),
+    key(
+        "engine.scratch",
+        |c| Slot::Truth(&mut c.scratch),
+        "give each session an empty catalog of its own in memory, in which it may create and change tables, in place of the served files",
+    ),
+    key(
+        "storage.refresh",
+        |c| Slot::Duration(&mut c.storage.refresh),
+        "how often a table in use is checked for new, changed and deleted files",
+    ),
+    key(
+        "storage.sample_rows",
+        |c| Slot::Count(&mut c.storage.sample_rows, 1),
+        "rows of each CSV or JSON file from which its column types are taken",
+    ),
+    key(
+        "storage.max_files_per_table",
+        |c| Slot::Count(&mut c.storage.max_files_per_table, 1),
+        "files of one table",
+    ),
+    key(
+        "storage.max_depth",
+        |c| Slot::Count(&mut c.storage.max_depth, 1),
+        "folders below the folder of a table",
+    ),
+    key(
+        "storage.max_open_files",
+        |c| Slot::Count(&mut c.storage.max_open_files, 1),
+        "file handles kept open over all tables",
+    ),
+    key(
+        "storage.scan_threads",
+        |c| Slot::Count(&mut c.storage.scan_threads, 1),
+        "threads that read headers and footers of files",
+    ),
+    key("limits.max_sessions", |c| Slot::Count(&mut c.limits.max_sessions, 1), "sessions open at once"),
+    key(
+        "limits.max_connections",
+        |c| Slot::Count(&mut c.limits.max_connections, 1),
+        "client connections open at once",
+    ),
+    key(
+        "limits.max_running_queries",
+        |c| Slot::Count(&mut c.limits.max_running_queries, 1),
+        "queries that run at once; more wait in line",
+    ),
+    key(
+        "limits.max_queued_queries",
+        |c| Slot::Count(&mut c.limits.max_queued_queries, 0),
+        "queries that may wait in line; more are refused",
+    ),
+    key("limits.queue_timeout", |c| Slot::Duration(&mut c.limits.queue_timeout), "longest wait in line"),
+    key(
+        "limits.statement_timeout",
+        |c| Slot::Duration(&mut c.limits.statement_timeout),
+        "longest run of one query, from admission to its last batch; 0 means no limit",
+    ),
+    key(
+        "limits.result_timeout",
+        |c| Slot::Duration(&mut c.limits.result_timeout),
+        "how long a result waits for its first reader, and a reader for its client, before it is freed",
+    ),
+    key(
+        "limits.session_timeout",
+        |c| Slot::Duration(&mut c.limits.session_timeout),
+        "how long a session may stay unused",
+    ),
+    key(
+        "limits.max_prepared_statements",
+        |c| Slot::Count(&mut c.limits.max_prepared_statements, 1),
+        "prepared statements open at once in one session",
+    ),
+    key(
+        "limits.max_parameter_rows",
+        |c| Slot::Count(&mut c.limits.max_parameter_rows, 1),
+        "rows of parameters in one bind",
+    ),
+    key(
+        "limits.result_buffer_bytes",
+        |c| Slot::Size(&mut c.limits.result_buffer_bytes),
+        "memory for the batches of one partition of a result before it waits or spills",
+    ),
+    key(
+        "limits.result_spill_bytes",
+        |c| Slot::LongSize(&mut c.limits.result_spill_bytes),
+        "disk for results that wait to be read, over all queries",
+    ),
+    key(
+        "limits.query_memory_bytes",
+        |c| Slot::Size(&mut c.limits.query_memory_bytes),
+        "memory of all running queries together (sorts, joins, aggregates)",
+    ),
+    key("limits.max_endpoints", |c| Slot::Count(&mut c.limits.max_endpoints, 1), "endpoints of one result"),
+    key("limits.max_sql_bytes", |c| Slot::Size(&mut c.limits.max_sql_bytes), "longest SQL text"),
+    key(
+        "limits.max_message_bytes",
+        |c| Slot::Size(&mut c.limits.max_message_bytes),
+        "largest message that a client may send",
+    ),
+    key(
+        "limits.message_bytes",
+        |c| Slot::Size(&mut c.limits.message_bytes),
+        "target size of the data messages that go out",
+    ),
+    key(
+        "limits.drain_timeout",
+        |c| Slot::Duration(&mut c.limits.drain_timeout),
+        "how long SIGTERM lets running queries finish",
+    ),
+];
+
+impl Setting {
+    /// The environment variable: `BOWSHOT_` and the name in capitals, dots as underscores.
+    pub(crate) fn variable(&self) -> String {
+        format!("BOWSHOT_{}", self.name.to_ascii_uppercase().replace('.', "_"))
+    }
+
+    /// Puts a value in its place. Relative paths start at `base`, if there is one.
+    pub(super) fn set(&self, config: &mut Config, raw: &Raw, base: Option<&Path>) -> Result<(), String> {
+        (self.slot)(config).set(raw, base)
+    }
+
+    /// The value in the form in which it can be set.
+    pub(crate) fn show(&self, config: &mut Config) -> String {
+        (self.slot)(config).show()
+    }
+
+    /// The type, for people.
+    pub(crate) fn kind(&self) -> &'static str {
+        // Only the variant counts, so any configuration will do.
+        match (self.slot)(&mut Config::default()) {
+            Slot::Listen(_) | Slot::Absent(_) => "`HOST:PORT` or `off`",
+            Slot::Count(..) => "whole number",
+            Slot::Auto(_) => "whole number or `auto`",
+            Slot::Size(_) | Slot::LongSize(_) => "size",
+            Slot::Duration(_) => "time",
+            Slot::Truth(_) => "`true` or `false`",
+            Slot::Text(_) => "text",
+            Slot::Path(_) => "path",
+            Slot::Data(_) => "path or `memory`",
+            Slot::Dialect(_) => "`ansi`, `postgres` or `mysql`",
+            Slot::LogFormat(_) => "`text` or `json`",
+            Slot::Sources(_) => "list of paths",
+        }
+    }
+
+    /// Whether the setting takes a list; its environment variable then separates the entries with `:`.
+    pub(super) fn is_list(&self) -> bool {
+        matches!((self.slot)(&mut Config::default()), Slot::Sources(_))
+    }
+}
+
+impl Slot<'_> {
+    fn set(self, raw: &Raw, base: Option<&Path>) -> Result<(), String> {
+        let text = match (&self, raw) {
+            (Self::Sources(_), Raw::One(_)) => return Err("expected a list of paths".to_owned()),
+            (Self::Sources(_), Raw::Many(_)) => "",
+            (_, Raw::One(text)) => text.as_str(),
+            (_, Raw::Many(_)) => return Err("expected one value, not a list".to_owned()),
+        };
+        match self {
+            Self::Listen(place) => *place = Listen::parse(text)?,
+            Self::Absent(_) if text == "off" => {}
+            Self::Absent(name) => {
+                return Err(format!("the {name} front end is not built yet; only `off` is possible"));
+            }
+            Self::Count(place, least) => *place = value::count(text, least)?,
+            Self::Auto(place) if text == "auto" => *place = None,
+            Self::Auto(place) => *place = Some(value::count(text, 1)?),
+            Self::Size(place) => {
+                *place = usize::try_from(value::size(text)?)
+                    .map_err(|_| "too large for this machine".to_owned())?;
+            }
+            Self::LongSize(place) => *place = value::size(text)?,
+            Self::Duration(place) => *place = value::duration(text)?,
+            Self::Truth(place) => *place = value::truth(text)?,
+            Self::Text(place) => text.clone_into(place),
+            Self::Path(place) => *place = Some(path(text, base)?),
+            Self::Data(place) if text == "memory" => *place = Some(DataFolder::Memory),
+            Self::Data(place) => *place = Some(DataFolder::At(path(text, base)?)),
+            Self::Dialect(place) => *place = Dialect::parse(text)?,
+            Self::LogFormat(place) => *place = LogFormat::parse(text)?,
+            Self::Sources(place) => *place = sources(raw, base)?,
+        }
+        Ok(())
+    }
+
+    fn show(self) -> String {
+        match self {
+            Self::Listen(place) => place.to_string(),
+            Self::Absent(_) => "off".to_owned(),
+            Self::Count(place, _) => place.to_string(),
+            Self::Auto(place) => place.map_or_else(|| "auto".to_owned(), |value| value.to_string()),
+            Self::Size(place) => value::show_size(*place as u64),
+            Self::LongSize(place) => value::show_size(*place),
+            Self::Duration(place) => value::show_duration(*place),
+            Self::Truth(place) => place.to_string(),
+            Self::Text(place) => place.clone(),
+            Self::Path(place) => place.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+            Self::Data(place) => match place {
+                None => String::new(),
+                Some(DataFolder::Memory) => "memory".to_owned(),
+                Some(DataFolder::At(path)) => path.display().to_string(),
+            },
+            Self::Dialect(place) => place.name().to_owned(),
+            Self::LogFormat(place) => place.name().to_owned(),
+            Self::Sources(place) => place.iter().map(show_source).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+fn path(text: &str, base: Option<&Path>) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        return Err("expected a path".to_owned());
+    }
+    Ok(based(PathBuf::from(text), base))
+}
+
+fn based(path: PathBuf, base: Option<&Path>) -> PathBuf {
+    match base {
+        Some(base) => base.join(path),
+        None => path,
+    }
+}
+
+fn sources(raw: &Raw, base: Option<&Path>) -> Result<Vec<SourceSpec>, String> {
+    let Raw::Many(texts) = raw else { return Err("expected a list of paths".to_owned()) };
+    let parse = |text: &String| {
+        let spec: SourceSpec = text.parse().map_err(|error: bowshot_storage::Error| error.to_string())?;
+        Ok(SourceSpec { name: spec.name, path: based(spec.path, base) })
+    };
+    texts.iter().map(parse).collect()
+}
+
+fn show_source(source: &SourceSpec) -> String {
+    match &source.name {
+        Some(name) => format!("{name}={}", source.path.display()),
+        None => source.path.display().to_string(),
+    }
+}

@@ -1,0 +1,56 @@
+//! `bowshot hash-password`: a password in on stdin, its hash out on stdout. The password is never an argument, where
+//! other users of the machine could read it.
+
+use crate::usage::Usage;
+use anyhow::{Context, Result};
+use bowshot_api::Secret;
+use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use std::io::{BufRead, IsTerminal, Read, Stdin, Write};
+
+/// Longest line that is read.
+const MAX_BYTES: u64 = 4096;
+
+pub(crate) fn run() -> Result<()> {
+    let password = read()?;
+    let hash = bowshot_access::hash_password(&password)
+        .map_err(|error| Usage::from(bowshot_api::Error::from(error)))?;
+    writeln!(std::io::stdout(), "{hash}").context("cannot write to stdout")
+}
+
+fn read() -> Result<Secret> {
+    let stdin = std::io::stdin();
+    let _quiet = if stdin.is_terminal() {
+        write!(std::io::stderr(), "password: ")?;
+        Some(Quiet::new()?)
+    } else {
+        None
+    };
+    let mut line = String::new();
+    stdin.lock().take(MAX_BYTES).read_line(&mut line).context("cannot read a password from stdin")?;
+    Ok(Secret::new(line.trim_end_matches(['\n', '\r'])))
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+struct Quiet {
+    stdin: Stdin,
+    before: Termios,
+}
+
+impl Quiet {
+    fn new() -> Result<Self> {
+        let stdin = std::io::stdin();
+        let before = tcgetattr(&stdin).context("cannot read the terminal's settings")?;
+        let mut quiet = before.clone();
+        quiet.local_flags.remove(LocalFlags::ECHO);
+        tcsetattr(&stdin, SetArg::TCSANOW, &quiet).context("cannot hide what is typed")?;
+        Ok(Self { stdin, before })
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // Nothing better is left to do if this fails, and the newline is only for looks.
+        _ = tcsetattr(&self.stdin, SetArg::TCSANOW, &self.before);
+        _ = writeln!(std::io::stderr());
+    }
+}

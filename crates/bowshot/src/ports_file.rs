@@ -1,0 +1,61 @@
+//! The file that tells scripts where the server listens. It appears whole, when everything is ready, and goes when the
+//! server goes.
+
+use crate::serve::Addresses;
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A file that is there as long as the server is.
+#[derive(Debug)]
+pub(crate) struct PortsFile {
+    path: PathBuf,
+    content: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Ports {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flight: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<String>,
+    pid: u32,
+}
+
+impl PortsFile {
+    /// Writes the file beside its place and renames it into place, so that nobody reads half of it.
+    pub(crate) fn write(path: &Path, addresses: &Addresses) -> Result<Self> {
+        let ports =
+            Ports { flight: addresses.flight_uri(), http: addresses.http_uri(), pid: std::process::id() };
+        let content = format!("{}\n", serde_json::to_string(&ports)?);
+        put(path, &content).with_context(|| format!("cannot write the ports file `{}`", path.display()))?;
+        Ok(Self { path: path.to_owned(), content })
+    }
+}
+
+fn put(path: &Path, content: &str) -> Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".ports-").permissions(readable()).tempfile_in(folder)?;
+    file.write_all(content.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Readable by all: the supervisor that wants the ports may be another user, and they are no secret.
+#[cfg(unix)]
+fn readable() -> std::fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o644)
+}
+
+impl Drop for PortsFile {
+    fn drop(&mut self) {
+        // Another server may have written its own meanwhile.
+        if std::fs::read_to_string(&self.path).is_ok_and(|content| content == self.content)
+            && let Err(error) = std::fs::remove_file(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the ports file");
+        }
+    }
+}

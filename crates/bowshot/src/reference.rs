@@ -1,0 +1,106 @@
+//! Pages of the reference that are made from the program, so that they cannot be wrong.
+
+use crate::cli::Page;
+use crate::config::{Config, SETTINGS, Setting};
+use anyhow::{Context, Result};
+use bowshot_api::SESSION_OPTIONS;
+use std::io::Write;
+
+/// Prints a page to stdout.
+pub(crate) fn print(page: Page) -> Result<()> {
+    let text = match page {
+        Page::Settings => settings(),
+        Page::SessionOptions => session_options(),
+    };
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
+}
+
+const SETTINGS_HEAD: &str = "\
+# Settings of the server
+
+<!-- made by `bowshot docs settings`; do not edit -->
+
+Every setting can be given in three ways, the first of these wins: a flag of `bowshot serve` (those without a flag of
+their own through `--set KEY=VALUE`), an environment variable, a key of the configuration file (`--config FILE` or
+`BOWSHOT_CONFIG`). The variable of a key is `BOWSHOT_` and the key in capitals, with underscores for dots. An unknown key
+is an error.
+
+The file is TOML. `section.key` below is `key` in the table `[section]`; relative paths in the file start at its folder.
+
+```toml
+paths = [\"data/orders.parquet\", \"people=data/people.csv\"]
+flight = \"127.0.0.1:50051\"
+
+[limits]
+max_running_queries = 32
+statement_timeout = \"10m\"
+query_memory_bytes = \"4GiB\"
+
+[[access.users]]
+name = \"ada\"
+password_hash = \"$argon2id$v=19$…\" # printed by `bowshot hash-password`
+
+[[access.tokens]]
+user = \"nightly-export\"
+sha256 = \"…\" # printed by `printf %s TOKEN | sha256sum`
+```
+
+Times are written `500ms`, `30s`, `5m`, `1h30m`, `1d`; sizes `4096` (bytes), `64KiB`, `16MiB`, `2GiB`, `1GB`. A list in an
+environment variable has `:` between its entries.
+";
+
+/// The page of all settings.
+fn settings() -> String {
+    let mut config = Config::default();
+    let mut page = SETTINGS_HEAD.to_owned();
+    let mut section = None;
+    for setting in SETTINGS {
+        let own = setting.name.split_once('.').map_or("", |(section, _)| section);
+        if section != Some(own) {
+            let title = if own.is_empty() { "The server".to_owned() } else { format!("`[{own}]`") };
+            page.push_str(&format!(
+                "\n## {title}\n\n| key | flag | variable | type | default | what it does |\n|---|---|---|---|---|---|\n"
+            ));
+            section = Some(own);
+        }
+        page.push_str(&row(setting, &mut config));
+    }
+    page
+}
+
+fn row(setting: &Setting, config: &mut Config) -> String {
+    let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
+    let default = setting.show(config);
+    format!(
+        "| {} | {} | {} | {} | {} | {} |\n",
+        code(setting.name),
+        code(setting.flag.unwrap_or_default()),
+        code(&setting.variable()),
+        setting.kind(),
+        code(&default),
+        setting.text,
+    )
+}
+
+/// The page of the options that clients set for their session.
+fn session_options() -> String {
+    let mut page = "\
+# Options of a session
+
+<!-- made by `bowshot docs session-options`; do not edit -->
+
+A client sets them for its own session: through Flight's `SetSessionOptions`, or with `SET name = value` in SQL. A name
+that is not here cannot be set by a client.
+
+| option | type | default | what it does |
+|---|---|---|---|
+"
+    .to_owned();
+    for option in SESSION_OPTIONS {
+        page.push_str(&format!(
+            "| `{}` | {} | `{}` | {} |\n",
+            option.name, option.kind, option.default, option.text
+        ));
+    }
+    page
+}

@@ -1,0 +1,212 @@
+//! `bowshot serve`: puts the parts together, starts the front ends, and ends them in order.
+//!
+//! The order matters. Up: configuration, users, addresses, sources, engine, sessions, sockets, then "ready" and the ports
+//! file, so that whoever reads that file finds everything answering. Down: readiness and new queries first, running
+//! queries within the drain timeout, then the sockets.
+
+mod address;
+mod banner;
+pub(crate) mod data_folder;
+mod parts;
+mod signal;
+
+pub(crate) use address::{Addresses, Reach, resolve};
+pub(crate) use banner::table as source_table;
+pub(crate) use parts::{Parts, authenticator};
+
+use crate::config::Config;
+use crate::metrics;
+use crate::ports_file::PortsFile;
+use anyhow::{Context, Result, bail};
+use bowshot_api::{Limits, Server, ServerStatus};
+use bowshot_http::RenderMetrics;
+use bowshot_session::Bowshot;
+use signal::Signals;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+/// How often a draining server looks whether it is idle.
+const DRAIN_STEP: Duration = Duration::from_millis(20);
+/// How long the front ends may take to end their connections once nothing runs any more.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// Runs a server until a signal ends it.
+pub(crate) async fn run(config: &Config) -> Result<()> {
+    let signals = Signals::listen()?;
+    let running = start(config).await?;
+    banner::announce(config, &running);
+    running.wait(signals).await
+}
+
+/// A server that answers. Dropping it cuts everything off at once.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Where Flight SQL is served, unless it is off.
+    pub(crate) flight: Option<SocketAddr>,
+    /// Where HTTP is served, unless it is off.
+    pub(crate) http: Option<SocketAddr>,
+    server: Arc<Bowshot>,
+    limits: Limits,
+    front_ends: JoinSet<Result<()>>,
+    stop: watch::Sender<bool>,
+    ports_file: Option<PortsFile>,
+    sources: Vec<banner::Served>,
+    _data: data_folder::Held,
+}
+
+/// Starts everything that the configuration asks for and returns when it is ready.
+///
+/// # Errors
+/// [`Usage`](crate::usage::Usage) for a configuration that cannot be served, other errors for a machine that does not
+/// let it be (taken ports, unwritable folders).
+pub(crate) async fn start(config: &Config) -> Result<Running> {
+    let authenticator = authenticator(config)?;
+    let reach = match authenticator.requires_credentials() || config.insecure {
+        true => Reach::Anywhere,
+        false => Reach::ThisMachine,
+    };
+    let flight = address::bind("--flight", &config.flight, reach).await?;
+    let http = address::bind("--http", &config.http, reach).await?;
+    let data = data_folder::take(config.data.as_ref())?;
+    let parts = Parts::open(config).await?;
+    let sources = parts.served().await?;
+    let server = parts.into_server(config, authenticator)?;
+    let (stop, stopped) = watch::channel(false);
+    let mut running = Running {
+        flight: local(flight.as_ref())?,
+        http: local(http.as_ref())?,
+        limits: config.limits.clone(),
+        server,
+        front_ends: JoinSet::new(),
+        stop,
+        ports_file: None,
+        sources,
+        _data: data,
+    };
+    running.start_front_ends((flight, http), &metrics::start()?, &stopped);
+    running.server.set_ready();
+    if let Some(path) = &config.ports_file {
+        running.ports_file = Some(PortsFile::write(path, &running.addresses())?);
+    }
+    Ok(running)
+}
+
+fn local(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>> {
+    listener.map(TcpListener::local_addr).transpose().context("a listening socket has no address")
+}
+
+impl Running {
+    /// Where the front ends listen.
+    pub(crate) fn addresses(&self) -> Addresses {
+        Addresses { flight: self.flight, http: self.http }
+    }
+
+    fn start_front_ends(
+        &mut self,
+        (flight, http): (Option<TcpListener>, Option<TcpListener>),
+        render_metrics: &RenderMetrics,
+        stopped: &watch::Receiver<bool>,
+    ) {
+        let until = |mut stopped: watch::Receiver<bool>| async move {
+            // An error means that the server itself is gone, which is a reason to stop too.
+            _ = stopped.wait_for(|stop| *stop).await;
+        };
+        if let Some(listener) = flight {
+            let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
+            let until = until(stopped.clone());
+            self.front_ends.spawn(async move {
+                bowshot_flight::serve(listener, server, until)
+                    .await
+                    .context("the Flight SQL front end failed")
+            });
+        }
+        if let Some(listener) = http {
+            let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
+            let render = Arc::clone(render_metrics);
+            let until = until(stopped.clone());
+            self.front_ends.spawn(async move {
+                bowshot_http::serve(listener, server, render, until)
+                    .await
+                    .context("the HTTP front end failed")
+            });
+        }
+    }
+
+    /// Serves until a signal comes, drains, and ends. A second signal ends at once.
+    ///
+    /// # Errors
+    /// When a front end fails, and when running queries were cut off.
+    pub(crate) async fn wait_for_signal(self) -> Result<()> {
+        let signals = Signals::listen()?;
+        self.wait(signals).await
+    }
+
+    async fn wait(mut self, mut signals: Signals) -> Result<()> {
+        let signal = tokio::select! {
+            signal = signals.next() => signal,
+            ended = self.front_ends.join_next() => return Err(failure(ended)),
+        };
+        let timeout_s = self.limits.drain_timeout.as_secs_f64();
+        tracing::info!(signal, timeout_s, "draining: no new queries, running ones may finish");
+        tokio::select! {
+            stopped = self.stop() => stopped,
+            signal = signals.next() => bail!("stopped at once by a second {signal}, queries that ran are cut off"),
+        }
+    }
+
+    /// Takes no new queries, waits for running ones up to the drain timeout, then ends the front ends.
+    ///
+    /// # Errors
+    /// When queries still ran at the end of the drain timeout.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        self.server.drain();
+        let left = self.idle_within(self.limits.drain_timeout).await;
+        self.stop.send_replace(true);
+        let all_ended = async { while self.front_ends.join_next().await.is_some() {} };
+        if timeout(CLOSING_TIMEOUT, all_ended).await.is_err() {
+            tracing::warn!("connections that did not end in time are cut off");
+        }
+        self.front_ends.shutdown().await;
+        match left {
+            None => {
+                tracing::info!("stopped");
+                Ok(())
+            }
+            Some(status) => bail!(
+                "the drain timeout is over: {} running queries and {} unread results were cut off",
+                status.running_queries,
+                status.open_results
+            ),
+        }
+    }
+
+    /// Waits until nothing runs and nothing is left to read. Returns what is still there when time is up.
+    async fn idle_within(&self, time: Duration) -> Option<ServerStatus> {
+        let end = Instant::now() + time;
+        let mut step = interval(DRAIN_STEP);
+        step.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            step.tick().await;
+            let status = self.server.status();
+            if status.running_queries + status.queued_queries + status.open_results == 0 {
+                return None;
+            }
+            if Instant::now() >= end {
+                return Some(status);
+            }
+        }
+    }
+}
+
+fn failure(ended: Option<Result<Result<()>, tokio::task::JoinError>>) -> anyhow::Error {
+    match ended {
+        Some(Ok(Err(error))) => error,
+        Some(Err(error)) => anyhow::Error::new(error).context("a front end broke down"),
+        Some(Ok(Ok(()))) | None => anyhow::anyhow!("a front end ended by itself"),
+    }
+}

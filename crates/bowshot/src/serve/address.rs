@@ -1,0 +1,82 @@
+//! Binding addresses, and the rule that an open server stays on its own machine unless somebody says otherwise.
+
+use crate::config::Listen;
+use crate::usage::Usage;
+use anyhow::{Context, Result, bail};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tokio::net::{TcpListener, lookup_host};
+
+/// Who may reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Only this machine: nobody has to say who they are.
+    ThisMachine,
+    /// Everybody: users are configured, or the operator said `--insecure`.
+    Anywhere,
+}
+
+/// Where the front ends listen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Addresses {
+    pub(crate) flight: Option<SocketAddr>,
+    pub(crate) http: Option<SocketAddr>,
+}
+
+impl Addresses {
+    /// What a Flight client on this machine connects to.
+    pub(crate) fn flight_uri(&self) -> Option<String> {
+        self.flight.map(|address| format!("grpc://{}", reachable(address)))
+    }
+
+    /// What a browser on this machine opens.
+    pub(crate) fn http_uri(&self) -> Option<String> {
+        self.http.map(|address| format!("http://{}", reachable(address)))
+    }
+}
+
+/// An address that can be connected to: listening everywhere includes this machine's own address.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Binds a front end's address; `None` when it is off.
+///
+/// # Errors
+/// [`Usage`] for an address that means nothing or reaches too far; other errors when the port is taken.
+pub(crate) async fn bind(flag: &str, listen: &Listen, reach: Reach) -> Result<Option<TcpListener>> {
+    let Some(addresses) = resolve(flag, listen, reach).await? else { return Ok(None) };
+    let Listen::On(text) = listen else { return Ok(None) };
+    let listener = TcpListener::bind(addresses.as_slice()).await;
+    listener
+        .map(Some)
+        .with_context(|| format!("cannot listen on `{text}` (`{flag}`); another program may use the port"))
+}
+
+/// The addresses that a front end would listen on.
+pub(crate) async fn resolve(flag: &str, listen: &Listen, reach: Reach) -> Result<Option<Vec<SocketAddr>>> {
+    let Listen::On(text) = listen else { return Ok(None) };
+    let found: Vec<SocketAddr> = match lookup_host(text.as_str()).await {
+        Ok(found) => found.collect(),
+        Err(error) => {
+            return Err(Usage::new(format!("`{flag} {text}`: {error}"))
+                .with_hint("name an address of this machine, such as 127.0.0.1:50051")
+                .into());
+        }
+    };
+    if found.is_empty() {
+        bail!("`{flag} {text}` names no address");
+    }
+    if reach == Reach::ThisMachine && !found.iter().all(|address| address.ip().to_canonical().is_loopback()) {
+        return Err(Usage::new(format!(
+            "`{flag} {text}` reaches beyond this machine, and no users are configured"
+        ))
+        .with_hint("configure users (`bowshot hash-password`), listen on 127.0.0.1, or say `--insecure`")
+        .into());
+    }
+    Ok(Some(found))
+}

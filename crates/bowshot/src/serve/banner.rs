@@ -1,0 +1,183 @@
+//! What the server says on stderr when it is ready: what is served, where, and how to connect. For people as text, for
+//! machines as log records.
+
+use super::{Addresses, Running};
+use crate::config::{Config, LogFormat};
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+/// One source as people want to see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(crate) name: String,
+    pub(crate) format: String,
+    pub(crate) files: usize,
+    pub(crate) bytes: u64,
+    pub(crate) path: String,
+    /// Why it cannot be read, if it cannot.
+    pub(crate) problem: Option<String>,
+}
+
+/// Tells that the server is ready.
+pub(super) fn announce(config: &Config, running: &Running) {
+    let addresses = running.addresses();
+    match config.log_format {
+        LogFormat::Text => {
+            let text = text(config, running, &addresses);
+            // Nobody reads stderr: that is no reason not to serve.
+            _ = std::io::stderr().write_all(text.as_bytes());
+        }
+        LogFormat::Json => log(running, &addresses),
+    }
+}
+
+fn log(running: &Running, addresses: &Addresses) {
+    for served in &running.sources {
+        let Served { name, format, files, bytes, path, problem } = served;
+        match problem {
+            None => tracing::info!(table = %name, %format, files, bytes, %path, "table served"),
+            Some(problem) => tracing::warn!(table = %name, %path, %problem, "table cannot be read"),
+        }
+    }
+    let (flight, http) = (addresses.flight_uri(), addresses.http_uri());
+    tracing::info!(flight, http, pid = std::process::id(), "ready");
+}
+
+fn text(config: &Config, running: &Running, addresses: &Addresses) -> String {
+    let mut text = format!("bowshot {}\n\n", env!("CARGO_PKG_VERSION"));
+    if running.sources.is_empty() {
+        text.push_str("no tables: name files or folders, as in `bowshot serve data/`\n");
+    } else {
+        text.push_str(&table(&running.sources));
+    }
+    text.push('\n');
+    for (name, uri) in [("Flight SQL", addresses.flight_uri()), ("HTTP", addresses.http_uri())] {
+        if let Some(uri) = uri {
+            _ = writeln!(text, "{name:<11} {uri}");
+        }
+    }
+    if let Some(uri) = addresses.flight_uri() {
+        text.push('\n');
+        text.push_str(&connect_lines(&uri));
+    }
+    if config.insecure && config.access.is_empty() {
+        text.push_str("\nwarning: anybody who reaches these addresses can read all tables (`--insecure`)\n");
+    }
+    text.push_str("\nready; stop with Ctrl-C\n");
+    text
+}
+
+/// What to paste to connect to a Flight SQL address.
+fn connect_lines(uri: &str) -> String {
+    let authority = uri.trim_start_matches("grpc://");
+    format!(
+        "python      from adbc_driver_flightsql import dbapi; connection = dbapi.connect(\"{uri}\")\n\
+         JDBC        jdbc:arrow-flight-sql://{authority}?useEncryption=false\n\
+         shell       bowshot sql --uri {uri}\n"
+    )
+}
+
+/// Sources as a table, with the problems below it.
+pub(crate) fn table(sources: &[Served]) -> String {
+    let head = ["table", "format", "files", "size", "from"].map(str::to_owned);
+    let rows = sources.iter().map(|served| match served.problem {
+        None => [
+            served.name.clone(),
+            served.format.clone(),
+            served.files.to_string(),
+            size(served.bytes),
+            served.path.clone(),
+        ],
+        Some(_) => {
+            [served.name.clone(), "broken".to_owned(), String::new(), String::new(), served.path.clone()]
+        }
+    });
+    let rows: Vec<[String; 5]> = std::iter::once(head).chain(rows).collect();
+    let widths: Vec<usize> = (0..5)
+        .map(|column| {
+            rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(column, (cell, width))| match column {
+                2 | 3 => format!("{cell:>width$}"),
+                _ => format!("{cell:<width$}"),
+            })
+            .collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    for served in sources {
+        if let Some(problem) = &served.problem {
+            _ = writeln!(text, "\ntable `{}` cannot be read: {problem}", served.name);
+        }
+    }
+    text
+}
+
+/// A size as people read it: three digits and a unit.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let name = UNITS.get(unit).unwrap_or(&"TiB");
+    match unit {
+        0 => format!("{bytes} B"),
+        _ if value < 10.0 => format!("{value:.2} {name}"),
+        _ if value < 100.0 => format!("{value:.1} {name}"),
+        _ => format!("{value:.0} {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn sizes_have_three_digits() {
+        for (bytes, shown) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "0.98 KiB"),
+            (1536, "1.50 KiB"),
+            (220 << 20, "220 MiB"),
+            (25 << 30, "25.0 GiB"),
+            (u64::MAX, "16777216 TiB"),
+        ] {
+            assert_eq!(size(bytes), shown);
+        }
+    }
+
+    #[test]
+    fn sources_line_up_and_problems_follow() {
+        let served = |name: &str, problem: Option<&str>| Served {
+            name: name.to_owned(),
+            format: "parquet".to_owned(),
+            files: 12,
+            bytes: 3 << 20,
+            path: format!("data/{name}"),
+            problem: problem.map(str::to_owned),
+        };
+        expect![[r#"
+            table     format   files      size  from
+            größe     parquet     12  3.00 MiB  data/größe
+            lineitem  broken                    data/lineitem
+
+            table `lineitem` cannot be read: `data/lineitem` holds no data file
+        "#]]
+        .assert_eq(&table(&[
+            served("größe", None),
+            served("lineitem", Some("`data/lineitem` holds no data file")),
+        ]));
+    }
+}

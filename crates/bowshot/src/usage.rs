@@ -1,0 +1,40 @@
+//! Mistakes in how the program was called or configured: exit code 2, with the next thing to do.
+
+use std::fmt;
+
+/// A mistake of the person who started the program.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Usage {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+impl From<bowshot_api::Error> for Usage {
+    fn from(error: bowshot_api::Error) -> Self {
+        Self { message: error.message().to_owned(), hint: error.hint().map(str::to_owned) }
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Usage {}
