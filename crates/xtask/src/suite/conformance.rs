@@ -188,4 +188,14 @@ mod tests {
         let failed: Vec<&str> = judged.failed.iter().map(|entry| entry.test.as_str()).collect();
         assert_eq!(failed, ["f", "s", "w/y", "gone"]);
     }
+
+    #[test]
+    fn documented_failures_are_exclusions() {
+        let entry = |test: &str, reason: &str| Entry { test: test.to_owned(), reason: reason.to_owned() };
+        let failed = vec![entry("a.slt:1", "differs"), entry("b.slt:2", "differs")];
+        let mut recorded = Recorded { suite: "slt".to_owned(), passed: 3, failed, excluded: vec![] };
+        explain(&mut recorded, &[entry("b.slt:2", "no time zone")]);
+        assert_eq!(recorded.failed, [entry("a.slt:1", "differs")]);
+        assert_eq!(recorded.excluded, [entry("b.slt:2", "no time zone")]);
+    }
 }

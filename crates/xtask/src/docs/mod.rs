@@ -1,7 +1,9 @@
 //! `cargo xtask docs`: writes the reference pages that are generated, or with `--check` tells which of them are old.
 //!
 //! Some pages are made here, others by the program itself (`bowshot docs PAGE`); those need the release build and are
-//! left out, aloud, where it is not there.
+//! left out, aloud, where it is not there. So is the check of the commands that the documents show.
+
+mod commands;
 
 use crate::machine;
 use crate::suite::conformance;
@@ -24,7 +26,7 @@ pub(crate) fn run(check: bool) -> Result<bool> {
     } else {
         machine::say("docs: the pages that the program prints are left out, since it is not built");
     }
-    let (mut good, mut old) = (0, 0);
+    let (mut good, mut old) = (0, 0_usize);
     for (path, text) in &pages {
         let file = root.join(path);
         if fs::read_to_string(&file).is_ok_and(|current| &current == text) {
@@ -38,8 +40,18 @@ pub(crate) fn run(check: bool) -> Result<bool> {
             good += 1;
         }
     }
-    machine::say(&format!("docs: {good} passed, {old} failed"));
-    Ok(old == 0)
+    let wrong = if program.exists() { commands::complaints(&root, &program)? } else { Vec::new() };
+    for complaint in &wrong {
+        machine::say(complaint);
+    }
+    machine::say(&format!("docs: {good} passed, {} failed", old + wrong.len()));
+    Ok(old == 0 && wrong.is_empty())
+}
+
+/// The Markdown files of the repository.
+fn tree_of_documents() -> Result<Vec<String>> {
+    let listed = machine::read("git", &["ls-files", "--cached", "--others", "--exclude-standard", "*.md"])?;
+    Ok(listed.lines().map(str::to_owned).collect())
 }
 
 /// Writes a file and the folders above it.
