@@ -57,6 +57,13 @@ def columns():
         ),
         "run_end": pa.RunEndEncodedArray.from_arrays(pa.array([1, 3, 4], pa.int32()), pa.array(["a", None, "b"])),
         "list_view": pa.array([[1, 2], [], None, [3]], pa.list_view(pa.int32())),
+        "large_list_view": pa.array([[1, 2], [], None, [3]], pa.large_list_view(pa.int32())),
+        "list_of_views": pa.array([["a", None], [], None, ["b" * 20]], pa.list_(pa.string_view())),
+        "struct_of_dictionary": pa.StructArray.from_arrays(
+            [pa.array(["a", "b", None, "a"]).dictionary_encode(), pa.array([1, 2, 3, None])], ["d", "n"]
+        ),
+        "fixed_list_of_struct": pa.array([[{"x": 1}], [None], None, [{"x": None}]], pa.list_(pa.struct([("x", pa.int8())]), 1)),
+        "map_of_list": pa.array([[(1, ["a"])], [], None, [(2, None)]], pa.map_(pa.int64(), pa.list_(pa.string()))),
     }  # fmt: skip
     for kind in (pa.int8, pa.int16, pa.int32, pa.int64, pa.uint8, pa.uint16, pa.uint32, pa.uint64, pa.float32, pa.float64):
         made[str(kind())] = pa.array([1, 0, None, 100], kind())
@@ -96,8 +103,12 @@ def plain(kind):
     """The type without views, dictionaries and run ends."""
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return plain(kind.value_type)
-    if pa.types.is_list_view(kind):
+    if pa.types.is_list_view(kind) or pa.types.is_list(kind):
         return pa.list_(plain(kind.value_type))
+    if pa.types.is_large_list_view(kind):
+        return pa.large_list(plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(plain(field.type)) for field in kind])
     return VIEWS.get(kind, kind)
 
 
@@ -124,3 +135,30 @@ def test_plain_by_default(typed_server, name):
 def test_compressed_on_request(typed_server, name, compression):
     got = fetch(typed_server, name, compression=compression)
     assert got.to_pylist() == COLUMNS[name].to_pylist()
+
+
+def test_names_nullability_and_metadata_are_kept(tmp_path):
+    schema = pa.schema(
+        [
+            pa.field("Upper Case", pa.int64(), nullable=False, metadata={"unit": "m", "größe": "1"}),
+            pa.field("Upper Case 2", pa.struct([pa.field("inner", pa.string(), nullable=False, metadata={"k": "v"})])),
+        ]
+    )
+    table = pa.table([[1, 2], [{"inner": "a"}, None]], schema=schema)
+    data.write_arrow(tmp_path / "named.arrow", table)
+    with Server(tmp_path / "named.arrow") as server, flight.connect(server.grpc_tcp) as client:
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(b"SELECT * FROM named"))
+        got = client.do_get(info.endpoints[0].ticket).read_all()
+    assert got.schema.equals(schema, check_metadata=True), got.schema.to_string(show_field_metadata=True)
+    assert info.schema.equals(schema, check_metadata=True)
+    assert got.to_pylist() == table.to_pylist()
+
+
+def test_tables_without_rows(tmp_path):
+    empty = pa.table({name: column.slice(0, 0) for name, column in COLUMNS.items()})
+    data.write_arrow(tmp_path / "empty.arrow", empty)
+    with Server(tmp_path / "empty.arrow") as server, flight.connect(server.grpc_tcp) as client:
+        body = protobuf.set_session_options({"views": True, "dictionaries": True})
+        list(client.do_action(flight.Action("SetSessionOptions", body)))
+        got = client.do_get(flight.Ticket(b"SELECT * FROM empty")).read_all()
+    assert got.schema.equals(empty.schema) and got.num_rows == 0
