@@ -1,1 +1,73 @@
+//! Tables made of files. [`FileCatalog`] turns the sources that the operator names into the tables of schema `main`,
+//! keeps them current while files come, go and change, and scans them. It never writes.
+//!
+//! # What becomes a table
+//!
+//! - A file is one table, named after the file without its endings: `orders.csv.gz` is `orders`. Names are lower case;
+//!   what is no letter, digit or `_` becomes `_`.
+//! - `NAME=FOLDER` is one table of all data files below the folder. Folders named `key=value` become columns (whole
+//!   numbers, dates or text, by all their values).
+//! - A folder without a name gives one table per file and per folder in it. If it has `key=value` folders itself, or
+//!   only files of one format whose names differ in digits and identifiers alone (`part-0001.parquet` …), it is one
+//!   table named after the folder.
+//! - Hidden files, markers (`_SUCCESS`, `.crc`) and unfinished copies (`.tmp`, `.part`, `~`) are left out. A Delta,
+//!   Iceberg or Hudi table is refused, since its log decides which of its files count.
+//! - Links are followed; a folder is entered once, and a file that is linked into its own table counts once.
+//!
+//! # Formats
+//!
+//! | ending | format |
+//! |---|---|
+//! | `.parquet` `.pq` | Parquet; strings come as plain Arrow strings, whatever the file asks for |
+//! | `.csv` `.tsv`, also `.gz` `.zst` `.bz2` `.xz` | header line, then rows; separator `,` `;` tab or `\|`; types from the first rows |
+//! | `.json` `.jsonl` `.ndjson`, also compressed | one object per line, or one array of objects |
+//! | `.arrow` `.feather` `.ipc` `.arrows` | Arrow IPC; files are mapped and never copied, streams are read in sequence |
+//! | `.avro` | Avro object container |
+//!
+//! Files of one table are united by column name. A column that a file lacks is null there; types are widened where no
+//! value is lost; columns that cannot be reconciled make the table fail with an error that names both files.
+//!
+//! # Changes
+//!
+//! A table that is used is looked at again after [`StorageOptions::refresh`]. New, replaced and deleted files are told
+//! by size, times and inode. A running query reads the files it was planned with: a file replaced by renaming is read to
+//! the end as it was, a file overwritten in place gives an error, and no answer mixes two contents. An error belongs to
+//! the table whose file is broken; the other tables go on.
 
+mod arrow_ipc;
+mod avro;
+mod batches;
+mod catalog;
+mod csv;
+mod discovery;
+mod entry;
+mod error;
+mod facts;
+mod file;
+mod format;
+mod json;
+mod listing;
+mod name;
+mod named;
+mod options;
+mod parquet;
+mod partition;
+mod schema;
+mod snapshot;
+mod source;
+mod spec;
+mod store;
+mod table;
+mod text;
+mod version;
+
+pub use catalog::{FileCatalog, TableSummary};
+pub use error::{Error, find_error};
+pub use format::Format;
+pub use options::StorageOptions;
+pub use spec::SourceSpec;
+pub use table::FileTable;
+pub use version::TableVersion;
+
+#[cfg(test)]
+mod tests;

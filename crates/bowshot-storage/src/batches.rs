@@ -1,0 +1,75 @@
+//! What a format reader is asked for and what it gives: batches in the file's own shape, fitted to the table by name.
+
+use crate::Error;
+use crate::format::Compression;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a scan wants of one file.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    /// The wanted columns of the table, without partition columns.
+    pub(crate) schema: SchemaRef,
+    pub(crate) batch_size: usize,
+    /// The part of the file, in bytes.
+    pub(crate) range: Option<Range<u64>>,
+    pub(crate) compression: Compression,
+}
+
+impl Request {
+    /// Where the wanted columns are in a file of these columns, in the file's order.
+    pub(crate) fn positions_in(&self, columns: &Schema) -> Vec<usize> {
+        let wanted = |name: &str| self.schema.fields().iter().any(|field| field.name() == name);
+        let fields = columns.fields().iter().enumerate();
+        fields.filter(|(_, field)| wanted(field.name())).map(|(index, _)| index).collect()
+    }
+
+    /// Brings a batch to the wanted columns: by name, nulls for what the file lacks, casts where the table's type is wider.
+    pub(crate) fn fit(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let columns: Vec<ArrayRef> = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| match batch.column_by_name(field.name()) {
+                None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+                Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
+                Some(column) => cast_with_options(column, field.data_type(), &strict),
+            })
+            .collect::<Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+    }
+}
+
+/// The batches of one file.
+pub(crate) struct Batches(Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>);
+
+impl Batches {
+    pub(crate) fn new(batches: impl Iterator<Item = Result<RecordBatch, Error>> + Send + 'static) -> Self {
+        Self(Box::new(batches))
+    }
+
+    pub(crate) fn empty() -> Self {
+        Self::new(std::iter::empty())
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+impl fmt::Debug for Batches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Batches")
+    }
+}

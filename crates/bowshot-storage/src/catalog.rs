@@ -1,0 +1,178 @@
+//! The catalog: which sources give which tables, looked at again while the server runs.
+
+use crate::discovery;
+use crate::entry::{Definition, TableEntry, pause};
+use crate::facts::FactSources;
+use crate::file::HandlePool;
+use crate::format::Format;
+use crate::listing::ListingLimits;
+use crate::snapshot::Workshop;
+use crate::store::SnapshotStore;
+use crate::table::FileTable;
+use crate::{SourceSpec, StorageOptions};
+use async_trait::async_trait;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::error::DataFusionError;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// All tables of the configured sources.
+#[derive(Debug)]
+pub struct FileCatalog {
+    sources: Vec<SourceSpec>,
+    options: StorageOptions,
+    limits: ListingLimits,
+    workshop: Arc<Workshop>,
+    tables: Mutex<Tables>,
+}
+
+/// One table, for start-up output and `bowshot check`.
+#[derive(Debug, Clone)]
+pub struct TableSummary {
+    /// The table's name in schema `main`.
+    pub name: String,
+    /// Its format, if its files could be read.
+    pub format: Option<Format>,
+    /// Data files.
+    pub files: usize,
+    /// Bytes of the data files.
+    pub bytes: u64,
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Why the table cannot be read, with the next action.
+    pub problem: Option<String>,
+}
+
+#[derive(Debug)]
+struct Tables {
+    entries: BTreeMap<String, Arc<TableEntry>>,
+    next_check: Instant,
+}
+
+impl FileCatalog {
+    /// Finds the tables of the sources. Fails for a path that does not exist, holds nothing readable, or whose name
+    /// another source has; a broken file is the problem of its own table only.
+    ///
+    /// The catalog registers an object store of its own with `runtime` and uses its caches, so `runtime` must be the
+    /// one that queries run with.
+    pub fn open(
+        sources: Vec<SourceSpec>,
+        options: StorageOptions,
+        runtime: &RuntimeEnv,
+    ) -> Result<Arc<Self>, bowshot_api::Error> {
+        let limits =
+            ListingLimits { max_files: options.max_files_per_table, max_depth: options.max_depth };
+        let store = SnapshotStore::register(runtime).map_err(|error| {
+            bowshot_api::Error::internal("the runtime refuses the store of the files").with_source(error)
+        })?;
+        let metadata_cache = runtime.cache_manager.get_file_metadata_cache();
+        let workshop = Arc::new(Workshop {
+            sources: FactSources { sample_rows: options.sample_rows, store, metadata_cache },
+            pool: HandlePool::new(options.max_open_files),
+            threads: options.scan_threads,
+        });
+        discovery::check(&sources, limits)?;
+        let tables = Mutex::new(Tables { entries: BTreeMap::new(), next_check: Instant::now() });
+        let catalog = Arc::new(Self { sources, options, limits, workshop, tables });
+        catalog.entries();
+        Ok(catalog)
+    }
+
+    /// Reads headers and footers of all tables, and says what is there and what is wrong.
+    pub fn describe(&self) -> Vec<TableSummary> {
+        self.entries().into_values().map(|entry| summary(&entry)).collect()
+    }
+
+    /// The tables as DataFusion's schema, read-only. Errors of tables are [`bowshot_api::Error`]s inside
+    /// `DataFusionError::External`; [`crate::find_error`] finds them.
+    pub fn schema_provider(self: &Arc<Self>) -> Arc<dyn SchemaProvider> {
+        Arc::new(FileSchema(Arc::clone(self)))
+    }
+
+    fn entries(&self) -> BTreeMap<String, Arc<TableEntry>> {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if Instant::now() >= tables.next_check {
+            let started = Instant::now();
+            let mut entries = BTreeMap::new();
+            for definition in discovery::definitions(&self.sources, self.limits) {
+                let kept = tables.entries.get(&definition.name).filter(|entry| {
+                    entry.definition.path == definition.path
+                        && entry.definition.problem.is_none()
+                        && definition.problem.is_none()
+                });
+                let entry = match kept {
+                    Some(entry) => Arc::clone(entry),
+                    None => Arc::new(self.new_entry(definition)),
+                };
+                entries.insert(entry.definition.name.clone(), entry);
+            }
+            tables.entries = entries;
+            tables.next_check = Instant::now() + pause(self.options.refresh, started);
+        }
+        tables.entries.clone()
+    }
+
+    fn new_entry(&self, definition: Definition) -> TableEntry {
+        TableEntry::new(definition, self.options.refresh, self.limits, Arc::clone(&self.workshop))
+    }
+
+    /// The table of that name; names are found whatever their case, if only one fits.
+    fn find(&self, name: &str) -> Option<Arc<TableEntry>> {
+        let entries = self.entries();
+        if let Some(entry) = entries.get(name) {
+            return Some(Arc::clone(entry));
+        }
+        let folded = name.to_lowercase();
+        let mut fitting = entries.values().filter(|entry| entry.definition.name.to_lowercase() == folded);
+        match (fitting.next(), fitting.next()) {
+            (Some(entry), None) => Some(Arc::clone(entry)),
+            _ => None,
+        }
+    }
+}
+
+fn summary(entry: &TableEntry) -> TableSummary {
+    let mut summary = TableSummary {
+        name: entry.definition.name.clone(),
+        format: None,
+        files: 0,
+        bytes: 0,
+        path: entry.definition.path.clone(),
+        problem: None,
+    };
+    match entry.look() {
+        Ok(snapshot) => {
+            summary.format = Some(snapshot.format);
+            summary.files = snapshot.files.len();
+            summary.bytes = snapshot.bytes();
+        }
+        Err(error) => summary.problem = Some(bowshot_api::Error::from(error).to_string()),
+    }
+    summary
+}
+
+#[derive(Debug)]
+struct FileSchema(Arc<FileCatalog>);
+
+#[async_trait]
+impl SchemaProvider for FileSchema {
+    fn table_names(&self) -> Vec<String> {
+        self.0.entries().into_keys().collect()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        let Some(entry) = self.0.find(name) else {
+            return Ok(None);
+        };
+        let snapshot = entry.current().await?;
+        let store = Arc::clone(&self.0.workshop.sources.store);
+        Ok(Some(Arc::new(FileTable::new(entry, snapshot, store))))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.0.find(name).is_some()
+    }
+}

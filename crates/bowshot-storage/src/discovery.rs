@@ -1,0 +1,120 @@
+//! From sources to tables: which files and folders become tables, and under which names.
+
+use crate::entry::Definition;
+use crate::format;
+use crate::listing::{self, ListingLimits};
+use crate::name;
+use crate::partition;
+use crate::{Error, SourceSpec};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What start-up must refuse: sources that are not there, hold nothing, or have the name of another source.
+pub(crate) fn check(sources: &[SourceSpec], limits: ListingLimits) -> Result<(), Error> {
+    let mut named: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for source in sources {
+        let metadata = std::fs::metadata(&source.path).map_err(|error| Error::io(&source.path, error))?;
+        if metadata.is_dir() {
+            listing::entries(&source.path)?;
+            if !listing::holds_data(&source.path, limits) && listing::foreign_table(&source.path).is_none() {
+                return Err(Error::Empty { path: source.path.clone() });
+            }
+        } else if !metadata.is_file() {
+            return Err(Error::NotRegular { path: source.path.clone() });
+        } else if format::kind_of(&source.path).is_none() {
+            return Err(Error::UnknownFormat { path: source.path.clone() });
+        }
+        for definition in tables_of(source, limits) {
+            // Two files of one folder that claim one name are that table's problem; two sources are the operator's.
+            if let Some(one) = named.insert(definition.name.to_lowercase(), definition.path.clone()) {
+                if one.parent() != definition.path.parent() || one == definition.path {
+                    let other = definition.path;
+                    return Err(Error::SameName { name: definition.name, one, other });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The tables of all sources as they are now. A name that two paths claim gives a table that says so.
+pub(crate) fn definitions(sources: &[SourceSpec], limits: ListingLimits) -> Vec<Definition> {
+    let mut tables: BTreeMap<String, Definition> = BTreeMap::new();
+    for definition in sources.iter().flat_map(|source| tables_of(source, limits)) {
+        let key = definition.name.to_lowercase();
+        match tables.get_mut(&key) {
+            None => {
+                tables.insert(key, definition);
+            }
+            Some(first) => {
+                let (name, one) = (first.name.clone(), first.path.clone());
+                first.problem = Some(Error::SameName { name, one, other: definition.path });
+            }
+        }
+    }
+    tables.into_values().collect()
+}
+
+fn tables_of(source: &SourceSpec, limits: ListingLimits) -> Vec<Definition> {
+    let path = source.path.as_path();
+    if let Some(name) = &source.name {
+        return vec![Definition { name: name.clone(), path: path.to_path_buf(), problem: None }];
+    }
+    if !path.is_dir() || is_one_table(path) {
+        return vec![definition(path)];
+    }
+    match listing::entries(path) {
+        Ok(entries) => entries.iter().filter(|entry| is_table(entry, limits)).map(|e| definition(e)).collect(),
+        // The folder went away or was locked since the start: its tables are gone with it.
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "a folder of tables cannot be read");
+            Vec::new()
+        }
+    }
+}
+
+/// A folder with partitions, a foreign table, or a data set in parts.
+fn is_one_table(path: &Path) -> bool {
+    if listing::foreign_table(path).is_some() {
+        return true;
+    }
+    let Ok(entries) = listing::entries(path) else {
+        return false;
+    };
+    if entries.iter().any(|entry| partition::is_partition(entry) && entry.is_dir()) {
+        return true;
+    }
+    if entries.iter().any(|entry| entry.is_dir()) {
+        return false;
+    }
+    let kinds: Vec<_> = entries.iter().filter_map(|entry| format::kind_of(entry)).collect();
+    let Some(first) = kinds.first() else {
+        return false;
+    };
+    let shape = name::shape(&first.stem);
+    kinds.len() > 1
+        && kinds.iter().all(|kind| kind.format == first.format && name::shape(&kind.stem) == shape)
+}
+
+/// Whether an entry of a folder of tables is one.
+fn is_table(path: &Path, limits: ListingLimits) -> bool {
+    if path.is_dir() {
+        return listing::foreign_table(path).is_some() || listing::holds_data(path, limits);
+    }
+    format::kind_of(path).is_some()
+}
+
+fn definition(path: &Path) -> Definition {
+    let stem = match format::kind_of(path) {
+        Some(kind) if !path.is_dir() => kind.stem,
+        _ => folder_name(path),
+    };
+    Definition { name: name::table_name(&stem), path: path.to_path_buf(), problem: None }
+}
+
+/// The name of a folder, also for `.` and `data/..`.
+fn folder_name(path: &Path) -> String {
+    let name = path.file_name().map(std::ffi::OsStr::to_os_string);
+    let name = name.or_else(|| path.canonicalize().ok()?.file_name().map(std::ffi::OsStr::to_os_string));
+    name.map_or_else(|| "table".to_owned(), |name| name.to_string_lossy().into_owned())
+}

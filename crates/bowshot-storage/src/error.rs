@@ -1,0 +1,151 @@
+//! What can go wrong between a path and its rows. Each error names the file or folder; [`crate::find_error`] digs it
+//! out of whatever DataFusion or Arrow wrapped around it.
+
+use bowshot_api::ErrorKind;
+use datafusion::error::DataFusionError;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An error of this crate. It is cheap to clone, because a table that cannot be read gives the same error to each query.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("`{}` does not exist", path.display())]
+    Missing { path: PathBuf },
+    #[error("`{}` cannot be read: {source}", path.display())]
+    Unreadable { path: PathBuf, source: Arc<io::Error> },
+    #[error("`{}` is not a regular file or folder", path.display())]
+    NotRegular { path: PathBuf },
+    #[error("`{}` holds no data file", path.display())]
+    Empty { path: PathBuf },
+    #[error("`{}` is of no known format", path.display())]
+    UnknownFormat { path: PathBuf },
+    #[error("`{}` mixes formats: `{}` and `{}`", path.display(), one.display(), other.display())]
+    MixedFormats { path: PathBuf, one: PathBuf, other: PathBuf },
+    #[error("`{}` is {kind}, which is not read yet", path.display())]
+    ForeignTable { path: PathBuf, kind: &'static str },
+    #[error("`{}` and `{}` would both be table `{name}`", one.display(), other.display())]
+    SameName { name: String, one: PathBuf, other: PathBuf },
+    #[error("`{}` holds more than {limit} files", path.display())]
+    TooManyFiles { path: PathBuf, limit: usize },
+    #[error("`{}` is nested deeper than {limit} folders", path.display())]
+    TooDeep { path: PathBuf, limit: usize },
+    #[error("`{}` has the partition columns ({found}), other files of the table have ({expected})", path.display())]
+    Partitions { path: PathBuf, found: String, expected: String },
+    #[error("column `{column}` of `{}` is {found}, in `{}` it is {expected}", path.display(), other.display())]
+    Types { path: PathBuf, other: PathBuf, column: String, found: String, expected: String },
+    #[error("`{}` cannot be read: {detail}", path.display())]
+    Corrupt { path: PathBuf, detail: String },
+    #[error("`{}`, line {line}: {detail}", path.display())]
+    Value { path: PathBuf, line: u64, detail: String },
+    #[error("`{}` was changed or replaced while it was being read", path.display())]
+    Changed { path: PathBuf },
+    #[error("the columns of table `{name}` changed since the statement was prepared")]
+    Reshaped { name: String },
+    #[error("`{text}` is not a path")]
+    Spec { text: String },
+    #[error("reading `{}` stopped: {detail}", path.display())]
+    Interrupted { path: PathBuf, detail: String },
+}
+
+impl Error {
+    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Missing { path: path.to_path_buf() },
+            _ => Self::Unreadable { path: path.to_path_buf(), source: Arc::new(error) },
+        }
+    }
+
+    pub(crate) fn corrupt(path: &Path, detail: impl ToString) -> Self {
+        Self::Corrupt { path: path.to_path_buf(), detail: detail.to_string() }
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Missing { .. } | Self::Empty { .. } => ErrorKind::NotFound,
+            Self::Unreadable { .. }
+            | Self::NotRegular { .. }
+            | Self::MixedFormats { .. }
+            | Self::Partitions { .. }
+            | Self::Types { .. }
+            | Self::Corrupt { .. }
+            | Self::Value { .. } => ErrorKind::Corrupt,
+            Self::UnknownFormat { .. } | Self::ForeignTable { .. } => ErrorKind::Unsupported,
+            Self::SameName { .. } => ErrorKind::AlreadyExists,
+            Self::TooManyFiles { .. } | Self::TooDeep { .. } => ErrorKind::LimitReached,
+            Self::Changed { .. } | Self::Reshaped { .. } => ErrorKind::Conflict,
+            Self::Spec { .. } => ErrorKind::Invalid,
+            Self::Interrupted { .. } => ErrorKind::Unavailable,
+        }
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Missing { .. } => "check the path; relative paths start at the server's working directory",
+            Self::Unreadable { .. } => "check the file's permissions and its disk",
+            Self::NotRegular { .. } => "pipes, sockets and devices are not served; name a file or a folder",
+            Self::Empty { .. } => "data files end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc or .avro",
+            Self::UnknownFormat { .. } => {
+                "known endings: .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro, the text ones also with .gz, .zst, .bz2 or .xz"
+            }
+            Self::MixedFormats { .. } => "keep one format in a folder that is one table",
+            Self::ForeignTable { .. } => "copy its current files into a plain folder and serve that",
+            Self::SameName { .. } => "give one of them another name with NAME=PATH",
+            Self::TooManyFiles { .. } => "raise `max_files_per_table`, or name a smaller folder",
+            Self::TooDeep { .. } => "name a folder further down",
+            Self::Partitions { .. } => "keep the same KEY=VALUE folders above each file of a table",
+            Self::Types { .. } => "rewrite one of the files, or serve them as two tables",
+            Self::Corrupt { .. } => "repair or replace the file",
+            Self::Value { .. } => "correct the value, or raise `sample_rows` so that the column is read as text",
+            Self::Changed { .. } => "run the query again",
+            Self::Reshaped { .. } => "prepare the statement again",
+            Self::Spec { .. } => "write PATH or NAME=PATH",
+            Self::Interrupted { .. } => "run the query again",
+        })
+    }
+}
+
+impl From<Error> for bowshot_api::Error {
+    fn from(error: Error) -> Self {
+        let converted = Self::new(error.kind(), error.to_string());
+        let converted = match error.hint() {
+            Some(hint) => converted.with_hint(hint),
+            None => converted,
+        };
+        converted.with_source(error)
+    }
+}
+
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> Self {
+        Self::External(Box::new(bowshot_api::Error::from(error)))
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        Self::other(error)
+    }
+}
+
+/// The error of this crate, or of the door, that hides in what DataFusion gave back.
+pub fn find_error(error: &DataFusionError) -> Option<bowshot_api::Error> {
+    if let DataFusionError::Collection(errors) = error {
+        return errors.iter().find_map(find_error);
+    }
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<bowshot_api::Error>() {
+            return Some(found.duplicate());
+        }
+        if let Some(found) = error.downcast_ref::<Error>() {
+            return Some(found.clone().into());
+        }
+        // An `io::Error` hides its inner error from `source`, and DataFusion's shared errors hide theirs too.
+        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}

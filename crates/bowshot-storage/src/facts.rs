@@ -1,0 +1,86 @@
+//! What is known about a file before any row is read. Facts are kept as long as the file keeps its identity.
+
+use crate::Error;
+use crate::batches::{Batches, Request};
+use crate::file::DataFile;
+use crate::format::{Format, Kind};
+use crate::{arrow_ipc, avro, csv, json, parquet};
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::Statistics;
+use std::sync::{Arc, OnceLock};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct FileFacts {
+    /// The file's columns in plain types; `Null` where a text file shows no value yet.
+    pub(crate) columns: SchemaRef,
+    /// Rows, exact or estimated as the format has it.
+    pub(crate) rows: Option<usize>,
+    pub(crate) detail: Detail,
+}
+
+/// What only one format knows.
+#[derive(Debug)]
+pub(crate) enum Detail {
+    /// A text file without content: no columns, no rows.
+    Nothing,
+    Parquet { statistics: Statistics, views: bool },
+    Csv { delimiter: u8, quoted_newlines: OnceLock<bool> },
+    Json { array: bool },
+    Avro,
+    ArrowFile(arrow_ipc::Map),
+    ArrowStream,
+}
+
+impl FileFacts {
+    pub(crate) fn empty() -> Self {
+        Self { columns: Arc::new(Schema::empty()), rows: Some(0), detail: Detail::Nothing }
+    }
+
+    /// Reads as much of a file as its columns need.
+    pub(crate) fn read(file: &Arc<DataFile>, kind: &Kind, sources: &FactSources) -> Result<Self, Error> {
+        match kind.format {
+            Format::Parquet => parquet::facts(file, sources),
+            Format::Csv => csv::facts(file, kind, sources.sample_rows),
+            Format::Json => json::facts(file, kind, sources.sample_rows),
+            Format::Arrow => arrow_ipc::facts(file),
+            Format::Avro => avro::facts(file),
+        }
+    }
+
+    /// The batches of a file in the file's own shape. Parquet has its own way, see [`parquet`].
+    pub(crate) fn open(&self, file: &Arc<DataFile>, request: &Request) -> Result<Batches, Error> {
+        match &self.detail {
+            Detail::Nothing | Detail::Parquet { .. } => Ok(Batches::empty()),
+            Detail::Csv { .. } => csv::open(file, self, request),
+            Detail::Json { .. } => json::open(file, self, request),
+            Detail::Avro => avro::open(file, self, request),
+            Detail::ArrowFile(map) => arrow_ipc::open(file, map, request),
+            Detail::ArrowStream => arrow_ipc::open_stream(file, self, request),
+        }
+    }
+
+    /// Whether a file may be cut into byte ranges that are read at the same time.
+    pub(crate) fn splittable(&self, file: &Arc<DataFile>) -> Result<bool, Error> {
+        match &self.detail {
+            Detail::Csv { delimiter, quoted_newlines } => match quoted_newlines.get() {
+                Some(found) => Ok(!found),
+                None => {
+                    let found = csv::quoted_newlines(file, *delimiter)?;
+                    Ok(!*quoted_newlines.get_or_init(|| found))
+                }
+            },
+            Detail::Json { array } => Ok(!array),
+            Detail::ArrowFile(_) | Detail::Parquet { .. } | Detail::Nothing => Ok(true),
+            Detail::Avro | Detail::ArrowStream => Ok(false),
+        }
+    }
+}
+
+/// What reading facts needs besides the file.
+#[derive(Debug)]
+pub(crate) struct FactSources {
+    pub(crate) sample_rows: usize,
+    pub(crate) store: Arc<crate::store::SnapshotStore>,
+    pub(crate) metadata_cache: Arc<datafusion::execution::cache::cache_manager::FileMetadataCache>,
+}

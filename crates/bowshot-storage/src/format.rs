@@ -1,0 +1,112 @@
+//! Formats and compressions, told by the ending of a file's name.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::Path;
+
+/// How the rows of a file are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Apache Parquet.
+    Parquet,
+    /// Separated values with a header line.
+    Csv,
+    /// JSON lines, or one JSON array of objects.
+    Json,
+    /// Arrow IPC, file or stream.
+    Arrow,
+    /// Avro object container files.
+    Avro,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Parquet => "parquet",
+            Self::Csv => "csv",
+            Self::Json => "json",
+            Self::Arrow => "arrow",
+            Self::Avro => "avro",
+        })
+    }
+}
+
+/// How the bytes of a text file are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+    Bzip2,
+    Xz,
+}
+
+/// What a name tells about a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) format: Format,
+    pub(crate) compression: Compression,
+    /// Set by the ending `.tsv`.
+    pub(crate) tabs: bool,
+    /// The name without the endings.
+    pub(crate) stem: String,
+}
+
+/// `None` for a name that no format claims, and for names that mark a file as hidden or unfinished.
+pub(crate) fn kind_of(path: &Path) -> Option<Kind> {
+    let name = path.file_name()?;
+    if is_ignored(name) {
+        return None;
+    }
+    let name = name.to_string_lossy();
+    let (rest, compression) = split_compression(&name);
+    let (stem, ending) = rest.rsplit_once('.')?;
+    let (format, tabs) = match ending.to_ascii_lowercase().as_str() {
+        "parquet" | "pq" | "parq" => (Format::Parquet, false),
+        "csv" => (Format::Csv, false),
+        "tsv" => (Format::Csv, true),
+        "json" | "jsonl" | "ndjson" => (Format::Json, false),
+        "arrow" | "arrows" | "feather" | "ipc" => (Format::Arrow, false),
+        "avro" => (Format::Avro, false),
+        _ => return None,
+    };
+    let text = matches!(format, Format::Csv | Format::Json);
+    if compression != Compression::None && !text {
+        return None;
+    }
+    Some(Kind { format, compression, tabs, stem: stem.to_owned() })
+}
+
+/// Names that a table never reads: hidden files, markers (`_SUCCESS`, `_delta_log`, `.crc`) and unfinished copies.
+pub(crate) fn is_ignored(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let marker = name.starts_with('_') && !name.contains('=');
+    name.starts_with('.')
+        || (marker && !has_data_ending(&name))
+        || name.ends_with('~')
+        || [".crc", ".tmp", ".temp", ".part", ".partial", ".crdownload", ".swp"]
+            .iter()
+            .any(|ending| name.to_ascii_lowercase().ends_with(ending))
+}
+
+/// `_orders.csv` is data with an unusual name; `_metadata`, `_SUCCESS` and `_temporary` are markers.
+fn has_data_ending(name: &str) -> bool {
+    let (rest, _) = split_compression(name);
+    rest.rsplit_once('.').is_some_and(|(_, ending)| {
+        ["csv", "tsv", "json", "jsonl", "ndjson", "parquet", "pq", "arrow", "arrows", "feather", "ipc", "avro"]
+            .contains(&ending.to_ascii_lowercase().as_str())
+    })
+}
+
+fn split_compression(name: &str) -> (&str, Compression) {
+    let Some((rest, ending)) = name.rsplit_once('.') else {
+        return (name, Compression::None);
+    };
+    match ending.to_ascii_lowercase().as_str() {
+        "gz" | "gzip" => (rest, Compression::Gzip),
+        "zst" | "zstd" => (rest, Compression::Zstd),
+        "bz2" => (rest, Compression::Bzip2),
+        "xz" => (rest, Compression::Xz),
+        _ => (name, Compression::None),
+    }
+}

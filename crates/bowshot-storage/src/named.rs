@@ -1,0 +1,214 @@
+//! Parquet's source with errors that name the file: DataFusion's own reader says what is wrong with a page, not where.
+//! Everything but the errors is passed through.
+
+use crate::Error;
+use crate::error::find_error;
+use crate::source::PlannedFile;
+use arrow::array::RecordBatch;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::DataFusionError;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, SortOrderPushdownResult};
+use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use object_store::ObjectStore;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// See the module.
+pub(crate) struct NamedSource(pub(crate) Arc<dyn FileSource>);
+
+impl NamedSource {
+    fn wrap(inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+        Arc::new(Self(inner))
+    }
+}
+
+impl FileSource for NamedSource {
+    fn create_file_opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        self.0.create_file_opener(store, config, partition)
+    }
+
+    fn create_morselizer(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Box<dyn Morselizer>> {
+        Ok(Box::new(NamedMorselizer(self.0.create_morselizer(store, config, partition)?)))
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        self.0.table_schema()
+    }
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        Self::wrap(self.0.with_batch_size(batch_size))
+    }
+
+    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.0.filter()
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        self.0.projection()
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        self.0.metrics()
+    }
+
+    fn file_type(&self) -> &str {
+        self.0.file_type()
+    }
+
+    fn fmt_extra(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_extra(format, f)
+    }
+
+    fn supports_repartitioning(&self) -> bool {
+        self.0.supports_repartitioning()
+    }
+
+    fn repartitioned(
+        &self,
+        target_partitions: usize,
+        min_size: usize,
+        ordering: Option<LexOrdering>,
+        config: &FileScanConfig,
+    ) -> Result<Option<FileScanConfig>> {
+        // The configuration that comes back is a copy of the given one, with this source in it.
+        self.0.repartitioned(target_partitions, min_size, ordering, config)
+    }
+
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let pushed = self.0.try_pushdown_filters(filters, config)?;
+        Ok(FilterPushdownPropagation {
+            filters: pushed.filters,
+            updated_node: pushed.updated_node.map(Self::wrap),
+        })
+    }
+
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+        properties: &EquivalenceProperties,
+    ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
+        Ok(match self.0.try_pushdown_sort(order, properties)? {
+            SortOrderPushdownResult::Exact { inner } => {
+                SortOrderPushdownResult::Exact { inner: Self::wrap(inner) }
+            }
+            SortOrderPushdownResult::Inexact { inner } => {
+                SortOrderPushdownResult::Inexact { inner: Self::wrap(inner) }
+            }
+            SortOrderPushdownResult::Unsupported => SortOrderPushdownResult::Unsupported,
+        })
+    }
+
+    fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
+        self.0.reorder_files(files)
+    }
+
+    fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        Ok(self.0.try_pushdown_projection(projection)?.map(Self::wrap))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.0.apply_expressions(f)
+    }
+}
+
+#[derive(Debug)]
+struct NamedMorselizer(Box<dyn Morselizer>);
+
+impl Morselizer for NamedMorselizer {
+    fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
+        let Some(planned) = file.extension::<PlannedFile>().cloned() else {
+            return self.0.plan_file(file);
+        };
+        let inner = name_errors(self.0.plan_file(file), &planned)?;
+        Ok(Box::new(Named { inner, planned }))
+    }
+}
+
+/// A planner or morsel of one file.
+#[derive(Debug)]
+struct Named<T> {
+    inner: T,
+    planned: PlannedFile,
+}
+
+impl MorselPlanner for Named<Box<dyn MorselPlanner>> {
+    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
+        let Self { inner, planned } = *self;
+        let Some(mut plan) = name_errors(inner.plan(), &planned)? else {
+            return Ok(None);
+        };
+        let planner = |inner, planned: &PlannedFile| {
+            Box::new(Named { inner, planned: planned.clone() }) as Box<dyn MorselPlanner>
+        };
+        let morsels = plan.take_morsels().into_iter();
+        let morsels =
+            morsels.map(|inner| Box::new(Named { inner, planned: planned.clone() }) as Box<dyn Morsel>).collect();
+        let ready = plan.take_ready_planners().into_iter().map(|inner| planner(inner, &planned)).collect();
+        let mut named = MorselPlan::new().with_morsels(morsels).with_planners(ready);
+        if let Some(pending) = plan.take_pending_planner() {
+            named.set_pending_planner(async move {
+                let inner = name_errors(pending.await, &planned)?;
+                Ok(planner(inner, &planned))
+            });
+        }
+        Ok(Some(named))
+    }
+}
+
+impl Morsel for Named<Box<dyn Morsel>> {
+    fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
+        let Self { inner, planned } = *self;
+        inner.into_stream().map(move |batch| name_errors(batch, &planned)).boxed()
+    }
+}
+
+/// Leaves errors that name a file, errors of expressions and limits alone; the rest comes from decoding this file.
+fn name_errors<T>(result: Result<T>, planned: &PlannedFile) -> Result<T> {
+    result.map_err(|error| {
+        if find_error(&error).is_some() || !is_decoding(error.find_root()) {
+            return error;
+        }
+        let path: PathBuf = planned.data.path().to_path_buf();
+        Error::Corrupt { path, detail: error.find_root().to_string() }.into()
+    })
+}
+
+fn is_decoding(root: &DataFusionError) -> bool {
+    use arrow::error::ArrowError;
+    match root {
+        DataFusionError::ParquetError(_) => true,
+        DataFusionError::ArrowError(error, _) => {
+            matches!(error.as_ref(), ArrowError::ParquetError(_) | ArrowError::IoError(..))
+        }
+        _ => false,
+    }
+}

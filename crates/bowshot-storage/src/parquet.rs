@@ -1,0 +1,96 @@
+//! Parquet: footers become columns and statistics. Rows are read by DataFusion's own source (row-group and page
+//! pruning, dynamic filters), see [`crate::scan`].
+
+use crate::Error;
+use crate::facts::{Detail, FactSources, FileFacts};
+use crate::file::{DataFile, FileReader};
+use crate::schema;
+use arrow::datatypes::Schema;
+use bytes::Bytes;
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, Statistics};
+use datafusion::datasource::physical_plan::parquet::CachedParquetMetaData;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::execution::cache::cache_manager::CachedFileMetadataEntry;
+use parquet::arrow::parquet_to_arrow_schema;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::{ChunkReader, Length};
+use std::sync::Arc;
+
+/// Reads the footer, and leaves it in DataFusion's cache for the scans to come.
+pub(crate) fn facts(file: &Arc<DataFile>, sources: &FactSources) -> Result<FileFacts, Error> {
+    let chunks = Chunks(Arc::clone(file));
+    let metadata = ParquetMetaDataReader::new()
+        .with_page_index_policy(PageIndexPolicy::Skip)
+        .parse_and_finish(&chunks)
+        .map_err(|error| explain(file, error))?;
+    let metadata = Arc::new(metadata);
+    let file_metadata = metadata.file_metadata();
+    let written = parquet_to_arrow_schema(file_metadata.schema_descr(), file_metadata.key_value_metadata())
+        .map_err(|error| explain(file, error))?;
+    let columns = schema::plain(&written);
+    let views = columns.fields() != written.fields();
+    let mut statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &columns)
+        .map_err(|error| Error::corrupt(file.path(), error))?;
+    keep_what_is_proven(&mut statistics, &columns, &metadata);
+    let meta = sources.store.add(file);
+    let location = meta.location.clone();
+    let cached = Arc::new(CachedParquetMetaData::new(Arc::clone(&metadata)));
+    sources.metadata_cache.put(&location, CachedFileMetadataEntry::new(meta, cached));
+    let rows = metadata.row_groups().iter().map(|group| usize::try_from(group.num_rows()).unwrap_or(0)).sum();
+    Ok(FileFacts { columns, rows: Some(rows), detail: Detail::Parquet { statistics, views } })
+}
+
+/// DataFusion answers `count(x)`, `min(x)` and `max(x)` from statistics that are called exact, so only those that the
+/// footer states may be: it assumes all nulls where a footer says nothing, and footers leave NaN out of float bounds.
+fn keep_what_is_proven(statistics: &mut Statistics, columns: &Schema, metadata: &ParquetMetaData) {
+    let leaves = metadata.file_metadata().schema_descr();
+    for (known, field) in statistics.column_statistics.iter_mut().zip(columns.fields()) {
+        let leaf = leaves.columns().iter().position(|leaf| leaf.path().parts() == [field.name().as_str()]);
+        let nulls: Option<u64> = leaf.and_then(|leaf| {
+            let groups = metadata.row_groups().iter();
+            groups.map(|group| group.columns().get(leaf)?.statistics()?.null_count_opt()).sum()
+        });
+        let nulls = nulls.and_then(|nulls| usize::try_from(nulls).ok());
+        known.null_count = nulls.map_or(Precision::Absent, Precision::Exact);
+        if leaf.is_none() {
+            *known = ColumnStatistics { byte_size: known.byte_size, ..ColumnStatistics::new_unknown() };
+        }
+        if field.data_type().is_floating() {
+            known.min_value = known.min_value.clone().to_inexact();
+            known.max_value = known.max_value.clone().to_inexact();
+        }
+    }
+}
+
+fn explain(file: &DataFile, error: ParquetError) -> Error {
+    let ParquetError::External(inner) = error else {
+        return Error::corrupt(file.path(), error);
+    };
+    match inner.downcast::<Error>() {
+        Ok(inner) => *inner,
+        Err(other) => Error::corrupt(file.path(), other),
+    }
+}
+
+/// The footer reader's view of a file.
+struct Chunks(Arc<DataFile>);
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.0.size()
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = FileReader;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<FileReader> {
+        Ok(self.0.reader(start))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        self.0.read(start..start + length as u64).map_err(|error| ParquetError::External(Box::new(error)))
+    }
+}

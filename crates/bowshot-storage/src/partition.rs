@@ -1,0 +1,166 @@
+//! Hive partitions: folders named `key=value` above the files become columns, typed by all their values, and whole
+//! files are left out when a filter on them says so.
+
+use crate::Error;
+use crate::listing::FoundFile;
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::kernels::cast_utils::Parser;
+use arrow::datatypes::{DataType, Date32Type, Field, Fields, Schema};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::datasource::listing::helpers::expr_applicable_for_cols;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::physical_expr::create_physical_expr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How Hive writes a null.
+const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The partition columns of a table, and one row of values per file.
+#[derive(Debug, Default)]
+pub(crate) struct Partitions {
+    pub(crate) fields: Fields,
+    pub(crate) values: Vec<Vec<ScalarValue>>,
+}
+
+/// Whether a folder's name is a partition.
+pub(crate) fn is_partition(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| split(&name.to_string_lossy()).is_some())
+}
+
+/// Reads the partitions off the folders; every file must have the same keys.
+pub(crate) fn read(files: &[FoundFile]) -> Result<Partitions, Error> {
+    let pairs = |file: &FoundFile| file.folders.iter().filter_map(|name| split(name)).collect::<Vec<_>>();
+    let Some(first) = files.first().map(pairs) else {
+        return Ok(Partitions::default());
+    };
+    let keys: Vec<String> = first.into_iter().map(|(key, _)| key).collect();
+    let mut texts = Vec::with_capacity(files.len());
+    for file in files {
+        let found = pairs(file);
+        if !found.iter().map(|(key, _)| key).eq(keys.iter()) {
+            let found: Vec<_> = found.into_iter().map(|(key, _)| key).collect();
+            return Err(Error::Partitions {
+                path: file.path.clone(),
+                found: found.join(", "),
+                expected: keys.join(", "),
+            });
+        }
+        texts.push(found.into_iter().map(|(_, value)| value).collect::<Vec<_>>());
+    }
+    let types: Vec<DataType> = (0..keys.len())
+        .map(|column| infer(texts.iter().filter_map(|row| row.get(column)).filter_map(Option::as_deref)))
+        .collect();
+    let values = files
+        .iter()
+        .zip(texts)
+        .map(|(file, row)| {
+            row.into_iter().zip(&types).map(|(text, data_type)| value(file, text, data_type)).collect()
+        })
+        .collect::<Result<_, Error>>()?;
+    let fields = keys.iter().zip(&types).map(|(key, data_type)| Field::new(key, data_type.clone(), true));
+    Ok(Partitions { fields: fields.collect(), values })
+}
+
+/// Whether the partition values alone decide a filter.
+pub(crate) fn decides(fields: &Fields, filter: &Expr) -> bool {
+    let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+    !names.is_empty()
+        && !filter.column_refs().is_empty()
+        && expr_applicable_for_cols(&names, filter)
+        && !holds_subquery(filter)
+}
+
+/// Which files may hold rows that pass all of `filters`; filters on other columns are left to the scan.
+pub(crate) fn keep(
+    fields: &Fields,
+    values: &[&[ScalarValue]],
+    filters: &[Expr],
+    properties: &ExecutionProps,
+) -> Result<Vec<bool>> {
+    let decisive = filters.iter().filter(|filter| decides(fields, filter)).cloned();
+    let Some(filter) = conjunction(decisive) else {
+        return Ok(vec![true; values.len()]);
+    };
+    if values.is_empty() {
+        return Ok(Vec::new());
+    }
+    let arrays = (0..fields.len())
+        .map(|column| ScalarValue::iter_to_array(values.iter().map(|row| row[column].clone())))
+        .collect::<Result<Vec<_>>>()?;
+    let schema = Arc::new(Schema::new(fields.clone()));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+    // Filters may name the table with its columns, the batch has bare names.
+    let filter = filter.transform(|expr| {
+        Ok(match expr {
+            Expr::Column(column) => Transformed::yes(Expr::Column(Column::new_unqualified(column.name))),
+            other => Transformed::no(other),
+        })
+    })?;
+    let schema = DFSchema::try_from(schema)?;
+    let context = PhysicalPlanningContext::default();
+    let filter = create_physical_expr(&filter.data, &schema, properties, &context)?;
+    let passed = filter.evaluate(&batch)?.into_array(batch.num_rows())?;
+    let passed = passed.as_boolean();
+    Ok((0..passed.len()).map(|row| passed.is_valid(row) && passed.value(row)).collect())
+}
+
+fn holds_subquery(filter: &Expr) -> bool {
+    filter
+        .exists(|expr| {
+            Ok(matches!(
+                expr,
+                Expr::Exists(_)
+                    | Expr::InSubquery(_)
+                    | Expr::ScalarSubquery(_)
+                    | Expr::SetComparison(_)
+                    | Expr::OuterReferenceColumn(..)
+                    | Expr::ScalarVariable(..)
+                    | Expr::Placeholder(_)
+            ))
+        })
+        .unwrap_or(true)
+}
+
+/// `key=value` with percent escapes undone; a null value is `None`.
+fn split(folder: &str) -> Option<(String, Option<String>)> {
+    let (key, value) = folder.split_once('=')?;
+    if key.is_empty() {
+        return None;
+    }
+    let value = (value != NULL_VALUE).then(|| unescape(value));
+    Some((unescape(key), value))
+}
+
+fn unescape(text: &str) -> String {
+    percent_encoding::percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Into::into)
+}
+
+/// Whole numbers, else dates, else text.
+fn infer<'a>(values: impl Iterator<Item = &'a str> + Clone) -> DataType {
+    let whole = |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<i64>().is_ok()
+    };
+    let date = |text: &str| text.len() == 10 && Date32Type::parse(text).is_some();
+    let any = values.clone().next().is_some();
+    if any && values.clone().all(whole) {
+        DataType::Int64
+    } else if any && values.clone().all(date) {
+        DataType::Date32
+    } else {
+        DataType::Utf8
+    }
+}
+
+fn value(file: &FoundFile, text: Option<String>, data_type: &DataType) -> Result<ScalarValue, Error> {
+    match text {
+        None => ScalarValue::try_from(data_type),
+        Some(text) => ScalarValue::try_from_string(text, data_type),
+    }
+    .map_err(|error| Error::corrupt(&file.path, error))
+}

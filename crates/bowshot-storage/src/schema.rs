@@ -1,0 +1,240 @@
+//! Schemas of files and of the table that they make: plain types instead of views, columns united by name.
+
+use crate::Error;
+use crate::facts::FileFacts;
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
+};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A schema whose strings and binaries are contiguous: views drag whole decoded pages along and must be copied before
+/// they can be sent.
+pub(crate) fn plain(schema: &Schema) -> SchemaRef {
+    let fields: Fields = schema.fields().iter().map(plain_field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn plain_field(field: &FieldRef) -> FieldRef {
+    let plain = plain_type(field.data_type());
+    if &plain == field.data_type() {
+        return Arc::clone(field);
+    }
+    Arc::new(field.as_ref().clone().with_data_type(plain))
+}
+
+fn plain_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        DataType::List(item) | DataType::ListView(item) => DataType::List(plain_field(item)),
+        DataType::LargeList(item) | DataType::LargeListView(item) => DataType::LargeList(plain_field(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(plain_field(item), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain_field).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(plain_field(entries), *sorted),
+        other => other.clone(),
+    }
+}
+
+/// How readily types of two files are reconciled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Typing {
+    /// The files say their types: only lossless widening.
+    Declared,
+    /// The types were guessed from text, and any value can be read as text again.
+    Guessed,
+}
+
+/// The columns of a table: those of the first file, then what others add. A column is nullable if a file says so or
+/// lacks it.
+pub(crate) fn unite<'a>(
+    files: impl Iterator<Item = (&'a Path, &'a FileFacts)>,
+    typing: Typing,
+) -> Result<Schema, Error> {
+    let mut columns: Vec<Column<'a>> = Vec::new();
+    let mut places: HashMap<&'a str, usize> = HashMap::new();
+    let mut count = 0;
+    let mut last: Option<&'a SchemaRef> = None;
+    for (path, facts) in files {
+        // Most tables repeat one schema thousands of times.
+        let repeated = last.is_some_and(|last| last.fields() == facts.columns.fields());
+        count += 1;
+        last = Some(&facts.columns);
+        if repeated {
+            for field in facts.columns.fields() {
+                if let Some(place) = places.get(field.name().as_str()) {
+                    columns[*place].seen += 1;
+                }
+            }
+            continue;
+        }
+        let mut names = HashSet::new();
+        for field in facts.columns.fields() {
+            if !names.insert(field.name()) {
+                return Err(Error::corrupt(path, format!("it has two columns `{}`", field.name())));
+            }
+            match places.get(field.name().as_str()) {
+                None => {
+                    places.insert(field.name(), columns.len());
+                    columns.push(Column { field: field.as_ref().clone(), path, seen: 1 });
+                }
+                Some(place) => columns[*place].add(field, path, typing)?,
+            }
+        }
+    }
+    let fields: Vec<Field> = columns
+        .into_iter()
+        .map(|column| {
+            let nullable = column.field.is_nullable() || column.seen < count;
+            let field = column.field.with_nullable(nullable);
+            match typing {
+                Typing::Declared => field,
+                Typing::Guessed => {
+                    let known = known_type(field.data_type());
+                    field.with_data_type(known)
+                }
+            }
+        })
+        .collect();
+    Ok(Schema::new(fields))
+}
+
+struct Column<'a> {
+    field: Field,
+    /// The file that first had the column.
+    path: &'a Path,
+    seen: usize,
+}
+
+impl Column<'_> {
+    fn add(&mut self, field: &Field, path: &Path, typing: Typing) -> Result<(), Error> {
+        self.seen += 1;
+        let united = unite_types(self.field.data_type(), field.data_type(), typing);
+        let Some(united) = united else {
+            return Err(Error::Types {
+                path: path.to_path_buf(),
+                other: self.path.to_path_buf(),
+                column: field.name().clone(),
+                found: field.data_type().to_string(),
+                expected: self.field.data_type().to_string(),
+            });
+        };
+        self.field.set_data_type(united);
+        self.field.set_nullable(self.field.is_nullable() || field.is_nullable());
+        Ok(())
+    }
+}
+
+/// The type that holds all values of two columns, if there is one.
+fn unite_types(one: &DataType, other: &DataType, typing: Typing) -> Option<DataType> {
+    use DataType as T;
+    if one == other {
+        return Some(one.clone());
+    }
+    match (one, other) {
+        (T::Null, known) | (known, T::Null) => Some(known.clone()),
+        (T::List(a), T::List(b)) => Some(T::List(unite_fields(a, b, typing)?)),
+        (T::LargeList(a), T::LargeList(b)) => Some(T::LargeList(unite_fields(a, b, typing)?)),
+        (T::Struct(a), T::Struct(b)) => Some(T::Struct(unite_structs(a, b, typing)?)),
+        (T::Dictionary(_, a), T::Dictionary(_, b)) => unite_types(a, b, typing),
+        (T::Dictionary(_, a), b) | (b, T::Dictionary(_, a)) => unite_types(a, b, typing),
+        (T::Utf8, T::LargeUtf8) | (T::LargeUtf8, T::Utf8) => Some(T::LargeUtf8),
+        (T::Binary, T::LargeBinary) | (T::LargeBinary, T::Binary) => Some(T::LargeBinary),
+        (T::Timestamp(a, zone), T::Timestamp(b, same)) if zone == same => {
+            Some(T::Timestamp(finer(*a, *b), zone.clone()))
+        }
+        (T::Decimal128(..), T::Decimal128(..)) => unite_decimals(one, other),
+        _ if typing == Typing::Guessed => unite_guesses(one, other),
+        _ => unite_numbers(one, other),
+    }
+}
+
+fn unite_guesses(one: &DataType, other: &DataType) -> Option<DataType> {
+    use DataType as T;
+    match (one, other) {
+        (T::Int64, T::Float64) | (T::Float64, T::Int64) => Some(T::Float64),
+        (T::Date32, stamp @ T::Timestamp(..)) | (stamp @ T::Timestamp(..), T::Date32) => Some(stamp.clone()),
+        _ if one.is_nested() || other.is_nested() => None,
+        _ => Some(T::Utf8),
+    }
+}
+
+fn unite_numbers(one: &DataType, other: &DataType) -> Option<DataType> {
+    use DataType as T;
+    let wide = |bits: usize| match bits {
+        0..=8 => Some(T::Int8),
+        9..=16 => Some(T::Int16),
+        17..=32 => Some(T::Int32),
+        33..=64 => Some(T::Int64),
+        _ => None,
+    };
+    let bits = |data_type: &DataType| data_type.primitive_width().map(|bytes| bytes * 8);
+    let (a, b) = (bits(one)?, bits(other)?);
+    match (one, other) {
+        _ if one.is_signed_integer() && other.is_signed_integer() => wide(a.max(b)),
+        _ if one.is_unsigned_integer() && other.is_unsigned_integer() => {
+            Some(if a > b { one.clone() } else { other.clone() })
+        }
+        _ if one.is_signed_integer() && other.is_unsigned_integer() => wide(a.max(b * 2)),
+        _ if one.is_unsigned_integer() && other.is_signed_integer() => wide(b.max(a * 2)),
+        _ if one.is_floating() && other.is_floating() => Some(if a > b { one.clone() } else { other.clone() }),
+        // A 64-bit integer does not survive as a float.
+        _ if one.is_floating() && other.is_integer() && b <= 32 => Some(T::Float64),
+        _ if one.is_integer() && other.is_floating() && a <= 32 => Some(T::Float64),
+        _ => None,
+    }
+}
+
+fn unite_decimals(one: &DataType, other: &DataType) -> Option<DataType> {
+    let (DataType::Decimal128(p, s), DataType::Decimal128(q, t)) = (one, other) else {
+        return None;
+    };
+    let scale = (*s).max(*t);
+    let digits = (i16::from(*p) - i16::from(*s)).max(i16::from(*q) - i16::from(*t)) + i16::from(scale);
+    let precision = u8::try_from(digits).ok().filter(|digits| *digits <= DECIMAL128_MAX_PRECISION)?;
+    Some(DataType::Decimal128(precision, scale))
+}
+
+fn unite_fields(one: &FieldRef, other: &FieldRef, typing: Typing) -> Option<FieldRef> {
+    let data_type = unite_types(one.data_type(), other.data_type(), typing)?;
+    let nullable = one.is_nullable() || other.is_nullable();
+    Some(Arc::new(one.as_ref().clone().with_data_type(data_type).with_nullable(nullable)))
+}
+
+fn unite_structs(one: &Fields, other: &Fields, typing: Typing) -> Option<Fields> {
+    let mut fields: Vec<FieldRef> = Vec::with_capacity(one.len());
+    for field in one {
+        fields.push(match other.iter().find(|candidate| candidate.name() == field.name()) {
+            Some(twin) => unite_fields(field, twin, typing)?,
+            None => Arc::new(field.as_ref().clone().with_nullable(true)),
+        });
+    }
+    for field in other {
+        if one.iter().all(|known| known.name() != field.name()) {
+            fields.push(Arc::new(field.as_ref().clone().with_nullable(true)));
+        }
+    }
+    Some(fields.into())
+}
+
+/// Columns of text files that never showed a value are text.
+fn known_type(data_type: &DataType) -> DataType {
+    let known = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(known_type(field.data_type())));
+    match data_type {
+        DataType::Null => DataType::Utf8,
+        DataType::List(item) => DataType::List(known(item)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(known).collect()),
+        other => other.clone(),
+    }
+}
+
+fn finer(one: TimeUnit, other: TimeUnit) -> TimeUnit {
+    let rank = |unit: TimeUnit| match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 1,
+        TimeUnit::Microsecond => 2,
+        TimeUnit::Nanosecond => 3,
+    };
+    if rank(one) >= rank(other) { one } else { other }
+}

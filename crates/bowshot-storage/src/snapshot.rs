@@ -1,0 +1,258 @@
+//! A table as it was at one moment: files with their identities, facts and statistics. A new listing gives a new
+//! snapshot only if a file changed, and then only changed files are looked at again.
+
+use crate::Error;
+use crate::facts::{Detail, FactSources, FileFacts};
+use crate::file::{DataFile, HandlePool, Lease};
+use crate::format::{Compression, Format};
+use crate::listing::FoundFile;
+use crate::partition::{self, Partitions};
+use crate::schema::{self, Typing};
+use crate::version::TableVersion;
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) format: Format,
+    /// The columns in the files, without those that partitions give.
+    pub(crate) file_schema: SchemaRef,
+    pub(crate) partition_fields: Fields,
+    /// All columns: the files', then the partitions'.
+    pub(crate) schema: SchemaRef,
+    pub(crate) files: Vec<SnapshotFile>,
+    pub(crate) version: TableVersion,
+    lease: Mutex<Weak<Lease>>,
+}
+
+/// A file of a snapshot.
+#[derive(Debug)]
+pub(crate) struct SnapshotFile {
+    pub(crate) data: Arc<DataFile>,
+    pub(crate) facts: Arc<FileFacts>,
+    pub(crate) compression: Compression,
+    pub(crate) partition_values: Vec<ScalarValue>,
+    /// For all columns of the table.
+    pub(crate) statistics: Arc<Statistics>,
+}
+
+/// Facts of files that were looked at before, by path.
+pub(crate) type KnownFiles = HashMap<PathBuf, (Arc<DataFile>, Arc<FileFacts>)>;
+
+/// What building a snapshot needs besides the listing.
+#[derive(Debug)]
+pub(crate) struct Workshop {
+    pub(crate) sources: FactSources,
+    pub(crate) pool: Arc<HandlePool>,
+    pub(crate) threads: usize,
+}
+
+impl Snapshot {
+    /// Looks at the files that `known` does not have with the same identity, and unites them all to a table.
+    pub(crate) fn build(
+        found: &[FoundFile],
+        known: &mut KnownFiles,
+        workshop: &Workshop,
+    ) -> Result<Self, Error> {
+        let format = found.first().map_or(Format::Parquet, |file| file.kind.format);
+        let looked_at = look_at(found, known, workshop);
+        // What could be read is kept even if another file is broken: the next attempt reads only that one.
+        *known = looked_at
+            .iter()
+            .flatten()
+            .map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts))))
+            .collect();
+        let looked_at = looked_at.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        let partitions = partition::read(found)?;
+        let file_schema = file_schema(&looked_at, format, &partitions)?;
+        if let (true, Some(first)) = (file_schema.fields().is_empty(), looked_at.first()) {
+            return Err(Error::corrupt(first.0.path(), "it is empty"));
+        }
+        let columns = file_schema.fields().iter().chain(&partitions.fields).cloned();
+        let table_schema = Arc::new(Schema::new(columns.collect::<Fields>()));
+        let version = TableVersion::of(looked_at.iter().map(|(data, _)| (data.path(), data.identity())));
+        let mut values = partitions.values.into_iter();
+        let files = looked_at
+            .into_iter()
+            .zip(found)
+            .map(|((data, facts), found)| {
+                let partition_values = values.next().unwrap_or_default();
+                let statistics = Arc::new(statistics(&data, &facts, &file_schema, &partition_values));
+                SnapshotFile { data, facts, compression: found.kind.compression, partition_values, statistics }
+            })
+            .collect();
+        Ok(Self {
+            format,
+            file_schema,
+            partition_fields: partitions.fields,
+            schema: table_schema,
+            files,
+            version,
+            lease: Mutex::default(),
+        })
+    }
+
+    /// Whether a listing shows the same files with the same, settled content.
+    pub(crate) fn is_of(&self, found: &[FoundFile]) -> bool {
+        self.files.len() == found.len()
+            && self.files.iter().zip(found).all(|(file, found)| {
+                found.identity.settled
+                    && *file.data.identity() == found.identity
+                    && file.data.path() == found.path
+            })
+    }
+
+    /// Keeps the files' handles open until the last holder is gone.
+    pub(crate) fn lease(&self) -> Arc<Lease> {
+        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        lease.upgrade().unwrap_or_else(|| {
+            let new = Arc::new(Lease(self.files.iter().map(|file| Arc::clone(&file.data)).collect()));
+            *lease = Arc::downgrade(&new);
+            new
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.data.size()).sum()
+    }
+}
+
+type LookedAt = Result<(Arc<DataFile>, Arc<FileFacts>), Error>;
+
+/// One result per file, in order; several threads, since each file costs a wait for the disk.
+fn look_at(found: &[FoundFile], known: &KnownFiles, workshop: &Workshop) -> Vec<LookedAt> {
+    let results: Vec<OnceLock<LookedAt>> = found.iter().map(|_| OnceLock::new()).collect();
+    let mut open = Vec::new();
+    for (index, file) in found.iter().enumerate() {
+        match known.get(&file.path) {
+            Some((data, facts)) if *data.identity() == file.identity && file.identity.settled => {
+                let _ = results[index].set(Ok((Arc::clone(data), Arc::clone(facts))));
+            }
+            _ => open.push(index),
+        }
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(index) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let _ = results[*index].set(look_at_one(&found[*index], workshop));
+        }
+    };
+    let threads = workshop.threads.min(open.len());
+    if threads <= 1 {
+        work();
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        });
+    }
+    let missing = |file: &FoundFile| Error::Interrupted { path: file.path.clone(), detail: "no result".to_owned() };
+    results
+        .into_iter()
+        .zip(found)
+        .map(|(result, file)| result.into_inner().unwrap_or_else(|| Err(missing(file))))
+        .collect()
+}
+
+fn look_at_one(found: &FoundFile, workshop: &Workshop) -> LookedAt {
+    let data = DataFile::new(found.path.clone(), found.identity, Arc::clone(&workshop.pool));
+    let facts = FileFacts::read(&data, &found.kind, &workshop.sources);
+    data.close();
+    Ok((data, Arc::new(facts?)))
+}
+
+/// The files' columns without those that the partitions give, since the folder's value is the one that counts.
+fn file_schema(
+    files: &[(Arc<DataFile>, Arc<FileFacts>)],
+    format: Format,
+    partitions: &Partitions,
+) -> Result<SchemaRef, Error> {
+    let typing = match format {
+        Format::Csv | Format::Json => Typing::Guessed,
+        Format::Parquet | Format::Arrow | Format::Avro => Typing::Declared,
+    };
+    let united = schema::unite(files.iter().map(|(data, facts)| (data.path(), facts.as_ref())), typing)?;
+    let given = |name: &str| partitions.fields.iter().any(|field| field.name() == name);
+    let kept: Fields = united.fields().iter().filter(|field| !given(field.name())).cloned().collect();
+    Ok(Arc::new(Schema::new(kept)))
+}
+
+/// What the planner may believe about a file, column by column of the table.
+fn statistics(
+    data: &DataFile,
+    facts: &FileFacts,
+    file_schema: &Schema,
+    partition_values: &[ScalarValue],
+) -> Statistics {
+    let exact = matches!(facts.detail, Detail::Parquet { .. } | Detail::ArrowFile(_) | Detail::Nothing);
+    let rows = match facts.rows {
+        Some(rows) if exact => Precision::Exact(rows),
+        Some(rows) => Precision::Inexact(rows),
+        None => Precision::Absent,
+    };
+    let columns = file_schema.fields().iter().map(|field| column_statistics(field, facts, rows));
+    let partitions = partition_values.iter().map(|value| partition_statistics(value, rows));
+    let size = usize::try_from(data.size()).unwrap_or(usize::MAX);
+    let total = match &facts.detail {
+        Detail::Parquet { statistics, .. } => statistics.total_byte_size.to_inexact(),
+        _ => Precision::Inexact(size),
+    };
+    Statistics { num_rows: rows, total_byte_size: total, column_statistics: columns.chain(partitions).collect() }
+}
+
+fn column_statistics(field: &Field, facts: &FileFacts, rows: Precision<usize>) -> ColumnStatistics {
+    let Some((place, _)) = facts.columns.column_with_name(field.name()) else {
+        // The file lacks the column: all its rows are null there.
+        return ColumnStatistics { null_count: rows, ..ColumnStatistics::new_unknown() };
+    };
+    let Detail::Parquet { statistics, .. } = &facts.detail else {
+        return ColumnStatistics::new_unknown();
+    };
+    let Some(known) = statistics.column_statistics.get(place) else {
+        return ColumnStatistics::new_unknown();
+    };
+    ColumnStatistics {
+        null_count: known.null_count,
+        min_value: as_type(&known.min_value, field.data_type()),
+        max_value: as_type(&known.max_value, field.data_type()),
+        byte_size: known.byte_size,
+        distinct_count: known.distinct_count,
+        sum_value: Precision::Absent,
+    }
+}
+
+fn partition_statistics(value: &ScalarValue, rows: Precision<usize>) -> ColumnStatistics {
+    if value.is_null() {
+        return ColumnStatistics { null_count: rows, ..ColumnStatistics::new_unknown() };
+    }
+    ColumnStatistics {
+        null_count: Precision::Exact(0),
+        min_value: Precision::Exact(value.clone()),
+        max_value: Precision::Exact(value.clone()),
+        distinct_count: Precision::Exact(1),
+        ..ColumnStatistics::new_unknown()
+    }
+}
+
+/// A bound in the table's type; none if it does not fit, since a wrong bound gives wrong rows.
+fn as_type(bound: &Precision<ScalarValue>, data_type: &DataType) -> Precision<ScalarValue> {
+    let cast = |value: &ScalarValue| {
+        let plain = match data_type {
+            DataType::Dictionary(_, value) => value.as_ref(),
+            other => other,
+        };
+        if value.data_type() == *plain { Some(value.clone()) } else { value.cast_to(plain).ok() }
+    };
+    match bound {
+        Precision::Exact(value) => cast(value).filter(|v| !v.is_null()).map_or(Precision::Absent, Precision::Exact),
+        Precision::Inexact(value) => cast(value).filter(|v| !v.is_null()).map_or(Precision::Absent, Precision::Inexact),
+        Precision::Absent => Precision::Absent,
+    }
+}

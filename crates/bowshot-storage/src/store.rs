@@ -1,0 +1,162 @@
+//! The object store through which DataFusion's Parquet reader sees our files. It knows only files of live table
+//! snapshots, each under a name that contains its identity: a new content is a new object, so no cache of DataFusion
+//! can mix two contents up, and names with `%`, `#`, `?`, `*` or blanks need no escaping rules. It lists and writes nothing.
+
+use crate::Error;
+use crate::file::DataFile;
+use async_trait::async_trait;
+use bytes::Bytes;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use object_store::path::Path;
+use object_store::{
+    Attributes, CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+const NAME: &str = "bowshot files";
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SnapshotStore {
+    url: ObjectStoreUrl,
+    files: RwLock<HashMap<Path, Weak<DataFile>>>,
+}
+
+impl SnapshotStore {
+    /// A store of its own for one catalog, known to the runtime under a URL that nobody else uses.
+    pub(crate) fn register(runtime: &RuntimeEnv) -> Result<Arc<Self>, datafusion::error::DataFusionError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let url = ObjectStoreUrl::parse(format!("bowshot-files://{number}"))?;
+        let store = Arc::new(Self { url, files: RwLock::default() });
+        runtime.register_object_store(store.url.as_ref(), Arc::clone(&store) as Arc<dyn ObjectStore>);
+        Ok(store)
+    }
+
+    pub(crate) fn url(&self) -> &ObjectStoreUrl {
+        &self.url
+    }
+
+    /// Makes a file readable for as long as somebody holds it.
+    pub(crate) fn add(&self, file: &Arc<DataFile>) -> ObjectMeta {
+        let meta = object_meta(file);
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        files.insert(meta.location.clone(), Arc::downgrade(file));
+        meta
+    }
+
+    /// Forgets the files that nobody holds.
+    pub(crate) fn sweep(&self) {
+        self.files.write().unwrap_or_else(PoisonError::into_inner).retain(|_, file| file.strong_count() > 0);
+    }
+
+    fn find(&self, location: &Path) -> Result<Arc<DataFile>> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        files.get(location).and_then(Weak::upgrade).ok_or_else(|| object_store::Error::NotFound {
+            path: location.to_string(),
+            source: "no table uses this content any more".into(),
+        })
+    }
+}
+
+/// What DataFusion is told about a file: its identity, then its path, so that plans can be read.
+pub(crate) fn object_meta(file: &DataFile) -> ObjectMeta {
+    let identity = format!("{:016x}", file.identity().fingerprint());
+    let path = file.path().to_string_lossy();
+    let parts = std::iter::once(identity.as_str()).chain(path.split('/').filter(|part| !part.is_empty()));
+    let (seconds, nanoseconds) = file.identity().modified();
+    ObjectMeta {
+        location: Path::from_iter(parts),
+        last_modified: chrono::DateTime::from_timestamp(seconds, nanoseconds).unwrap_or_default(),
+        size: file.size(),
+        e_tag: Some(identity),
+        version: None,
+    }
+}
+
+#[async_trait]
+impl ObjectStore for SnapshotStore {
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let file = self.find(location)?;
+        let size = file.size();
+        let range = match options.range {
+            None => 0..size,
+            Some(GetRange::Bounded(range)) => range.start.min(size)..range.end.min(size),
+            Some(GetRange::Offset(start)) => start.min(size)..size,
+            Some(GetRange::Suffix(length)) => size.saturating_sub(length)..size,
+        };
+        let meta = object_meta(&file);
+        let payload = if options.head {
+            stream::empty().boxed()
+        } else {
+            let mut read = read_all(file, vec![range.clone()]).await?;
+            let bytes = read.pop().unwrap_or_default();
+            stream::once(std::future::ready(Ok(bytes))).boxed()
+        };
+        Ok(GetResult {
+            payload: GetResultPayload::Stream(payload),
+            meta,
+            range,
+            attributes: Attributes::default(),
+        })
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        read_all(self.find(location)?, ranges.to_vec()).await
+    }
+
+    fn list(&self, _prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        stream::once(std::future::ready(Err(refused("list")))).boxed()
+    }
+
+    async fn list_with_delimiter(&self, _prefix: Option<&Path>) -> Result<ListResult> {
+        Err(refused("list"))
+    }
+
+    async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
+        Err(refused("put"))
+    }
+
+    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        Err(refused("put"))
+    }
+
+    fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        stream::once(std::future::ready(Err(refused("delete")))).boxed()
+    }
+
+    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
+        Err(refused("copy"))
+    }
+}
+
+impl fmt::Display for SnapshotStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NAME)
+    }
+}
+
+/// One hop to the blocking pool for all ranges: a cold disk must not stall the threads that compute.
+async fn read_all(file: Arc<DataFile>, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+    let path = file.path().to_path_buf();
+    let read = tokio::task::spawn_blocking(move || {
+        ranges.into_iter().map(|range| file.read(range)).collect::<Result<Vec<_>, Error>>()
+    });
+    let read = match read.await {
+        Ok(read) => read,
+        Err(error) => Err(Error::Interrupted { path, detail: error.to_string() }),
+    };
+    read.map_err(|error| object_store::Error::Generic { store: NAME, source: Box::new(error) })
+}
+
+fn refused(operation: &'static str) -> object_store::Error {
+    object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: NAME.to_owned() }
+}

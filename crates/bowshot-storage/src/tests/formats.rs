@@ -1,0 +1,292 @@
+//! Each format: rows, types, compressions, and what a broken file says.
+
+use super::{World, says, write, write_parquet};
+use arrow::array::{
+    ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray,
+};
+use arrow::datatypes::{DataType, Field};
+use bowshot_api::ErrorKind;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use std::io::Write;
+use std::sync::Arc;
+use tempfile::tempdir;
+
+const ORDERS: &str = "id,name,price,day,at,ok\n\
+    1,apple,1.5,2024-01-31,2024-01-31T10:00:00,true\n\
+    2,\"pear, green\",2.25,2024-02-01,2024-02-01T11:30:00,false\n\
+    3,,,,,\n";
+
+#[tokio::test]
+async fn csv_has_types_and_nulls() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("orders.csv");
+    write(&path, ORDERS);
+    let world = World::open(&[&path]);
+    assert_eq!(
+        world.types("orders").await,
+        "id Int64, name Utf8, price Float64, day Date32, at Timestamp(s), ok Boolean"
+    );
+    assert_eq!(world.value("select sum(price) from orders where name like 'pear%' or ok").await, "3.75");
+    assert_eq!(world.value("select count(*) from orders where name is null and day is null").await, "1");
+    assert_eq!(world.value("select count(*) from orders").await, "3");
+}
+
+#[tokio::test]
+async fn text_is_read_through_every_compression() {
+    let folder = tempdir().unwrap();
+    let zstd = |bytes: &[u8]| {
+        // Two frames, as parallel compressors write them.
+        let (head, tail) = bytes.split_at(20);
+        [head, tail].map(|part| compress(FileCompressionType::ZSTD, part)).concat()
+    };
+    let gzip = |bytes: &[u8]| {
+        let (head, tail) = bytes.split_at(20);
+        [head, tail].map(|part| compress(FileCompressionType::GZIP, part)).concat()
+    };
+    write(&folder.path().join("a.csv.gz"), gzip(ORDERS.as_bytes()));
+    write(&folder.path().join("b.csv.zst"), zstd(ORDERS.as_bytes()));
+    write(&folder.path().join("c.csv.bz2"), compress(FileCompressionType::BZIP2, ORDERS.as_bytes()));
+    write(&folder.path().join("d.csv.xz"), compress(FileCompressionType::XZ, ORDERS.as_bytes()));
+    write(&folder.path().join("e.jsonl.gz"), gzip(b"{\"id\":1,\"price\":1.5}\n{\"id\":2,\"price\":2.25}\n"));
+    let world = World::open(&[folder.path()]);
+    assert_eq!(world.names(), ["a", "b", "c", "d", "e"]);
+    for table in world.names() {
+        assert_eq!(world.value(&format!("select sum(price) from {table}")).await, "3.75", "{table}");
+    }
+}
+
+fn compress(kind: FileCompressionType, bytes: &[u8]) -> Vec<u8> {
+    let bytes = bytes.to_vec();
+    let stream = futures::stream::once(async move { Ok(bytes::Bytes::from(bytes)) });
+    let compressed = kind.convert_to_compress_stream(futures::StreamExt::boxed(stream)).unwrap();
+    let runtime = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async move {
+            let parts: Vec<bytes::Bytes> = futures::TryStreamExt::try_collect(compressed).await.unwrap();
+            parts.concat()
+        })
+    });
+    runtime.join().unwrap()
+}
+
+#[tokio::test]
+async fn csv_dialects_are_told_by_the_header() {
+    let folder = tempdir().unwrap();
+    write(&folder.path().join("semi.csv"), "\u{feff}a;b;\"c;d\"\n1;2,5;x\n");
+    write(&folder.path().join("tabs.tsv"), "a\tb, c\n1\t2\n");
+    write(&folder.path().join("pipe.csv"), "a|b\r\n1|2\r\n");
+    write(&folder.path().join("odd.csv"), "a,a,,b \n1,2,3,4\n");
+    write(&folder.path().join("header.csv"), "x,y\n");
+    let world = World::open(&[folder.path()]);
+    assert_eq!(world.types("semi").await, "a Int64, b Utf8, c;d Utf8");
+    assert_eq!(world.types("tabs").await, "a Int64, b, c Int64");
+    assert_eq!(world.types("pipe").await, "a Int64, b Int64");
+    assert_eq!(world.types("odd").await, "a Int64, a_2 Int64, column_3 Int64, b Int64");
+    assert_eq!(world.value("select a + a_2 + column_3 + b from odd").await, "10");
+    assert_eq!(world.types("header").await, "x Utf8, y Utf8");
+    assert_eq!(world.value("select count(*) from header").await, "0");
+}
+
+#[tokio::test]
+async fn csv_files_of_one_table_go_by_column_name() {
+    let folder = tempdir().unwrap();
+    write(&folder.path().join("t/1.csv"), "a,b\n1,x\n2,y\n");
+    write(&folder.path().join("t/2.csv"), "c,b,a\ntrue,z,2.5\n");
+    write(&folder.path().join("t/3.csv"), "");
+    write(&folder.path().join("t/4.csv"), "b\nonly\n");
+    let world = World::open(&[folder.path()]);
+    assert_eq!(world.types("t").await, "a Float64, b Utf8, c Boolean");
+    assert_eq!(
+        world.table("select * from t order by b").await,
+        "+-----+------+------+\n\
+         | a   | b    | c    |\n\
+         +-----+------+------+\n\
+         |     | only |      |\n\
+         | 1.0 | x    |      |\n\
+         | 2.0 | y    |      |\n\
+         | 2.5 | z    | true |\n\
+         +-----+------+------+"
+    );
+}
+
+#[tokio::test]
+async fn a_bad_csv_value_is_found_by_file_line_and_column() {
+    let folder = tempdir().unwrap();
+    let mut text = String::from("id,price\n");
+    for id in 0..50_000 {
+        let price = if id == 40_000 { "n/a".to_owned() } else { id.to_string() };
+        text.push_str(&format!("{id},{price}\n"));
+    }
+    let path = folder.path().join("bad.csv");
+    write(&path, &text);
+    let world = World::open(&[&path]);
+    let error = world.error("select sum(price) from bad").await;
+    says(&error, ErrorKind::Corrupt, &["bad.csv", "line 40002", "`price`", "n/a", "sample_rows"]);
+    assert!(!error.to_string().contains("40001,n/a"), "{error}");
+    // The part of the table that is asked for is good.
+    assert_eq!(world.value("select count(*) from bad").await, "50000");
+    let short = folder.path().join("short.csv");
+    write(&short, "a,b\n1,2\n3\n");
+    says(&World::open(&[&short]).error("select * from short").await, ErrorKind::Corrupt, &["short.csv", "3"]);
+}
+
+#[tokio::test]
+async fn large_csv_is_cut_into_ranges_without_loss() {
+    let folder = tempdir().unwrap();
+    let mut text = String::from("id,text\n");
+    for id in 0..200_000 {
+        text.push_str(&format!("{id},row {id} with some text to make it long enough to be cut\n"));
+    }
+    let path = folder.path().join("long.csv");
+    write(&path, &text);
+    let world = World::open(&[&path]);
+    assert!(world.table("explain select sum(id) from long").await.contains("file_groups={4 groups"));
+    assert_eq!(world.value("select count(*) || ' ' || sum(id) || ' ' || count(text) from long").await, "200000 19999900000 200000");
+    // One quoted line end anywhere forbids cutting.
+    text.push_str("200000,\"two\nlines\"\n");
+    write(&path, &text);
+    let world = World::open(&[&path]);
+    assert_eq!(world.value("select count(*) || ' ' || max(id) from long").await, "200001 200000");
+    assert!(!world.table("explain select sum(id) from long").await.contains("4 groups"));
+    // The line of a bad value is the line in the file, also behind a cut.
+    let broken = text.replace("\n150000,", "\nx,").replace("\"two\nlines\"", "one");
+    write(&path, &broken);
+    let error = World::open(&[&path]).error("select sum(id) from long").await;
+    says(&error, ErrorKind::Corrupt, &["long.csv", "line 150002", "`id`"]);
+}
+
+#[tokio::test]
+async fn json_lines_and_arrays_are_told_apart() {
+    let folder = tempdir().unwrap();
+    write(
+        &folder.path().join("lines.jsonl"),
+        "{\"id\":1,\"tags\":[\"a\",\"b\"],\"place\":{\"x\":1.5}}\n\n{\"id\":2,\"name\":\"two\"}\n",
+    );
+    write(&folder.path().join("list.json"), "\n [{\"id\": 1, \"name\": \"a]\"},\n {\"id\": 2, \"name\": null}]\n");
+    write(&folder.path().join("nothing.json"), "  \n");
+    let world = World::open(&[folder.path()]);
+    assert_eq!(world.value("select place['x'] from lines where tags[2] = 'b'").await, "1.5");
+    assert_eq!(world.value("select count(*) from lines where name is null").await, "1");
+    assert_eq!(world.value("select count(*) from lines").await, "2");
+    assert_eq!(world.value("select sum(id) || ' ' || count(name) from list").await, "3 1");
+    assert_eq!(world.value("select count(*) from list").await, "2");
+    says(&world.error("select * from nothing").await, ErrorKind::Corrupt, &["nothing.json", "empty"]);
+}
+
+#[tokio::test]
+async fn bad_json_is_found_by_file_and_line() {
+    let folder = tempdir().unwrap();
+    let lines: Vec<String> = (0..30_000)
+        .map(|id| if id == 25_000 { "{\"id\":\"x\"}".to_owned() } else { format!("{{\"id\":{id}}}") })
+        .collect();
+    write(&folder.path().join("bad.jsonl"), lines.join("\n"));
+    write(&folder.path().join("cut.json"), "[{\"id\": 1}, {\"id\": 2}");
+    write(&folder.path().join("late.jsonl"), "{\"id\":1}\n{\"id\":\n");
+    let world = World::open(&[folder.path()]);
+    says(&world.error("select sum(id) from bad").await, ErrorKind::Corrupt, &["bad.jsonl", "line 25001"]);
+    says(&world.error("select sum(id) from cut").await, ErrorKind::Corrupt, &["cut.json"]);
+    says(&world.error("select sum(id) from late").await, ErrorKind::Corrupt, &["late.jsonl"]);
+}
+
+fn people(from: i64, to: i64) -> RecordBatch {
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(from..to));
+    let names: ArrayRef = Arc::new(StringArray::from_iter_values((from..to).map(|id| format!("name {id}"))));
+    RecordBatch::try_from_iter([("id", ids), ("name", names)]).unwrap()
+}
+
+#[tokio::test]
+async fn parquet_has_exact_counts_and_prunes() {
+    let folder = tempdir().unwrap();
+    write_parquet(&folder.path().join("people.parquet"), &people(0, 1000));
+    let world = World::open(&[folder.path()]);
+    assert_eq!(world.value("select count(*) from people where id >= 990").await, "10");
+    // Answered from the footer: no scan is left in the plan.
+    let plan = world.table("explain select count(*), min(id), max(id), count(name) from people").await;
+    assert!(!plan.contains("DataSourceExec: file_groups"), "{plan}");
+    assert_eq!(world.value("select min(id) || ' ' || max(id) || ' ' || count(name) from people").await, "0 999 1000");
+}
+
+#[tokio::test]
+async fn parquet_views_come_out_plain() {
+    let folder = tempdir().unwrap();
+    let views: ArrayRef = Arc::new(StringViewArray::from_iter_values(["a", "bb", "a rather long string that is not inlined"]));
+    let inner = Arc::new(Field::new("s", DataType::Utf8View, true));
+    let nested: ArrayRef = Arc::new(StructArray::from(vec![(inner, Arc::clone(&views))]));
+    let batch = RecordBatch::try_from_iter([("v", views), ("n", nested)]).unwrap();
+    write_parquet(&folder.path().join("views.parquet"), &batch);
+    let world = World::open(&[folder.path()]);
+    let batches = world.rows("select * from views").await.unwrap();
+    assert_eq!(batches[0].column(0).data_type(), &DataType::Utf8);
+    assert_eq!(batches[0].column(1).data_type().to_string(), "Struct(\"s\": Utf8)");
+    // The reader makes plain arrays at once: no cast is planned.
+    let plan = world.table("explain select v from views where v > 'b'").await;
+    assert!(!plan.contains("CAST"), "{plan}");
+    assert_eq!(world.value("select count(*) from views where v like 'a%'").await, "2");
+    assert_eq!(world.value("select count(n) from views").await, "3");
+}
+
+#[tokio::test]
+async fn parquet_files_with_different_columns_are_united() {
+    let folder = tempdir().unwrap();
+    let narrow: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+    let batch = RecordBatch::try_from_iter([("id", narrow)]).unwrap();
+    write_parquet(&folder.path().join("t/a.parquet"), &batch);
+    write_parquet(&folder.path().join("t/b.parquet"), &people(10, 12));
+    let world = World::named("t", &folder.path().join("t"));
+    assert_eq!(world.types("t").await, "id Int64, name Utf8");
+    assert_eq!(world.value("select sum(id) from t").await, "24");
+    assert_eq!(world.value("select count(name) || ' ' || count(*) from t").await, "2 4");
+    assert_eq!(world.value("select max(id) from t").await, "11");
+    assert_eq!(world.value("select sum(id) from t where name is null").await, "3");
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+    write_parquet(&folder.path().join("t/c.parquet"), &RecordBatch::try_from_iter([("id", text)]).unwrap());
+    says(&world.error("select * from t").await, ErrorKind::Corrupt, &["c.parquet", "a.parquet", "`id`", "Utf8"]);
+}
+
+#[tokio::test]
+async fn statistics_never_answer_what_they_do_not_know() {
+    let folder = tempdir().unwrap();
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), Some(f64::NAN), None]));
+    let inner: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]));
+    let nested: ArrayRef = Arc::new(StructArray::from(vec![(Arc::new(Field::new("x", DataType::Int64, true)), inner)]));
+    let long = "z".repeat(5000);
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", &long, "b"]));
+    let batch = RecordBatch::try_from_iter([("f", floats), ("n", nested), ("s", texts)]).unwrap();
+    write_parquet(&folder.path().join("odd.parquet"), &batch);
+    let world = World::open(&[folder.path()]);
+    assert_eq!(world.value("select max(f) from odd").await, "NaN");
+    assert_eq!(world.value("select count(n) from odd").await, "3");
+    assert_eq!(world.value("select count(f) from odd").await, "2");
+    assert_eq!(world.value("select max(s) from odd").await, long);
+}
+
+#[tokio::test]
+async fn broken_files_fail_alone_and_by_name() {
+    let folder = tempdir().unwrap();
+    write(&folder.path().join("noise.parquet"), b"this is no parquet file at all");
+    write(&folder.path().join("empty.parquet"), b"");
+    write(&folder.path().join("short.arrow"), b"ARROW1\0\0");
+    write(&folder.path().join("noise.avro"), b"Objno");
+    write(&folder.path().join("zip.csv.gz"), b"not gzip");
+    write(&folder.path().join("good.csv"), "a\n1\n");
+    let batch = people(0, 10_000);
+    let path = folder.path().join("page.parquet");
+    write_parquet(&path, &batch);
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The footer stays whole, a page does not.
+    bytes[4..400].fill(0xff);
+    std::fs::File::create(&path).unwrap().write_all(&bytes).unwrap();
+    let world = World::open(&[folder.path()]);
+    assert_eq!(world.value("select a from good").await, "1");
+    for (table, file) in
+        [("empty", "empty.parquet"), ("short", "short.arrow"), ("zip", "zip.csv.gz"), ("page", "page.parquet")]
+    {
+        let error = world.error(&format!("select * from {table}")).await;
+        says(&error, ErrorKind::Corrupt, &[file, "repair or replace"]);
+    }
+    // `noise.parquet` and `noise.avro` claim one name.
+    says(&world.error("select * from noise").await, ErrorKind::AlreadyExists, &["noise.avro", "noise.parquet"]);
+    let summaries = world.catalog.describe();
+    let bad: Vec<_> = summaries.iter().filter(|s| s.problem.is_some()).map(|s| s.name.as_str()).collect();
+    assert_eq!(bad, ["empty", "noise", "short", "zip"]);
+}
