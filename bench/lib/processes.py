@@ -1,0 +1,137 @@
+"""Starts servers, waits until they say that they are ready, reads what the kernel counts about them."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from . import places
+
+TICKS = os.sysconf("SC_CLK_TCK")
+READY_TIMEOUT_S = 120
+
+
+@dataclasses.dataclass
+class Server:
+    """A running server. `kind` says which client code speaks to it."""
+
+    name: str
+    kind: str
+    uri: str
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        """User and system time of the process so far."""
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def memory(self) -> dict:
+        """Resident set in bytes, whole and without file pages."""
+        values = {}
+        for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            name, _, rest = line.partition(":")
+            if name in ("VmRSS", "RssAnon"):
+                values[name] = int(rest.split()[0]) * 1024
+        return values
+
+
+class MemorySampler:
+    """Samples a server's memory until it is closed; keeps the peaks."""
+
+    def __init__(self, server: Server, interval_s: float = 0.05):
+        self.server, self.interval_s = server, interval_s
+        self.idle = server.memory()
+        self.peak = dict(self.idle)
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self):
+        while not self.stopped.wait(self.interval_s):
+            for name, value in self.server.memory().items():
+                self.peak[name] = max(self.peak[name], value)
+
+    def close(self) -> dict:
+        self.stopped.set()
+        self.thread.join()
+        return {
+            "idle_rss": self.idle["VmRSS"],
+            "peak_rss": self.peak["VmRSS"],
+            "peak_above_idle": self.peak["VmRSS"] - self.idle["VmRSS"],
+            "peak_anonymous": self.peak["RssAnon"],
+        }
+
+
+@contextlib.contextmanager
+def started(name: str, kind: str, command: list, answer):
+    """Runs `command`, calls `answer(process)` for the address, ends the process afterwards."""
+    log = tempfile.NamedTemporaryFile("w+", prefix=f"{name}-", suffix=".log")
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        yield Server(name, kind, answer(process), process.pid)
+    except Exception:
+        log.seek(0)
+        print(f"--- {name} ---\n{log.read()[-4000:]}", file=sys.stderr)
+        raise
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        log.close()
+
+
+def first_line(process) -> str:
+    """The address that a peer prints as its first line."""
+    line = process.stdout.readline().strip()
+    if not line:
+        raise RuntimeError("the server ended before it was ready")
+    return line
+
+
+@contextlib.contextmanager
+def bowshot(tables: dict, *options: str):
+    """Bowshot with the given tables (name to path)."""
+    with tempfile.TemporaryDirectory() as folder:
+        ports = pathlib.Path(folder) / "ports.json"
+        command = [
+            places.program("bowshot"), "serve", *[f"{name}={path}" for name, path in tables.items()],
+            "--flight", "127.0.0.1:0", "--http", "off", "--data", "memory", "--ports-file", str(ports), *options,
+        ]
+
+        def ready(process):
+            deadline = time.monotonic() + READY_TIMEOUT_S
+            while time.monotonic() < deadline:
+                if process.poll() is not None:
+                    raise RuntimeError(f"bowshot ended with {process.returncode}")
+                if ports.exists() and ports.stat().st_size > 0:
+                    return json.loads(ports.read_text())["flight"].replace("grpc://", "grpc+tcp://")
+                time.sleep(0.02)
+            raise RuntimeError("bowshot was not ready in time")
+
+        with started("bowshot", "flight-sql", command, ready) as server:
+            yield server
+
+
+@contextlib.contextmanager
+def peer(name: str, kind: str, script: str, tables: dict):
+    """A peer written in Python (`bench/peers`)."""
+    command = [sys.executable, str(places.PEERS / script), *[f"{name}={path}" for name, path in tables.items()]]
+    with started(name, kind, command, first_line) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def stock_flight(tables: dict):
+    """The stock encoder of the arrow-flight crate behind tonic, serving Arrow IPC files."""
+    command = [places.program("stock_flight"), *[f"{name}={path}" for name, path in tables.items()]]
+    with started("stock-arrow-flight", "flight-ticket", command, first_line) as server:
+        yield server

@@ -1,0 +1,24 @@
+"""DuckDB's own Quack server over Parquet files. Prints its address when it is ready; ends with its standard input."""
+
+import os
+import sys
+
+import duckdb
+from quack import TOKEN, free_port, load
+
+
+def main():
+    connection = duckdb.connect()
+    load(connection)
+    for argument in sys.argv[1:]:
+        name, _, path = argument.partition("=")
+        files = f"{path}/*.parquet" if os.path.isdir(path) else path
+        connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{files}')")
+    uri = f"quack:127.0.0.1:{free_port()}"
+    connection.execute(f"CALL quack_serve('{uri}', token = '{TOKEN}')").fetchall()
+    print(uri, flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

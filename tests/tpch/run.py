@@ -1,0 +1,200 @@
+"""TPC-H's 22 queries through the built server and in DuckDB over the same Parquet files; the answers must be the same.
+
+Reads `bowshot` from the folder in BOWSHOT_BIN. The query texts are those that DuckDB's `tpch` extension brings along.
+Each query goes over the ADBC driver and, as SQL text in the descriptor, over pyarrow.flight. Prints a line for each
+query, times as information only, and `N passed, N failed`.
+
+How answers are compared: same number of columns and rows; row by row in the order of the answer as far as the query
+orders it, so rows that tie are compared as a set. Integers, dates and texts exactly. Decimals exactly when both sides
+answer a decimal of the same scale. Where one side answers a floating-point number (averages and quotients: DuckDB
+computes them in doubles, we in decimals of fixed scale) the values may differ by 1e-6 of their size or by half a unit
+of the last decimal place, whichever is larger.
+"""
+
+import argparse
+import contextlib
+import datetime
+import decimal
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import adbc_driver_flightsql.dbapi as dbapi
+import duckdb
+import pyarrow as pa
+import pyarrow.flight as flight
+
+CACHE = pathlib.Path(os.environ.get("BOWSHOT_CACHE", pathlib.Path.home() / ".cache" / "bowshot"))
+RELATIVE_TOLERANCE = 1e-6
+READY_TIMEOUT_S = 60
+TABLES = ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"]
+# The columns that each query orders by, by position in its answer; rows that agree in them may come in any order.
+ORDER = {
+    1: [0, 1], 2: [0, 2, 1, 3], 3: [1, 2], 4: [0], 5: [1], 7: [0, 1, 2], 8: [0], 9: [0, 1], 10: [2], 11: [1],
+    12: [0], 13: [1, 0], 15: [0], 16: [3, 0, 1, 2], 18: [4, 3], 20: [0], 21: [1, 0], 22: [0],
+}
+
+
+def program() -> str:
+    folder = os.environ.get("BOWSHOT_BIN")
+    if not folder:
+        sys.exit("BOWSHOT_BIN must name the folder of the built program")
+    return str(pathlib.Path(folder) / "bowshot")
+
+
+def make_data(scale: float) -> pathlib.Path:
+    """The folder of tables that `bowshot demo` makes."""
+    folder = CACHE / "tpch" / f"scale-{scale:g}"
+    command = [program(), "demo", "--only-data", "--scale", f"{scale:g}", "--data-dir", str(folder)]
+    subprocess.run(command, check=True)
+    return folder
+
+
+@contextlib.contextmanager
+def server(data: pathlib.Path):
+    """Bowshot over the tables; gives the address."""
+    with tempfile.TemporaryDirectory() as folder:
+        ports, log = pathlib.Path(folder) / "ports.json", pathlib.Path(folder) / "log"
+        command = [
+            program(), "serve", *[f"{name}={data / name}" for name in TABLES],
+            "--flight", "127.0.0.1:0", "--http", "off", "--data", "memory", "--ports-file", str(ports),
+        ]
+        with open(log, "w", encoding="utf-8") as out:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=out)
+        try:
+            deadline = time.monotonic() + READY_TIMEOUT_S
+            while not (ports.exists() and ports.stat().st_size):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"the server did not become ready:\n{log.read_text()[-2000:]}")
+                time.sleep(0.02)
+            yield json.loads(ports.read_text())["flight"].replace("grpc://", "grpc+tcp://")
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def reference(data: pathlib.Path) -> tuple:
+    """DuckDB over the same files, and the query texts."""
+    connection = duckdb.connect()
+    package = importlib.import_module("duckdb_extension_tpch")
+    (extension,) = pathlib.Path(next(iter(package.__path__))).glob("extensions/*/tpch.duckdb_extension")
+    connection.execute(f"LOAD '{extension}'")
+    queries = dict(connection.execute("SELECT query_nr, query FROM tpch_queries()").fetchall())
+    for name in TABLES:
+        connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{data / name}/*.parquet')")
+    return connection, {number: text.strip().rstrip(";") for number, text in sorted(queries.items())}
+
+
+def step(column: pa.DataType) -> float:
+    """One unit of the last decimal place of a decimal column; 0 for others."""
+    return 10.0 ** -column.scale if pa.types.is_decimal(column) else 0.0
+
+
+def is_inexact(ours: pa.DataType, theirs: pa.DataType) -> bool:
+    """Whether a column is compared with tolerance."""
+    if pa.types.is_floating(ours) or pa.types.is_floating(theirs):
+        return True
+    return pa.types.is_decimal(ours) and pa.types.is_decimal(theirs) and ours.scale != theirs.scale
+
+
+def plain(value):
+    """Values of different but equal types in one form."""
+    if isinstance(value, datetime.datetime):
+        return value.date() if value.time() == datetime.time() else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return decimal.Decimal(value)
+    return value
+
+
+def same(ours, theirs, tolerance) -> bool:
+    """Whether two values are the same; `tolerance` is None for exact columns, else the absolute part."""
+    if ours is None or theirs is None:
+        return ours is theirs
+    if tolerance is None:
+        return plain(ours) == plain(theirs)
+    ours, theirs = float(ours), float(theirs)
+    return abs(ours - theirs) <= max(RELATIVE_TOLERANCE * abs(theirs), tolerance)
+
+
+def rows(table: pa.Table) -> list:
+    return list(zip(*[column.to_pylist() for column in table.columns], strict=True))
+
+
+def difference(number: int, ours: pa.Table, theirs: pa.Table) -> str | None:
+    """What differs, in words; None when nothing does."""
+    if ours.num_columns != theirs.num_columns or ours.num_rows != theirs.num_rows:
+        return f"shape {ours.num_rows} × {ours.num_columns}, DuckDB {theirs.num_rows} × {theirs.num_columns}"
+    tolerances = [
+        0.5 * max(step(mine.type), step(other.type)) if is_inexact(mine.type, other.type) else None
+        for mine, other in zip(ours.schema, theirs.schema, strict=True)
+    ]
+    mine, others = rows(ours), rows(theirs)
+    keys = ORDER.get(number, [])
+    for place, (first, second) in enumerate(zip(mine, others, strict=True)):
+        if not all(same(first[key], second[key], tolerances[key]) for key in keys):
+            return f"row {place} is out of order: {first}, DuckDB {second}"
+    exact = [index for index, tolerance in enumerate(tolerances) if tolerance is None]
+    by_exact = lambda row: [(row[index] is not None, str(plain(row[index]))) for index in exact]
+    for first, second in zip(sorted(mine, key=by_exact), sorted(others, key=by_exact), strict=True):
+        for index, values in enumerate(zip(first, second, strict=True)):
+            if not same(*values, tolerances[index]):
+                return f"column {ours.schema.names[index]}: {first}, DuckDB {second}"
+    return None
+
+
+def timed(work):
+    started = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - started
+
+
+def over_pyarrow(client: flight.FlightClient, query: str) -> pa.Table:
+    info = client.get_flight_info(flight.FlightDescriptor.for_command(query.encode()))
+    return pa.concat_tables([client.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints])
+
+
+def over_adbc(connection, query: str) -> pa.Table:
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        return cursor.fetch_arrow_table()
+
+
+def check(number: int, run, theirs: pa.Table) -> tuple:
+    """Runs one query; the time and what is wrong."""
+    try:
+        ours, seconds = timed(run)
+    except Exception as error:
+        return 0.0, str(error)
+    return seconds, difference(number, ours, theirs)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0)
+    scale = parser.parse_args().scale
+    data = make_data(scale)
+    peer, queries = reference(data)
+    passed = failed = 0
+    with server(data) as uri, dbapi.connect(uri, autocommit=True) as adbc, flight.connect(uri) as client:
+        for number, query in queries.items():
+            theirs, their_seconds = timed(lambda: peer.execute(query).to_arrow_table())
+            clients = {"adbc": lambda: over_adbc(adbc, query), "pyarrow": lambda: over_pyarrow(client, query)}
+            for name, run in clients.items():
+                seconds, wrong = check(number, run, theirs)
+                verdict = "FAILED" if wrong else "ok"
+                times = f"{seconds:6.2f} s, DuckDB in process {their_seconds:6.2f} s"
+                print(f"q{number:02} {name:8} {theirs.num_rows:6} rows  {times}  {verdict}", flush=True)
+                if wrong:
+                    print(f"    {wrong}")
+                passed, failed = passed + (not wrong), failed + bool(wrong)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
