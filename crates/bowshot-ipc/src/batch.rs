@@ -3,7 +3,7 @@
 //! Slices start at multiples of 64 rows where that is possible, so that validity bitmaps are shared and not shifted,
 //! and at multiples of 512 rows where that is cheap, so that fixed-width buffers need no padding either.
 
-use crate::trim::wire_bytes;
+use crate::measure::Measure;
 use arrow::record_batch::RecordBatch;
 
 /// Rows of which a bitmap fills whole 64-bit words.
@@ -26,9 +26,9 @@ impl Slices {
     /// Slices of about `target_bytes`; none is larger than one and a half times that unless it is a single row.
     pub(crate) fn new(batch: RecordBatch, target_bytes: usize) -> Self {
         let target = target_bytes.max(1);
-        let limit_bytes = target.saturating_add(target / 2);
+        let limit_bytes = limit_bytes(target);
         let rows = batch.num_rows();
-        let bytes = batch_wire_bytes(&batch);
+        let bytes = batch_bytes(&batch, limit_bytes);
         let rows_per_slice = if bytes <= limit_bytes { rows } else { share(rows, target, bytes) };
         Self { batch, next_row: 0, rows_per_slice, limit_bytes, done: false }
     }
@@ -50,7 +50,7 @@ impl Iterator for Slices {
         let mut slice = self.batch.slice(self.next_row, rows);
         // Rows differ in size: where the average misleads, take fewer.
         while rows > 1 {
-            let bytes = batch_wire_bytes(&slice);
+            let bytes = batch_bytes(&slice, self.limit_bytes);
             if bytes <= self.limit_bytes {
                 break;
             }
@@ -75,6 +75,12 @@ fn share(rows: usize, target: usize, bytes: usize) -> usize {
     round.max(1)
 }
 
-fn batch_wire_bytes(batch: &RecordBatch) -> usize {
-    batch.columns().iter().map(|column| wire_bytes(column)).sum()
+fn batch_bytes(batch: &RecordBatch, limit_bytes: usize) -> usize {
+    let measure = Measure { dictionary_limit: limit_bytes };
+    batch.columns().iter().map(|column| measure.bytes(column)).sum()
+}
+
+/// Bytes that no message exceeds, unless a single row does, when messages should have `target_bytes`.
+pub(crate) fn limit_bytes(target_bytes: usize) -> usize {
+    target_bytes.saturating_add(target_bytes / 2)
 }

@@ -2,10 +2,13 @@
 
 use crate::decode::guarded;
 use crate::error::{Error, Result};
-use crate::trim::wire_bytes;
-use arrow::array::ArrayRef;
-use arrow::compute::concat;
+use crate::measure::Measure;
+use arrow::array::{
+    Array, ArrayData, ArrayRef, AsArray, BooleanArray, UInt64Array, make_array, new_empty_array,
+};
+use arrow::compute::{cast, concat, filter};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,6 +33,56 @@ fn has_dictionary(field: &Field) -> bool {
         DataType::Union(fields, _) => fields.iter().any(|(_, field)| has_dictionary(field)),
         _ => false,
     }
+}
+
+/// For each value of the dictionary whether a row uses it.
+fn used(array: &dyn Array) -> Vec<bool> {
+    let dictionary = array.as_any_dictionary();
+    let mut used = vec![false; dictionary.values().len()];
+    for (row, key) in dictionary.normalized_keys().into_iter().enumerate() {
+        if array.is_valid(row)
+            && let Some(used) = used.get_mut(key)
+        {
+            *used = true;
+        }
+    }
+    used
+}
+
+/// Those values of the dictionary that the rows use.
+pub(crate) fn used_values(array: &dyn Array) -> ArrayRef {
+    let values = array.as_any_dictionary().values();
+    // Arrow filters every type; only a length that differs is an error.
+    filter(values, &BooleanArray::from(used(array))).unwrap_or_else(|_| ArrayRef::clone(values))
+}
+
+/// The same rows with a dictionary that holds nothing else.
+pub(crate) fn shrink(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let dictionary = array.as_any_dictionary();
+    let DataType::Dictionary(key_type, value_type) = array.data_type() else {
+        return Ok(ArrayRef::clone(array));
+    };
+    if dictionary.values().is_empty() {
+        return Ok(ArrayRef::clone(array));
+    }
+    let mut next = 0;
+    let places: Vec<u64> = used(array)
+        .iter()
+        .map(|used| {
+            let place = next;
+            next += u64::from(*used);
+            place
+        })
+        .collect();
+    let keys = dictionary.normalized_keys().into_iter().map(|key| places.get(key).copied().unwrap_or(0));
+    let keys: Vec<u64> =
+        keys.enumerate().map(|(row, key)| if array.is_valid(row) { key } else { 0 }).collect();
+    let keys = UInt64Array::new(keys.into(), array.nulls().cloned());
+    let values = if next == 0 { new_empty_array(value_type) } else { used_values(array) };
+    let keys: ArrayData = cast(&keys, key_type)?.to_data();
+    let data =
+        keys.into_builder().data_type(array.data_type().clone()).add_child_data(values.to_data()).build()?;
+    Ok(make_array(data))
 }
 
 /// The dictionaries of one stream, as far as they came.
@@ -71,7 +124,7 @@ impl Dictionaries {
         let [added] = values.columns() else {
             return Err(Error::malformed("a dictionary with more than one column"));
         };
-        let added_bytes = wire_bytes(added);
+        let added_bytes = Measure { dictionary_limit: usize::MAX }.bytes(added);
         let old_bytes = self.bytes.get(&id).copied().unwrap_or(0);
         let kept_bytes = if dictionary.isDelta() { old_bytes } else { 0 };
         let total = self.bytes.values().sum::<usize>() - old_bytes + kept_bytes + added_bytes;

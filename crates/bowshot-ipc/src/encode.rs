@@ -3,11 +3,12 @@
 //! A batch goes through three steps: `batch.rs` cuts it into slices of bounded size, `trim.rs` drops what a slice
 //! drags along but does not show, and Arrow's `StreamEncoder` lists the buffers, which are passed on as they are.
 
-use crate::batch::Slices;
+use crate::batch::{Slices, limit_bytes};
 use crate::compress::Compression;
 use crate::dictionary::first_dictionary;
 use crate::error::{Error, Result};
 use crate::frame::{Message, Pieces, share};
+use crate::measure::Measure;
 use crate::schema::schema_header;
 use crate::trim::trim_batch;
 use arrow::buffer::Buffer;
@@ -96,7 +97,8 @@ impl Encoder {
 
     /// The messages of one slice.
     pub(crate) fn encode_slice(&mut self, slice: &RecordBatch) -> Result<Vec<Message>> {
-        let slice = trim_batch(slice)?;
+        let dictionary_limit = limit_bytes(self.options.message_bytes);
+        let slice = trim_batch(slice, Measure { dictionary_limit })?;
         let buffers = self.arrow.encode(&slice).map_err(Error::Encode)?;
         messages(buffers)
     }

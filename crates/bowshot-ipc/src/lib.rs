@@ -27,6 +27,7 @@ mod error;
 mod frame;
 mod guard;
 mod mapped;
+mod measure;
 mod schema;
 mod trim;
 

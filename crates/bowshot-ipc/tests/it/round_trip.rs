@@ -3,7 +3,8 @@
 use crate::cases::{SHAPES, Shape, batch, columnless, types};
 use crate::make::{Numbers, array};
 use crate::wire::{assert_same, encode, options, through_flight, through_stream};
-use arrow::array::{ArrayRef, AsArray, DictionaryArray, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, ListArray, StringArray};
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use arrow::record_batch::RecordBatch;
 use bowshot_ipc::{Compression, Encoder, read_schema_bytes, schema_bytes};
@@ -135,6 +136,41 @@ fn dictionaries_are_sent_again_only_when_they_change() {
     for read in [through_flight(messages.clone()), through_stream(messages)] {
         let read: Vec<_> = read.iter().map(texts).collect();
         assert_eq!(read, [vec!["a", "b", "b"], vec!["b"], vec!["c", "a"], vec!["x", "x"]]);
+    }
+}
+
+#[test]
+fn a_dictionary_larger_than_a_message_is_sent_in_parts() {
+    // A thousand words of 100 bytes; a null whose key means nothing; a dictionary inside a list.
+    let values: Vec<String> = (0..1_000).map(|word| format!("{word:0>100}")).collect();
+    let keys = (0..3_000).map(|row| (row % 7 != 3).then_some((row * 7919) % 1_000));
+    let keys = arrow::array::Int32Array::from_iter(keys);
+    let column: ArrayRef =
+        Arc::new(DictionaryArray::try_new(keys, Arc::new(StringArray::from(values))).unwrap());
+    let item = Arc::new(Field::new("item", column.data_type().clone(), true));
+    let offsets = OffsetBuffer::from_lengths(vec![3; 1_000]);
+    let lists = ListArray::new(item, offsets, Arc::clone(&column), None);
+    for column in [column.slice(1, 2_900), Arc::new(lists) as ArrayRef] {
+        let batch = RecordBatch::try_from_iter([("d", column)]).unwrap();
+        let target = 10_000;
+        let messages = encode(std::slice::from_ref(&batch), options(target, Compression::None));
+        for message in &messages {
+            assert!(message.body_len() <= target + target / 2 + 256, "{}", message.body_len());
+        }
+        for read in [through_flight(messages.clone()), through_stream(messages)] {
+            let plain = |batch: &RecordBatch| {
+                let t = batch.column(0).data_type().clone();
+                let t = if t.is_nested() && !matches!(t, DataType::Dictionary(_, _)) {
+                    DataType::List(Arc::new(Field::new("item", DataType::Utf8, true)))
+                } else {
+                    DataType::Utf8
+                };
+                arrow::compute::cast(batch.column(0), &t).unwrap()
+            };
+            let read: Vec<ArrayRef> = read.iter().map(plain).collect();
+            let read: Vec<&dyn Array> = read.iter().map(|part| part.as_ref()).collect();
+            assert_eq!(&arrow::compute::concat(&read).unwrap(), &plain(&batch));
+        }
     }
 }
 
