@@ -99,7 +99,7 @@ impl Client {
         let channel = endpoint(&target.uri)?
             .connect()
             .await
-            .map_err(|source| Error::Connect { uri: target.uri.clone(), source: Box::new(source) })?;
+            .map_err(|cause| Error::Connect { uri: target.uri.clone(), cause: Box::new(cause) })?;
         let flight = FlightServiceClient::new(channel.clone())
             .max_decoding_message_size(usize::MAX)
             .max_encoding_message_size(usize::MAX);

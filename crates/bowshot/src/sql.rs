@@ -20,7 +20,7 @@ use bowshot_api::{OptionValue, Secret};
 use bowshot_flight::client::{Client, Login, Target};
 use clap::{Args, ValueEnum};
 use interrupt::Interrupts;
-use output::{Destination, Format};
+use output::{Destination, Format, WriteFailed};
 use statement::{Outcome, Runner};
 use std::fmt;
 use std::io::{IsTerminal, Read, Write};
@@ -182,11 +182,13 @@ pub(crate) fn say(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }
 
+/// Whether the reader of stdout has gone. Some of Arrow's writers tell it as text only.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-            || cause.to_string().contains("Broken pipe")
-    })
+    let broken = |cause: &(dyn std::error::Error + 'static)| {
+        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        kind == Some(std::io::ErrorKind::BrokenPipe) || cause.to_string().contains("Broken pipe")
+    };
+    error.is::<WriteFailed>() && error.chain().any(broken)
 }
 
 impl fmt::Display for Format {

@@ -18,17 +18,16 @@ pub enum Error {
     #[error("the login has characters that cannot be sent")]
     Login,
     /// Nobody answers there.
-    #[error("cannot connect to `{uri}`; is the server running?")]
+    #[error("cannot connect to `{uri}`: {}; is the server running?", root(cause.as_ref()))]
     Connect {
         /// As it was given.
         uri: String,
-        /// Why.
-        #[source]
-        source: Box<tonic::transport::Error>,
+        /// Why: the layers of the transport, of which only the innermost says something.
+        cause: Box<tonic::transport::Error>,
     },
-    /// The server refused, or the connection broke.
+    /// The server refused, or the connection broke. The message is all that people need of the status.
     #[error("{}", .0.message())]
-    Server(#[source] Box<tonic::Status>),
+    Server(Box<tonic::Status>),
     /// The server refused a session option.
     #[error("the server does not accept this value of the session option `{name}`, or has no such option")]
     Option {
@@ -51,10 +50,22 @@ impl Error {
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Server(status) if status.code() == tonic::Code::Cancelled)
     }
+
+    /// Whether the server does not know what the request names.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Server(status) if status.code() == tonic::Code::NotFound)
+    }
 }
 
 impl From<tonic::Status> for Error {
     fn from(status: tonic::Status) -> Self {
         Self::Server(Box::new(status))
     }
+}
+
+fn root<'a>(mut error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error
 }

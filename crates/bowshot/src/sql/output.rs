@@ -17,6 +17,7 @@ use clap::ValueEnum;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::path::{Path, PathBuf};
@@ -100,6 +101,16 @@ impl Destination {
     }
 }
 
+/// The output could not be written: the disk is full, or nobody reads the pipe.
+#[derive(Debug)]
+pub(super) struct WriteFailed;
+
+impl fmt::Display for WriteFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the result cannot be written")
+    }
+}
+
 /// Takes the batches of one result.
 pub(super) struct Sink {
     writer: Writer,
@@ -117,6 +128,15 @@ enum Writer {
 
 impl Sink {
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.write_batch(batch).context(WriteFailed)
+    }
+
+    /// Completes the output; returns the number of rows that were read but not written.
+    pub(super) fn finish(self) -> Result<u64> {
+        self.complete().context(WriteFailed)
+    }
+
+    fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         match &mut self.writer {
             Writer::Table(output, table) => table.write(batch, output)?,
             Writer::Csv(writer, schema, header) => {
@@ -131,8 +151,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Completes the output; returns the number of rows that were read but not written.
-    pub(super) fn finish(self) -> Result<u64> {
+    fn complete(self) -> Result<u64> {
         let mut cut = 0;
         let output = match self.writer {
             Writer::Table(mut output, table) => {

@@ -22,10 +22,14 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(wanted: bool, expected_rows: Option<u64>) -> Self {
+    pub(super) fn new(wanted: bool) -> Self {
         let on_terminal = std::io::stderr().is_terminal();
         let started = Instant::now();
-        Self { wanted, on_terminal, started, last_line: None, expected_rows, rows: 0, bytes: 0 }
+        Self { wanted, on_terminal, started, last_line: None, expected_rows: None, rows: 0, bytes: 0 }
+    }
+
+    pub(super) fn expect_rows(&mut self, rows: Option<u64>) {
+        self.expected_rows = rows;
     }
 
     pub(super) fn add(&mut self, rows: usize, bytes: usize) {

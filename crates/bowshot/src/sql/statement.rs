@@ -8,8 +8,9 @@ use anyhow::Result;
 use bowshot_api::batch_bytes;
 use bowshot_flight::client::{Client, Query};
 use futures::StreamExt;
+use std::pin::pin;
 use std::time::{Duration, Instant};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior};
 
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(250);
@@ -40,62 +41,57 @@ impl Runner {
     pub(super) async fn run(&self, sql: &str) -> Result<Outcome> {
         self.interrupts.reset();
         let started = Instant::now();
-        let query = tokio::select! {
-            biased;
-            // Dropping the request stops the statement on the server.
-            () = self.interrupts.pressed() => return Ok(Outcome::Cancelled),
-            query = self.client.execute(sql) => query?,
-        };
-        let outcome = self.read(&query).await;
+        let mut progress = Progress::new(self.progress && !self.destination.draws_on_terminal());
+        let outcome = self.start_and_read(sql, &mut progress).await;
+        // Nothing may be written over what follows.
+        progress.clear();
         if self.timing {
             say(&format!("time: {:.3} s", started.elapsed().as_secs_f64()));
         }
         outcome
     }
 
-    async fn read(&self, query: &Query) -> Result<Outcome> {
-        let layout = Layout { max_rows: self.max_rows, expanded: self.expanded };
-        let mut sink = self.destination.open(&query.schema(), layout)?;
-        let mut progress =
-            Progress::new(self.progress && !self.destination.draws_on_terminal(), query.rows());
+    async fn start_and_read(&self, sql: &str, progress: &mut Progress) -> Result<Outcome> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut starting = pin!(self.client.execute(sql));
+        loop {
+            tokio::select! {
+                biased;
+                // Dropping the request stops the statement on the server.
+                () = self.interrupts.pressed() => return Ok(Outcome::Cancelled),
+                _ = tick.tick() => progress.show(),
+                query = &mut starting => return self.read(&query?, tick, progress).await,
+            }
+        }
+    }
+
+    async fn read(&self, query: &Query, mut tick: Interval, progress: &mut Progress) -> Result<Outcome> {
+        let layout = Layout { max_rows: self.max_rows, expanded: self.expanded };
+        let mut sink = self.destination.open(&query.schema(), layout)?;
+        progress.expect_rows(query.rows());
         let mut batches = query.batches();
         loop {
             tokio::select! {
                 biased;
                 () = self.interrupts.pressed() => {
-                    drop(batches);
-                    progress.clear();
-                    self.cancel(query).await;
+                    cancel(query).await;
                     return Ok(Outcome::Cancelled);
                 }
                 _ = tick.tick() => progress.show(),
-                batch = batches.next() => match batch {
-                    Some(Ok(batch)) => {
+                batch = batches.next() => match batch.transpose()? {
+                    Some(batch) => {
                         progress.add(batch.num_rows(), batch_bytes(&batch));
                         sink.write(&batch)?;
-                    }
-                    Some(Err(error)) => {
-                        progress.clear();
-                        return Err(error.into());
                     }
                     None => break,
                 }
             }
         }
         progress.finish();
-        let rows = progress.rows();
         let cut = sink.finish()?;
-        self.tell_rows(query, rows, cut);
+        self.tell_rows(query, progress.rows(), cut);
         Ok(Outcome::Done)
-    }
-
-    async fn cancel(&self, query: &Query) {
-        // Dropping the stream has reset the request already; the server may be done with the query by now.
-        if let Err(error) = query.cancel().await {
-            say(&format!("the server says about the cancelled query: {error}"));
-        }
     }
 
     fn tell_rows(&self, query: &Query, rows: u64, cut: u64) {
@@ -109,5 +105,14 @@ impl Runner {
         } else {
             say(&format!("({rows} row{})", if rows == 1 { "" } else { "s" }));
         }
+    }
+}
+
+/// Tells the server to stop. It may be done with the query by now.
+async fn cancel(query: &Query) {
+    match query.cancel().await {
+        Ok(_) => {}
+        Err(error) if error.is_not_found() => {}
+        Err(error) => say(&format!("the server could not be told to cancel: {error}")),
     }
 }
