@@ -11,10 +11,13 @@ use crate::decode::{Decoded, Decoder, guarded, read_message};
 use crate::error::{Error, Result};
 use crate::frame::CONTINUATION;
 use crate::guard::{self, Guard, MAX_MAPS};
+use arrow::array::{Array, ArrayData};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::Block;
 use bytes::Bytes;
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
 use memmap2::Mmap;
 use std::fs::File;
 use std::io;
@@ -91,10 +94,15 @@ impl MappedFile {
     }
 
     /// One batch with the columns at these positions, in this order; the pages of the others are not touched.
+    ///
+    /// Reading from disk happens here and not where the rows are used, so that the thread that sends them never waits for
+    /// a disk: call it where such waiting is allowed.
     pub fn batch_projected(&self, index: usize, columns: Option<&[usize]>) -> Result<RecordBatch> {
         let read = || {
             let (header, body) = self.message(index)?;
-            self.decoder.read_batch(read_message(&header)?, body, columns)
+            let batch = self.decoder.read_batch(read_message(&header)?, body, columns)?;
+            batch.columns().iter().try_for_each(|column| self.map.load(&column.to_data()))?;
+            Ok(batch)
         };
         self.check()?;
         self.checked(read())
@@ -276,6 +284,37 @@ impl Map {
         if now.len() != self.len || now.modified().ok() != self.modified {
             return Err(Error::Changed("it was changed after it was opened"));
         }
+        Ok(())
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Map {
+    /// Brings the array's pages into memory. Old kernels cannot; then the first use of each page does.
+    fn load(&self, data: &ArrayData) -> Result<()> {
+        let nulls = data.nulls().map(|nulls| nulls.buffer());
+        for buffer in data.buffers().iter().chain(nulls) {
+            // Buffers that were decompressed or realigned lie elsewhere.
+            let offset = buffer.as_ptr().addr().checked_sub(self.map.as_ptr().addr());
+            let Some(offset) = offset.filter(|offset| offset + buffer.len() <= self.map.len()) else {
+                continue;
+            };
+            let loaded = self.map.advise_range(Advice::PopulateRead, offset, buffer.len());
+            // These codes stand for the SIGBUS that a read would have raised.
+            if let Err(libc::EFAULT | libc::EHWPOISON) =
+                loaded.map_err(|error| error.raw_os_error().unwrap_or(0))
+            {
+                return Err(Error::Changed("it was truncated while it was read"));
+            }
+        }
+        data.child_data().iter().try_for_each(|child| self.load(child))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Map {
+    /// Other systems have no call for it; the first use of each page brings it into memory.
+    fn load(&self, _data: &ArrayData) -> Result<()> {
         Ok(())
     }
 }
