@@ -11,6 +11,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// Sessions named by cookie or token that one connection keeps in use; proxies may carry several.
+const NAMED_SESSIONS: usize = 64;
+
 /// What all connections of one listener share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -91,6 +94,8 @@ pub(crate) struct Connection {
     /// One session for each principal, `None` once the connection has ended. Held over the opening of a session, so
     /// that two calls do not open two, and so that none is opened behind the back of [`Self::end`].
     sessions: tokio::sync::Mutex<Option<Vec<Tied>>>,
+    /// Sessions that calls of this connection have named by cookie or token.
+    named: Mutex<Vec<(SessionId, Principal)>>,
 }
 
 impl Connection {
@@ -99,6 +104,7 @@ impl Connection {
             shared,
             known_callers: auth::Cache::default(),
             sessions: tokio::sync::Mutex::new(Some(Vec::new())),
+            named: Mutex::default(),
         }
     }
 
@@ -126,6 +132,7 @@ impl Connection {
         let id = SessionId::parse(value).ok_or_else(|| Error::not_found("session not found"))?;
         let session = self.server().find_session(id, principal)?;
         self.shared.untie(id);
+        self.name(id, principal);
         Ok(session)
     }
 
@@ -145,10 +152,12 @@ impl Connection {
         if let Some(entry) = self.token_session(caller) {
             let mut id = entry.session.lock().await;
             if let Some(session) = id.and_then(|id| self.server().find_session(id, caller.principal).ok()) {
+                self.name(session.id(), caller.principal);
                 return Ok((session, false));
             }
             let session = self.open_session(caller).await?;
             *id = Some(session.id());
+            self.name(session.id(), caller.principal);
             return Ok((session, true));
         }
         let mut sessions = self.sessions.lock().await;
@@ -198,13 +207,27 @@ impl Connection {
         (&entry.principal == caller.principal).then_some(entry)
     }
 
-    /// Uses the connection's sessions, so that they do not count as idle while the client is connected.
+    fn name(&self, id: SessionId, principal: &Principal) {
+        let mut named = lock(&self.named);
+        if named.iter().any(|(known, _)| *known == id) {
+            return;
+        }
+        if named.len() >= NAMED_SESSIONS {
+            named.remove(0);
+        }
+        named.push((id, principal.clone()));
+    }
+
+    /// Uses the connection's sessions, so that they do not count as idle while the client is connected and perhaps
+    /// reads one long result.
     pub(crate) fn touch(&self) {
+        // An expired session is replaced when it is next needed.
+        let touched = |id, principal: &Principal| self.server().find_session(id, principal).is_ok();
+        lock(&self.named).retain(|(id, principal)| touched(*id, principal));
         // A lock that is taken means that a session is being used right now.
         let Ok(sessions) = self.sessions.try_lock() else { return };
         for tied in sessions.iter().flatten() {
-            // An expired session is replaced when it is next needed.
-            let _ = self.server().find_session(tied.id, &tied.principal);
+            touched(tied.id, &tied.principal);
         }
     }
 
