@@ -27,7 +27,7 @@ pub(crate) struct DemoArgs {
     /// Scale factor: 1 is 6 million order lines, about 1 GB in memory and 300 MB on disk
     #[arg(long, value_name = "N", default_value_t = 1.0)]
     scale: f64,
-    /// Where the data is kept [default: a folder under the user's cache directory]
+    /// Folder of the data [default: one for each scale under the user's cache directory]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Address of the Arrow Flight SQL front end
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     if args.only_data {
         return data::make(&folder, args.scale);
     }
-    if !data::is_complete(&folder) {
+    if !data::is_complete(&folder, args.scale) {
         make_in_child(&args)?;
     }
     let flags = args.flags(&folder);
@@ -76,14 +76,12 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
 
 impl DemoArgs {
     fn folder(&self) -> Result<PathBuf> {
-        let base = match &self.data_dir {
-            Some(folder) => folder.clone(),
-            None => dirs::cache_dir()
-                .context("this user has no cache directory; name a folder with --data-dir")?
-                .join("bowshot")
-                .join("demo"),
-        };
-        Ok(base.join(format!("sf{}", self.scale)))
+        if let Some(folder) = &self.data_dir {
+            return Ok(folder.clone());
+        }
+        let cache =
+            dirs::cache_dir().context("this user has no cache directory; name a folder with --data-dir")?;
+        Ok(cache.join("bowshot").join("demo").join(format!("sf{}", self.scale)))
     }
 
     fn flags(&self, folder: &std::path::Path) -> Flags {
@@ -108,10 +106,12 @@ fn make_in_child(args: &DemoArgs) -> Result<()> {
         command.arg("--data-dir").arg(folder);
     }
     let status = command.status().context("cannot start the data generator")?;
-    if !status.success() {
-        bail!("the data could not be made");
+    match status.code() {
+        Some(0) => Ok(()),
+        // The child has told what is wrong.
+        Some(2) => bail!(Usage::new("the data could not be made")),
+        _ => bail!("the data could not be made"),
     }
-    Ok(())
 }
 
 async fn show(uri: &str) -> Result<()> {

@@ -1,10 +1,12 @@
 //! Makes the data of the demo as Parquet: a folder for each table with files of some millions of rows.
 //!
-//! The folder of a scale appears under its name only when it is complete, so that an interrupted run leaves nothing
-//! that a later one could mistake for data.
+//! Tables are made in a folder beside, and moved into place when all are there; a marker file says which scale and
+//! layout the folder holds, and whether it is complete. An interrupted run leaves nothing that a later one could mistake
+//! for data, and tables without a marker are somebody else's: they are never touched.
 
 use super::tables::{Part, Table};
-use anyhow::{Context, Result, anyhow};
+use crate::usage::Usage;
+use anyhow::{Context, Result, anyhow, bail};
 use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -26,47 +28,76 @@ const MAX_THREADS: usize = 4;
 const FILE_ROWS: u64 = 1_500_000;
 /// Rows of one row group.
 const ROW_GROUP_ROWS: usize = 256 << 10;
+/// The name of the marker, and how its text begins.
+const MARKER: &str = "bowshot-demo";
 /// Changes when files are laid out differently, so that old ones are made again.
-const LAYOUT: &str = "1\n";
-const MARKER: &str = "complete";
+const LAYOUT: &str = "layout 1";
+const UNFINISHED: &str = "unfinished\n";
 
-/// Whether the folder holds all tables in the present layout.
-pub(super) fn is_complete(folder: &Path) -> bool {
-    fs::read_to_string(folder.join(MARKER)).is_ok_and(|layout| layout == LAYOUT)
+/// Whether the folder holds all tables at this scale in the present layout.
+pub(super) fn is_complete(folder: &Path, scale: f64) -> bool {
+    fs::read_to_string(folder.join(MARKER)).is_ok_and(|text| text == complete(scale))
+}
+
+fn complete(scale: f64) -> String {
+    format!("{LAYOUT}, scale {scale}\n")
 }
 
 /// Makes all tables, unless they are there.
 pub(super) fn make(folder: &Path, scale: f64) -> Result<()> {
-    if is_complete(folder) {
+    if is_complete(folder, scale) {
         return Ok(());
     }
-    let parent = folder.parent().context("the data folder has no parent folder")?;
-    fs::create_dir_all(parent).with_context(|| format!("cannot create `{}`", parent.display()))?;
+    refuse_foreign(folder, scale)?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
     let work = tempfile::Builder::new()
         .prefix(".making-")
-        .tempdir_in(parent)
-        .with_context(|| format!("cannot write in `{}`", parent.display()))?;
+        .tempdir_in(folder)
+        .with_context(|| format!("cannot write in `{}`", folder.display()))?;
     tell(&format!("making TPC-H data at scale {scale} in {}", folder.display()));
     let started = Instant::now();
     let rows = write_all(work.path(), scale)?;
-    fs::write(work.path().join(MARKER), LAYOUT)?;
-    put_in_place(work.path(), folder)?;
+    put_in_place(work.path(), folder, scale)
+        .with_context(|| format!("cannot put the data into `{}`", folder.display()))?;
     let seconds = started.elapsed().as_secs_f64();
     tell(&format!("made {} rows in {seconds:.1} s", HumanCount(rows)));
     Ok(())
 }
 
+/// Refuses to replace what this program has not made, or has made for another scale.
+fn refuse_foreign(folder: &Path, scale: f64) -> Result<()> {
+    let advice = "name another folder with `--data-dir`";
+    match fs::read_to_string(folder.join(MARKER)) {
+        Ok(text) if text == UNFINISHED || text.ends_with(&format!(", scale {scale}\n")) => Ok(()),
+        Ok(_) => bail!(
+            Usage::new(format!("`{}` holds TPC-H data of another scale", folder.display())).with_hint(advice)
+        ),
+        Err(_) => match Table::ALL.into_iter().find(|table| folder.join(table.name()).exists()) {
+            None => Ok(()),
+            Some(table) => bail!(
+                Usage::new(format!("`{}` has a `{}` of its own", folder.display(), table.name()))
+                    .with_hint(advice)
+            ),
+        },
+    }
+}
+
 /// Another run may have been faster; its data is as good.
-fn put_in_place(work: &Path, folder: &Path) -> Result<()> {
-    if folder.exists() && !is_complete(folder) {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot replace `{}`", folder.display()))?;
+fn put_in_place(work: &Path, folder: &Path, scale: f64) -> Result<()> {
+    if is_complete(folder, scale) {
+        return Ok(());
     }
-    match fs::rename(work, folder) {
-        Err(error) if !is_complete(folder) => {
-            Err(error).with_context(|| format!("cannot create `{}`", folder.display()))
+    fs::write(folder.join(MARKER), UNFINISHED)?;
+    for table in Table::ALL {
+        let place = folder.join(table.name());
+        if place.exists() {
+            fs::remove_dir_all(&place)?;
         }
-        _ => Ok(()),
+        fs::rename(work.join(table.name()), place)?;
     }
+    fs::write(work.join(MARKER), complete(scale))?;
+    fs::rename(work.join(MARKER), folder.join(MARKER))?;
+    Ok(())
 }
 
 fn write_all(folder: &Path, scale: f64) -> Result<u64> {
@@ -162,30 +193,45 @@ mod tests {
     #[test]
     fn a_small_scale_has_all_tables_with_plain_strings() {
         let parent = tempfile::tempdir().unwrap();
-        let folder = parent.path().join("sf0.01");
-        assert!(!is_complete(&folder));
+        let folder = parent.path().join("new").join("sf0.01");
+        assert!(!is_complete(&folder, 0.01));
         make(&folder, 0.01).unwrap();
-        assert!(is_complete(&folder));
+        assert!(is_complete(&folder, 0.01) && !is_complete(&folder, 0.02));
         for (table, expected) in [(Table::Region, 5), (Table::Orders, 15_000), (Table::LineItem, 60_175)] {
             let path = file(&folder, Part { table, part: 1, parts: 1 });
             let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
             assert_eq!(reader.metadata().file_metadata().num_rows(), expected);
             assert!(reader.schema().fields().iter().all(|field| *field.data_type() != DataType::Utf8View));
         }
-        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1, "nothing is left beside the data");
-        let made = fs::metadata(folder.join(MARKER)).unwrap().modified().unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 9, "tables and marker, nothing else");
+        let written = || fs::metadata(folder.join(MARKER)).unwrap().modified().unwrap();
+        let first = written();
         make(&folder, 0.01).unwrap();
-        assert_eq!(fs::metadata(folder.join(MARKER)).unwrap().modified().unwrap(), made, "made once");
+        assert_eq!(written(), first, "made once");
     }
 
     #[test]
-    fn another_layout_is_made_again() {
-        let parent = tempfile::tempdir().unwrap();
-        let folder = parent.path().join("sf0.001");
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(MARKER), "0\n").unwrap();
-        make(&folder, 0.001).unwrap();
-        assert!(is_complete(&folder) && folder.join("lineitem").is_dir());
+    fn unfinished_data_and_old_layouts_are_made_again() {
+        for marker in [UNFINISHED, "layout 0, scale 0.001\n"] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join(MARKER), marker).unwrap();
+            fs::create_dir(folder.path().join("orders")).unwrap();
+            make(folder.path(), 0.001).unwrap();
+            assert!(is_complete(folder.path(), 0.001));
+            assert!(folder.path().join("orders").read_dir().unwrap().next().is_some());
+        }
+    }
+
+    #[test]
+    fn data_of_others_is_not_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("orders").join("mine.parquet");
+        fs::create_dir(folder.path().join("orders")).unwrap();
+        fs::write(&own, "mine").unwrap();
+        assert!(make(folder.path(), 0.001).unwrap_err().is::<Usage>());
+        fs::write(folder.path().join(MARKER), complete(7.0)).unwrap();
+        assert!(make(folder.path(), 0.001).unwrap_err().is::<Usage>());
+        assert_eq!(fs::read_to_string(own).unwrap(), "mine");
     }
 
     #[test]
