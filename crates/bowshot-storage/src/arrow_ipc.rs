@@ -4,51 +4,45 @@ use crate::Error;
 use crate::batches::{Batches, Request};
 use crate::facts::{Detail, FileFacts};
 use crate::file::DataFile;
-use arrow::ipc::reader::{FileReader, StreamReader};
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::ipc::reader::StreamReader;
+use bowshot_ipc::MappedFile;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// What an Arrow IPC file, as opposed to a stream, begins with.
 const FILE_MAGIC: &[u8] = b"ARROW1";
 
-/// An Arrow IPC file and how many batches it has.
-#[derive(Debug)]
-pub(crate) struct Map {
-    batches: usize,
-}
-
-/// Reads the footer of a file, or the schema of a stream.
+/// Reads the footer of a file and the headers of its batches, or the schema of a stream.
 pub(crate) fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
-    let corrupt = |error| Error::corrupt(file.path(), error);
     let head = file.read(0..file.size().min(FILE_MAGIC.len() as u64))?;
     if head != FILE_MAGIC {
-        let reader = StreamReader::try_new(file.reader(0), None).map_err(corrupt)?;
+        let reader = StreamReader::try_new(file.reader(0), None)
+            .map_err(|error| Error::corrupt(file.path(), error))?;
         return Ok(FileFacts { columns: reader.schema(), rows: None, detail: Detail::ArrowStream });
     }
-    let reader = FileReader::try_new(std::io::Cursor::new(file.read(0..file.size())?), None).map_err(corrupt)?;
-    let columns = reader.schema();
-    let map = Map { batches: reader.num_batches() };
-    let mut rows = 0;
-    for batch in reader {
-        rows += batch.map_err(corrupt)?.num_rows();
-    }
-    Ok(FileFacts { columns, rows: Some(rows), detail: Detail::ArrowFile(map) })
+    let mapped = file.map()?;
+    let rows = (0..mapped.len()).map(|batch| mapped.rows(batch)).sum::<Result<usize, _>>();
+    let rows = rows.map_err(|error| explain(file, error))?;
+    let columns = bare(mapped.schema());
+    Ok(FileFacts { columns, rows: Some(rows), detail: Detail::ArrowFile { batches: mapped.len() } })
 }
 
 /// The batches whose share of the file lies in the wanted range: each batch belongs to exactly one range.
-pub(crate) fn open(file: &Arc<DataFile>, map: &Map, request: &Request) -> Result<Batches, Error> {
-    let wanted = batches_in(request.range.as_ref(), file.size(), map.batches);
-    let bytes = std::io::Cursor::new(file.read(0..file.size())?);
-    let mut reader = FileReader::try_new(bytes, None).map_err(|error| Error::corrupt(file.path(), error))?;
-    reader.set_index(wanted.start).map_err(|error| Error::corrupt(file.path(), error))?;
-    let file = Arc::clone(file);
-    Ok(Batches::new(
-        reader.take(wanted.len()).map(move |batch| batch.map_err(|error| Error::corrupt(file.path(), error))),
-    ))
+pub(crate) fn open(file: &Arc<DataFile>, batches: usize, request: &Request) -> Result<Batches, Error> {
+    let mapped = file.map()?;
+    let wanted = batches_in(request.range.as_ref(), file.size(), batches);
+    let positions = request.positions_in(mapped.schema());
+    Ok(Batches::new(Mapped { file: Arc::clone(file), mapped, positions, wanted, done: false }))
 }
 
 /// The batches of a stream.
-pub(crate) fn open_stream(file: &Arc<DataFile>, facts: &FileFacts, request: &Request) -> Result<Batches, Error> {
+pub(crate) fn open_stream(
+    file: &Arc<DataFile>,
+    facts: &FileFacts,
+    request: &Request,
+) -> Result<Batches, Error> {
     let reader = file.reader(0);
     let fault = reader.fault();
     let file = Arc::clone(file);
@@ -61,6 +55,63 @@ pub(crate) fn open_stream(file: &Arc<DataFile>, facts: &FileFacts, request: &Req
     Ok(Batches::new(reader.map(move |batch| batch.map_err(&explain))))
 }
 
+/// Turns an error of the map into one of this crate.
+pub(crate) fn explain(file: &DataFile, error: bowshot_ipc::Error) -> Error {
+    use bowshot_ipc::Error as Map;
+    let error = match error {
+        Map::File { source, .. } => *source,
+        other => other,
+    };
+    match error {
+        Map::Changed(_) => Error::Changed { path: file.path().to_path_buf() },
+        Map::Io(error) => Error::io(file.path(), error),
+        other => Error::corrupt(file.path(), bowshot_api::Error::from(other).message()),
+    }
+}
+
+/// Batches that are views of the map.
+struct Mapped {
+    file: Arc<DataFile>,
+    mapped: Arc<MappedFile>,
+    positions: Vec<usize>,
+    wanted: Range<usize>,
+    done: bool,
+}
+
+impl Mapped {
+    fn batch(&self, index: usize) -> Result<RecordBatch, bowshot_ipc::Error> {
+        if !self.positions.is_empty() {
+            return self.mapped.batch_projected(index, Some(&self.positions));
+        }
+        self.mapped.check()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.mapped.rows(index)?));
+        let empty = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options);
+        empty.map_err(bowshot_ipc::Error::Decode)
+    }
+}
+
+impl Iterator for Mapped {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let result = match self.wanted.next() {
+            Some(index) => self.batch(index).map(Some),
+            // A map shows what others do to its file: only if it is unchanged now were the rows the file's.
+            None => self.mapped.check().map(|()| None),
+        };
+        self.done = !matches!(result, Ok(Some(_)));
+        result.map_err(|error| explain(&self.file, error)).transpose()
+    }
+}
+
+/// The schema without its metadata, which belongs to the writer (pandas and others) and differs from file to file.
+fn bare(schema: &SchemaRef) -> SchemaRef {
+    Arc::new(Schema::new(schema.fields().clone()))
+}
+
 /// Cuts `count` batches by a byte range as if each were as long as the others.
 fn batches_in(range: Option<&Range<u64>>, size: u64, count: usize) -> Range<usize> {
     let Some(range) = range else {
@@ -71,4 +122,26 @@ fn batches_in(range: Option<&Range<u64>>, size: u64, count: usize) -> Range<usiz
         usize::try_from(share).unwrap_or(count).min(count)
     };
     share(range.start)..share(range.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::batches_in;
+
+    #[test]
+    fn each_batch_is_in_one_range() {
+        for (size, count) in [(100, 7), (7, 7), (3, 10), (1000, 1), (10, 0)] {
+            for parts in 1..12_u64 {
+                let cut = |part: u64| size * part / parts;
+                let ranges = (0..parts).map(|part| cut(part)..cut(part + 1));
+                let batches: Vec<usize> =
+                    ranges.flat_map(|range| batches_in(Some(&range), size, count)).collect();
+                assert_eq!(
+                    batches,
+                    (0..count).collect::<Vec<_>>(),
+                    "{size} bytes, {count} batches, {parts} parts"
+                );
+            }
+        }
+    }
 }

@@ -8,6 +8,8 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use std::fmt;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a scan wants of one file.
@@ -47,7 +49,7 @@ impl Request {
     }
 }
 
-/// The batches of one file.
+/// The batches of one file. A reader that panics on the file's bytes has the effect of one that gives an error.
 pub(crate) struct Batches(Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>);
 
 impl Batches {
@@ -58,13 +60,13 @@ impl Batches {
     pub(crate) fn empty() -> Self {
         Self::new(std::iter::empty())
     }
-}
 
-impl Iterator for Batches {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
+    /// The next batch; `path` is named if the reader panics.
+    pub(crate) fn next_of(&mut self, path: &Path) -> Option<Result<RecordBatch, Error>> {
+        catch_unwind(AssertUnwindSafe(|| self.0.next())).unwrap_or_else(|_| {
+            self.0 = Box::new(std::iter::empty());
+            Some(Err(Error::corrupt(path, "its rows cannot be decoded")))
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The catalog: which sources give which tables, looked at again while the server runs.
 
 use crate::discovery;
-use crate::entry::{Definition, TableEntry, pause};
+use crate::entry::{Definition, TableEntry, Timing, pause};
 use crate::facts::FactSources;
 use crate::file::HandlePool;
 use crate::format::Format;
@@ -46,9 +46,11 @@ pub struct TableSummary {
     pub problem: Option<String>,
 }
 
+type Entries = Arc<BTreeMap<String, Arc<TableEntry>>>;
+
 #[derive(Debug)]
 struct Tables {
-    entries: BTreeMap<String, Arc<TableEntry>>,
+    entries: Entries,
     next_check: Instant,
 }
 
@@ -63,19 +65,18 @@ impl FileCatalog {
         options: StorageOptions,
         runtime: &RuntimeEnv,
     ) -> Result<Arc<Self>, bowshot_api::Error> {
-        let limits =
-            ListingLimits { max_files: options.max_files_per_table, max_depth: options.max_depth };
+        let limits = ListingLimits { max_files: options.max_files_per_table, max_depth: options.max_depth };
         let store = SnapshotStore::register(runtime).map_err(|error| {
             bowshot_api::Error::internal("the runtime refuses the store of the files").with_source(error)
         })?;
         let metadata_cache = runtime.cache_manager.get_file_metadata_cache();
         let workshop = Arc::new(Workshop {
-            sources: FactSources { sample_rows: options.sample_rows, store, metadata_cache },
+            sources: FactSources { sample_rows: options.sample_rows.max(1), store, metadata_cache },
             pool: HandlePool::new(options.max_open_files),
             threads: options.scan_threads,
         });
         discovery::check(&sources, limits)?;
-        let tables = Mutex::new(Tables { entries: BTreeMap::new(), next_check: Instant::now() });
+        let tables = Mutex::new(Tables { entries: Entries::default(), next_check: Instant::now() });
         let catalog = Arc::new(Self { sources, options, limits, workshop, tables });
         catalog.entries();
         Ok(catalog)
@@ -83,7 +84,7 @@ impl FileCatalog {
 
     /// Reads headers and footers of all tables, and says what is there and what is wrong.
     pub fn describe(&self) -> Vec<TableSummary> {
-        self.entries().into_values().map(|entry| summary(&entry)).collect()
+        self.entries().values().map(|entry| summary(entry)).collect()
     }
 
     /// The tables as DataFusion's schema, read-only. Errors of tables are [`bowshot_api::Error`]s inside
@@ -92,7 +93,7 @@ impl FileCatalog {
         Arc::new(FileSchema(Arc::clone(self)))
     }
 
-    fn entries(&self) -> BTreeMap<String, Arc<TableEntry>> {
+    fn entries(&self) -> Entries {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if Instant::now() >= tables.next_check {
             let started = Instant::now();
@@ -109,28 +110,46 @@ impl FileCatalog {
                 };
                 entries.insert(entry.definition.name.clone(), entry);
             }
-            tables.entries = entries;
+            tables.entries = Arc::new(entries);
             tables.next_check = Instant::now() + pause(self.options.refresh, started);
         }
-        tables.entries.clone()
+        Arc::clone(&tables.entries)
     }
 
     fn new_entry(&self, definition: Definition) -> TableEntry {
-        TableEntry::new(definition, self.options.refresh, self.limits, Arc::clone(&self.workshop))
+        let timing = Timing { refresh: self.options.refresh, pinned: self.options.pinned };
+        TableEntry::new(definition, timing, self.limits, Arc::clone(&self.workshop))
     }
 
-    /// The table of that name; names are found whatever their case, if only one fits.
+    /// [`Self::find`] without listing folders on the caller's thread.
+    async fn find_later(self: &Arc<Self>, name: &str) -> Option<Arc<TableEntry>> {
+        let due = {
+            let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+            Instant::now() >= tables.next_check
+        };
+        if due {
+            let catalog = Arc::clone(self);
+            let listed = tokio::task::spawn_blocking(move || catalog.entries()).await;
+            return find_in(&listed.ok()?, name);
+        }
+        self.find(name)
+    }
+
     fn find(&self, name: &str) -> Option<Arc<TableEntry>> {
-        let entries = self.entries();
-        if let Some(entry) = entries.get(name) {
-            return Some(Arc::clone(entry));
-        }
-        let folded = name.to_lowercase();
-        let mut fitting = entries.values().filter(|entry| entry.definition.name.to_lowercase() == folded);
-        match (fitting.next(), fitting.next()) {
-            (Some(entry), None) => Some(Arc::clone(entry)),
-            _ => None,
-        }
+        find_in(&self.entries(), name)
+    }
+}
+
+/// The table of that name; names are found whatever their case, if only one fits.
+fn find_in(entries: &Entries, name: &str) -> Option<Arc<TableEntry>> {
+    if let Some(entry) = entries.get(name) {
+        return Some(Arc::clone(entry));
+    }
+    let folded = name.to_lowercase();
+    let mut fitting = entries.values().filter(|entry| entry.definition.name.to_lowercase() == folded);
+    match (fitting.next(), fitting.next()) {
+        (Some(entry), None) => Some(Arc::clone(entry)),
+        _ => None,
     }
 }
 
@@ -160,11 +179,11 @@ struct FileSchema(Arc<FileCatalog>);
 #[async_trait]
 impl SchemaProvider for FileSchema {
     fn table_names(&self) -> Vec<String> {
-        self.0.entries().into_keys().collect()
+        self.0.entries().keys().cloned().collect()
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
-        let Some(entry) = self.0.find(name) else {
+        let Some(entry) = self.0.find_later(name).await else {
             return Ok(None);
         };
         let snapshot = entry.current().await?;

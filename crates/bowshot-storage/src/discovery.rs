@@ -26,11 +26,10 @@ pub(crate) fn check(sources: &[SourceSpec], limits: ListingLimits) -> Result<(),
         }
         for definition in tables_of(source, limits) {
             // Two files of one folder that claim one name are that table's problem; two sources are the operator's.
-            if let Some(one) = named.insert(definition.name.to_lowercase(), definition.path.clone()) {
-                if one.parent() != definition.path.parent() || one == definition.path {
-                    let other = definition.path;
-                    return Err(Error::SameName { name: definition.name, one, other });
-                }
+            let one = named.insert(definition.name.to_lowercase(), definition.path.clone());
+            let apart = |one: &PathBuf| one.parent() != definition.path.parent() || *one == definition.path;
+            if let Some(one) = one.filter(apart) {
+                return Err(Error::SameName { name: definition.name, one, other: definition.path });
             }
         }
     }
@@ -64,7 +63,9 @@ fn tables_of(source: &SourceSpec, limits: ListingLimits) -> Vec<Definition> {
         return vec![definition(path)];
     }
     match listing::entries(path) {
-        Ok(entries) => entries.iter().filter(|entry| is_table(entry, limits)).map(|e| definition(e)).collect(),
+        Ok(entries) => {
+            entries.iter().filter(|entry| is_table(entry, limits)).map(|e| definition(e)).collect()
+        }
         // The folder went away or was locked since the start: its tables are gone with it.
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "a folder of tables cannot be read");

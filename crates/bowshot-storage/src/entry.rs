@@ -2,7 +2,7 @@
 //! snapshot when they changed. Only one thread looks; the others wait for what it finds.
 
 use crate::Error;
-use crate::listing::{self, ListingLimits};
+use crate::listing::{self, FoundFile, ListingLimits};
 use crate::snapshot::{KnownFiles, Snapshot, Workshop};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 /// Listing takes at most one part of so many of the time.
 const LISTING_SHARE: u32 = 10;
+
+/// How often a table whose files change under its hands is looked at before it fails.
+const ATTEMPTS: usize = 3;
 
 /// How long what was found since `started` is good for. A refresh time of zero means to look each time.
 pub(crate) fn pause(refresh: Duration, started: Instant) -> Duration {
@@ -25,11 +28,18 @@ pub(crate) struct Definition {
     pub(crate) problem: Option<Error>,
 }
 
+/// When files are looked at again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timing {
+    pub(crate) refresh: Duration,
+    pub(crate) pinned: Duration,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct TableEntry {
     pub(crate) definition: Definition,
-    refresh: Duration,
+    timing: Timing,
     limits: ListingLimits,
     workshop: Arc<Workshop>,
     published: RwLock<Option<Published>>,
@@ -45,11 +55,16 @@ struct Published {
 impl TableEntry {
     pub(crate) fn new(
         definition: Definition,
-        refresh: Duration,
+        timing: Timing,
         limits: ListingLimits,
         workshop: Arc<Workshop>,
     ) -> Self {
-        Self { definition, refresh, limits, workshop, published: RwLock::default(), known: Mutex::default() }
+        Self { definition, timing, limits, workshop, published: RwLock::default(), known: Mutex::default() }
+    }
+
+    /// How long a plan reads exactly the files that it was made for.
+    pub(crate) fn pinned(&self) -> Duration {
+        self.timing.pinned
     }
 
     /// The table as it is now, give or take the refresh time. Blocks on the disk when it has to look.
@@ -63,10 +78,9 @@ impl TableEntry {
         }
         let started = Instant::now();
         let outcome = self.rebuild(&mut known);
-        let pause = pause(self.refresh, started);
+        let pause = pause(self.timing.refresh, started);
         let published = Published { outcome: outcome.clone(), next_check: Instant::now() + pause };
         *self.published.write().unwrap_or_else(PoisonError::into_inner) = Some(published);
-        self.workshop.sources.store.sweep();
         outcome
     }
 
@@ -95,14 +109,24 @@ impl TableEntry {
     }
 
     fn rebuild(&self, known: &mut KnownFiles) -> Result<Arc<Snapshot>, Error> {
-        let found = listing::list_table(&self.definition.path, self.limits)?;
-        let published = self.published.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Published { outcome: Ok(snapshot), .. }) = published.as_ref() {
-            if snapshot.is_of(&found) {
-                return Ok(Arc::clone(snapshot));
+        let mut attempt = 1;
+        loop {
+            let found = listing::list_table(&self.definition.path, self.limits)?;
+            if let Some(unchanged) = self.unchanged(&found) {
+                return Ok(unchanged);
+            }
+            self.workshop.sources.store.sweep();
+            match Snapshot::build(&found, known, &self.workshop) {
+                // A file that changed between listing and looking gets another chance, but a busy writer no endless loop.
+                Err(Error::Changed { .. } | Error::Missing { .. }) if attempt < ATTEMPTS => attempt += 1,
+                built => return built.map(Arc::new),
             }
         }
-        drop(published);
-        Ok(Arc::new(Snapshot::build(&found, known, &self.workshop)?))
+    }
+
+    fn unchanged(&self, found: &[FoundFile]) -> Option<Arc<Snapshot>> {
+        let published = self.published.read().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = published.as_ref()?.outcome.as_ref().ok()?;
+        snapshot.is_of(found).then(|| Arc::clone(snapshot))
     }
 }

@@ -84,7 +84,9 @@ impl Error {
             Self::Missing { .. } => "check the path; relative paths start at the server's working directory",
             Self::Unreadable { .. } => "check the file's permissions and its disk",
             Self::NotRegular { .. } => "pipes, sockets and devices are not served; name a file or a folder",
-            Self::Empty { .. } => "data files end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc or .avro",
+            Self::Empty { .. } => {
+                "data files end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc or .avro"
+            }
             Self::UnknownFormat { .. } => {
                 "known endings: .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro, the text ones also with .gz, .zst, .bz2 or .xz"
             }
@@ -96,7 +98,9 @@ impl Error {
             Self::Partitions { .. } => "keep the same KEY=VALUE folders above each file of a table",
             Self::Types { .. } => "rewrite one of the files, or serve them as two tables",
             Self::Corrupt { .. } => "repair or replace the file",
-            Self::Value { .. } => "correct the value, or raise `sample_rows` so that the column is read as text",
+            Self::Value { .. } => {
+                "correct the value, or raise `sample_rows` so that the column is read as text"
+            }
             Self::Changed { .. } => "run the query again",
             Self::Reshaped { .. } => "prepare the statement again",
             Self::Spec { .. } => "write PATH or NAME=PATH",

@@ -24,11 +24,21 @@ pub(crate) struct FileFacts {
 pub(crate) enum Detail {
     /// A text file without content: no columns, no rows.
     Nothing,
-    Parquet { statistics: Statistics, views: bool },
-    Csv { delimiter: u8, quoted_newlines: OnceLock<bool> },
-    Json { array: bool },
+    Parquet {
+        statistics: Statistics,
+        views: bool,
+    },
+    Csv {
+        delimiter: u8,
+        quoted_newlines: OnceLock<bool>,
+    },
+    Json {
+        array: bool,
+    },
     Avro,
-    ArrowFile(arrow_ipc::Map),
+    ArrowFile {
+        batches: usize,
+    },
     ArrowStream,
 }
 
@@ -55,7 +65,7 @@ impl FileFacts {
             Detail::Csv { .. } => csv::open(file, self, request),
             Detail::Json { .. } => json::open(file, self, request),
             Detail::Avro => avro::open(file, self, request),
-            Detail::ArrowFile(map) => arrow_ipc::open(file, map, request),
+            Detail::ArrowFile { batches } => arrow_ipc::open(file, *batches, request),
             Detail::ArrowStream => arrow_ipc::open_stream(file, self, request),
         }
     }
@@ -71,7 +81,7 @@ impl FileFacts {
                 }
             },
             Detail::Json { array } => Ok(!array),
-            Detail::ArrowFile(_) | Detail::Parquet { .. } | Detail::Nothing => Ok(true),
+            Detail::ArrowFile { .. } | Detail::Parquet { .. } | Detail::Nothing => Ok(true),
             Detail::Avro | Detail::ArrowStream => Ok(false),
         }
     }

@@ -5,7 +5,9 @@
 //! renaming is then read to its end as it was; one that is overwritten in place fails with [`Error::Changed`].
 
 use crate::Error;
+use crate::arrow_ipc;
 use crate::version::FileIdentity;
+use bowshot_ipc::MappedFile;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,10 +15,14 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// `O_NONBLOCK`: a pipe that took the file's place since it was listed must not hang the open call.
 const NO_WAIT: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0x4 };
+
+/// Maps that stay. `bowshot-ipc` allows four times as many, for maps that running queries hold.
+const MAX_MAPS: usize = 1024;
 
 /// Bytes of one read of a sequential reader.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -24,15 +30,27 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// A file of a table.
 #[derive(Debug)]
 pub(crate) struct DataFile {
+    number: u64,
     path: PathBuf,
     identity: FileIdentity,
     handle: Mutex<Option<Arc<File>>>,
+    map: Mutex<Option<Arc<MappedFile>>>,
+    /// The first error of reading, since some readers above flatten errors to text.
+    fault: OnceLock<Error>,
     pool: Arc<HandlePool>,
 }
 
 impl DataFile {
     pub(crate) fn new(path: PathBuf, identity: FileIdentity, pool: Arc<HandlePool>) -> Arc<Self> {
-        Arc::new(Self { path, identity, handle: Mutex::new(None), pool })
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let (handle, map, fault) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        Arc::new(Self { number, path, identity, handle, map, fault, pool })
+    }
+
+    /// Tells this look at a file from every other, also of the same content.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -49,7 +67,7 @@ impl DataFile {
 
     /// The open file; opens it if need be.
     pub(crate) fn open(self: &Arc<Self>) -> Result<Arc<File>, Error> {
-        if let Some(file) = self.slot().as_ref() {
+        if let Some(file) = lock(&self.handle).as_ref() {
             return Ok(Arc::clone(file));
         }
         let file = std::fs::OpenOptions::new()
@@ -59,18 +77,52 @@ impl DataFile {
             .map_err(|error| Error::io(&self.path, error))?;
         self.verify(&file)?;
         let file = Arc::new(file);
-        *self.slot() = Some(Arc::clone(&file));
-        self.pool.opened(self);
+        *lock(&self.handle) = Some(Arc::clone(&file));
+        if let Some(oldest) = self.pool.handles.add(self) {
+            oldest.close();
+        }
         Ok(file)
+    }
+
+    /// The mapped file, which must be an Arrow file. The map stays while the table's files do, since touching the
+    /// pages of a new one costs time; only when there are too many the oldest goes.
+    pub(crate) fn map(self: &Arc<Self>) -> Result<Arc<MappedFile>, Error> {
+        if let Some(map) = lock(&self.map).as_ref() {
+            return Ok(Arc::clone(map));
+        }
+        self.open()?;
+        let map = MappedFile::open(&self.path).map_err(|error| arrow_ipc::explain(self, error))?;
+        // The path was opened a second time: it must still lead to the same file.
+        let metadata = std::fs::metadata(&self.path).map_err(|error| Error::io(&self.path, error))?;
+        if !self.identity.has_content_of(&metadata) {
+            return Err(Error::Changed { path: self.path.clone() });
+        }
+        let map = Arc::new(map);
+        *lock(&self.map) = Some(Arc::clone(&map));
+        if let Some(oldest) = self.pool.maps.add(self) {
+            *lock(&oldest.map) = None;
+        }
+        Ok(map)
     }
 
     /// Closes the handle; reads that are running keep theirs.
     pub(crate) fn close(&self) {
-        *self.slot() = None;
+        *lock(&self.handle) = None;
+    }
+
+    /// What stopped an earlier read of this content.
+    pub(crate) fn fault(&self) -> Option<&Error> {
+        self.fault.get()
     }
 
     /// Exactly the bytes of `range`, which must lie within the file.
     pub(crate) fn read(self: &Arc<Self>, range: Range<u64>) -> Result<Bytes, Error> {
+        self.read_unnoticed(range).inspect_err(|error| {
+            let _ = self.fault.set(error.clone());
+        })
+    }
+
+    fn read_unnoticed(self: &Arc<Self>, range: Range<u64>) -> Result<Bytes, Error> {
         let file = self.open()?;
         let length = usize::try_from(range.end.saturating_sub(range.start))
             .map_err(|_| Error::corrupt(&self.path, "a part of it is larger than memory"))?;
@@ -99,10 +151,6 @@ impl DataFile {
             Err(Error::Changed { path: self.path.clone() })
         }
     }
-
-    fn slot(&self) -> MutexGuard<'_, Option<Arc<File>>> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A sequential reader. The error that stopped it stays in [`FileReader::fault`], because parsers wrap or flatten it.
@@ -129,11 +177,12 @@ impl FileReader {
 
 impl Read for FileReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.chunk.is_empty() && self.at < self.file.size() {
-            if let Err(error) = self.fill() {
-                let error = self.fault.get_or_init(|| error).clone();
-                return Err(error.into());
-            }
+        if self.chunk.is_empty()
+            && self.at < self.file.size()
+            && let Err(error) = self.fill()
+        {
+            let error = self.fault.get_or_init(|| error).clone();
+            return Err(error.into());
         }
         let taken = into.len().min(self.chunk.len());
         into[..taken].copy_from_slice(&self.chunk.split_to(taken));
@@ -141,29 +190,45 @@ impl Read for FileReader {
     }
 }
 
-/// Bounds the handles of all tables: the oldest is closed when there are too many. A closed file is opened again when
-/// it is read, and is refused if it is another one by then.
+/// Bounds the handles and maps of all tables: the oldest goes when there are too many. A file that was closed is opened
+/// again when it is read, and is refused if it is another one by then.
 #[derive(Debug)]
 pub(crate) struct HandlePool {
-    limit: usize,
-    open: Mutex<VecDeque<Weak<DataFile>>>,
+    handles: Queue,
+    maps: Queue,
 }
 
 impl HandlePool {
-    pub(crate) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit: limit.max(1), open: Mutex::default() })
+    pub(crate) fn new(max_handles: usize) -> Arc<Self> {
+        Arc::new(Self { handles: Queue::new(max_handles), maps: Queue::new(MAX_MAPS) })
+    }
+}
+
+#[derive(Debug)]
+struct Queue {
+    limit: usize,
+    files: Mutex<VecDeque<Weak<DataFile>>>,
+}
+
+impl Queue {
+    fn new(limit: usize) -> Self {
+        Self { limit: limit.max(1), files: Mutex::default() }
     }
 
-    fn opened(&self, file: &Arc<DataFile>) {
-        let oldest = {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.push_back(Arc::downgrade(file));
-            if open.len() > self.limit { open.pop_front() } else { None }
-        };
-        if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
-            oldest.close();
+    /// Adds a file; gives the one that must go for it.
+    fn add(&self, file: &Arc<DataFile>) -> Option<Arc<DataFile>> {
+        let mut files = lock(&self.files);
+        files.push_back(Arc::downgrade(file));
+        if files.len() <= self.limit {
+            return None;
         }
+        files.retain(|file| file.strong_count() > 0);
+        if files.len() > self.limit { files.pop_front()?.upgrade() } else { None }
     }
+}
+
+fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Keeps the handles of a table's files while a plan may read them; they close with the last plan.

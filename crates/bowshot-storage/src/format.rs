@@ -93,8 +93,11 @@ pub(crate) fn is_ignored(name: &OsStr) -> bool {
 fn has_data_ending(name: &str) -> bool {
     let (rest, _) = split_compression(name);
     rest.rsplit_once('.').is_some_and(|(_, ending)| {
-        ["csv", "tsv", "json", "jsonl", "ndjson", "parquet", "pq", "arrow", "arrows", "feather", "ipc", "avro"]
-            .contains(&ending.to_ascii_lowercase().as_str())
+        [
+            "csv", "tsv", "json", "jsonl", "ndjson", "parquet", "pq", "arrow", "arrows", "feather", "ipc",
+            "avro",
+        ]
+        .contains(&ending.to_ascii_lowercase().as_str())
     })
 }
 

@@ -35,11 +35,7 @@ pub(crate) fn facts(file: &Arc<DataFile>, kind: &Kind, sample_rows: usize) -> Re
         fault.get().cloned().unwrap_or_else(|| Error::corrupt(file.path(), message(&error)))
     })?;
     let small = kind.compression == Compression::None && rows < sample_rows;
-    Ok(FileFacts {
-        columns: Arc::new(schema),
-        rows: small.then_some(rows),
-        detail: Detail::Json { array },
-    })
+    Ok(FileFacts { columns: Arc::new(schema), rows: small.then_some(rows), detail: Detail::Json { array } })
 }
 
 /// The objects of one file, or of the lines that begin in a range of it.
@@ -112,10 +108,8 @@ impl Rows {
             }
         }
         let batch = self.decoder.flush()?;
-        if batch.is_none() {
-            if let Source::Array(array) = &self.source {
-                array.get_ref().validate_complete()?;
-            }
+        if let (None, Source::Array(array)) = (&batch, &self.source) {
+            array.get_ref().validate_complete()?;
         }
         Ok(batch)
     }

@@ -62,14 +62,24 @@ mod tests {
     fn parts_of_one_data_set_have_one_shape() {
         for (one, other, same) in [
             ("part-0001", "part-0002", true),
-            ("part-00000-8b5e1c1a-6f0e-4b3e-9a51-0c9d3b2a7e11-c000", "part-00001-0d7a6b5c-aaaa-4bbb-8ccc-1234567890ab-c000", true),
+            (
+                "part-00000-8b5e1c1a-6f0e-4b3e-9a51-0c9d3b2a7e11-c000",
+                "part-00001-0d7a6b5c-aaaa-4bbb-8ccc-1234567890ab-c000",
+                true,
+            ),
             ("orders", "customers", false),
             ("orders1", "orders22", true),
             ("a", "b", false),
             ("cafe", "face", false),
             ("deadbeef", "12345678", true),
         ] {
-            assert_eq!(shape(one) == shape(other), same, "{one} and {other}: {} {}", shape(one), shape(other));
+            assert_eq!(
+                shape(one) == shape(other),
+                same,
+                "{one} and {other}: {} {}",
+                shape(one),
+                shape(other)
+            );
         }
     }
 }

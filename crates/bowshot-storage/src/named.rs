@@ -3,8 +3,10 @@
 
 use crate::Error;
 use crate::error::find_error;
+use crate::file::Lease;
 use crate::source::PlannedFile;
 use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -22,15 +24,23 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use object_store::ObjectStore;
 use std::fmt;
-use std::path::PathBuf;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 /// See the module.
-pub(crate) struct NamedSource(pub(crate) Arc<dyn FileSource>);
+pub(crate) struct NamedSource {
+    inner: Arc<dyn FileSource>,
+    /// Keeps the handles of the table's files.
+    lease: Arc<Lease>,
+}
 
 impl NamedSource {
-    fn wrap(inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
-        Arc::new(Self(inner))
+    pub(crate) fn new(inner: Arc<dyn FileSource>, lease: Arc<Lease>) -> Self {
+        Self { inner, lease }
+    }
+
+    fn wrap(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+        Arc::new(Self { inner, lease: Arc::clone(&self.lease) })
     }
 }
 
@@ -41,7 +51,7 @@ impl FileSource for NamedSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        self.0.create_file_opener(store, config, partition)
+        self.inner.create_file_opener(store, config, partition)
     }
 
     fn create_morselizer(
@@ -50,39 +60,39 @@ impl FileSource for NamedSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Box<dyn Morselizer>> {
-        Ok(Box::new(NamedMorselizer(self.0.create_morselizer(store, config, partition)?)))
+        Ok(Box::new(NamedMorselizer(self.inner.create_morselizer(store, config, partition)?)))
     }
 
     fn table_schema(&self) -> &TableSchema {
-        self.0.table_schema()
+        self.inner.table_schema()
     }
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        Self::wrap(self.0.with_batch_size(batch_size))
+        self.wrap(self.inner.with_batch_size(batch_size))
     }
 
     fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
-        self.0.filter()
+        self.inner.filter()
     }
 
     fn projection(&self) -> Option<&ProjectionExprs> {
-        self.0.projection()
+        self.inner.projection()
     }
 
     fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.0.metrics()
+        self.inner.metrics()
     }
 
     fn file_type(&self) -> &str {
-        self.0.file_type()
+        self.inner.file_type()
     }
 
     fn fmt_extra(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt_extra(format, f)
+        self.inner.fmt_extra(format, f)
     }
 
     fn supports_repartitioning(&self) -> bool {
-        self.0.supports_repartitioning()
+        self.inner.supports_repartitioning()
     }
 
     fn repartitioned(
@@ -93,7 +103,7 @@ impl FileSource for NamedSource {
         config: &FileScanConfig,
     ) -> Result<Option<FileScanConfig>> {
         // The configuration that comes back is a copy of the given one, with this source in it.
-        self.0.repartitioned(target_partitions, min_size, ordering, config)
+        self.inner.repartitioned(target_partitions, min_size, ordering, config)
     }
 
     fn try_pushdown_filters(
@@ -101,10 +111,10 @@ impl FileSource for NamedSource {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
-        let pushed = self.0.try_pushdown_filters(filters, config)?;
+        let pushed = self.inner.try_pushdown_filters(filters, config)?;
         Ok(FilterPushdownPropagation {
             filters: pushed.filters,
-            updated_node: pushed.updated_node.map(Self::wrap),
+            updated_node: pushed.updated_node.map(|inner| self.wrap(inner)),
         })
     }
 
@@ -113,30 +123,30 @@ impl FileSource for NamedSource {
         order: &[PhysicalSortExpr],
         properties: &EquivalenceProperties,
     ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
-        Ok(match self.0.try_pushdown_sort(order, properties)? {
+        Ok(match self.inner.try_pushdown_sort(order, properties)? {
             SortOrderPushdownResult::Exact { inner } => {
-                SortOrderPushdownResult::Exact { inner: Self::wrap(inner) }
+                SortOrderPushdownResult::Exact { inner: self.wrap(inner) }
             }
             SortOrderPushdownResult::Inexact { inner } => {
-                SortOrderPushdownResult::Inexact { inner: Self::wrap(inner) }
+                SortOrderPushdownResult::Inexact { inner: self.wrap(inner) }
             }
             SortOrderPushdownResult::Unsupported => SortOrderPushdownResult::Unsupported,
         })
     }
 
     fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
-        self.0.reorder_files(files)
+        self.inner.reorder_files(files)
     }
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
-        Ok(self.0.try_pushdown_projection(projection)?.map(Self::wrap))
+        Ok(self.inner.try_pushdown_projection(projection)?.map(|inner| self.wrap(inner)))
     }
 
     fn apply_expressions(
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        self.0.apply_expressions(f)
+        self.inner.apply_expressions(f)
     }
 }
 
@@ -170,8 +180,9 @@ impl MorselPlanner for Named<Box<dyn MorselPlanner>> {
             Box::new(Named { inner, planned: planned.clone() }) as Box<dyn MorselPlanner>
         };
         let morsels = plan.take_morsels().into_iter();
-        let morsels =
-            morsels.map(|inner| Box::new(Named { inner, planned: planned.clone() }) as Box<dyn Morsel>).collect();
+        let morsels = morsels
+            .map(|inner| Box::new(Named { inner, planned: planned.clone() }) as Box<dyn Morsel>)
+            .collect();
         let ready = plan.take_ready_planners().into_iter().map(|inner| planner(inner, &planned)).collect();
         let mut named = MorselPlan::new().with_morsels(morsels).with_planners(ready);
         if let Some(pending) = plan.take_pending_planner() {
@@ -187,7 +198,14 @@ impl MorselPlanner for Named<Box<dyn MorselPlanner>> {
 impl Morsel for Named<Box<dyn Morsel>> {
     fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
         let Self { inner, planned } = *self;
-        inner.into_stream().map(move |batch| name_errors(batch, &planned)).boxed()
+        // A page of noise can make a decoder panic; that is the file's fault and ends this query only.
+        let caught = AssertUnwindSafe(inner.into_stream()).catch_unwind();
+        caught
+            .map(move |batch| match batch {
+                Ok(batch) => name_errors(batch, &planned),
+                Err(_) => Err(Error::corrupt(planned.data.path(), "its pages cannot be decoded").into()),
+            })
+            .boxed()
     }
 }
 
@@ -197,13 +215,14 @@ fn name_errors<T>(result: Result<T>, planned: &PlannedFile) -> Result<T> {
         if find_error(&error).is_some() || !is_decoding(error.find_root()) {
             return error;
         }
-        let path: PathBuf = planned.data.path().to_path_buf();
-        Error::Corrupt { path, detail: error.find_root().to_string() }.into()
+        if let Some(fault) = planned.data.fault() {
+            return fault.clone().into();
+        }
+        Error::corrupt(planned.data.path(), error.find_root()).into()
     })
 }
 
 fn is_decoding(root: &DataFusionError) -> bool {
-    use arrow::error::ArrowError;
     match root {
         DataFusionError::ParquetError(_) => true,
         DataFusionError::ArrowError(error, _) => {

@@ -8,6 +8,9 @@ pub struct StorageOptions {
     /// How often a table that is used is checked for new, changed and deleted files. Slow listings are repeated less
     /// often, so that they take at most a tenth of the time.
     pub refresh: Duration,
+    /// How long a plan reads exactly the files that it was made for. A statement that runs later, because it was
+    /// prepared, looks at the files again.
+    pub pinned: Duration,
     /// Rows of each CSV or JSON file from which its column types are taken.
     pub sample_rows: usize,
     /// Files of one table; more are refused.
@@ -24,6 +27,7 @@ impl Default for StorageOptions {
     fn default() -> Self {
         Self {
             refresh: Duration::from_secs(1),
+            pinned: Duration::from_secs(2),
             sample_rows: 20_000,
             max_files_per_table: 100_000,
             max_depth: 32,

@@ -178,7 +178,9 @@ fn unite_numbers(one: &DataType, other: &DataType) -> Option<DataType> {
         }
         _ if one.is_signed_integer() && other.is_unsigned_integer() => wide(a.max(b * 2)),
         _ if one.is_unsigned_integer() && other.is_signed_integer() => wide(b.max(a * 2)),
-        _ if one.is_floating() && other.is_floating() => Some(if a > b { one.clone() } else { other.clone() }),
+        _ if one.is_floating() && other.is_floating() => {
+            Some(if a > b { one.clone() } else { other.clone() })
+        }
         // A 64-bit integer does not survive as a float.
         _ if one.is_floating() && other.is_integer() && b <= 32 => Some(T::Float64),
         _ if one.is_integer() && other.is_floating() && a <= 32 => Some(T::Float64),
@@ -220,7 +222,8 @@ fn unite_structs(one: &Fields, other: &Fields, typing: Typing) -> Option<Fields>
 
 /// Columns of text files that never showed a value are text.
 fn known_type(data_type: &DataType) -> DataType {
-    let known = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(known_type(field.data_type())));
+    let known =
+        |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(known_type(field.data_type())));
     match data_type {
         DataType::Null => DataType::Utf8,
         DataType::List(item) => DataType::List(known(item)),

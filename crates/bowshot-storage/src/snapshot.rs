@@ -8,11 +8,17 @@ use crate::format::{Compression, Format};
 use crate::listing::FoundFile;
 use crate::partition::{self, Partitions};
 use crate::schema::{self, Typing};
+use crate::source::PlannedFile;
+use crate::store;
 use crate::version::TableVersion;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion::common::stats::Precision;
-use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
+use datafusion::common::{ColumnStatistics, Result as DataFusionResult, ScalarValue, Statistics};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::FileGroup;
+use datafusion_datasource::compute_all_files_statistics;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -29,7 +35,12 @@ pub(crate) struct Snapshot {
     pub(crate) files: Vec<SnapshotFile>,
     pub(crate) version: TableVersion,
     lease: Mutex<Weak<Lease>>,
+    /// The groups of a scan of all files, for the number of partitions that came last.
+    groups: Mutex<Option<(usize, Groups)>>,
 }
+
+/// Files as the partitions of a scan have them, and what the planner may believe about all of them.
+pub(crate) type Groups = Arc<(Vec<FileGroup>, Statistics)>;
 
 /// A file of a snapshot.
 #[derive(Debug)]
@@ -40,6 +51,25 @@ pub(crate) struct SnapshotFile {
     pub(crate) partition_values: Vec<ScalarValue>,
     /// For all columns of the table.
     pub(crate) statistics: Arc<Statistics>,
+}
+
+impl SnapshotFile {
+    fn planned(&self) -> PartitionedFile {
+        let planned = PlannedFile {
+            data: Arc::clone(&self.data),
+            facts: Arc::clone(&self.facts),
+            compression: self.compression,
+        };
+        let mut file = PartitionedFile::new_from_meta(store::object_meta(&self.data))
+            .with_partition_values(self.partition_values.clone())
+            .with_extension(planned);
+        file.statistics = Some(Arc::clone(&self.statistics));
+        if let Detail::Parquet { views: true, .. } = self.facts.detail {
+            // The schema written into the file asks for views; the reader is told to make plain arrays at once.
+            file = file.with_arrow_schema(Arc::clone(&self.facts.columns));
+        }
+        file
+    }
 }
 
 /// Facts of files that were looked at before, by path.
@@ -84,7 +114,13 @@ impl Snapshot {
             .map(|((data, facts), found)| {
                 let partition_values = values.next().unwrap_or_default();
                 let statistics = Arc::new(statistics(&data, &facts, &file_schema, &partition_values));
-                SnapshotFile { data, facts, compression: found.kind.compression, partition_values, statistics }
+                SnapshotFile {
+                    data,
+                    facts,
+                    compression: found.kind.compression,
+                    partition_values,
+                    statistics,
+                }
             })
             .collect();
         Ok(Self {
@@ -95,6 +131,7 @@ impl Snapshot {
             files,
             version,
             lease: Mutex::default(),
+            groups: Mutex::default(),
         })
     }
 
@@ -106,6 +143,25 @@ impl Snapshot {
                     && *file.data.identity() == found.identity
                     && file.data.path() == found.path
             })
+    }
+
+    /// The files at these places, spread over partitions. Scans of all files share one result, since uniting the
+    /// statistics of many files takes longer than planning the rest of a query.
+    pub(crate) fn groups(&self, kept: &[usize], partitions: usize) -> DataFusionResult<Groups> {
+        let all = kept.len() == self.files.len();
+        let mut cached = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (true, Some((_, groups))) = (all, cached.as_ref().filter(|(count, _)| *count == partitions)) {
+            return Ok(Arc::clone(groups));
+        }
+        let files = kept.iter().filter_map(|place| self.files.get(*place));
+        let files = FileGroup::new(files.map(SnapshotFile::planned).collect());
+        let schema = Arc::clone(&self.schema);
+        let groups = compute_all_files_statistics(files.split_files(partitions), schema, true, false)?;
+        let groups = Arc::new(groups);
+        if all {
+            *cached = Some((partitions, Arc::clone(&groups)));
+        }
+        Ok(groups)
     }
 
     /// Keeps the files' handles open until the last holder is gone.
@@ -153,7 +209,8 @@ fn look_at(found: &[FoundFile], known: &KnownFiles, workshop: &Workshop) -> Vec<
             }
         });
     }
-    let missing = |file: &FoundFile| Error::Interrupted { path: file.path.clone(), detail: "no result".to_owned() };
+    let missing =
+        |file: &FoundFile| Error::Interrupted { path: file.path.clone(), detail: "no result".to_owned() };
     results
         .into_iter()
         .zip(found)
@@ -163,7 +220,10 @@ fn look_at(found: &[FoundFile], known: &KnownFiles, workshop: &Workshop) -> Vec<
 
 fn look_at_one(found: &FoundFile, workshop: &Workshop) -> LookedAt {
     let data = DataFile::new(found.path.clone(), found.identity, Arc::clone(&workshop.pool));
-    let facts = FileFacts::read(&data, &found.kind, &workshop.sources);
+    // A file of noise can make a reader panic; that is this table's problem and nobody else's.
+    let facts = catch_unwind(AssertUnwindSafe(|| FileFacts::read(&data, &found.kind, &workshop.sources)))
+        .unwrap_or_else(|_| Err(Error::corrupt(&found.path, "it cannot be decoded")))
+        .map_err(|error| data.fault().cloned().unwrap_or(error));
     data.close();
     Ok((data, Arc::new(facts?)))
 }
@@ -191,7 +251,7 @@ fn statistics(
     file_schema: &Schema,
     partition_values: &[ScalarValue],
 ) -> Statistics {
-    let exact = matches!(facts.detail, Detail::Parquet { .. } | Detail::ArrowFile(_) | Detail::Nothing);
+    let exact = matches!(facts.detail, Detail::Parquet { .. } | Detail::ArrowFile { .. } | Detail::Nothing);
     let rows = match facts.rows {
         Some(rows) if exact => Precision::Exact(rows),
         Some(rows) => Precision::Inexact(rows),
@@ -204,7 +264,11 @@ fn statistics(
         Detail::Parquet { statistics, .. } => statistics.total_byte_size.to_inexact(),
         _ => Precision::Inexact(size),
     };
-    Statistics { num_rows: rows, total_byte_size: total, column_statistics: columns.chain(partitions).collect() }
+    Statistics {
+        num_rows: rows,
+        total_byte_size: total,
+        column_statistics: columns.chain(partitions).collect(),
+    }
 }
 
 fn column_statistics(field: &Field, facts: &FileFacts, rows: Precision<usize>) -> ColumnStatistics {
@@ -251,8 +315,12 @@ fn as_type(bound: &Precision<ScalarValue>, data_type: &DataType) -> Precision<Sc
         if value.data_type() == *plain { Some(value.clone()) } else { value.cast_to(plain).ok() }
     };
     match bound {
-        Precision::Exact(value) => cast(value).filter(|v| !v.is_null()).map_or(Precision::Absent, Precision::Exact),
-        Precision::Inexact(value) => cast(value).filter(|v| !v.is_null()).map_or(Precision::Absent, Precision::Inexact),
+        Precision::Exact(value) => {
+            cast(value).filter(|v| !v.is_null()).map_or(Precision::Absent, Precision::Exact)
+        }
+        Precision::Inexact(value) => {
+            cast(value).filter(|v| !v.is_null()).map_or(Precision::Absent, Precision::Inexact)
+        }
         Precision::Absent => Precision::Absent,
     }
 }

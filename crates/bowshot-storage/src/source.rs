@@ -1,6 +1,7 @@
 //! DataFusion's view of the sequential formats: CSV, JSON, Avro and Arrow. One source serves them all, because each file
 //! brings its own facts: order of columns, delimiter, map. Partition columns, projection and work sharing are DataFusion's.
 
+use crate::Error;
 use crate::batches::Request;
 use crate::facts::FileFacts;
 use crate::file::{DataFile, Lease};
@@ -20,13 +21,12 @@ use futures::{FutureExt, StreamExt};
 use object_store::ObjectStore;
 use std::sync::Arc;
 
-/// What travels with each file of a plan; it keeps the file's handle open.
+/// What travels with each file of a plan.
 #[derive(Debug, Clone)]
 pub(crate) struct PlannedFile {
     pub(crate) data: Arc<DataFile>,
     pub(crate) facts: Arc<FileFacts>,
     pub(crate) compression: Compression,
-    pub(crate) _lease: Arc<Lease>,
 }
 
 /// See the module.
@@ -38,12 +38,20 @@ pub(crate) struct RowSource {
     batch_size: usize,
     projection: SplitProjection,
     metrics: ExecutionPlanMetricsSet,
+    /// Keeps the handles of the table's files.
+    lease: Arc<Lease>,
 }
 
 impl RowSource {
-    pub(crate) fn new(format: Format, table_schema: TableSchema, splittable: bool) -> Self {
+    pub(crate) fn new(
+        format: Format,
+        table_schema: TableSchema,
+        splittable: bool,
+        lease: Arc<Lease>,
+    ) -> Self {
         Self {
             format,
+            lease,
             projection: SplitProjection::unprojected(&table_schema),
             table_schema,
             splittable,
@@ -62,7 +70,8 @@ impl FileSource for RowSource {
     ) -> Result<Arc<dyn FileOpener>> {
         let file_schema = self.table_schema.file_schema();
         let schema = Arc::new(file_schema.project(&self.projection.file_indices)?);
-        let opener = Arc::new(RowOpener { schema, batch_size: self.batch_size });
+        let lease = Arc::clone(&self.lease);
+        let opener = Arc::new(RowOpener { schema, batch_size: self.batch_size, _lease: lease });
         ProjectionOpener::try_new(self.projection.clone(), opener, file_schema)
     }
 
@@ -113,6 +122,7 @@ impl FileSource for RowSource {
 struct RowOpener {
     schema: SchemaRef,
     batch_size: usize,
+    _lease: Arc<Lease>,
 }
 
 impl FileOpener for RowOpener {
@@ -130,12 +140,12 @@ impl FileOpener for RowOpener {
             compression: planned.compression,
         };
         Ok(async move {
-            let batches = planned.facts.open(&planned.data, &request)?;
-            let fitted = batches.map(move |batch| match batch {
-                Ok(batch) => request.fit(&batch).map_err(|error| {
-                    DataFusionError::from(crate::Error::corrupt(planned.data.path(), error))
-                }),
-                Err(error) => Err(error.into()),
+            let mut batches = planned.facts.open(&planned.data, &request)?;
+            let fitted = std::iter::from_fn(move || {
+                let path = planned.data.path();
+                let batch = batches.next_of(path)?;
+                let fit = |batch| request.fit(&batch).map_err(|error| Error::corrupt(path, error));
+                Some(batch.and_then(fit).map_err(DataFusionError::from))
             });
             Ok(futures::stream::iter(fitted).boxed())
         }

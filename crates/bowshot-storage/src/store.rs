@@ -1,5 +1,5 @@
 //! The object store through which DataFusion's Parquet reader sees our files. It knows only files of live table
-//! snapshots, each under a name that contains its identity: a new content is a new object, so no cache of DataFusion
+//! snapshots, each under a name that begins with its number: a new content is a new object, so no cache of DataFusion
 //! can mix two contents up, and names with `%`, `#`, `?`, `*` or blanks need no escaping rules. It lists and writes nothing.
 
 use crate::Error;
@@ -67,17 +67,17 @@ impl SnapshotStore {
     }
 }
 
-/// What DataFusion is told about a file: its identity, then its path, so that plans can be read.
+/// What DataFusion is told about a file: its number, then its path, so that plans can be read.
 pub(crate) fn object_meta(file: &DataFile) -> ObjectMeta {
-    let identity = format!("{:016x}", file.identity().fingerprint());
+    let number = file.number().to_string();
     let path = file.path().to_string_lossy();
-    let parts = std::iter::once(identity.as_str()).chain(path.split('/').filter(|part| !part.is_empty()));
+    let parts = std::iter::once(number.as_str()).chain(path.split('/').filter(|part| !part.is_empty()));
     let (seconds, nanoseconds) = file.identity().modified();
     ObjectMeta {
         location: Path::from_iter(parts),
         last_modified: chrono::DateTime::from_timestamp(seconds, nanoseconds).unwrap_or_default(),
         size: file.size(),
-        e_tag: Some(identity),
+        e_tag: Some(number),
         version: None,
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::Error;
 use crate::entry::TableEntry;
-use crate::format::Format;
+use crate::format::{Compression, Format};
 use crate::named::NamedSource;
 use crate::partition;
-use crate::snapshot::{Snapshot, SnapshotFile};
-use crate::source::{PlannedFile, RowSource};
-use crate::store::{self, SnapshotStore};
+use crate::snapshot::Snapshot;
+use crate::source::RowSource;
+use crate::store::SnapshotStore;
 use crate::version::TableVersion;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -15,26 +15,20 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, ScalarValue, project_schema};
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::TableType;
-use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
-use datafusion::datasource::physical_plan::{
-    FileGroup, FileScanConfigBuilder, FileSource, ParquetSource,
-};
+use datafusion::datasource::physical_plan::{FileScanConfigBuilder, FileSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion_datasource::compute_all_files_statistics;
 use object_store::ObjectStore;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Files whose handles a scan opens ahead, so that a file replaced in the meantime is still read as it was planned.
 const OPENED_AHEAD: usize = 256;
-
-/// Plans made longer ago than this look at the files again when they run: a prepared statement must see new files.
-const PINNED: Duration = Duration::from_secs(2);
 
 /// A table made of files, pinned to what its files were when it was looked up.
 #[derive(Debug)]
@@ -50,7 +44,8 @@ impl FileTable {
         Self { entry, snapshot, looked_up: Instant::now(), store }
     }
 
-    /// The version of the table that this object stands for. A scan within two seconds reads exactly this version.
+    /// The version of the table that this object stands for. A scan reads exactly this version
+    /// until [`crate::StorageOptions::pinned`] has passed.
     pub fn version(&self) -> TableVersion {
         self.snapshot.version
     }
@@ -61,7 +56,7 @@ impl FileTable {
     }
 
     async fn snapshot_to_scan(&self) -> Result<Arc<Snapshot>, Error> {
-        if self.looked_up.elapsed() < PINNED {
+        if self.looked_up.elapsed() < self.entry.pinned() {
             return Ok(Arc::clone(&self.snapshot));
         }
         let current = self.entry.current().await?;
@@ -91,52 +86,33 @@ impl TableProvider for FileTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let snapshot = self.snapshot_to_scan().await?;
-        let values: Vec<&[ScalarValue]> =
-            snapshot.files.iter().map(|file| file.partition_values.as_slice()).collect();
-        let kept = partition::keep(&snapshot.partition_fields, &values, filters, state.execution_props())?;
-        let files = snapshot.files.iter().zip(kept).filter(|(_, kept)| *kept).map(|(file, _)| file);
-        // A file without rows costs an open call and nothing else, but a text file without columns has nothing to read.
-        let files: Vec<&SnapshotFile> = files.filter(|file| file.facts.rows != Some(0)).collect();
-        if files.is_empty() {
+        let kept = kept_files(&snapshot, filters, state)?;
+        if kept.is_empty() {
             return Ok(Arc::new(EmptyExec::new(project_schema(&snapshot.schema, projection)?)));
         }
         let lease = snapshot.lease();
-        for file in files.iter().take(OPENED_AHEAD) {
-            file.data.open()?;
+        for place in kept.iter().take(OPENED_AHEAD) {
+            if let Some(file) = snapshot.files.get(*place) {
+                file.data.open()?;
+            }
         }
-        let planned: Vec<PartitionedFile> = files
-            .iter()
-            .map(|file| {
-                let lease = Arc::clone(&lease);
-                planned_file(file, lease)
-            })
-            .collect();
         let schema = TableSchema::builder(Arc::clone(&snapshot.file_schema))
             .with_table_partition_cols(snapshot.partition_fields.clone())
             .build();
-        let source = match snapshot.format {
-            Format::Parquet => self.parquet_source(state, schema),
+        let source: Arc<dyn FileSource> = match snapshot.format {
+            Format::Parquet => Arc::new(NamedSource::new(self.parquet_source(state, schema), lease)),
             format => {
-                let splittable = splittable(&snapshot, &files, state).await?;
-                Arc::new(RowSource::new(format, schema, splittable))
+                let splittable = limit.is_none() && splittable(&snapshot, &kept, state).await?;
+                Arc::new(RowSource::new(format, schema, splittable, lease))
             }
         };
-        let partitions = state.config().target_partitions();
-        let groups = FileGroup::new(planned).split_files(partitions);
-        let table_schema = Arc::clone(&snapshot.schema);
-        let (groups, statistics) = compute_all_files_statistics(groups, table_schema, true, false)?;
-        let compressed = files.iter().any(|file| file.compression != crate::format::Compression::None);
-        let mut config = FileScanConfigBuilder::new(self.store.url().clone(), source)
-            .with_file_groups(groups)
-            .with_statistics(statistics)
+        let groups = snapshot.groups(&kept, state.config().target_partitions())?;
+        let (groups, statistics) = groups.as_ref();
+        let config = FileScanConfigBuilder::new(self.store.url().clone(), source)
+            .with_file_groups(groups.clone())
+            .with_statistics(statistics.clone())
             .with_projection_indices(projection.cloned())?
             .with_limit(limit);
-        if compressed {
-            // Only its being compressed matters here: such files are not cut. Each file knows its own compression.
-            config = config.with_file_compression_type(
-                datafusion::datasource::file_format::file_compression_type::FileCompressionType::GZIP,
-            );
-        }
         Ok(DataSourceExec::from_data_source(config.build()))
     }
 
@@ -169,44 +145,41 @@ impl FileTable {
         if let Some(hint) = hint {
             source = source.with_metadata_size_hint(hint);
         }
-        Arc::new(NamedSource(Arc::new(source)))
+        Arc::new(source)
     }
 }
 
-fn planned_file(file: &SnapshotFile, lease: Arc<crate::file::Lease>) -> PartitionedFile {
-    let planned = PlannedFile {
-        data: Arc::clone(&file.data),
-        facts: Arc::clone(&file.facts),
-        compression: file.compression,
-        _lease: lease,
-    };
-    let mut partitioned = PartitionedFile::new_from_meta(store::object_meta(&file.data))
-        .with_partition_values(file.partition_values.clone())
-        .with_extension(planned);
-    partitioned.statistics = Some(Arc::clone(&file.statistics));
-    if let crate::facts::Detail::Parquet { views: true, .. } = file.facts.detail {
-        // The schema written into the file asks for views; the reader is told to make plain arrays at once.
-        partitioned = partitioned.with_arrow_schema(Arc::clone(&file.facts.columns));
-    }
-    partitioned
+/// Places of the files that may hold rows that pass the filters.
+fn kept_files(snapshot: &Snapshot, filters: &[Expr], state: &dyn Session) -> Result<Vec<usize>> {
+    let values: Vec<&[ScalarValue]> =
+        snapshot.files.iter().map(|file| file.partition_values.as_slice()).collect();
+    let kept = partition::keep(&snapshot.partition_fields, &values, filters, state.execution_props())?;
+    let files = snapshot.files.iter().zip(kept).enumerate();
+    Ok(files
+        .filter(|(_, (file, kept))| *kept && file.facts.rows != Some(0))
+        .map(|(place, _)| place)
+        .collect())
 }
 
-/// Whether the scan may cut the files into ranges. Small files are not cut anyway, so nobody looks into them.
-async fn splittable(snapshot: &Arc<Snapshot>, files: &[&SnapshotFile], state: &dyn Session) -> Result<bool> {
+/// Whether the scan may cut the files into ranges. Nobody looks into files that would not be cut: small ones, and so
+/// many that each partition has some.
+async fn splittable(snapshot: &Arc<Snapshot>, kept: &[usize], state: &dyn Session) -> Result<bool> {
     let options = state.config_options();
-    let smallest = options.optimizer.repartition_file_min_size as u64;
-    let total: u64 = files.iter().map(|file| file.data.size()).sum();
+    let partitions = state.config().target_partitions();
+    let files = || kept.iter().filter_map(|place| snapshot.files.get(*place));
+    let total: u64 = files().map(|file| file.data.size()).sum();
     if !options.optimizer.repartition_file_scans
-        || state.config().target_partitions() < 2
-        || total < smallest
-        || files.iter().any(|file| file.compression != crate::format::Compression::None)
+        || partitions < 2
+        || kept.len() >= 2 * partitions
+        || total < options.optimizer.repartition_file_min_size as u64
+        || files().any(|file| file.compression != Compression::None)
     {
         return Ok(false);
     }
-    let snapshot = Arc::clone(snapshot);
+    let files: Vec<_> = files().map(|file| (Arc::clone(&file.data), Arc::clone(&file.facts))).collect();
     let answer = tokio::task::spawn_blocking(move || {
-        for file in &snapshot.files {
-            if !file.facts.splittable(&file.data)? {
+        for (data, facts) in &files {
+            if !facts.splittable(data)? {
                 return Ok(false);
             }
         }
@@ -214,6 +187,6 @@ async fn splittable(snapshot: &Arc<Snapshot>, files: &[&SnapshotFile], state: &d
     });
     match answer.await {
         Ok(answer) => Ok(answer?),
-        Err(error) => Err(datafusion::error::DataFusionError::External(Box::new(error))),
+        Err(error) => Err(DataFusionError::External(Box::new(error))),
     }
 }

@@ -59,12 +59,6 @@ impl FileIdentity {
     pub(crate) fn inode(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
-
-    pub(crate) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish()
-    }
 }
 
 fn nanoseconds(seconds: i64, rest: i64) -> i128 {

@@ -61,7 +61,8 @@ fn two_sources_of_one_name_are_refused() {
     write(&one, "a\n1\n");
     write(&other, "{}");
     let sources = [&one, &other].map(|path| SourceSpec { name: None, path: path.clone() }).to_vec();
-    let error = FileCatalog::open(sources, StorageOptions::default(), &RuntimeEnv::default()).expect_err("same");
+    let error =
+        FileCatalog::open(sources, StorageOptions::default(), &RuntimeEnv::default()).expect_err("same");
     says(&error, ErrorKind::AlreadyExists, &["a/orders.csv", "b/Orders.json", "NAME=PATH"]);
 }
 
@@ -99,7 +100,11 @@ async fn parts_of_one_data_set_are_one_table() {
     write(&events.join("other.csv"), "a\n1\n");
     assert_eq!(world.names().len(), 6);
     let world = World::named("all", &events);
-    says(&world.error("select * from \"all\"").await, ErrorKind::Corrupt, &["mixes formats", "other.csv", "part-0000.parquet"]);
+    says(
+        &world.error("select * from \"all\"").await,
+        ErrorKind::Corrupt,
+        &["mixes formats", "other.csv", "part-0000.parquet"],
+    );
 }
 
 #[tokio::test]
@@ -127,13 +132,20 @@ async fn hive_partitions_are_columns_and_prune() {
     assert_eq!(world.value("select max(place) || ' ' || count(place) from sales").await, "a b 4");
     assert_eq!(world.value("select max(month) from sales").await, "12");
     let plan = world.table("explain select * from sales s where s.month = 1").await;
-    assert!(plan.contains("month=01") && !plan.contains("month=02") && !plan.contains("FilterExec"), "{plan}");
+    assert!(
+        plan.contains("month=01") && !plan.contains("month=02") && !plan.contains("FilterExec"),
+        "{plan}"
+    );
     // A partition column wins over a column of the file.
     write(&sales.join("month=01/day=2024-01-31/place=x/stray.csv"), "n\n1\n");
     says(&world.error("select * from sales").await, ErrorKind::Corrupt, &["mixes formats"]);
     std::fs::remove_file(sales.join("month=01/day=2024-01-31/place=x/stray.csv")).unwrap();
     write_parquet(&sales.join("month=03/lost.parquet"), &numbers([1]));
-    says(&world.error("select * from sales").await, ErrorKind::Corrupt, &["lost.parquet", "month, day, place"]);
+    says(
+        &world.error("select * from sales").await,
+        ErrorKind::Corrupt,
+        &["lost.parquet", "month, day, place"],
+    );
 }
 
 #[tokio::test]
@@ -154,7 +166,20 @@ async fn partitions_work_for_text_too() {
 #[tokio::test]
 async fn names_may_hold_any_character() {
     let folder = tempdir().unwrap();
-    for name in ["a b", "größe", "50%", "a%20b", "x#1", "what?", "[list]", "st*r", "{x}", "q'uote\"", "back\\slash", "a=b"] {
+    for name in [
+        "a b",
+        "größe",
+        "50%",
+        "a%20b",
+        "x#1",
+        "what?",
+        "[list]",
+        "st*r",
+        "{x}",
+        "q'uote\"",
+        "back\\slash",
+        "a=b",
+    ] {
         let here = folder.path().join(name);
         write_parquet(&here.join(format!("{name}.parquet")), &numbers([1, 2]));
         write(&here.join(format!("{name} text.csv")), "n\n3\n");

@@ -1,6 +1,7 @@
 //! Each format: rows, types, compressions, and what a broken file says.
 
 use super::{World, says, write, write_parquet};
+use crate::{SourceSpec, StorageOptions};
 use arrow::array::{
     ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray,
 };
@@ -9,6 +10,7 @@ use bowshot_api::ErrorKind;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::tempdir;
 
 const ORDERS: &str = "id,name,price,day,at,ok\n\
@@ -141,7 +143,10 @@ async fn large_csv_is_cut_into_ranges_without_loss() {
     write(&path, &text);
     let world = World::open(&[&path]);
     assert!(world.table("explain select sum(id) from long").await.contains("file_groups={4 groups"));
-    assert_eq!(world.value("select count(*) || ' ' || sum(id) || ' ' || count(text) from long").await, "200000 19999900000 200000");
+    assert_eq!(
+        world.value("select count(*) || ' ' || sum(id) || ' ' || count(text) from long").await,
+        "200000 19999900000 200000"
+    );
     // One quoted line end anywhere forbids cutting.
     text.push_str("200000,\"two\nlines\"\n");
     write(&path, &text);
@@ -162,7 +167,10 @@ async fn json_lines_and_arrays_are_told_apart() {
         &folder.path().join("lines.jsonl"),
         "{\"id\":1,\"tags\":[\"a\",\"b\"],\"place\":{\"x\":1.5}}\n\n{\"id\":2,\"name\":\"two\"}\n",
     );
-    write(&folder.path().join("list.json"), "\n [{\"id\": 1, \"name\": \"a]\"},\n {\"id\": 2, \"name\": null}]\n");
+    write(
+        &folder.path().join("list.json"),
+        "\n [{\"id\": 1, \"name\": \"a]\"},\n {\"id\": 2, \"name\": null}]\n",
+    );
     write(&folder.path().join("nothing.json"), "  \n");
     let world = World::open(&[folder.path()]);
     assert_eq!(world.value("select place['x'] from lines where tags[2] = 'b'").await, "1.5");
@@ -203,13 +211,17 @@ async fn parquet_has_exact_counts_and_prunes() {
     // Answered from the footer: no scan is left in the plan.
     let plan = world.table("explain select count(*), min(id), max(id), count(name) from people").await;
     assert!(!plan.contains("DataSourceExec: file_groups"), "{plan}");
-    assert_eq!(world.value("select min(id) || ' ' || max(id) || ' ' || count(name) from people").await, "0 999 1000");
+    assert_eq!(
+        world.value("select min(id) || ' ' || max(id) || ' ' || count(name) from people").await,
+        "0 999 1000"
+    );
 }
 
 #[tokio::test]
 async fn parquet_views_come_out_plain() {
     let folder = tempdir().unwrap();
-    let views: ArrayRef = Arc::new(StringViewArray::from_iter_values(["a", "bb", "a rather long string that is not inlined"]));
+    let views: ArrayRef =
+        Arc::new(StringViewArray::from_iter_values(["a", "bb", "a rather long string that is not inlined"]));
     let inner = Arc::new(Field::new("s", DataType::Utf8View, true));
     let nested: ArrayRef = Arc::new(StructArray::from(vec![(inner, Arc::clone(&views))]));
     let batch = RecordBatch::try_from_iter([("v", views), ("n", nested)]).unwrap();
@@ -240,7 +252,11 @@ async fn parquet_files_with_different_columns_are_united() {
     assert_eq!(world.value("select sum(id) from t where name is null").await, "3");
     let text: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
     write_parquet(&folder.path().join("t/c.parquet"), &RecordBatch::try_from_iter([("id", text)]).unwrap());
-    says(&world.error("select * from t").await, ErrorKind::Corrupt, &["c.parquet", "a.parquet", "`id`", "Utf8"]);
+    says(
+        &world.error("select * from t").await,
+        ErrorKind::Corrupt,
+        &["c.parquet", "a.parquet", "`id`", "Utf8"],
+    );
 }
 
 #[tokio::test]
@@ -248,7 +264,8 @@ async fn statistics_never_answer_what_they_do_not_know() {
     let folder = tempdir().unwrap();
     let floats: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), Some(f64::NAN), None]));
     let inner: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]));
-    let nested: ArrayRef = Arc::new(StructArray::from(vec![(Arc::new(Field::new("x", DataType::Int64, true)), inner)]));
+    let nested: ArrayRef =
+        Arc::new(StructArray::from(vec![(Arc::new(Field::new("x", DataType::Int64, true)), inner)]));
     let long = "z".repeat(5000);
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", &long, "b"]));
     let batch = RecordBatch::try_from_iter([("f", floats), ("n", nested), ("s", texts)]).unwrap();
@@ -278,15 +295,125 @@ async fn broken_files_fail_alone_and_by_name() {
     std::fs::File::create(&path).unwrap().write_all(&bytes).unwrap();
     let world = World::open(&[folder.path()]);
     assert_eq!(world.value("select a from good").await, "1");
-    for (table, file) in
-        [("empty", "empty.parquet"), ("short", "short.arrow"), ("zip", "zip.csv.gz"), ("page", "page.parquet")]
-    {
+    for (table, file) in [
+        ("empty", "empty.parquet"),
+        ("short", "short.arrow"),
+        ("zip", "zip.csv.gz"),
+        ("page", "page.parquet"),
+    ] {
         let error = world.error(&format!("select * from {table}")).await;
         says(&error, ErrorKind::Corrupt, &[file, "repair or replace"]);
     }
     // `noise.parquet` and `noise.avro` claim one name.
-    says(&world.error("select * from noise").await, ErrorKind::AlreadyExists, &["noise.avro", "noise.parquet"]);
+    says(
+        &world.error("select * from noise").await,
+        ErrorKind::AlreadyExists,
+        &["noise.avro", "noise.parquet"],
+    );
     let summaries = world.catalog.describe();
     let bad: Vec<_> = summaries.iter().filter(|s| s.problem.is_some()).map(|s| s.name.as_str()).collect();
     assert_eq!(bad, ["empty", "noise", "short", "zip"]);
+}
+
+fn write_arrow(path: &std::path::Path, batches: &[RecordBatch], stream: bool) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let schema = batches[0].schema();
+    if stream {
+        let mut writer = arrow::ipc::writer::StreamWriter::try_new(file, &schema).unwrap();
+        batches.iter().for_each(|batch| writer.write(batch).unwrap());
+        writer.finish().unwrap();
+    } else {
+        let mut writer = arrow::ipc::writer::FileWriter::try_new(file, &schema).unwrap();
+        batches.iter().for_each(|batch| writer.write(batch).unwrap());
+        writer.finish().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn arrow_files_and_streams_are_read() {
+    let folder = tempdir().unwrap();
+    let batches = [people(0, 1000), people(1000, 1001), people(1001, 5000)];
+    for (name, stream) in
+        [("a.arrow", false), ("b.feather", false), ("c.ipc", false), ("d.arrows", true), ("e.arrow", true)]
+    {
+        write_arrow(&folder.path().join(name), &batches, stream);
+    }
+    let world = World::open(&[folder.path()]);
+    for table in world.names() {
+        let sql = format!("select sum(id) || ' ' || max(name) || ' ' || count(*) from {table} where id <> 7");
+        assert_eq!(world.value(&sql).await, "12497493 name 999 4999", "{table}");
+        assert_eq!(world.value(&format!("select count(*) from {table}")).await, "5000", "{table}");
+        assert_eq!(
+            world.value(&format!("select name from {table} where id = 1000")).await,
+            "name 1000",
+            "{table}"
+        );
+        let limited = world.rows(&format!("select id from {table} limit 1500")).await.unwrap();
+        assert_eq!(limited.iter().map(RecordBatch::num_rows).sum::<usize>(), 1500, "{table}");
+    }
+    // The number of rows is known before any row is touched.
+    let plan = world.table("explain select count(*) from a").await;
+    assert!(!plan.contains("DataSourceExec: file_groups"), "{plan}");
+}
+
+#[tokio::test]
+async fn arrow_batches_are_the_mapped_memory() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.arrow");
+    write_arrow(&path, &[people(0, 100_000), people(100_000, 200_000)], false);
+    // Looked at once: a file this new would otherwise be mapped anew each time.
+    let options = StorageOptions { refresh: Duration::from_secs(3600), ..StorageOptions::default() };
+    let world = World::with(vec![SourceSpec { name: None, path: path.clone() }], options);
+    let address = |batches: &[RecordBatch]| {
+        let column = arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(batches[0].column(1));
+        column.values().inner().as_ptr()
+    };
+    // Two queries see the same memory: neither copied it, and a projection does not move it.
+    let one = world.rows("select name, id from a").await.unwrap();
+    let other = world.rows("select name, id from a").await.unwrap();
+    assert_eq!(address(&one), address(&other));
+    assert_eq!(one.iter().map(RecordBatch::num_rows).sum::<usize>(), 200_000);
+}
+
+#[tokio::test]
+async fn arrow_files_are_read_by_several_partitions() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.arrow");
+    let batches: Vec<RecordBatch> =
+        (0..100).map(|part| people(part * 10_000, part * 10_000 + 10_000)).collect();
+    write_arrow(&path, &batches, false);
+    let world = World::open(&[&path]);
+    let plan = world.table("explain select sum(id) from a").await;
+    assert!(plan.contains("file_groups={4 groups"), "{plan}");
+    assert_eq!(world.value("select sum(id) || ' ' || count(name) from a").await, "499999500000 1000000");
+}
+
+#[tokio::test]
+async fn arrow_files_with_different_columns_are_united() {
+    let folder = tempdir().unwrap();
+    let narrow: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+    let batch = RecordBatch::try_from_iter([("id", narrow)]).unwrap();
+    write_arrow(&folder.path().join("t/k=1/a.arrow"), &[batch], false);
+    write_arrow(&folder.path().join("t/k=2/b.arrow"), &[people(10, 12)], true);
+    let world = World::open(&[&folder.path().join("t")]);
+    assert_eq!(world.types("t").await, "id Int64, name Utf8, k Int64");
+    assert_eq!(world.value("select sum(id) || ' ' || count(name) || ' ' || sum(k) from t").await, "24 2 6");
+    assert_eq!(world.value("select count(*) from t where k = 2").await, "2");
+}
+
+#[tokio::test]
+async fn avro_is_read() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("people.avro");
+    let batch = people(0, 5000);
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer =
+        datafusion::arrow_avro::writer::AvroWriter::new(file, batch.schema().as_ref().clone()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    let world = World::open(&[&path]);
+    assert_eq!(world.value("select sum(id) || ' ' || max(name) from people").await, "12497500 name 999");
+    assert_eq!(world.value("select count(*) from people").await, "5000");
+    assert_eq!(world.value("select name from people where id = 4999").await, "name 4999");
 }

@@ -1,8 +1,8 @@
 //! The crate from outside: real files in temporary folders, read through SQL.
 
 mod changes;
-mod formats;
 mod folders;
+mod formats;
 
 use crate::{FileCatalog, SourceSpec, StorageOptions, find_error};
 use arrow::array::RecordBatch;
@@ -37,7 +37,11 @@ impl World {
         Self::configured(sources, options, SessionConfig::new().with_target_partitions(4))
     }
 
-    pub(crate) fn configured(sources: Vec<SourceSpec>, options: StorageOptions, config: SessionConfig) -> Self {
+    pub(crate) fn configured(
+        sources: Vec<SourceSpec>,
+        options: StorageOptions,
+        config: SessionConfig,
+    ) -> Self {
         let config = config.with_default_catalog_and_schema("bowshot", "main");
         let context = SessionContext::new_with_config(config);
         let catalog = FileCatalog::open(sources, options, &context.runtime_env()).expect("open");
