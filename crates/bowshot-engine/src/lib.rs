@@ -1,1 +1,32 @@
+//! The query engine: SQL in, record batches out. DataFusion lives here and shows nowhere above.
+//!
+//! One statement passes through, in this order:
+//!
+//! 1. [`plan`]: text → one parsed statement → logical plan, with its parameters ([`parameters`]);
+//! 2. [`enforce`]: logical plan → [`AuthorizedPlan`], the only thing that can run;
+//! 3. [`execute`]: parameters bound → physical plan → one [`BatchStream`](bowshot_api::BatchStream) for each partition.
+//!
+//! The engine never talks to clients, keeps no session registry and decides nothing about who may connect. Everything
+//! that costs CPU runs on its own runtime ([`runtime`]), never on the sockets' one.
 
+mod catalog;
+mod enforce;
+mod engine;
+mod error;
+mod execute;
+mod metadata;
+mod parameters;
+mod plan;
+mod progress;
+mod runtime;
+mod system;
+
+pub use catalog::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA};
+pub use enforce::{Action, AuthorizedPlan};
+pub use engine::{Engine, EngineConfig, EngineSession};
+pub use error::Error;
+pub use execute::{Execution, Parallelism};
+pub use plan::Planned;
+pub use progress::ProgressMeter;
+pub use runtime::QueryRuntime;
+pub use system::SystemTables;

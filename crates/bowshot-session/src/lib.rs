@@ -1,1 +1,27 @@
+//! Sessions, admission, running results and the query log: what stands between the front ends and the engine.
+//! [`Bowshot`] implements the door.
+//!
+//! Read [`query`] first: one function is the road of a statement. Then:
+//!
+//! - `sessions`/`session`/`options`/`prepared`: the state of one client, and nothing process-wide;
+//! - `admission`: how many statements run, how many wait;
+//! - `results`/`result`: started queries, claimed or waiting, until they are read, cancelled or expire;
+//! - `partition`/`spill`: the bounded buffer between the engine's work and a reader;
+//! - `query_log`: what `system.queries` shows.
 
+mod admission;
+mod bowshot;
+mod options;
+mod partition;
+mod prepared;
+mod query;
+mod query_log;
+mod result;
+mod results;
+mod session;
+mod sessions;
+mod spill;
+mod task;
+
+pub use bowshot::Bowshot;
+pub use query_log::QueryLog;

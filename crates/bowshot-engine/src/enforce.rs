@@ -1,0 +1,165 @@
+//! Turns a logical plan into an [`AuthorizedPlan`], or refuses it. Only this file can make one, and `execute` takes
+//! nothing else.
+//!
+//! Every node of the plan, subqueries included, must be on the list of [`refusal`]: unknown means denied. What has an
+//! effect is refused unless the session has a scratch catalog of its own, and even there nothing reaches files.
+
+use crate::Planned;
+use bowshot_api::{Error, ErrorKind, Result};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
+
+/// What running the plan does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Reads and returns rows.
+    Query,
+    /// Sets a session option to a value.
+    Set { name: String, value: String },
+    /// Sets a session option back to its default.
+    Reset { name: String },
+    /// Changes the session's scratch catalog.
+    Scratch,
+}
+
+impl Action {
+    /// Whether it acts instead of returning rows.
+    pub fn is_update(&self) -> bool {
+        !matches!(self, Self::Query)
+    }
+}
+
+/// A plan that may run. Its fields are private to this module so that nothing else can make one.
+#[derive(Debug, Clone)]
+pub struct AuthorizedPlan {
+    planned: Planned,
+    action: Action,
+}
+
+impl AuthorizedPlan {
+    /// What running it does.
+    pub fn action(&self) -> &Action {
+        &self.action
+    }
+
+    /// The plan and its parameters.
+    pub fn planned(&self) -> &Planned {
+        &self.planned
+    }
+
+    /// The same plan with other values in it: binding parameters does not change what is read.
+    pub(crate) fn with_plan(&self, plan: LogicalPlan) -> Self {
+        Self { planned: self.planned.with_plan(plan), action: self.action.clone() }
+    }
+}
+
+/// Checks every node of the plan.
+///
+/// # Errors
+/// `Unsupported` for statements that Bowshot does not run, with what to do instead.
+pub(crate) fn enforce(planned: Planned, scratch: bool) -> Result<AuthorizedPlan> {
+    let action = action_of(planned.plan(), scratch)?;
+    let mut refused = None;
+    let walked = planned.plan().apply_with_subqueries(|node| {
+        refused = refusal(node, scratch);
+        Ok(if refused.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    walked.map_err(crate::error::classify)?;
+    match refused {
+        Some(error) => Err(error),
+        None => Ok(AuthorizedPlan { planned, action }),
+    }
+}
+
+fn action_of(plan: &LogicalPlan, scratch: bool) -> Result<Action> {
+    Ok(match plan {
+        LogicalPlan::Statement(Statement::SetVariable(set)) => {
+            Action::Set { name: set.variable.clone(), value: set.value.clone() }
+        }
+        LogicalPlan::Statement(Statement::ResetVariable(reset)) => {
+            Action::Reset { name: reset.variable.clone() }
+        }
+        LogicalPlan::Statement(Statement::Execute(_)) if scratch => Action::Query,
+        LogicalPlan::Statement(_) | LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_)
+            if scratch =>
+        {
+            Action::Scratch
+        }
+        other => match refusal(other, scratch) {
+            Some(error) => return Err(error),
+            None => Action::Query,
+        },
+    })
+}
+
+/// Why one node may not run; `None` when it may. Exhaustive on purpose: a new kind of node does not compile.
+fn refusal(node: &LogicalPlan, scratch: bool) -> Option<Error> {
+    match node {
+        LogicalPlan::Projection(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::Window(_)
+        | LogicalPlan::Aggregate(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Join(_)
+        | LogicalPlan::Repartition(_)
+        | LogicalPlan::Union(_)
+        | LogicalPlan::TableScan(_)
+        | LogicalPlan::EmptyRelation(_)
+        | LogicalPlan::Subquery(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Values(_)
+        | LogicalPlan::Explain(_)
+        | LogicalPlan::Analyze(_)
+        | LogicalPlan::Distinct(_)
+        | LogicalPlan::DescribeTable(_)
+        | LogicalPlan::Unnest(_)
+        | LogicalPlan::RecursiveQuery(_) => None,
+        LogicalPlan::Statement(statement) => refused_statement(statement, scratch),
+        LogicalPlan::Ddl(ddl) => refused_ddl(ddl, scratch),
+        LogicalPlan::Dml(_) if scratch => None,
+        LogicalPlan::Dml(_) => Some(read_only("INSERT, UPDATE, DELETE and MERGE")),
+        LogicalPlan::Copy(_) => Some(
+            Error::unsupported("COPY is not supported")
+                .with_hint("write the result at the client, for example with `bowshot sql --format parquet`"),
+        ),
+        LogicalPlan::Extension(extension) => Some(Error::new(
+            ErrorKind::Denied,
+            format!("plan node `{}` is not permitted", extension.node.name()),
+        )),
+    }
+}
+
+fn refused_statement(statement: &Statement, scratch: bool) -> Option<Error> {
+    match statement {
+        Statement::SetVariable(_) | Statement::ResetVariable(_) => None,
+        Statement::TransactionStart(_) | Statement::TransactionEnd(_) => {
+            Some(Error::unsupported("transactions are not supported").with_hint("use autocommit"))
+        }
+        Statement::Prepare(_) | Statement::Execute(_) | Statement::Deallocate(_) if scratch => None,
+        Statement::Prepare(_) | Statement::Execute(_) | Statement::Deallocate(_) => Some(
+            Error::unsupported("PREPARE, EXECUTE and DEALLOCATE are not supported as SQL text").with_hint(
+                "use the prepared statements of your client, which keep types and values out of the text",
+            ),
+        ),
+    }
+}
+
+fn refused_ddl(ddl: &DdlStatement, scratch: bool) -> Option<Error> {
+    match ddl {
+        DdlStatement::CreateExternalTable(_) => Some(
+            Error::unsupported("CREATE EXTERNAL TABLE is not supported")
+                .with_hint("name the file or folder on the command line: `bowshot serve NAME=PATH`"),
+        ),
+        DdlStatement::CreateFunction(_) | DdlStatement::DropFunction(_) => {
+            Some(Error::unsupported("functions cannot be created"))
+        }
+        _ if scratch => None,
+        _ => Some(read_only("CREATE, ALTER and DROP")),
+    }
+}
+
+fn read_only(what: &str) -> Error {
+    Error::unsupported(format!("{what} are not supported: the tables are read-only"))
+        .with_hint("change the files; the server sees new and replaced ones within seconds")
+}

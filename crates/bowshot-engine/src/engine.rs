@@ -1,0 +1,309 @@
+//! The engine itself and the state that one session has in it.
+
+use crate::catalog::{self, CatalogParts, DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use crate::enforce::{self, Action, AuthorizedPlan};
+use crate::error::{Error, classify};
+use crate::execute::{self, Execution, Parallelism, Run};
+use crate::plan::{self, Planned};
+use crate::runtime::QueryRuntime;
+use crate::system::SystemTables;
+use crate::{metadata, parameters};
+use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::catalog::SchemaProvider;
+use datafusion::config::ConfigOptions;
+use datafusion::execution::SessionState;
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionConfig;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many consumers an out-of-memory error names.
+const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
+
+/// Settings of the engine.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Threads for planning and execution, and partitions of a plan.
+    pub threads: usize,
+    /// Bytes that all running queries may hold together.
+    pub memory_bytes: usize,
+    /// Bytes of spilled data on disk.
+    pub spill_bytes: u64,
+    /// Folder of spilled data; the system's temporary folder when `None`.
+    pub spill_folder: Option<PathBuf>,
+    /// Bytes of Parquet footers kept.
+    pub metadata_cache_bytes: usize,
+    /// How long a folder listing is believed.
+    pub listing_ttl: Duration,
+    /// Rows of one batch.
+    pub batch_rows: usize,
+    /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
+    /// survives the session, and no served file is visible.
+    pub scratch: bool,
+    /// Replaces the session configuration, for comparisons with plain DataFusion.
+    pub session_config: Option<SessionConfig>,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            memory_bytes: 8 << 30,
+            spill_bytes: 100 << 30,
+            spill_folder: None,
+            metadata_cache_bytes: 512 << 20,
+            listing_ttl: Duration::from_secs(1),
+            batch_rows: 8192,
+            scratch: false,
+            session_config: None,
+        }
+    }
+}
+
+/// The engine of one server process. Cheap to share; dropping the last one stops all its work.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    runtime: QueryRuntime,
+    template: SessionState,
+    memory: Arc<dyn MemoryPool>,
+    parts: CatalogParts,
+    scratch: bool,
+}
+
+impl Engine {
+    /// The environment that storage and engine share: memory pool, spill folder, file caches.
+    ///
+    /// # Errors
+    /// When the spill folder cannot be used.
+    pub fn environment(config: &EngineConfig) -> Result<Arc<RuntimeEnv>> {
+        let pool = TrackConsumersPool::new(FairSpillPool::new(config.memory_bytes), NAMED_CONSUMERS);
+        let mut builder = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(pool))
+            .with_metadata_cache_limit(config.metadata_cache_bytes)
+            .with_object_list_cache_ttl(Some(config.listing_ttl))
+            .with_max_temp_directory_size(config.spill_bytes);
+        if let Some(folder) = &config.spill_folder {
+            builder = builder.with_temp_file_path(folder.clone());
+        }
+        builder.build_arc().map_err(classify)
+    }
+
+    /// An engine over the tables of `main`, with the tables of `system` if somebody provides them.
+    ///
+    /// # Errors
+    /// When no threads can be started.
+    pub fn new(
+        config: &EngineConfig,
+        environment: Arc<RuntimeEnv>,
+        main: Arc<dyn SchemaProvider>,
+        system: Option<Arc<dyn SystemTables>>,
+    ) -> Result<Self> {
+        let runtime = QueryRuntime::start(config.threads).map_err(Error::Runtime)?;
+        let session_config = config.session_config.clone().unwrap_or_else(|| session_config(config));
+        let memory = Arc::clone(&environment.memory_pool);
+        let template = SessionStateBuilder::new()
+            .with_config(session_config)
+            .with_runtime_env(environment)
+            .with_default_features()
+            .build();
+        let parts = CatalogParts { main, system };
+        Ok(Self { shared: Arc::new(Shared { runtime, template, memory, parts, scratch: config.scratch }) })
+    }
+
+    /// The runtime for work that costs CPU.
+    pub fn runtime(&self) -> &QueryRuntime {
+        &self.shared.runtime
+    }
+
+    /// Bytes that running queries have reserved.
+    pub fn memory_reserved(&self) -> usize {
+        self.shared.memory.reserved()
+    }
+
+    /// Catalog and schema of names that do not say theirs, for a new session.
+    pub fn default_names(&self) -> (String, String) {
+        let names = &self.shared.template.config_options().catalog;
+        (names.default_catalog.clone(), names.default_schema.clone())
+    }
+
+    /// A session of `principal` with default settings.
+    ///
+    /// # Errors
+    /// When its catalogs cannot be made; does not happen with the providers that Bowshot has.
+    pub fn open_session(&self, principal: &Principal) -> Result<EngineSession> {
+        let mut state = self.shared.template.clone();
+        let names = &state.config_options().catalog;
+        let catalogs = if self.shared.scratch {
+            catalog::scratch(&names.default_catalog, &names.default_schema)
+        } else {
+            catalog::serving(&self.shared.parts, principal)
+        };
+        state.register_catalog_list(catalogs.map_err(classify)?);
+        let context = SessionContext::new_with_state(state);
+        Ok(EngineSession { context, scratch: self.shared.scratch })
+    }
+}
+
+fn session_config(config: &EngineConfig) -> SessionConfig {
+    let mut session = SessionConfig::new()
+        .with_information_schema(true)
+        .with_default_catalog_and_schema(DEFAULT_CATALOG, DEFAULT_SCHEMA)
+        .with_create_default_catalog_and_schema(false)
+        .with_target_partitions(config.threads)
+        .with_batch_size(config.batch_rows);
+    let options: &mut ConfigOptions = session.options_mut();
+    // Plain strings from the scan to the wire: views drag whole decoded pages along (DESIGN.md 4).
+    options.execution.parquet.schema_force_view_types = false;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.execution.collect_statistics = true;
+    session
+}
+
+/// What one session has in the engine: its settings and its view of the catalogs. Clones share both.
+#[derive(Clone)]
+pub struct EngineSession {
+    context: SessionContext,
+    scratch: bool,
+}
+
+impl std::fmt::Debug for EngineSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineSession").field("id", &self.context.session_id()).finish_non_exhaustive()
+    }
+}
+
+impl EngineSession {
+    /// Parses, plans and authorises one statement. CPU work: to be called on the query runtime.
+    ///
+    /// # Errors
+    /// `Syntax`, `Invalid`, `NotFound` from planning; `Denied` and `Unsupported` from enforcement.
+    pub async fn plan(&self, sql: &str) -> Result<AuthorizedPlan> {
+        let state = self.context.state();
+        let planned: Planned = plan::plan(&state, sql).await?;
+        enforce::enforce(planned, self.scratch)
+    }
+
+    /// The schema that running the plan gives; no fields for a plan that acts.
+    pub fn schema(&self, plan: &AuthorizedPlan, layout: Layout) -> SchemaRef {
+        execute::result_schema(plan.planned().plan(), layout)
+    }
+
+    /// Checks that a batch of parameters fits the plan.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the parameter.
+    pub fn check_parameters(&self, plan: &AuthorizedPlan, rows: &RecordBatch) -> Result<()> {
+        let planned = plan.planned();
+        parameters::check(planned.plan(), planned.parameters(), rows)
+    }
+
+    /// The schema of the result once `rows` are bound: parameters of unknown type take the type of their value.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the parameter.
+    pub fn bound_schema(
+        &self,
+        plan: &AuthorizedPlan,
+        rows: &RecordBatch,
+        layout: Layout,
+    ) -> Result<SchemaRef> {
+        let planned = plan.planned();
+        let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
+        Ok(execute::result_schema(&bound, layout))
+    }
+
+    /// Makes a plan ready to run. Statements with effects take effect here. To be called on the query runtime.
+    ///
+    /// # Errors
+    /// From binding, optimising and physical planning.
+    pub async fn execute(
+        &self,
+        plan: &AuthorizedPlan,
+        parameters: &[RecordBatch],
+        parallelism: Parallelism,
+        layout: Layout,
+    ) -> Result<Execution> {
+        let mut state = self.context.state();
+        if let Parallelism::Streams(streams) = parallelism {
+            let partitions = &mut state.config_mut().options_mut().execution.target_partitions;
+            *partitions = streams.max(*partitions);
+        }
+        let run = Run { plan, layout, state };
+        if parameters.is_empty() {
+            Box::pin(execute::prepare(self, &run)).await
+        } else {
+            Box::pin(execute::prepare_bound(self, &run, parameters)).await
+        }
+    }
+
+    /// Lets a statement on the scratch catalog act, and gives back the plan of its result. Queries pass unchanged.
+    pub(crate) async fn take_effect(
+        &self,
+        plan: &AuthorizedPlan,
+        state: SessionState,
+    ) -> Result<(SessionState, LogicalPlan)> {
+        let logical = plan.planned().plan().clone();
+        let prepared = matches!(logical, LogicalPlan::Statement(_));
+        match plan.action() {
+            Action::Query if !prepared => Ok((state, logical)),
+            Action::Query | Action::Scratch => {
+                let frame = self.context.execute_logical_plan(logical).await.map_err(classify)?;
+                Ok(frame.into_parts())
+            }
+            Action::Set { .. } | Action::Reset { .. } if self.scratch => {
+                let frame = self.context.execute_logical_plan(logical).await.map_err(classify)?;
+                Ok(frame.into_parts())
+            }
+            Action::Set { .. } | Action::Reset { .. } => {
+                Err(ApiError::internal("a session option reached the engine as a plan"))
+            }
+        }
+    }
+
+    /// Whether the session has a scratch catalog, in which `SET` reaches the engine's own options.
+    pub fn is_scratch(&self) -> bool {
+        self.scratch
+    }
+
+    /// Sets one of the engine's options, named as in its configuration (`catalog.default_schema`, …).
+    ///
+    /// # Errors
+    /// `Invalid` when the value does not fit.
+    pub fn set_config(&self, key: &str, value: &str) -> Result<()> {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        state.config_mut().options_mut().set(key, value).map_err(classify)
+    }
+
+    /// Names of the catalogs, sorted.
+    pub fn catalogs(&self) -> Vec<String> {
+        metadata::catalogs(self.context.state().catalog_list())
+    }
+
+    /// Pairs of catalog and schema, sorted.
+    pub fn schemas(&self, catalog: Option<&str>, pattern: Option<&str>) -> Vec<(String, String)> {
+        metadata::schemas(self.context.state().catalog_list(), catalog, pattern)
+    }
+
+    /// Tables, sorted. May read file footers: to be called on the query runtime.
+    ///
+    /// # Errors
+    /// None today; a table that cannot be read is listed with the reason.
+    pub async fn tables(&self, filter: &TableFilter, layout: Layout) -> Result<Vec<TableEntry>> {
+        let state = self.context.state();
+        metadata::tables(state.catalog_list(), filter, layout).await
+    }
+}

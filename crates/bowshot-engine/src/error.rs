@@ -1,0 +1,169 @@
+//! Classifies what DataFusion reports into the kinds that cross the door.
+
+use bowshot_api::{Error as ApiError, ErrorKind};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::SchemaError;
+use datafusion::error::DataFusionError;
+
+/// What can go wrong in the engine.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Planning or execution failed.
+    #[error(transparent)]
+    DataFusion(#[from] DataFusionError),
+    /// An Arrow kernel failed outside of DataFusion.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+    /// Already sorted by kind.
+    #[error("{0}")]
+    Api(ApiError),
+    /// No threads to be had.
+    #[error("starting the query threads failed")]
+    Runtime(#[source] std::io::Error),
+}
+
+impl From<ApiError> for Error {
+    fn from(error: ApiError) -> Self {
+        Self::Api(error)
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::DataFusion(error) => classify(error),
+            Error::Arrow(error) => classify(DataFusionError::from(error)),
+            Error::Api(error) => error,
+            Error::Runtime(error) => {
+                ApiError::new(ErrorKind::Unavailable, "starting the query threads failed").with_source(error)
+            }
+        }
+    }
+}
+
+/// Turns a DataFusion error into one of ours. An [`ApiError`] that travelled inside comes out as it went in.
+pub(crate) fn classify(error: DataFusionError) -> ApiError {
+    if let Some(inner) = travelling(&error) {
+        return inner.duplicate().with_source(error);
+    }
+    let (kind, message, hint) = {
+        let root = error.find_root();
+        (kind_of(root), message_of(root), hint_of(root))
+    };
+    let mapped = ApiError::new(kind, message).with_source(error);
+    match hint {
+        Some(hint) => mapped.with_hint(hint),
+        None => mapped,
+    }
+}
+
+/// Errors of our own that passed through DataFusion: storage and the data plane wrap them as external errors.
+fn travelling(error: &DataFusionError) -> Option<&ApiError> {
+    let mut current: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = current {
+        if let Some(found) = error.downcast_ref::<ApiError>() {
+            return Some(found);
+        }
+        if let Some(DataFusionError::External(inner)) = error.downcast_ref::<DataFusionError>()
+            && let Some(found) = inner.downcast_ref::<ApiError>()
+        {
+            return Some(found);
+        }
+        current = error.source();
+    }
+    None
+}
+
+fn kind_of(root: &DataFusionError) -> ErrorKind {
+    match root {
+        DataFusionError::SQL(..) => ErrorKind::Syntax,
+        DataFusionError::NotImplemented(_) => ErrorKind::Unsupported,
+        DataFusionError::ResourcesExhausted(_) => ErrorKind::LimitReached,
+        DataFusionError::ParquetError(_) => ErrorKind::Corrupt,
+        DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => ErrorKind::Unavailable,
+        DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
+            SchemaError::FieldNotFound { .. } => ErrorKind::NotFound,
+            _ => ErrorKind::Invalid,
+        },
+        DataFusionError::Plan(message) if is_missing(message) => ErrorKind::NotFound,
+        DataFusionError::Plan(_) | DataFusionError::Configuration(_) | DataFusionError::Execution(_) => {
+            ErrorKind::Invalid
+        }
+        DataFusionError::ArrowError(error, _) => arrow_kind(error),
+        DataFusionError::ExecutionJoin(join) if join.is_cancelled() => ErrorKind::Cancelled,
+        DataFusionError::Internal(message) if is_users_mistake(message) => ErrorKind::Invalid,
+        _ => ErrorKind::Internal,
+    }
+}
+
+fn arrow_kind(error: &ArrowError) -> ErrorKind {
+    match error {
+        ArrowError::NotYetImplemented(_) => ErrorKind::Unsupported,
+        ArrowError::MemoryError(_) => ErrorKind::LimitReached,
+        ArrowError::ParquetError(_)
+        | ArrowError::IpcError(_)
+        | ArrowError::JsonError(_)
+        | ArrowError::CsvError(_) => ErrorKind::Corrupt,
+        ArrowError::IoError(..) => ErrorKind::Unavailable,
+        ArrowError::CDataInterface(_) | ArrowError::ExternalError(_) => ErrorKind::Internal,
+        _ => ErrorKind::Invalid,
+    }
+}
+
+/// DataFusion tells a missing table or function by text only.
+fn is_missing(message: &str) -> bool {
+    message.contains("not found")
+        || message.starts_with("No table named")
+        || message.contains("failed to resolve schema")
+        || message.contains("failed to resolve catalog")
+}
+
+/// Planning reports some mistakes of the statement as internal errors; they are not defects of the server.
+fn is_users_mistake(message: &str) -> bool {
+    message.contains("recursion limit")
+        || message.contains("Placeholder")
+        || message.contains("type_coercion")
+}
+
+fn message_of(root: &DataFusionError) -> String {
+    let text = match root {
+        DataFusionError::SQL(error, _) => format!("syntax error: {}", strip(&error.to_string())),
+        DataFusionError::SchemaError(error, _) => error.to_string(),
+        DataFusionError::Plan(text)
+        | DataFusionError::Execution(text)
+        | DataFusionError::Configuration(text)
+        | DataFusionError::NotImplemented(text)
+        | DataFusionError::ResourcesExhausted(text)
+        | DataFusionError::Internal(text) => text.clone(),
+        other => other.strip_backtrace(),
+    };
+    lower_first(text.trim_end_matches('.'))
+}
+
+fn strip(text: &str) -> &str {
+    text.trim_start_matches("sql parser error: ")
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    match (chars.next(), chars.clone().next()) {
+        // Keep words such as SQL and UInt8 as they are.
+        (Some(first), Some(second)) if first.is_ascii_uppercase() && second.is_ascii_lowercase() => {
+            first.to_ascii_lowercase().to_string() + chars.as_str()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+fn hint_of(root: &DataFusionError) -> Option<&'static str> {
+    match root {
+        DataFusionError::ResourcesExhausted(_) => {
+            Some("ask for less, or raise `limits.query_memory` in the configuration")
+        }
+        DataFusionError::Plan(message) if message.contains("table") && is_missing(message) => {
+            Some("list the tables with `SHOW TABLES`")
+        }
+        DataFusionError::ParquetError(_) => Some("replace the file with a valid one"),
+        _ => None,
+    }
+}

@@ -1,0 +1,181 @@
+//! Authorised plan → running streams. Nothing is computed until a stream is polled, and dropping a stream stops its
+//! part of the work.
+
+use crate::enforce::AuthorizedPlan;
+use crate::engine::EngineSession;
+use crate::error::classify;
+use crate::parameters;
+use crate::progress::{ProgressMeter, exact_rows};
+use bowshot_api::{BatchStream, Error, Layout, Result};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use std::sync::Arc;
+
+/// How many streams an execution is split into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parallelism {
+    /// One for each processor.
+    Default,
+    /// This many, where the plan can be split.
+    Streams(usize),
+}
+
+/// A plan that is ready to run.
+#[derive(Debug)]
+pub struct Execution {
+    /// Schema of every stream, in the layout that was asked for.
+    pub schema: SchemaRef,
+    /// One stream for each partition of the plan, at least one. To be polled on the query runtime.
+    pub streams: Vec<BatchStream>,
+    /// Whether the statement asks for an order; there is one stream then.
+    pub ordered: bool,
+    /// Number of rows where the plan knows it exactly.
+    pub rows: Option<u64>,
+    /// Tells how far the streams are.
+    pub progress: ProgressMeter,
+}
+
+/// The result schema of a plan: what GetSchema, FlightInfo, prepared statements and the encoder all use.
+pub(crate) fn result_schema(plan: &LogicalPlan, layout: Layout) -> SchemaRef {
+    layout.schema(plan.schema().as_arrow())
+}
+
+/// Prepares a plan without parameters.
+pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Execution> {
+    let planned = run.plan.planned();
+    if !planned.parameters().fields().is_empty() {
+        let wanted = planned.parameters().fields().len();
+        return Err(Error::invalid(format!("the statement has {wanted} parameters, but none were bound"))
+            .with_hint("prepare the statement and bind values"));
+    }
+    let (state, plan) = session.take_effect(run.plan, run.state()).await?;
+    let schema = result_schema(&plan, run.layout);
+    let physical = state.create_physical_plan(&plan).await.map_err(classify)?;
+    let rows = exact_rows(physical.as_ref());
+    let progress = ProgressMeter::new(&physical);
+    let streams = streams(&physical, &state, run.layout, &schema)?;
+    Ok(Execution { schema, streams, ordered: planned.ordered(), rows, progress })
+}
+
+/// Prepares one execution for each row of parameters; their results follow one another in one stream.
+pub(crate) async fn prepare_bound(
+    session: &EngineSession,
+    run: &Run<'_>,
+    parameters: &[RecordBatch],
+) -> Result<Execution> {
+    let planned = run.plan.planned();
+    let expected = planned.parameters();
+    let (first, rest) = first_row(parameters)?;
+    let first_plan = run.plan.with_plan(parameters::bind(planned.plan(), expected, first, 0)?);
+    let (state, plan) = session.take_effect(&first_plan, run.state()).await?;
+    let schema = result_schema(&plan, run.layout);
+    let physical = state.create_physical_plan(&plan).await.map_err(classify)?;
+    let progress = ProgressMeter::new(&physical);
+    if rest.is_empty() {
+        let rows = exact_rows(physical.as_ref());
+        let streams = streams(&physical, &state, run.layout, &schema)?;
+        return Ok(Execution { schema, streams, ordered: planned.ordered(), rows, progress });
+    }
+    let head = merged(streams(&physical, &state, run.layout, &schema)?);
+    let tail = tail(session.clone(), run, rest, SchemaRef::clone(&schema));
+    let stream = BatchStream::new(SchemaRef::clone(&schema), head.chain(tail).boxed());
+    Ok(Execution { schema, streams: vec![stream], ordered: true, rows: None, progress })
+}
+
+/// What to run and how.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) plan: &'a AuthorizedPlan,
+    pub(crate) layout: Layout,
+    pub(crate) state: SessionState,
+}
+
+impl Run<'_> {
+    fn state(&self) -> SessionState {
+        self.state.clone()
+    }
+}
+
+type Rows = Vec<(RecordBatch, usize)>;
+
+/// The first row, and all others as single-row addresses.
+fn first_row(parameters: &[RecordBatch]) -> Result<(&RecordBatch, Rows)> {
+    let mut filled = parameters.iter().filter(|batch| batch.num_rows() > 0);
+    let Some(first) = filled.next() else {
+        return Err(Error::invalid("no row of parameters was bound").with_hint("bind at least one row"));
+    };
+    let mut rest: Rows = (1..first.num_rows()).map(|row| (first.clone(), row)).collect();
+    for batch in filled {
+        rest.extend((0..batch.num_rows()).map(|row| (batch.clone(), row)));
+    }
+    Ok((first, rest))
+}
+
+/// Runs the remaining rows one after another, each planned when its turn comes.
+fn tail(
+    session: EngineSession,
+    run: &Run<'_>,
+    rows: Rows,
+    schema: SchemaRef,
+) -> impl futures::Stream<Item = Result<RecordBatch>> + Send + use<> {
+    let (plan, layout, state) = (run.plan.clone(), run.layout, run.state());
+    stream::iter(rows)
+        .then(move |(batch, row)| {
+            let (session, plan, state, schema) =
+                (session.clone(), plan.clone(), state.clone(), schema.clone());
+            async move {
+                let planned = plan.planned();
+                let bound = parameters::bind(planned.plan(), planned.parameters(), &batch, row)?;
+                let (state, bound) = session.take_effect(&plan.with_plan(bound), state).await?;
+                same_types(&schema, &result_schema(&bound, layout), row)?;
+                let physical = state.create_physical_plan(&bound).await.map_err(classify)?;
+                Ok::<_, Error>(merged(streams(&physical, &state, layout, &schema)?))
+            }
+        })
+        .try_flatten()
+}
+
+fn same_types(first: &Schema, this: &Schema, row: usize) -> Result<()> {
+    let same = first.fields().len() == this.fields().len()
+        && first.fields().iter().zip(this.fields()).all(|(a, b)| a.data_type() == b.data_type());
+    if same {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "row {row} of the parameters gives the result other column types than the first row"
+    ))
+    .with_hint("cast the parameters in the statement"))
+}
+
+fn merged(streams: Vec<BatchStream>) -> stream::BoxStream<'static, Result<RecordBatch>> {
+    stream::select_all(streams).boxed()
+}
+
+fn streams(
+    plan: &Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+    layout: Layout,
+    schema: &SchemaRef,
+) -> Result<Vec<BatchStream>> {
+    let context: Arc<TaskContext> = state.task_ctx();
+    let count = plan.properties().partitioning.partition_count();
+    let mut streams = Vec::with_capacity(count.max(1));
+    for partition in 0..count {
+        let batches = plan.execute(partition, Arc::clone(&context)).map_err(classify)?;
+        streams.push(laid_out(batches, layout, SchemaRef::clone(schema)));
+    }
+    if streams.is_empty() {
+        streams.push(BatchStream::from_batches(SchemaRef::clone(schema), Vec::new()));
+    }
+    Ok(streams)
+}
+
+fn laid_out(batches: SendableRecordBatchStream, layout: Layout, schema: SchemaRef) -> BatchStream {
+    let target = SchemaRef::clone(&schema);
+    let batches = batches.map(move |batch| layout.apply(batch.map_err(classify)?, &target));
+    BatchStream::new(schema, batches.boxed())
+}

@@ -1,0 +1,129 @@
+//! Parameters of a statement: which there are, of which types, and how bound rows become values in the plan.
+
+use crate::error::classify;
+use bowshot_api::{Error, Result};
+use datafusion::arrow::array::Array;
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::ParamValues;
+use datafusion::common::ScalarValue;
+use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::logical_expr::LogicalPlan;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// More parameters than this in one statement are a mistake or an attack: `$4000000000` must not make a vector.
+const MAX_PARAMETERS: usize = 10_000;
+
+/// The parameters of a plan as a schema: one nullable field each.
+///
+/// `$1`, `$2`, … are in the order of their numbers, gaps filled; named ones (`$name`) in the order of their names. The
+/// type is the one that the plan expects. `Utf8` stands for "does not tell". Timestamps are declared in milliseconds:
+/// the JDBC driver writes milliseconds whatever the declared unit, and what comes is cast to the plan's unit.
+pub(crate) fn schema(plan: &LogicalPlan) -> Result<SchemaRef> {
+    let wanted = plan.get_parameter_fields().map_err(classify)?;
+    let mut fields = Vec::with_capacity(wanted.len());
+    let numbers: Option<Vec<usize>> = wanted.keys().map(|name| number(name)).collect();
+    match numbers {
+        Some(numbers) => {
+            let count = numbers.into_iter().max().unwrap_or(0);
+            if count > MAX_PARAMETERS {
+                return Err(Error::invalid(format!(
+                    "parameter ${count} is beyond the limit of {MAX_PARAMETERS}"
+                )));
+            }
+            for index in 1..=count {
+                let name = format!("${index}");
+                let field = wanted.get(&name).and_then(Option::as_ref);
+                fields.push(parameter(&name, field));
+            }
+        }
+        None => {
+            let mut names: Vec<&String> = wanted.keys().collect();
+            names.sort();
+            for name in names {
+                fields.push(parameter(name, wanted.get(name).and_then(Option::as_ref)));
+            }
+        }
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+fn number(name: &str) -> Option<usize> {
+    name.strip_prefix('$')?.parse().ok()
+}
+
+fn parameter(name: &str, field: Option<&FieldRef>) -> Field {
+    let data_type = match field.map(|field| field.data_type()) {
+        None | Some(DataType::Null) => DataType::Utf8,
+        Some(DataType::Timestamp(_, zone)) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
+        Some(DataType::Utf8View) => DataType::Utf8,
+        Some(DataType::BinaryView) => DataType::Binary,
+        Some(DataType::Dictionary(_, value)) => value.as_ref().clone(),
+        Some(other) => other.clone(),
+    };
+    Field::new(name, data_type, true)
+}
+
+/// Checks that a batch of parameters fits the statement: right number of columns, castable types.
+///
+/// # Errors
+/// `Invalid`, naming the parameter.
+pub(crate) fn check(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch) -> Result<()> {
+    let (wanted, given) = (expected.fields().len(), rows.num_columns());
+    if wanted != given {
+        return Err(Error::invalid(format!("the statement has {wanted} parameters, but {given} were bound"))
+            .with_hint("bind one column for each parameter"));
+    }
+    if rows.num_rows() > 0 {
+        values(plan, expected, rows, 0)?;
+    }
+    Ok(())
+}
+
+/// One row of parameters put into the plan.
+///
+/// # Errors
+/// `Invalid` when a value cannot be cast to the type that the plan expects, or the plan refuses it.
+pub(crate) fn bind(
+    plan: &LogicalPlan,
+    expected: &Schema,
+    rows: &RecordBatch,
+    row: usize,
+) -> Result<LogicalPlan> {
+    let values = values(plan, expected, rows, row)?;
+    plan.clone().with_param_values(values).map_err(classify)
+}
+
+fn values(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch, row: usize) -> Result<ParamValues> {
+    let wanted = plan.get_parameter_fields().map_err(classify)?;
+    let mut values = HashMap::with_capacity(wanted.len());
+    let mut list = Vec::with_capacity(wanted.len());
+    for (field, column) in expected.fields().iter().zip(rows.columns()) {
+        let target = wanted.get(field.name()).and_then(Option::as_ref).map(|field| field.data_type());
+        let value = value(field.name(), column.slice(row, 1).as_ref(), target)?;
+        list.push(ScalarAndMetadata::from(value.clone()));
+        values.insert(field.name().trim_start_matches('$').to_owned(), ScalarAndMetadata::from(value));
+    }
+    let numbered = expected.fields().iter().all(|field| number(field.name()).is_some());
+    Ok(if numbered { ParamValues::List(list) } else { ParamValues::Map(values) })
+}
+
+fn value(name: &str, column: &dyn Array, target: Option<&DataType>) -> Result<ScalarValue> {
+    let bound = ScalarValue::try_from_array(column, 0).map_err(classify)?;
+    let Some(target) = target.filter(|target| *target != &DataType::Null && *target != column.data_type())
+    else {
+        return Ok(bound);
+    };
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let cast = cast_with_options(column, target, &strict).map_err(|error| {
+        Error::invalid(format!(
+            "parameter `{name}` of type {} cannot be used as {target}",
+            column.data_type()
+        ))
+        .with_hint("bind a value of that type, or cast the parameter in the statement")
+        .with_source(error)
+    })?;
+    ScalarValue::try_from_array(cast.as_ref(), 0).map_err(classify)
+}

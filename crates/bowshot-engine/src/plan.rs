@@ -1,0 +1,136 @@
+//! Text → logical plan. One statement at a time; `?` placeholders become `$1`, `$2`, … in the order of the text.
+
+use crate::error::classify;
+use crate::parameters;
+use bowshot_api::{Error, ErrorKind, Result};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A planned statement with the parameters that it wants.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    plan: Arc<LogicalPlan>,
+    parameters: SchemaRef,
+    ordered: bool,
+}
+
+impl Planned {
+    pub(crate) fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+
+    /// One nullable field for each parameter, in the order of binding.
+    pub fn parameters(&self) -> &SchemaRef {
+        &self.parameters
+    }
+
+    /// Whether the statement asks for an order of its rows.
+    pub fn ordered(&self) -> bool {
+        self.ordered
+    }
+
+    pub(crate) fn with_plan(&self, plan: LogicalPlan) -> Self {
+        Self { plan: Arc::new(plan), parameters: Arc::clone(&self.parameters), ordered: self.ordered }
+    }
+}
+
+/// Parses and plans one statement in the dialect of the session.
+pub(crate) async fn plan(state: &SessionState, sql: &str) -> Result<Planned> {
+    let statement = parse(state, sql)?;
+    let plan = state.statement_to_plan(statement).await.map_err(classify)?;
+    let parameters = parameters::schema(&plan)?;
+    let ordered = asks_for_order(&plan);
+    Ok(Planned { plan: Arc::new(plan), parameters, ordered })
+}
+
+fn parse(state: &SessionState, sql: &str) -> Result<Statement> {
+    let options = &state.config_options().sql_parser;
+    let dialect = dialect_from_str(options.dialect)
+        .ok_or_else(|| Error::invalid(format!("dialect `{}` is not known", options.dialect)))?;
+    let sql = number_placeholders(sql, dialect.as_ref())?;
+    let mut statements = DFParserBuilder::new(sql.as_ref())
+        .with_dialect(dialect.as_ref())
+        .with_recursion_limit(options.recursion_limit.get())
+        .build()
+        .and_then(|mut parser| parser.parse_statements())
+        .map_err(classify)?;
+    match (statements.pop_front(), statements.is_empty()) {
+        (None, _) => {
+            Err(Error::new(ErrorKind::Syntax, "the statement is empty").with_hint("send one SQL statement"))
+        }
+        (Some(_), false) => {
+            Err(Error::new(ErrorKind::Syntax, "there is more than one statement in the text")
+                .with_hint("send one statement at a time"))
+        }
+        (Some(statement), true) => Ok(statement),
+    }
+}
+
+/// Replaces `?` by `$n`; the engine knows numbered placeholders only.
+fn number_placeholders<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Cow<'sql, str>> {
+    if !sql.contains('?') {
+        return Ok(Cow::Borrowed(sql));
+    }
+    let tokens = Tokenizer::new(dialect, sql)
+        .with_unescape(false)
+        .tokenize()
+        .map_err(|error| Error::new(ErrorKind::Syntax, format!("syntax error: {error}")))?;
+    let mut number = 0;
+    let mut text = String::with_capacity(sql.len() + 16);
+    for token in tokens {
+        match token {
+            Token::Placeholder(name) if name == "?" => {
+                number += 1;
+                text.push('$');
+                text.push_str(&number.to_string());
+            }
+            // The tokenizer takes `?1` as one placeholder: SQLite's numbered form.
+            Token::Placeholder(name) if name.starts_with('?') => {
+                text.push('$');
+                text.push_str(name.trim_start_matches('?'));
+            }
+            other => text.push_str(&other.to_string()),
+        }
+    }
+    Ok(if number == 0 && text == sql { Cow::Borrowed(sql) } else { Cow::Owned(text) })
+}
+
+/// Whether a sort decides the order of the rows: one at the top, under nodes that keep order.
+fn asks_for_order(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Projection(node) => asks_for_order(&node.input),
+        LogicalPlan::SubqueryAlias(node) => asks_for_order(&node.input),
+        LogicalPlan::Limit(node) => asks_for_order(&node.input),
+        // Their rows are lines of a text.
+        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number_placeholders;
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+
+    #[test]
+    fn question_marks_become_numbers_in_text_order() {
+        for (sql, expected) in [
+            ("SELECT 1", "SELECT 1"),
+            ("SELECT ? + ?", "SELECT $1 + $2"),
+            ("SELECT '?' , \"a?\", ? -- ?\n", "SELECT '?' , \"a?\", $1 -- ?\n"),
+            ("SELECT 'it''s ?', ?", "SELECT 'it''s ?', $1"),
+            ("SELECT /* ? */ ?", "SELECT /* ? */ $1"),
+            ("SELECT $1", "SELECT $1"),
+        ] {
+            let numbered = number_placeholders(sql, &GenericDialect {}).expect("tokenizes");
+            assert_eq!(numbered, expected);
+        }
+    }
+}

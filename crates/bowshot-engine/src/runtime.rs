@@ -1,0 +1,56 @@
+//! The runtime that CPU work runs on. Sockets have another one, so that a long sort never delays a keep-alive.
+
+use std::future::Future;
+use std::io;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
+
+/// Deep plans recurse; the default of 2 MiB is too little for hostile nesting.
+const STACK_BYTES: usize = 16 << 20;
+
+/// A multi-threaded runtime for planning and execution. Dropping it stops everything that runs on it.
+#[derive(Debug)]
+pub struct QueryRuntime {
+    runtime: Option<Runtime>,
+    handle: Handle,
+}
+
+impl QueryRuntime {
+    /// Starts `threads` worker threads.
+    ///
+    /// # Errors
+    /// When the operating system gives no threads.
+    pub fn start(threads: usize) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads.max(1))
+            .thread_name("query")
+            .thread_stack_size(STACK_BYTES)
+            .enable_all()
+            .build()?;
+        let handle = runtime.handle().clone();
+        Ok(Self { runtime: Some(runtime), handle })
+    }
+
+    /// Runs a future on the query threads. The caller owns the handle; aborting it stops the work.
+    pub fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle.spawn(work)
+    }
+
+    /// The handle, for task sets that abort on drop.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for QueryRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Blocking here would panic when the server itself is dropped inside an asynchronous task.
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The server below the door: everything of one process, and the task that frees what nobody wants.
+
+use crate::admission::Admission;
+use crate::options::Defaults;
+use crate::query_log::QueryLog;
+use crate::result::{House, QueryResult};
+use crate::results::Results;
+use crate::session::ClientSession;
+use crate::sessions::Sessions;
+use crate::spill::Accounts;
+use crate::task::{self, AbortOnDrop};
+use async_trait::async_trait;
+use bowshot_access::Authenticator;
+use bowshot_api::{
+    About, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Lifecycle, Limits, Principal, Progress,
+    QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
+};
+use bowshot_engine::Engine;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often expired results and idle sessions are looked for.
+const SWEEP: Duration = Duration::from_millis(500);
+/// How often a waiting progress request looks again.
+const PROGRESS_TICK: Duration = Duration::from_millis(50);
+/// Smallest change of progress that answers a waiting request.
+const PROGRESS_STEP: f64 = 0.01;
+/// Version of the Arrow implementation, as clients are told.
+const ARROW_VERSION: &str = "59.3.2";
+
+/// The server: sessions, admission, results, engine.
+#[derive(Debug)]
+pub struct Bowshot {
+    shared: Arc<Shared>,
+    _sweeper: AbortOnDrop,
+}
+
+/// What sessions share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) admission: Admission,
+    pub(crate) sessions: Sessions,
+    pub(crate) results: Results,
+    pub(crate) house: House,
+    pub(crate) defaults: Defaults,
+    authenticator: Arc<Authenticator>,
+    about: About,
+    lifecycle: AtomicU8,
+}
+
+impl Bowshot {
+    /// A server in state [`Lifecycle::Starting`] over `engine`. `log` is the one that the engine shows as
+    /// `system.queries`.
+    pub fn new(
+        engine: Engine,
+        authenticator: Authenticator,
+        limits: Limits,
+        log: Arc<QueryLog>,
+    ) -> Arc<Self> {
+        let accounts = Arc::new(Accounts::new(limits.result_spill_bytes, None));
+        let (catalog, schema) = engine.default_names();
+        let shared = Arc::new(Shared {
+            admission: Admission::new(&limits),
+            sessions: Sessions::default(),
+            results: Results::default(),
+            house: House { accounts, log, limits },
+            defaults: Defaults { catalog, schema, dialect: "ansi".to_owned() },
+            authenticator: Arc::new(authenticator),
+            about: about(),
+            lifecycle: AtomicU8::new(STARTING),
+            engine,
+        });
+        let sweeper = shared.engine.runtime().spawn(sweep(Arc::downgrade(&shared)));
+        Arc::new(Self { shared, _sweeper: AbortOnDrop(sweeper.abort_handle()) })
+    }
+
+    /// Queries are taken from now on.
+    pub fn set_ready(&self) {
+        self.shared.lifecycle.store(READY, Ordering::Release);
+    }
+
+    /// No new queries from now on; returns when the running ones have been read or the drain timeout has passed.
+    pub async fn drain(&self) {
+        self.shared.lifecycle.store(DRAINING, Ordering::Release);
+        let deadline = Instant::now() + self.shared.house.limits.drain_timeout;
+        while self.shared.results.open() > 0 && Instant::now() < deadline {
+            tokio::time::sleep(PROGRESS_TICK).await;
+        }
+        self.shared.results.cancel_all();
+    }
+}
+
+const STARTING: u8 = 0;
+const READY: u8 = 1;
+const DRAINING: u8 = 2;
+
+fn about() -> About {
+    About {
+        name: "Bowshot".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        arrow_version: ARROW_VERSION.to_owned(),
+    }
+}
+
+impl Shared {
+    pub(crate) fn lifecycle(&self) -> Lifecycle {
+        match self.lifecycle.load(Ordering::Acquire) {
+            STARTING => Lifecycle::Starting,
+            READY => Lifecycle::Ready,
+            _ => Lifecycle::Draining,
+        }
+    }
+
+    /// Attaches to a partition of an open query.
+    pub(crate) fn read(self: &Arc<Self>, query: &Arc<QueryResult>, partition: usize) -> Result<BatchStream> {
+        let (shared, reading) = (Arc::downgrade(self), Arc::downgrade(query));
+        query.attach(partition, move || {
+            if let (Some(shared), Some(query)) = (shared.upgrade(), reading.upgrade()) {
+                shared.results.reader_gone(&query);
+            }
+        })
+    }
+}
+
+/// Frees expired results and idle sessions until the server goes.
+async fn sweep(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let Some(shared) = shared.upgrade() else { return };
+        shared.results.end_expired(Instant::now());
+        for session in shared.sessions.idle(shared.house.limits.session_timeout) {
+            session.close().await;
+        }
+    }
+}
+
+#[async_trait]
+impl Server for Bowshot {
+    fn about(&self) -> &About {
+        &self.shared.about
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.shared.house.limits
+    }
+
+    fn lifecycle(&self) -> Lifecycle {
+        self.shared.lifecycle()
+    }
+
+    fn status(&self) -> ServerStatus {
+        let (sessions, prepared_statements) = self.shared.sessions.counts();
+        ServerStatus {
+            sessions,
+            prepared_statements,
+            running_queries: self.shared.admission.running(),
+            queued_queries: self.shared.admission.waiting(),
+            open_results: self.shared.results.open(),
+            result_buffer_bytes: self.shared.house.accounts.memory.load(Ordering::Relaxed),
+            result_spill_bytes: self.shared.house.accounts.disk.load(Ordering::Relaxed),
+            query_memory_bytes: self.shared.engine.memory_reserved() as u64,
+        }
+    }
+
+    async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
+        let (authenticator, credentials) = (Arc::clone(&self.shared.authenticator), credentials.clone());
+        // Password hashes are slow on purpose: not on the socket runtime.
+        let handle = self.shared.engine.runtime().handle();
+        let verified = handle.spawn_blocking(move || authenticator.verify(&credentials)).await;
+        verified.unwrap_or_else(|error| Err(task::broken(error)))
+    }
+
+    fn issue_token(&self, principal: &Principal) -> Secret {
+        self.shared.authenticator.issue_token(principal)
+    }
+
+    async fn open_session(&self, principal: &Principal) -> Result<Arc<dyn Session>> {
+        if self.lifecycle() == Lifecycle::Draining {
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                "the server is draining and opens no new sessions",
+            )
+            .with_hint("connect to another server, or try again after its restart"));
+        }
+        let engine = self.shared.engine.open_session(principal)?;
+        let session = Arc::new(ClientSession::new(principal.clone(), engine, Arc::clone(&self.shared)));
+        self.shared.sessions.insert(Arc::clone(&session), self.shared.house.limits.max_sessions)?;
+        Ok(session)
+    }
+
+    fn find_session(&self, id: SessionId, principal: &Principal) -> Result<Arc<dyn Session>> {
+        Ok(self.shared.sessions.find(id, principal)?)
+    }
+
+    async fn attach(&self, principal: &Principal, query: QueryId, partition: usize) -> Result<BatchStream> {
+        let query = self.shared.results.find(principal, query)?;
+        self.shared.read(&query, partition)
+    }
+
+    async fn cancel(&self, principal: &Principal, query: QueryId) -> Result<CancelOutcome> {
+        self.shared.results.cancel(principal, query)
+    }
+
+    fn renew(&self, principal: &Principal, query: QueryId) -> Result<SystemTime> {
+        Ok(self.shared.results.find(principal, query)?.touch())
+    }
+
+    async fn progress(
+        &self,
+        principal: &Principal,
+        query: QueryId,
+        seen: Option<f64>,
+        wait: Duration,
+    ) -> Result<Progress> {
+        let query = self.shared.results.find(principal, query)?;
+        let deadline = Instant::now() + wait;
+        loop {
+            let (fraction, done, failed) = (query.fraction(), query.has_ended(), query.failure());
+            if let Some(error) = failed.as_ref().filter(|error| error.kind() == ErrorKind::Cancelled) {
+                return Err(error.duplicate());
+            }
+            let moved = seen.is_none_or(|seen| (fraction - seen).abs() >= PROGRESS_STEP);
+            if done || failed.is_some() || moved || Instant::now() >= deadline {
+                return Ok(Progress { answer: query.answer(), fraction, done, failed });
+            }
+            tokio::time::sleep(PROGRESS_TICK).await;
+        }
+    }
+}

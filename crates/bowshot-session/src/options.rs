@@ -1,0 +1,273 @@
+//! The options of one session, typed. Whatever way a value comes in, it is parsed here.
+
+use bowshot_api::{
+    Compression, Endpoints, Error, Layout, Limits, OptionValue, Result, SESSION_OPTIONS, SessionOption,
+};
+use std::time::Duration;
+
+/// Options in force.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) catalog: String,
+    pub(crate) schema: String,
+    pub(crate) dialect: String,
+    pub(crate) time_zone: String,
+    pub(crate) endpoints: Endpoints,
+    pub(crate) layout: Layout,
+    pub(crate) retryable_results: bool,
+    pub(crate) statement_timeout: Duration,
+}
+
+/// What has to be told to the engine after a change: its key and the new value.
+pub(crate) type EngineSetting = (&'static str, String);
+
+impl Options {
+    /// The defaults, with the operator's dialect.
+    pub(crate) fn new(defaults: &Defaults) -> Self {
+        Self {
+            catalog: defaults.catalog.clone(),
+            schema: defaults.schema.clone(),
+            dialect: defaults.dialect.clone(),
+            time_zone: "+00:00".to_owned(),
+            endpoints: Endpoints::Exactly(1),
+            layout: Layout::default(),
+            retryable_results: false,
+            statement_timeout: Duration::ZERO,
+        }
+    }
+
+    /// Sets one option from any type of value, or back to its default with `None`.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown name, `Invalid` for a value that does not fit.
+    pub(crate) fn set(
+        &mut self,
+        name: &str,
+        value: Option<&OptionValue>,
+        house: (&Defaults, &Limits),
+    ) -> Result<Option<EngineSetting>> {
+        let (defaults, limits) = house;
+        let option = find(name)?;
+        let Some(value) = value else { return Ok(self.reset(option, defaults)) };
+        let text = text(value);
+        let wrong = || wrong(option, &text);
+        match option.name {
+            "catalog" => {
+                return Ok(Some(("datafusion.catalog.default_catalog", replace(&mut self.catalog, &text))));
+            }
+            "schema" => {
+                return Ok(Some(("datafusion.catalog.default_schema", replace(&mut self.schema, &text))));
+            }
+            "dialect" => {
+                let engine = engine_dialect(&text).ok_or_else(wrong)?;
+                self.dialect = text.to_ascii_lowercase();
+                return Ok(Some(("datafusion.sql_parser.dialect", engine.to_owned())));
+            }
+            "time_zone" => {
+                return Ok(Some(("datafusion.execution.time_zone", replace(&mut self.time_zone, &text))));
+            }
+            "endpoints" => self.endpoints = endpoints(&text, limits).ok_or_else(wrong)?,
+            "views" => self.layout.views = boolean(&text).ok_or_else(wrong)?,
+            "dictionaries" => self.layout.dictionaries = boolean(&text).ok_or_else(wrong)?,
+            "compression" => self.layout.compression = compression(&text).ok_or_else(wrong)?,
+            "retryable_results" => self.retryable_results = boolean(&text).ok_or_else(wrong)?,
+            "statement_timeout_ms" => {
+                self.statement_timeout =
+                    text.trim().parse().map(Duration::from_millis).map_err(|_| wrong())?;
+            }
+            other => return Err(Error::internal(format!("option `{other}` has no setter"))),
+        }
+        Ok(None)
+    }
+
+    fn reset(&mut self, option: &SessionOption, defaults: &Defaults) -> Option<EngineSetting> {
+        let fresh = Self::new(defaults);
+        match option.name {
+            "catalog" => {
+                return Some((
+                    "datafusion.catalog.default_catalog",
+                    replace(&mut self.catalog, &fresh.catalog),
+                ));
+            }
+            "schema" => {
+                return Some(("datafusion.catalog.default_schema", replace(&mut self.schema, &fresh.schema)));
+            }
+            "dialect" => {
+                self.dialect = fresh.dialect;
+                let engine = engine_dialect(&self.dialect).unwrap_or("generic");
+                return Some(("datafusion.sql_parser.dialect", engine.to_owned()));
+            }
+            "time_zone" => {
+                return Some((
+                    "datafusion.execution.time_zone",
+                    replace(&mut self.time_zone, &fresh.time_zone),
+                ));
+            }
+            "endpoints" => self.endpoints = fresh.endpoints,
+            "views" => self.layout.views = false,
+            "dictionaries" => self.layout.dictionaries = false,
+            "compression" => self.layout.compression = Compression::None,
+            "retryable_results" => self.retryable_results = false,
+            _ => self.statement_timeout = Duration::ZERO,
+        }
+        None
+    }
+
+    /// All options with their values.
+    pub(crate) fn list(&self) -> Vec<(String, OptionValue)> {
+        let text = |text: &str| OptionValue::String(text.to_owned());
+        let endpoints = match self.endpoints {
+            Endpoints::Auto => "auto".to_owned(),
+            Endpoints::Exactly(count) => count.to_string(),
+        };
+        let compression = match self.layout.compression {
+            Compression::None => "none",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        };
+        let timeout = i64::try_from(self.statement_timeout.as_millis()).unwrap_or(i64::MAX);
+        let values = [
+            ("catalog", text(&self.catalog)),
+            ("schema", text(&self.schema)),
+            ("dialect", text(&self.dialect)),
+            ("time_zone", text(&self.time_zone)),
+            ("endpoints", OptionValue::String(endpoints)),
+            ("views", OptionValue::Bool(self.layout.views)),
+            ("dictionaries", OptionValue::Bool(self.layout.dictionaries)),
+            ("compression", text(compression)),
+            ("retryable_results", OptionValue::Bool(self.retryable_results)),
+            ("statement_timeout_ms", OptionValue::Int64(timeout)),
+        ];
+        values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// The operator's defaults for new sessions.
+#[derive(Debug, Clone)]
+pub(crate) struct Defaults {
+    pub(crate) catalog: String,
+    pub(crate) schema: String,
+    pub(crate) dialect: String,
+}
+
+/// The option that a client means. SQL's `SET TIME ZONE` and DataFusion's own name for it are understood.
+pub(crate) fn find(name: &str) -> Result<&'static SessionOption> {
+    let lower = name.to_ascii_lowercase();
+    let wanted = match lower.as_str() {
+        "timezone" | "time.zone" | "datafusion.execution.time_zone" => "time_zone",
+        other => other,
+    };
+    SESSION_OPTIONS.iter().find(|option| option.name == wanted).ok_or_else(|| {
+        let names: Vec<&str> = SESSION_OPTIONS.iter().map(|option| option.name).collect();
+        Error::not_found(format!("session option `{name}` not found"))
+            .with_hint(format!("the options are {}", names.join(", ")))
+    })
+}
+
+/// The parser's name of a dialect. `ansi` is the widest one: standard SQL with everybody's harmless extensions.
+pub(crate) fn engine_dialect(name: &str) -> Option<&'static str> {
+    match name.to_ascii_lowercase().as_str() {
+        "ansi" => Some("generic"),
+        "postgres" | "postgresql" => Some("postgresql"),
+        "mysql" => Some("mysql"),
+        _ => None,
+    }
+}
+
+fn replace(slot: &mut String, value: &str) -> String {
+    value.clone_into(slot);
+    value.to_owned()
+}
+
+fn text(value: &OptionValue) -> String {
+    match value {
+        OptionValue::String(text) => text.clone(),
+        OptionValue::Bool(value) => value.to_string(),
+        OptionValue::Int64(value) => value.to_string(),
+        OptionValue::Double(value) => value.to_string(),
+        OptionValue::StringList(list) => list.join(","),
+    }
+}
+
+fn wrong(option: &SessionOption, value: &str) -> Error {
+    Error::invalid(format!("`{value}` is no value for session option `{}`", option.name))
+        .with_hint(format!("it is a {}: {}", option.kind, option.text))
+}
+
+fn boolean(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "on" | "1" | "yes" => Some(true),
+        "false" | "off" | "0" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+fn compression(text: &str) -> Option<Compression> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "none" | "off" | "" => Some(Compression::None),
+        "lz4" | "lz4_frame" => Some(Compression::Lz4),
+        "zstd" => Some(Compression::Zstd),
+        _ => None,
+    }
+}
+
+fn endpoints(text: &str, limits: &Limits) -> Option<Endpoints> {
+    if text.trim().eq_ignore_ascii_case("auto") {
+        return Some(Endpoints::Auto);
+    }
+    let count: usize = text.trim().parse().ok()?;
+    (1..=limits.max_endpoints).contains(&count).then_some(Endpoints::Exactly(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defaults() -> Defaults {
+        Defaults { catalog: "bowshot".into(), schema: "main".into(), dialect: "ansi".into() }
+    }
+
+    #[test]
+    fn every_option_can_be_set_listed_and_reset() {
+        let (defaults, limits) = (defaults(), Limits::default());
+        let fresh = Options::new(&defaults);
+        for (name, value) in [
+            ("catalog", "other"),
+            ("schema", "other"),
+            ("dialect", "mysql"),
+            ("time_zone", "+02:00"),
+            ("endpoints", "4"),
+            ("views", "true"),
+            ("dictionaries", "on"),
+            ("compression", "zstd"),
+            ("retryable_results", "1"),
+            ("statement_timeout_ms", "1500"),
+        ] {
+            let mut options = fresh.clone();
+            options.set(name, Some(&OptionValue::String(value.into())), (&defaults, &limits)).expect(name);
+            assert_ne!(options, fresh, "{name} changed nothing");
+            assert!(options.list().iter().any(|(listed, _)| listed == name), "{name} is not listed");
+            options.set(name, None, (&defaults, &limits)).expect(name);
+            assert_eq!(options, fresh, "{name} was not reset");
+        }
+        assert_eq!(fresh.list().len(), SESSION_OPTIONS.len());
+    }
+
+    #[test]
+    fn wrong_names_and_values_are_refused() {
+        let (defaults, limits) = (defaults(), Limits::default());
+        let mut options = Options::new(&defaults);
+        for (name, value) in [
+            ("endpoints", "0"),
+            ("endpoints", "65"),
+            ("views", "maybe"),
+            ("compression", "gzip"),
+            ("dialect", "oracle"),
+        ] {
+            let error = options.set(name, Some(&OptionValue::String(value.into())), (&defaults, &limits));
+            assert_eq!(error.expect_err(value).kind(), bowshot_api::ErrorKind::Invalid);
+        }
+        let error = options.set("datafusion.runtime.memory_limit", None, (&defaults, &limits));
+        assert_eq!(error.expect_err("not settable").kind(), bowshot_api::ErrorKind::NotFound);
+    }
+}

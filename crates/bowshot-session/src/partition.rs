@@ -1,0 +1,342 @@
+//! The buffer between the engine's work and one reader of one partition.
+//!
+//! It is bounded in bytes. A full buffer makes the producer wait, unless nobody reads this partition while others may
+//! need the same work to go on, or the result is spooled: then it goes to disk.
+
+use crate::spill::{Accounts, Segment, SegmentReader};
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{Delivery, Error, Result, batch_bytes};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// How a partition behaves when its buffer is full.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Policy {
+    pub(crate) delivery: Delivery,
+    /// Whether other partitions of the same query need this one to go on while nobody reads it.
+    pub(crate) has_siblings: bool,
+    pub(crate) budget_bytes: usize,
+}
+
+/// The partition was abandoned or the query stopped: its producers end.
+#[derive(Debug)]
+pub(crate) struct Stopped;
+
+#[derive(Debug)]
+pub(crate) struct Partition {
+    schema: SchemaRef,
+    policy: Policy,
+    accounts: Arc<Accounts>,
+    state: Mutex<State>,
+    readable: Notify,
+    writable: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    items: VecDeque<Item>,
+    /// Position of `items[0]` in the whole partition.
+    base: usize,
+    memory: usize,
+    producers: usize,
+    end: Option<Result<(), Error>>,
+    readers: usize,
+    claimed: bool,
+    rows: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Item {
+    Batch(RecordBatch, usize),
+    Segment(Arc<Segment>),
+}
+
+/// What a reader finds at its position.
+enum Found {
+    Batch(RecordBatch),
+    Segment(Arc<Segment>),
+    End(Result<(), Error>),
+    Nothing,
+}
+
+impl Partition {
+    pub(crate) fn new(schema: SchemaRef, policy: Policy, producers: usize, accounts: Arc<Accounts>) -> Self {
+        let state = State {
+            items: VecDeque::new(),
+            base: 0,
+            memory: 0,
+            producers,
+            end: (producers == 0).then_some(Ok(())),
+            readers: 0,
+            claimed: false,
+            rows: 0,
+            bytes: 0,
+        };
+        let (readable, writable) = (Notify::new(), Notify::new());
+        Self { schema, policy, accounts, state: Mutex::new(state), readable, writable }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a batch, waiting or spilling when the buffer is full.
+    ///
+    /// # Errors
+    /// The outer error ends the query (disk full); [`Stopped`] only this producer.
+    pub(crate) async fn push(&self, batch: RecordBatch) -> Result<Result<(), Stopped>> {
+        let bytes = batch_bytes(&batch);
+        loop {
+            let writable = self.writable.notified();
+            tokio::pin!(writable);
+            {
+                let mut state = self.lock();
+                if state.end.is_some() {
+                    return Ok(Err(Stopped));
+                }
+                let free = self.policy.budget_bytes.saturating_sub(state.memory);
+                let spill = self.spills(&state);
+                if bytes <= free || (state.memory == 0 && !spill) {
+                    self.keep(&mut state, batch, bytes);
+                    return Ok(Ok(()));
+                }
+                if spill {
+                    self.spill(&mut state, &batch, bytes)?;
+                    return Ok(Ok(()));
+                }
+                writable.as_mut().enable();
+            }
+            writable.await;
+        }
+    }
+
+    fn spills(&self, state: &State) -> bool {
+        match self.policy.delivery {
+            Delivery::Spool => true,
+            Delivery::Stream => self.policy.has_siblings && state.readers == 0,
+        }
+    }
+
+    fn keep(&self, state: &mut State, batch: RecordBatch, bytes: usize) {
+        state.count(&batch, bytes);
+        state.memory += bytes;
+        self.accounts.memory.fetch_add(bytes as u64, Ordering::Relaxed);
+        state.items.push_back(Item::Batch(batch, bytes));
+        self.readable.notify_waiters();
+    }
+
+    // The lock is held over the write: only this partition's reader waits for it, and it has nothing else to read.
+    fn spill(&self, state: &mut State, batch: &RecordBatch, bytes: usize) -> Result<()> {
+        state.count(batch, bytes);
+        if let Some(Item::Segment(tail)) = state.items.back()
+            && tail.append(batch, bytes)?
+        {
+            return Ok(());
+        }
+        let segment = Segment::create(&self.schema, Arc::clone(&self.accounts))?;
+        segment.append(batch, bytes)?;
+        state.items.push_back(Item::Segment(Arc::new(segment)));
+        self.readable.notify_waiters();
+        Ok(())
+    }
+
+    /// One producer has given all its batches.
+    pub(crate) fn producer_done(&self) {
+        let mut state = self.lock();
+        state.producers = state.producers.saturating_sub(1);
+        if state.producers == 0 && state.end.is_none() {
+            state.end = Some(Ok(()));
+            self.readable.notify_waiters();
+        }
+    }
+
+    /// Ends the partition with an error unless it has ended already; readers get it after what they have.
+    pub(crate) fn fail(&self, error: Error) {
+        let mut state = self.lock();
+        if state.end.is_none() || matches!(state.end, Some(Ok(()))) && !state.items.is_empty() {
+            state.end = Some(Err(error));
+            self.discard(&mut state);
+        }
+        drop(state);
+        self.readable.notify_waiters();
+        self.writable.notify_waiters();
+    }
+
+    fn discard(&self, state: &mut State) {
+        let dropped = state.items.len();
+        state.items.clear();
+        state.base += dropped;
+        self.release(state, state.memory);
+    }
+
+    fn release(&self, state: &mut State, bytes: usize) {
+        state.memory -= bytes;
+        self.accounts.memory.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Waits until there is something to read or the partition has ended; gives the error it ended with.
+    pub(crate) async fn ready(&self) -> Result<()> {
+        loop {
+            let readable = self.readable.notified();
+            tokio::pin!(readable);
+            {
+                let state = self.lock();
+                match &state.end {
+                    Some(Err(error)) => return Err(error.duplicate()),
+                    Some(Ok(())) => return Ok(()),
+                    None if !state.items.is_empty() || state.base > 0 => return Ok(()),
+                    None => {
+                        readable.as_mut().enable();
+                    }
+                }
+            }
+            readable.await;
+        }
+    }
+
+    /// Takes the right to read. `false` when a result that is read once has a reader already or has been read.
+    pub(crate) fn claim(&self) -> bool {
+        let mut state = self.lock();
+        if state.claimed && self.policy.delivery == Delivery::Stream {
+            return false;
+        }
+        state.claimed = true;
+        state.readers += 1;
+        true
+    }
+
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.lock().claimed
+    }
+
+    pub(crate) fn has_readers(&self) -> bool {
+        self.lock().readers > 0
+    }
+
+    /// Whether all producers have ended, well or not.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().end.is_some()
+    }
+
+    /// Rows and bytes that went in so far.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.rows, state.bytes)
+    }
+
+    /// A reader goes. In a result that is read once nothing of this partition is wanted any more.
+    pub(crate) fn release_reader(&self) {
+        let mut state = self.lock();
+        state.readers = state.readers.saturating_sub(1);
+        if self.policy.delivery == Delivery::Stream {
+            if state.end.is_none() {
+                state.end = Some(Ok(()));
+            }
+            self.discard(&mut state);
+        }
+        drop(state);
+        self.writable.notify_waiters();
+    }
+
+    fn at(&self, position: usize) -> Found {
+        let mut state = self.lock();
+        let index = position.saturating_sub(state.base);
+        let Some(item) = state.items.get(index).cloned() else {
+            return match &state.end {
+                Some(Ok(())) => Found::End(Ok(())),
+                Some(Err(error)) => Found::End(Err(error.duplicate())),
+                None => Found::Nothing,
+            };
+        };
+        if self.policy.delivery == Delivery::Stream {
+            state.items.pop_front();
+            state.base += 1;
+            if let Item::Batch(_, bytes) = &item {
+                self.release(&mut state, *bytes);
+                self.writable.notify_waiters();
+            }
+        }
+        match item {
+            Item::Batch(batch, _) => Found::Batch(batch),
+            Item::Segment(segment) => Found::Segment(segment),
+        }
+    }
+}
+
+impl State {
+    fn count(&mut self, batch: &RecordBatch, bytes: usize) {
+        self.rows += batch.num_rows() as u64;
+        self.bytes += bytes as u64;
+    }
+}
+
+impl Drop for Partition {
+    fn drop(&mut self) {
+        let memory = self.lock().memory as u64;
+        self.accounts.memory.fetch_sub(memory, Ordering::Relaxed);
+    }
+}
+
+/// Reads a partition from its beginning.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    position: usize,
+    segment: Option<SegmentReader>,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Reader {
+    pub(crate) fn new(runtime: tokio::runtime::Handle) -> Self {
+        Self { position: 0, segment: None, runtime }
+    }
+
+    /// The next batch, or `None` at the end.
+    pub(crate) async fn next(&mut self, partition: &Partition) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(segment) = self.segment.take() {
+                match self.from_disk(segment).await? {
+                    Some(batch) => return Ok(Some(batch)),
+                    None => continue,
+                }
+            }
+            let readable = partition.readable.notified();
+            tokio::pin!(readable);
+            readable.as_mut().enable();
+            match partition.at(self.position) {
+                Found::Batch(batch) => {
+                    self.position += 1;
+                    return Ok(Some(batch));
+                }
+                Found::Segment(segment) => {
+                    self.position += 1;
+                    self.segment = Some(self.open(segment).await?);
+                }
+                Found::End(end) => return end.map(|()| None),
+                Found::Nothing => readable.await,
+            }
+        }
+    }
+
+    async fn open(&self, segment: Arc<Segment>) -> Result<SegmentReader> {
+        self.runtime
+            .spawn_blocking(move || segment.read())
+            .await
+            .unwrap_or_else(|e| Err(crate::task::broken(e)))
+    }
+
+    async fn from_disk(&mut self, mut segment: SegmentReader) -> Result<Option<RecordBatch>> {
+        let read = self.runtime.spawn_blocking(move || (segment.next(), segment)).await;
+        let (batch, segment) = read.map_err(crate::task::broken)?;
+        match batch {
+            Some(batch) => {
+                self.segment = Some(segment);
+                batch.map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The road of a statement: admit → plan → authorise → run → account. One function, [`start`]; the rest of the file is
+//! what it calls, in the order in which it calls it.
+
+use crate::options::Options;
+use crate::result::{Launch, QueryResult};
+use crate::results::Ended;
+use crate::session::ClientSession;
+use crate::task;
+use arrow::datatypes::Schema;
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{
+    BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, QueryId, Request, Result,
+    Statement,
+};
+use bowshot_engine::{Action, AuthorizedPlan, Execution, Parallelism, ProgressMeter};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Starts a statement and returns when its result can be read, or, for a spooled one, at once.
+pub(crate) async fn start(session: &ClientSession, request: &Request) -> Result<Arc<QueryResult>> {
+    let started = Instant::now();
+    accept(session)?;
+    let slot = session.server().admission.enter().await?;
+    let options = session.current_options();
+    let authorised = authorise(session, &request.statement).await?;
+    let endpoints = endpoints(request, &options, session);
+    let execution = execute(session, &authorised, endpoints, &options).await?;
+    let launch = Launch {
+        id: QueryId::random(),
+        principal: session.owner().clone(),
+        session: session.key(),
+        sql: authorised.sql.to_string(),
+        execution,
+        layout: options.layout,
+        endpoints: endpoint_count(endpoints, session),
+        delivery: delivery(request, &options),
+        timeout: timeout(&options, session),
+        slot,
+        started,
+    };
+    let query = QueryResult::launch(launch, &session.server().house, session.server().engine.runtime());
+    session.server().results.insert(Arc::clone(&query));
+    if delivery(request, &options) == Delivery::Stream {
+        wait_until_readable(session, &query).await?;
+    }
+    Ok(query)
+}
+
+fn accept(session: &ClientSession) -> Result<()> {
+    session.check_open()?;
+    match session.server().lifecycle() {
+        Lifecycle::Ready => Ok(()),
+        Lifecycle::Starting => Err(Error::new(ErrorKind::Unavailable, "the server is starting")),
+        Lifecycle::Draining => {
+            Err(Error::new(ErrorKind::Unavailable, "the server is draining and takes no new queries")
+                .with_hint("connect to another server, or try again after its restart"))
+        }
+    }
+}
+
+/// A statement that may run, with its text for the log and its parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct Authorised {
+    pub(crate) sql: Arc<str>,
+    pub(crate) plan: AuthorizedPlan,
+    pub(crate) parameters: Arc<Vec<RecordBatch>>,
+}
+
+/// Plans the statement, or takes the plan that a prepared one has.
+pub(crate) async fn authorise(session: &ClientSession, statement: &Statement) -> Result<Authorised> {
+    match statement {
+        Statement::Sql(sql) => {
+            let plan = plan(session, sql).await?;
+            Ok(Authorised { sql: Arc::from(sql.as_str()), plan, parameters: Arc::default() })
+        }
+        Statement::Prepared(id) => {
+            let prepared = session.prepared().get(*id)?;
+            let plan = match prepared.fresh_plan() {
+                Some(plan) => plan.clone(),
+                None => {
+                    let plan = plan(session, &prepared.sql).await?;
+                    session.prepared().replan(*id, &plan);
+                    plan
+                }
+            };
+            Ok(Authorised { sql: prepared.sql, plan, parameters: prepared.parameters })
+        }
+    }
+}
+
+pub(crate) async fn plan(session: &ClientSession, sql: &str) -> Result<AuthorizedPlan> {
+    let limit = session.server().house.limits.max_sql_bytes;
+    if sql.len() > limit {
+        let message = format!("the statement has {} bytes, more than the limit of {limit}", sql.len());
+        return Err(Error::new(ErrorKind::LimitReached, message)
+            .with_hint("pass values as parameters, or raise `limits.max_sql_bytes`"));
+    }
+    let (engine, sql) = (session.engine().clone(), sql.to_owned());
+    task::run(session.server().engine.runtime(), async move { engine.plan(&sql).await }).await
+}
+
+fn endpoints(request: &Request, options: &Options, session: &ClientSession) -> Endpoints {
+    match request.endpoints.unwrap_or(options.endpoints) {
+        Endpoints::Exactly(count) => {
+            Endpoints::Exactly(count.clamp(1, session.server().house.limits.max_endpoints))
+        }
+        Endpoints::Auto => Endpoints::Auto,
+    }
+}
+
+fn endpoint_count(endpoints: Endpoints, session: &ClientSession) -> usize {
+    match endpoints {
+        Endpoints::Exactly(count) => count,
+        Endpoints::Auto => session.server().house.limits.max_endpoints,
+    }
+}
+
+fn delivery(request: &Request, options: &Options) -> Delivery {
+    let preferred = if options.retryable_results { Delivery::Spool } else { Delivery::Stream };
+    request.delivery.unwrap_or(preferred)
+}
+
+fn timeout(options: &Options, session: &ClientSession) -> Duration {
+    let operators = session.server().house.limits.statement_timeout;
+    match (operators.is_zero(), options.statement_timeout.is_zero()) {
+        (_, true) => operators,
+        (true, false) => options.statement_timeout,
+        (false, false) => operators.min(options.statement_timeout),
+    }
+}
+
+/// Lets the statement act, or makes its streams.
+async fn execute(
+    session: &ClientSession,
+    authorised: &Authorised,
+    endpoints: Endpoints,
+    options: &Options,
+) -> Result<Execution> {
+    match authorised.plan.action() {
+        Action::Set { name, value } if session.owns_option(name) => {
+            session.set(name, Some(OptionValue::String(value.clone())))?;
+            Ok(nothing())
+        }
+        Action::Reset { name } if session.owns_option(name) => {
+            session.set(name, None)?;
+            Ok(nothing())
+        }
+        Action::Query | Action::Scratch | Action::Set { .. } | Action::Reset { .. } => {
+            let (engine, authorised, layout) = (session.engine().clone(), authorised.clone(), options.layout);
+            let parallelism = match endpoints {
+                Endpoints::Exactly(count) if count > 1 => Parallelism::Streams(count),
+                Endpoints::Exactly(_) | Endpoints::Auto => Parallelism::Default,
+            };
+            let work = async move {
+                engine.execute(&authorised.plan, &authorised.parameters, parallelism, layout).await
+            };
+            task::run(session.server().engine.runtime(), work).await
+        }
+    }
+}
+
+/// The result of a statement that has acted: no columns, no rows.
+fn nothing() -> Execution {
+    let schema = Arc::new(Schema::empty());
+    let stream = BatchStream::from_batches(Arc::clone(&schema), Vec::new());
+    Execution {
+        schema,
+        streams: vec![stream],
+        ordered: true,
+        rows: Some(0),
+        progress: ProgressMeter::default(),
+    }
+}
+
+/// Waits for the first rows, so that errors arrive where the statement was sent. A caller that goes away while
+/// waiting takes the query along.
+async fn wait_until_readable(session: &ClientSession, query: &Arc<QueryResult>) -> Result<()> {
+    struct Abandon<'a>(&'a ClientSession, &'a QueryResult, bool);
+    impl Drop for Abandon<'_> {
+        fn drop(&mut self) {
+            if !self.2 {
+                self.1.cancel();
+                self.0
+                    .server()
+                    .results
+                    .end(self.1.id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the caller left")));
+            }
+        }
+    }
+    let mut guard = Abandon(session, query.as_ref(), false);
+    let ready = query.ready().await;
+    guard.2 = true;
+    if let Err(error) = &ready {
+        session.server().results.end(query.id, Ended::Failed(error.duplicate()));
+    }
+    ready
+}

@@ -1,0 +1,133 @@
+//! The last statements that ended, as the table `system.queries`. Bounded; nothing of it is on disk.
+
+use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{Error, Principal, QueryId, Result, SessionId};
+use bowshot_engine::SystemTables;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Statements that are remembered.
+const CAPACITY: usize = 10_000;
+/// Longest statement text that is remembered, in bytes.
+const SQL_BYTES: usize = 4 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Finished,
+    Failed,
+    Cancelled,
+}
+
+impl Outcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct QueryRecord {
+    pub(crate) id: QueryId,
+    pub(crate) session: SessionId,
+    pub(crate) user: String,
+    pub(crate) sql: String,
+    pub(crate) outcome: Outcome,
+    pub(crate) started: SystemTime,
+    pub(crate) duration: Duration,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    pub(crate) error: Option<String>,
+}
+
+/// The log. A user sees the statements of that user only.
+#[derive(Debug, Default)]
+pub struct QueryLog {
+    records: Mutex<VecDeque<QueryRecord>>,
+}
+
+impl QueryLog {
+    pub(crate) fn add(&self, mut record: QueryRecord) {
+        metrics::counter!("bowshot_queries_total", "outcome" => record.outcome.name()).increment(1);
+        metrics::histogram!("bowshot_query_duration_seconds").record(record.duration.as_secs_f64());
+        metrics::counter!("bowshot_result_rows_total").increment(record.rows);
+        metrics::counter!("bowshot_result_bytes_total").increment(record.bytes);
+        tracing::debug!(query = %record.id, outcome = record.outcome.name(), rows = record.rows,
+            milliseconds = record.duration.as_millis() as u64, "query ended");
+        shorten(&mut record.sql);
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if records.len() >= CAPACITY {
+            records.pop_front();
+        }
+        records.push_back(record);
+    }
+
+    fn rows(&self, principal: &Principal) -> Result<RecordBatch> {
+        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let own: Vec<&QueryRecord> = records.iter().filter(|record| record.user == principal.name).collect();
+        let text = |value: &dyn Fn(&QueryRecord) -> Option<String>| -> ArrayRef {
+            Arc::new(own.iter().map(|record| value(record)).collect::<StringArray>())
+        };
+        let columns: Vec<ArrayRef> = vec![
+            text(&|record| Some(record.id.to_string())),
+            text(&|record| Some(record.session.to_string())),
+            text(&|record| Some(record.user.clone())),
+            text(&|record| Some(record.sql.clone())),
+            text(&|record| Some(record.outcome.name().to_owned())),
+            Arc::new(
+                TimestampMicrosecondArray::from_iter_values(own.iter().map(|r| micros(r.started)))
+                    .with_timezone("+00:00"),
+            ),
+            Arc::new(Float64Array::from_iter_values(own.iter().map(|r| r.duration.as_secs_f64() * 1e3))),
+            Arc::new(UInt64Array::from_iter_values(own.iter().map(|r| r.rows))),
+            Arc::new(UInt64Array::from_iter_values(own.iter().map(|r| r.bytes))),
+            text(&|record| record.error.clone()),
+        ];
+        RecordBatch::try_new(Arc::new(schema()), columns)
+            .map_err(|error| Error::internal("the query log does not fit its schema").with_source(error))
+    }
+}
+
+fn schema() -> Schema {
+    let text = |name: &str| Field::new(name, DataType::Utf8, name == "error");
+    Schema::new(vec![
+        text("query_id"),
+        text("session_id"),
+        text("user_name"),
+        text("statement"),
+        text("outcome"),
+        Field::new("started", DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())), false),
+        Field::new("duration_ms", DataType::Float64, false),
+        Field::new("rows", DataType::UInt64, false),
+        Field::new("bytes", DataType::UInt64, false),
+        text("error"),
+    ])
+}
+
+fn micros(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn shorten(sql: &mut String) {
+    if sql.len() > SQL_BYTES {
+        let end = (0..=SQL_BYTES).rev().find(|end| sql.is_char_boundary(*end)).unwrap_or(0);
+        sql.truncate(end);
+        sql.push('…');
+    }
+}
+
+impl SystemTables for QueryLog {
+    fn names(&self) -> Vec<&'static str> {
+        vec!["queries"]
+    }
+
+    fn rows(&self, name: &str, principal: &Principal) -> Option<Result<RecordBatch>> {
+        (name == "queries").then(|| QueryLog::rows(self, principal))
+    }
+}

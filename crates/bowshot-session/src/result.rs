@@ -1,0 +1,347 @@
+//! One started query: its partitions, the tasks that fill them, and how it ends.
+
+use crate::admission::Slot;
+use crate::partition::{Partition, Policy, Reader};
+use crate::query_log::{Outcome, QueryLog, QueryRecord};
+use crate::spill::Accounts;
+use crate::task::AbortOnDrop;
+use bowshot_api::{
+    Answer, BatchStream, Delivery, Error, ErrorKind, Layout, Limits, Principal, QueryId, Result, SessionId,
+};
+use bowshot_engine::{Execution, ProgressMeter, QueryRuntime};
+use futures::StreamExt;
+use futures::future::select_all;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime};
+
+/// What a query is started with.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) id: QueryId,
+    pub(crate) principal: Principal,
+    pub(crate) session: SessionId,
+    pub(crate) sql: String,
+    pub(crate) execution: Execution,
+    pub(crate) layout: Layout,
+    pub(crate) endpoints: usize,
+    pub(crate) delivery: Delivery,
+    pub(crate) timeout: Duration,
+    pub(crate) slot: Slot,
+    pub(crate) started: Instant,
+}
+
+/// What results need from the server.
+#[derive(Debug, Clone)]
+pub(crate) struct House {
+    pub(crate) accounts: Arc<Accounts>,
+    pub(crate) log: Arc<QueryLog>,
+    pub(crate) limits: Limits,
+}
+
+/// A running or finished query whose result has not gone yet.
+#[derive(Debug)]
+pub(crate) struct QueryResult {
+    pub(crate) id: QueryId,
+    pub(crate) principal: Principal,
+    pub(crate) session: SessionId,
+    sql: String,
+    answer: Answer,
+    delivery: Delivery,
+    partitions: Vec<Arc<Partition>>,
+    meter: ProgressMeter,
+    tasks: Mutex<Vec<AbortOnDrop>>,
+    slot: Mutex<Option<Slot>>,
+    started: Instant,
+    started_at: SystemTime,
+    expires: Mutex<Instant>,
+    failure: Mutex<Option<Error>>,
+    recorded: AtomicBool,
+    house: House,
+    runtime: tokio::runtime::Handle,
+}
+
+impl QueryResult {
+    /// Starts the tasks that fill the partitions.
+    pub(crate) fn launch(launch: Launch, house: &House, runtime: &QueryRuntime) -> Arc<Self> {
+        let Execution { schema, streams, ordered, rows, progress } = launch.execution;
+        let count = if ordered { 1 } else { launch.endpoints.clamp(1, streams.len().max(1)) };
+        let policy = Policy {
+            delivery: launch.delivery,
+            has_siblings: count > 1,
+            budget_bytes: house.limits.result_buffer_bytes,
+        };
+        let partitions: Vec<Arc<Partition>> = (0..count)
+            .map(|index| {
+                let producers = streams.len().saturating_sub(index).div_ceil(count);
+                let accounts = Arc::clone(&house.accounts);
+                Arc::new(Partition::new(Arc::clone(&schema), policy, producers, accounts))
+            })
+            .collect();
+        let expires = house.limits.result_timeout;
+        let answer = Answer {
+            query: launch.id,
+            schema,
+            layout: launch.layout,
+            partitions: count,
+            ordered,
+            rows,
+            expires: (launch.delivery == Delivery::Spool).then(|| SystemTime::now() + expires),
+        };
+        let query = Arc::new(Self {
+            id: launch.id,
+            principal: launch.principal,
+            session: launch.session,
+            sql: launch.sql,
+            answer,
+            delivery: launch.delivery,
+            partitions,
+            meter: progress,
+            tasks: Mutex::new(Vec::new()),
+            slot: Mutex::new(Some(launch.slot)),
+            started: launch.started,
+            started_at: SystemTime::now(),
+            expires: Mutex::new(Instant::now() + expires),
+            failure: Mutex::new(None),
+            recorded: AtomicBool::new(false),
+            house: house.clone(),
+            runtime: runtime.handle().clone(),
+        });
+        query.spawn(streams, launch.timeout, runtime);
+        query
+    }
+
+    fn spawn(self: &Arc<Self>, streams: Vec<BatchStream>, timeout: Duration, runtime: &QueryRuntime) {
+        let mut tasks = Vec::with_capacity(streams.len() + 1);
+        if streams.is_empty() {
+            self.settle();
+        }
+        for (index, stream) in streams.into_iter().enumerate() {
+            let partition = Arc::clone(&self.partitions[index % self.partitions.len()]);
+            let work = fill(Arc::downgrade(self), partition, stream);
+            tasks.push(AbortOnDrop(runtime.spawn(work).abort_handle()));
+        }
+        if !timeout.is_zero() {
+            let query = Arc::downgrade(self);
+            let watch = async move {
+                tokio::time::sleep(timeout).await;
+                if let Some(query) = query.upgrade() {
+                    query.fail(out_of_time(timeout));
+                }
+            };
+            tasks.push(AbortOnDrop(runtime.spawn(watch).abort_handle()));
+        }
+        let mut owned = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // Work that has ended already needs no handle; a failed query must not keep the others.
+        if self.failure().is_none() {
+            *owned = tasks;
+        }
+    }
+
+    /// Waits until there is something to read, or the query has ended.
+    ///
+    /// # Errors
+    /// What the query failed with.
+    pub(crate) async fn ready(&self) -> Result<()> {
+        let waits = self.partitions.iter().map(|partition| Box::pin(partition.ready()));
+        select_all(waits).await.0
+    }
+
+    /// The answer, with the number of rows if all are there.
+    pub(crate) fn answer(&self) -> Answer {
+        let mut answer = self.answer.clone();
+        if answer.rows.is_none() && self.has_ended() && self.failure().is_none() {
+            answer.rows = Some(self.totals().0);
+        }
+        if answer.expires.is_some() {
+            let left = self.expires().saturating_duration_since(Instant::now());
+            answer.expires = Some(SystemTime::now() + left);
+        }
+        answer
+    }
+
+    /// A reader of one partition; the query is told when the reader goes.
+    ///
+    /// # Errors
+    /// `NotFound` for a partition that is not there or has been read.
+    pub(crate) fn attach(
+        self: &Arc<Self>,
+        index: usize,
+        gone: impl FnOnce() + Send + 'static,
+    ) -> Result<BatchStream> {
+        let Some(partition) = self.partitions.get(index) else {
+            return Err(Error::not_found(format!("partition {index} of query {} not found", self.id)));
+        };
+        if !partition.claim() {
+            return Err(Error::not_found(format!(
+                "the result of query {} is not found: it has been read",
+                self.id
+            ))
+            .with_hint("run the query again, or set the session option `retryable_results`"));
+        }
+        self.touch();
+        let guard =
+            Claim { query: Arc::clone(self), partition: Arc::clone(partition), gone: Some(Box::new(gone)) };
+        let reader = Reader::new(self.runtime.clone());
+        let batches = futures::stream::unfold(Some((reader, guard)), |state| async move {
+            let (mut reader, guard) = state?;
+            match reader.next(&guard.partition).await {
+                Ok(Some(batch)) => Some((Ok(batch), Some((reader, guard)))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        Ok(BatchStream::new(Arc::clone(&self.answer.schema), batches.boxed()))
+    }
+
+    /// Ends the query with an error, frees its work and tells every reader.
+    pub(crate) fn fail(&self, error: Error) {
+        {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            if failure.is_some() || self.recorded.load(Ordering::Acquire) && self.is_read() {
+                return;
+            }
+            *failure = Some(error.duplicate());
+        }
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        for partition in &self.partitions {
+            partition.fail(error.duplicate());
+        }
+        self.record(
+            if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed },
+            Some(error),
+        );
+    }
+
+    /// Stops the query.
+    pub(crate) fn cancel(&self) {
+        self.fail(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
+    }
+
+    /// Called when a producer ends: the slot is free once all have.
+    fn settle(&self) {
+        if self.has_ended() && self.failure().is_none() {
+            self.record(Outcome::Finished, None);
+        }
+    }
+
+    fn record(&self, outcome: Outcome, error: Option<Error>) {
+        if self.recorded.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let (rows, bytes) = self.totals();
+        self.house.log.add(QueryRecord {
+            id: self.id,
+            session: self.session,
+            user: self.principal.name.clone(),
+            sql: self.sql.clone(),
+            outcome,
+            started: self.started_at,
+            duration: self.started.elapsed(),
+            rows,
+            bytes,
+            error: error.map(|error| error.to_string()),
+        });
+    }
+
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Error::duplicate)
+    }
+
+    /// Whether all producers have ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.partitions.iter().all(|partition| partition.has_ended())
+    }
+
+    /// Whether every partition of a result that is read once has had its reader, and none is reading.
+    pub(crate) fn is_read(&self) -> bool {
+        self.delivery == Delivery::Stream
+            && self.partitions.iter().all(|partition| partition.is_claimed() && !partition.has_readers())
+    }
+
+    /// Whether the result should outlive its session: others may hold tickets for it.
+    pub(crate) fn outlives_session(&self) -> bool {
+        self.partitions.len() > 1
+            || self.delivery == Delivery::Spool
+            || self.partitions.iter().any(|partition| partition.has_readers())
+    }
+
+    fn totals(&self) -> (u64, u64) {
+        self.partitions.iter().map(|partition| partition.totals()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+    }
+
+    /// Share of the work done.
+    pub(crate) fn fraction(&self) -> f64 {
+        if self.has_ended() { 1.0 } else { self.meter.fraction().min(0.999) }
+    }
+
+    /// Whether nobody has read for too long.
+    pub(crate) fn is_expired(&self, now: Instant) -> bool {
+        now >= self.expires() && !self.partitions.iter().any(|partition| partition.has_readers())
+    }
+
+    fn expires(&self) -> Instant {
+        *self.expires.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the result live for another timeout.
+    pub(crate) fn touch(&self) -> SystemTime {
+        let timeout = self.house.limits.result_timeout;
+        *self.expires.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + timeout;
+        SystemTime::now() + timeout
+    }
+}
+
+/// Moves batches from the engine into a partition until either ends.
+async fn fill(query: Weak<QueryResult>, partition: Arc<Partition>, mut stream: BatchStream) {
+    while let Some(batch) = stream.next().await {
+        let pushed = match batch {
+            Ok(batch) => partition.push(batch).await,
+            Err(error) => Err(error),
+        };
+        match pushed {
+            Ok(Ok(())) => {}
+            Ok(Err(_stopped)) => break,
+            Err(error) => {
+                drop(stream);
+                if let Some(query) = query.upgrade() {
+                    query.fail(error);
+                }
+                return;
+            }
+        }
+    }
+    drop(stream);
+    partition.producer_done();
+    if let Some(query) = query.upgrade() {
+        query.settle();
+    }
+}
+
+fn out_of_time(timeout: Duration) -> Error {
+    Error::new(ErrorKind::Timeout, format!("the statement ran longer than {} ms", timeout.as_millis()))
+        .with_hint("raise the session option `statement_timeout_ms` or the limit `limits.statement_timeout`")
+}
+
+/// A reader's hold on a partition.
+struct Claim {
+    query: Arc<QueryResult>,
+    partition: Arc<Partition>,
+    gone: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.partition.release_reader();
+        self.query.touch();
+        self.query.settle();
+        if self.query.is_read() {
+            // Everything that could be read has been: what still runs works for nobody.
+            self.query.tasks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        if let Some(gone) = self.gone.take() {
+            gone();
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! All started queries of the server, by id, and a short memory of those that ended.
+
+use crate::result::QueryResult;
+use bowshot_api::{CancelOutcome, Error, ErrorKind, Principal, QueryId, Result, SessionId};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Ended queries that are remembered, so that late tickets get a true answer.
+const REMEMBERED: usize = 4_096;
+
+#[derive(Debug, Default)]
+pub(crate) struct Results {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: HashMap<QueryId, Arc<QueryResult>>,
+    ended: HashMap<QueryId, (Principal, Ended)>,
+    order: VecDeque<QueryId>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Read,
+    Expired,
+    Failed(Error),
+}
+
+impl Results {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn insert(&self, query: Arc<QueryResult>) {
+        self.lock().open.insert(query.id, query);
+    }
+
+    /// An open query of this principal.
+    ///
+    /// # Errors
+    /// `NotFound` with the reason, or the error that the query ended with.
+    pub(crate) fn find(&self, principal: &Principal, id: QueryId) -> Result<Arc<QueryResult>> {
+        let state = self.lock();
+        if let Some(query) = state.open.get(&id).filter(|query| &query.principal == principal) {
+            return Ok(Arc::clone(query));
+        }
+        let Some((_, ended)) = state.ended.get(&id).filter(|(owner, _)| owner == principal) else {
+            return Err(Error::not_found(format!("query {id} not found"))
+                .with_hint("it never ran here, or its result was read or expired long ago; run it again"));
+        };
+        Err(match ended {
+            Ended::Read => {
+                Error::not_found(format!("the result of query {id} is not found: it has been read"))
+                    .with_hint("run the query again, or set the session option `retryable_results`")
+            }
+            Ended::Expired => {
+                Error::not_found(format!("the result of query {id} is not found: it has expired"))
+                    .with_hint("read results sooner, renew them, or raise `limits.result_timeout`")
+            }
+            Ended::Failed(error) => error.duplicate(),
+        })
+    }
+
+    pub(crate) fn cancel(&self, principal: &Principal, id: QueryId) -> Result<CancelOutcome> {
+        match self.find(principal, id) {
+            Ok(query) => {
+                query.cancel();
+                self.end(id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the query was cancelled")));
+                Ok(CancelOutcome::Cancelled)
+            }
+            Err(error) => match self.lock().ended.get(&id).filter(|(owner, _)| owner == principal) {
+                Some((_, Ended::Failed(ended))) if ended.kind() == ErrorKind::Cancelled => {
+                    Ok(CancelOutcome::Cancelled)
+                }
+                Some(_) => Ok(CancelOutcome::NotCancellable),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// Forgets a query and remembers how it ended.
+    pub(crate) fn end(&self, id: QueryId, how: Ended) {
+        let removed = {
+            let mut state = self.lock();
+            let removed = state.open.remove(&id);
+            if let Some(query) = &removed {
+                state.ended.insert(id, (query.principal.clone(), how));
+                state.order.push_back(id);
+                while state.order.len() > REMEMBERED {
+                    if let Some(oldest) = state.order.pop_front() {
+                        state.ended.remove(&oldest);
+                    }
+                }
+            }
+            removed
+        };
+        // Dropped outside of the lock: freeing a result may take long.
+        drop(removed);
+    }
+
+    /// A reader has gone: the result goes too when it was the last one.
+    pub(crate) fn reader_gone(&self, query: &QueryResult) {
+        if query.is_read() {
+            let ended = query.failure().map_or(Ended::Read, Ended::Failed);
+            self.end(query.id, ended);
+        }
+    }
+
+    pub(crate) fn end_expired(&self, now: Instant) {
+        let expired: Vec<Arc<QueryResult>> =
+            self.lock().open.values().filter(|query| query.is_expired(now)).map(Arc::clone).collect();
+        for query in expired {
+            let reason = format!("the result of query {} is not found: it has expired", query.id);
+            query.fail(Error::not_found(reason));
+            self.end(query.id, Ended::Expired);
+        }
+    }
+
+    /// The session has closed: results that only it could read go.
+    pub(crate) fn session_closed(&self, session: SessionId) {
+        let orphans: Vec<Arc<QueryResult>> = self
+            .lock()
+            .open
+            .values()
+            .filter(|query| query.session == session && !query.outlives_session())
+            .map(Arc::clone)
+            .collect();
+        for query in orphans {
+            query.cancel();
+            self.end(query.id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the session was closed")));
+        }
+    }
+
+    /// Stops everything, for the end of a drain.
+    pub(crate) fn cancel_all(&self) {
+        let all: Vec<Arc<QueryResult>> = self.lock().open.values().map(Arc::clone).collect();
+        for query in all {
+            query.fail(Error::new(ErrorKind::Unavailable, "the server is stopping"));
+        }
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        self.lock().open.len()
+    }
+}

@@ -1,0 +1,252 @@
+//! One client's session: options, prepared statements, its view of the engine. Implements the session of the door.
+
+use crate::bowshot::Shared;
+use crate::options::{self, Options};
+use crate::prepared::{PreparedStatement, PreparedStatements};
+use crate::query;
+use crate::task;
+use arrow::array::AsArray;
+use arrow::datatypes::{Schema, UInt64Type};
+use arrow::record_batch::RecordBatch;
+use async_trait::async_trait;
+use bowshot_api::{
+    Answer, Description, Error, ErrorKind, Layout, OptionValue, Prepared, Principal, Request, Result,
+    Session, SessionId, Statement, StatementId, TableEntry, TableFilter,
+};
+use bowshot_engine::{Action, AuthorizedPlan, EngineSession};
+use futures::StreamExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+#[derive(Debug)]
+pub(crate) struct ClientSession {
+    id: SessionId,
+    principal: Principal,
+    engine: EngineSession,
+    options: Mutex<Options>,
+    prepared: PreparedStatements,
+    used: Mutex<Instant>,
+    closed: AtomicBool,
+    server: Arc<Shared>,
+}
+
+impl ClientSession {
+    pub(crate) fn new(principal: Principal, engine: EngineSession, server: Arc<Shared>) -> Self {
+        let options = Options::new(&server.defaults);
+        Self {
+            id: SessionId::random(),
+            principal,
+            engine,
+            options: Mutex::new(options),
+            prepared: PreparedStatements::default(),
+            used: Mutex::new(Instant::now()),
+            closed: AtomicBool::new(false),
+            server,
+        }
+    }
+
+    pub(crate) fn key(&self) -> SessionId {
+        self.id
+    }
+
+    pub(crate) fn owner(&self) -> &Principal {
+        &self.principal
+    }
+
+    pub(crate) fn engine(&self) -> &EngineSession {
+        &self.engine
+    }
+
+    pub(crate) fn server(&self) -> &Shared {
+        &self.server
+    }
+
+    pub(crate) fn prepared(&self) -> &PreparedStatements {
+        &self.prepared
+    }
+
+    pub(crate) fn prepared_statements(&self) -> usize {
+        self.prepared.count()
+    }
+
+    fn lock_options(&self) -> MutexGuard<'_, Options> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn current_options(&self) -> Options {
+        self.lock_options().clone()
+    }
+
+    fn layout(&self) -> Layout {
+        self.lock_options().layout
+    }
+
+    pub(crate) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub(crate) fn idle(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    pub(crate) fn check_open(&self) -> Result<()> {
+        self.touch();
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::not_found(format!("session {} not found: it was closed", self.id))
+                .with_hint("connect again"));
+        }
+        Ok(())
+    }
+
+    /// Whether `SET name` means one of the session options; scratch sessions hand the rest to the engine.
+    pub(crate) fn owns_option(&self, name: &str) -> bool {
+        !self.engine.is_scratch() || options::find(name).is_ok_and(|option| option.name != "time_zone")
+    }
+
+    /// Sets an option here and in the engine.
+    pub(crate) fn set(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
+        let mut options = self.lock_options();
+        let mut changed = options.clone();
+        let setting =
+            changed.set(name, value.as_ref(), (&self.server.defaults, &self.server.house.limits))?;
+        self.check_names(&options, &changed)?;
+        if let Some((key, value)) = setting {
+            self.engine.set_config(key, &value)?;
+        }
+        *options = changed;
+        Ok(())
+    }
+
+    /// Names of catalog and schema must exist, else every later statement would fail in a puzzling way.
+    fn check_names(&self, old: &Options, new: &Options) -> Result<()> {
+        if new.catalog != old.catalog && !self.engine.catalogs().contains(&new.catalog) {
+            return Err(Error::invalid(format!("catalog `{}` not found", new.catalog)).with_hint(
+                "list the catalogs with `SELECT DISTINCT table_catalog FROM information_schema.tables`",
+            ));
+        }
+        let schemas = || self.engine.schemas(Some(&new.catalog), None);
+        if new.schema != old.schema && !schemas().iter().any(|(_, schema)| *schema == new.schema) {
+            return Err(Error::invalid(format!("schema `{}` not found", new.schema))
+                .with_hint("list the schemas with `SELECT schema_name FROM information_schema.schemata`"));
+        }
+        Ok(())
+    }
+
+    fn description(&self, plan: &AuthorizedPlan, bound: Option<&RecordBatch>) -> Result<Description> {
+        let layout = self.layout();
+        let is_update = plan.action().is_update();
+        let schema = match bound {
+            _ if is_update => Arc::new(Schema::empty()),
+            Some(rows) => self.engine.bound_schema(plan, rows, layout)?,
+            None => self.engine.schema(plan, layout),
+        };
+        Ok(Description { schema, parameters: Arc::clone(plan.planned().parameters()), is_update })
+    }
+}
+
+#[async_trait]
+impl Session for ClientSession {
+    fn id(&self) -> SessionId {
+        self.id
+    }
+
+    fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    async fn describe(&self, statement: &Statement) -> Result<Description> {
+        self.check_open()?;
+        let authorised = query::authorise(self, statement).await?;
+        let bound = authorised.parameters.iter().find(|batch| batch.num_rows() > 0);
+        self.description(&authorised.plan, bound)
+    }
+
+    async fn prepare(&self, sql: &str) -> Result<Prepared> {
+        self.check_open()?;
+        let plan = query::plan(self, sql).await?;
+        let description = self.description(&plan, None)?;
+        let id = self.prepared.add(PreparedStatement::new(sql, plan), &self.server.house.limits)?;
+        Ok(Prepared { id, description })
+    }
+
+    async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
+        self.check_open()?;
+        let limit = self.server.house.limits.max_parameter_rows;
+        let rows: usize = parameters.iter().map(RecordBatch::num_rows).sum();
+        if rows > limit {
+            let message = format!("{rows} rows of parameters were bound, more than the limit of {limit}");
+            return Err(Error::new(ErrorKind::LimitReached, message).with_hint("bind fewer rows at a time"));
+        }
+        let authorised = query::authorise(self, &Statement::Prepared(id)).await?;
+        for batch in &parameters {
+            self.engine.check_parameters(&authorised.plan, batch)?;
+        }
+        self.prepared.bind(id, parameters)
+    }
+
+    async fn close_prepared(&self, id: StatementId) -> Result<()> {
+        self.prepared.remove(id);
+        Ok(())
+    }
+
+    async fn start(&self, request: &Request) -> Result<Answer> {
+        Ok(query::start(self, request).await?.answer())
+    }
+
+    async fn update(&self, request: &Request) -> Result<Option<u64>> {
+        let authorised = query::authorise(self, &request.statement).await?;
+        if !authorised.plan.action().is_update() {
+            return Err(Error::invalid("the statement returns rows and changes nothing")
+                .with_hint("run it as a query"));
+        }
+        let acts_at_once = matches!(authorised.plan.action(), Action::Set { .. } | Action::Reset { .. });
+        let query = query::start(self, request).await?;
+        let mut rows = self.server.read(&query, 0)?;
+        let mut affected = None;
+        while let Some(batch) = rows.next().await {
+            affected = Some(affected.unwrap_or(0) + count(&batch?));
+        }
+        Ok(if acts_at_once { Some(0) } else { affected })
+    }
+
+    fn options(&self) -> Vec<(String, OptionValue)> {
+        self.lock_options().list()
+    }
+
+    async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
+        self.check_open()?;
+        self.set(name, value)
+    }
+
+    async fn catalogs(&self) -> Result<Vec<String>> {
+        self.check_open()?;
+        Ok(self.engine.catalogs())
+    }
+
+    async fn schemas(&self, catalog: Option<&str>, pattern: Option<&str>) -> Result<Vec<(String, String)>> {
+        self.check_open()?;
+        Ok(self.engine.schemas(catalog, pattern))
+    }
+
+    async fn tables(&self, filter: &TableFilter) -> Result<Vec<TableEntry>> {
+        self.check_open()?;
+        let (engine, filter, layout) = (self.engine.clone(), filter.clone(), self.layout());
+        let work = async move { engine.tables(&filter, layout).await };
+        task::run(self.server.engine.runtime(), work).await
+    }
+
+    async fn close(&self) {
+        if !self.closed.swap(true, Ordering::AcqRel) {
+            self.prepared.clear();
+            self.server.results.session_closed(self.id);
+            self.server.sessions.remove(self.id);
+        }
+    }
+}
+
+/// Affected rows that a statement with an effect reports: one unsigned column, `count`.
+fn count(batch: &RecordBatch) -> u64 {
+    let counts = batch.columns().first().and_then(|column| column.as_primitive_opt::<UInt64Type>());
+    counts.map_or(0, |counts| (0..counts.len()).map(|row| counts.value(row)).sum())
+}

@@ -1,0 +1,53 @@
+//! All open sessions by id. The only thing here that is about more than one client.
+
+use crate::session::ClientSession;
+use bowshot_api::{Error, ErrorKind, Principal, Result, SessionId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    open: Mutex<HashMap<SessionId, Arc<ClientSession>>>,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<ClientSession>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn insert(&self, session: Arc<ClientSession>, max: usize) -> Result<()> {
+        let mut open = self.lock();
+        if open.len() >= max {
+            return Err(Error::new(ErrorKind::LimitReached, format!("{max} sessions are open"))
+                .with_hint("close some, or raise `limits.max_sessions`"));
+        }
+        open.insert(session.key(), session);
+        Ok(())
+    }
+
+    pub(crate) fn find(&self, id: SessionId, principal: &Principal) -> Result<Arc<ClientSession>> {
+        let found = self.lock().get(&id).filter(|session| session.owner() == principal).map(Arc::clone);
+        let session = found.ok_or_else(|| {
+            Error::not_found(format!("session {id} not found"))
+                .with_hint("it was closed or timed out; connect again")
+        })?;
+        session.touch();
+        Ok(session)
+    }
+
+    pub(crate) fn remove(&self, id: SessionId) {
+        let removed = self.lock().remove(&id);
+        drop(removed);
+    }
+
+    pub(crate) fn idle(&self, timeout: Duration) -> Vec<Arc<ClientSession>> {
+        self.lock().values().filter(|session| session.idle() > timeout).map(Arc::clone).collect()
+    }
+
+    /// Open sessions and their prepared statements.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let open = self.lock();
+        (open.len(), open.values().map(|session| session.prepared_statements()).sum())
+    }
+}

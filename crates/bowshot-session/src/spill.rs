@@ -1,0 +1,130 @@
+//! Segments of a result on disk: Arrow IPC streams in temporary files that go when the segment is dropped.
+
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{Error, ErrorKind, Result};
+use std::fmt;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tempfile::NamedTempFile;
+
+/// A segment is closed at this size, so that a reader frees disk space as it goes.
+const SEGMENT_BYTES: u64 = 64 << 20;
+
+/// What all results of the server hold together, and where they may spill.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    pub(crate) memory: AtomicU64,
+    pub(crate) disk: AtomicU64,
+    disk_limit: u64,
+    folder: Option<PathBuf>,
+}
+
+impl Accounts {
+    pub(crate) fn new(disk_limit: u64, folder: Option<PathBuf>) -> Self {
+        Self { memory: AtomicU64::new(0), disk: AtomicU64::new(0), disk_limit, folder }
+    }
+
+    fn reserve_disk(&self, bytes: u64) -> Result<()> {
+        let held = self.disk.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if held <= self.disk_limit {
+            return Ok(());
+        }
+        self.disk.fetch_sub(bytes, Ordering::Relaxed);
+        Err(Error::new(
+            ErrorKind::LimitReached,
+            "results that nobody reads fill the space for spilled results",
+        )
+        .with_hint("read or cancel them, or raise `limits.result_spill`"))
+    }
+}
+
+/// One file of batches: written first, then sealed, then read as often as wanted.
+pub(crate) struct Segment {
+    file: NamedTempFile,
+    writer: Mutex<Option<Box<StreamWriter<BufWriter<File>>>>>,
+    bytes: AtomicU64,
+    accounts: Arc<Accounts>,
+}
+
+impl Segment {
+    pub(crate) fn create(schema: &SchemaRef, accounts: Arc<Accounts>) -> Result<Self> {
+        let named = match &accounts.folder {
+            Some(folder) => NamedTempFile::new_in(folder),
+            None => NamedTempFile::new(),
+        };
+        let file = named.map_err(failed)?;
+        let output = BufWriter::with_capacity(1 << 20, file.reopen().map_err(failed)?);
+        let writer = StreamWriter::try_new(output, schema).map_err(failed)?;
+        Ok(Self { file, writer: Mutex::new(Some(Box::new(writer))), bytes: AtomicU64::new(0), accounts })
+    }
+
+    /// Appends a batch; `false` when the segment is sealed or full and a new one must be made.
+    pub(crate) fn append(&self, batch: &RecordBatch, bytes: usize) -> Result<bool> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = writer.as_mut() else { return Ok(false) };
+        if self.bytes.load(Ordering::Relaxed) >= SEGMENT_BYTES {
+            return Ok(false);
+        }
+        self.accounts.reserve_disk(bytes as u64)?;
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        open.write(batch).map_err(failed)?;
+        Ok(true)
+    }
+
+    /// Ends writing and opens the segment for one reader.
+    pub(crate) fn read(self: &Arc<Self>) -> Result<SegmentReader> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut open) = writer.take() {
+            open.finish().map_err(failed)?;
+            open.get_mut().flush().map_err(failed)?;
+        }
+        let input = BufReader::with_capacity(1 << 20, self.file.reopen().map_err(failed)?);
+        let reader = StreamReader::try_new(input, None).map_err(failed)?;
+        Ok(SegmentReader { reader: Box::new(reader), _segment: Arc::clone(self) })
+    }
+}
+
+impl fmt::Debug for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Segment")
+            .field("file", &self.file.path())
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SegmentReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SegmentReader").field("segment", &self._segment).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.accounts.disk.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Reads the batches of a sealed segment. Blocking: not for the socket runtime.
+pub(crate) struct SegmentReader {
+    reader: Box<StreamReader<BufReader<File>>>,
+    _segment: Arc<Segment>,
+}
+
+impl SegmentReader {
+    pub(crate) fn next(&mut self) -> Option<Result<RecordBatch>> {
+        self.reader.next().map(|batch| batch.map_err(failed))
+    }
+}
+
+fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::new(ErrorKind::Unavailable, "a result could not be kept on disk")
+        .with_hint("free space in the folder for temporary files, or read the result sooner")
+        .with_source(error)
+}

@@ -1,0 +1,36 @@
+//! Work on the query runtime that ends when nobody waits for it any more.
+
+use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_engine::QueryRuntime;
+use std::future::Future;
+use tokio::task::{AbortHandle, JoinError};
+
+/// Aborts a task when dropped.
+#[derive(Debug)]
+pub(crate) struct AbortOnDrop(pub(crate) AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Runs a fallible future on the query runtime; dropping the returned future stops it.
+pub(crate) async fn run<T, F>(runtime: &QueryRuntime, work: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    let task = runtime.spawn(work);
+    let _guard = AbortOnDrop(task.abort_handle());
+    task.await.unwrap_or_else(|error| Err(broken(error)))
+}
+
+/// What a task that did not end by itself means for the client.
+pub(crate) fn broken(error: JoinError) -> Error {
+    if error.is_cancelled() {
+        Error::new(ErrorKind::Cancelled, "the query was cancelled")
+    } else {
+        Error::internal("the query broke down").with_source(error)
+    }
+}
