@@ -1,1 +1,99 @@
-fn main() {}
+//! The program `bowshot`. It knows all crates and none knows it: here the command line and the configuration are read,
+//! the parts are put together, and signals and exit codes are handled. Nothing about SQL, files or protocols is decided
+//! here.
+//!
+//! Exit codes: 0 good, 1 failed at run time, 2 wrong usage. Data goes to stdout, everything else to stderr.
+
+mod check;
+mod cli;
+mod config;
+mod demo;
+mod logging;
+mod metrics;
+mod open_files;
+mod password;
+mod ports_file;
+mod reference;
+mod serve;
+mod sql;
+mod usage;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use cli::{Cli, Command, ServerArgs};
+use config::Config;
+use std::io::Write;
+use std::process::ExitCode;
+use usage::Usage;
+
+/// Arrow buffers come and go by the megabyte from many threads, which the system's allocator handles badly.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    // Prints help and mistakes by itself, the latter with exit code 2.
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(error) => report(&error),
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    // Before other threads exist: a mapped file that somebody truncates must not take the process down.
+    bowshot_ipc::install_truncation_guard().context("cannot guard mapped files against truncation")?;
+    match command {
+        Command::Serve(args) => {
+            let config = prepare(args)?;
+            open_files::raise_limit();
+            block_on(serve::run(&config))?;
+        }
+        Command::Check(args) => {
+            let config = prepare(args)?;
+            block_on(check::run(&config))?;
+        }
+        Command::Demo(args) => block_on(demo::run(args))?,
+        Command::Sql(args) => return block_on(sql::run(args)),
+        Command::HashPassword => password::run()?,
+        Command::Docs { page } => reference::print(page)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn prepare(args: ServerArgs) -> Result<Config> {
+    let config = Config::load(&args.into_flags(), std::env::vars_os())?;
+    logging::start(&config)?;
+    Ok(config)
+}
+
+/// Runs on the socket runtime. Queries have a runtime of their own in the engine.
+fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("socket")
+        .enable_all()
+        .build()
+        .context("cannot start the threads of the sockets")?;
+    let outcome = runtime.block_on(work);
+    // Work that is cut off must not delay the end of the process.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Tells what went wrong, and turns it into an exit code.
+fn report(error: &anyhow::Error) -> ExitCode {
+    let usage = error.downcast_ref::<Usage>();
+    let door = error.chain().find_map(|cause| cause.downcast_ref::<bowshot_api::Error>());
+    let message = match door {
+        // The door's error prints its hint after its message; here the hint has a line of its own.
+        Some(door) if error.chain().count() == 1 => door.message().to_owned(),
+        _ => format!("{error:#}"),
+    };
+    let hint = usage.and_then(Usage::hint).or(door.and_then(bowshot_api::Error::hint));
+    let mut text = format!("error: {message}\n");
+    if let Some(hint) = hint.filter(|hint| !message.contains(*hint)) {
+        text.push_str(&format!("hint: {hint}\n"));
+    }
+    // Nobody reads stderr: the exit code still tells.
+    _ = std::io::stderr().write_all(text.as_bytes());
+    ExitCode::from(if usage.is_some() { 2 } else { 1 })
+}

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::metrics;
 use crate::ports_file::PortsFile;
 use anyhow::{Context, Result, bail};
-use bowshot_api::{Limits, Server, ServerStatus};
+use bowshot_api::Server;
 use bowshot_http::RenderMetrics;
 use bowshot_session::Bowshot;
 use signal::Signals;
@@ -28,10 +28,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, timeout};
 
-/// How often a draining server looks whether it is idle.
-const DRAIN_STEP: Duration = Duration::from_millis(20);
 /// How long the front ends may take to end their connections once nothing runs any more.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(6);
 
@@ -51,7 +49,7 @@ pub(crate) struct Running {
     /// Where HTTP is served, unless it is off.
     pub(crate) http: Option<SocketAddr>,
     server: Arc<Bowshot>,
-    limits: Limits,
+    drain_timeout: Duration,
     front_ends: JoinSet<Result<()>>,
     stop: watch::Sender<bool>,
     ports_file: Option<PortsFile>,
@@ -75,12 +73,12 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let data = data_folder::take(config.data.as_ref())?;
     let parts = Parts::open(config).await?;
     let sources = parts.served().await?;
-    let server = parts.into_server(config, authenticator)?;
+    let server = parts.into_server(config, authenticator);
     let (stop, stopped) = watch::channel(false);
     let mut running = Running {
         flight: local(flight.as_ref())?,
         http: local(http.as_ref())?,
-        limits: config.limits.clone(),
+        drain_timeout: config.limits.drain_timeout,
         server,
         front_ends: JoinSet::new(),
         stop,
@@ -151,7 +149,7 @@ impl Running {
             signal = signals.next() => signal,
             ended = self.front_ends.join_next() => return Err(failure(ended)),
         };
-        let timeout_s = self.limits.drain_timeout.as_secs_f64();
+        let timeout_s = self.drain_timeout.as_secs_f64();
         tracing::info!(signal, timeout_s, "draining: no new queries, running ones may finish");
         tokio::select! {
             stopped = self.stop() => stopped,
@@ -164,42 +162,20 @@ impl Running {
     /// # Errors
     /// When queries still ran at the end of the drain timeout.
     pub(crate) async fn stop(mut self) -> Result<()> {
-        self.server.drain();
-        let left = self.idle_within(self.limits.drain_timeout).await;
+        let started = Instant::now();
+        self.server.drain().await;
+        let cut_off = started.elapsed() >= self.drain_timeout;
         self.stop.send_replace(true);
         let all_ended = async { while self.front_ends.join_next().await.is_some() {} };
         if timeout(CLOSING_TIMEOUT, all_ended).await.is_err() {
             tracing::warn!("connections that did not end in time are cut off");
         }
         self.front_ends.shutdown().await;
-        match left {
-            None => {
-                tracing::info!("stopped");
-                Ok(())
-            }
-            Some(status) => bail!(
-                "the drain timeout is over: {} running queries and {} unread results were cut off",
-                status.running_queries,
-                status.open_results
-            ),
+        if cut_off {
+            bail!("the drain timeout is over: queries that still ran were cut off");
         }
-    }
-
-    /// Waits until nothing runs and nothing is left to read. Returns what is still there when time is up.
-    async fn idle_within(&self, time: Duration) -> Option<ServerStatus> {
-        let end = Instant::now() + time;
-        let mut step = interval(DRAIN_STEP);
-        step.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            step.tick().await;
-            let status = self.server.status();
-            if status.running_queries + status.queued_queries + status.open_results == 0 {
-                return None;
-            }
-            if Instant::now() >= end {
-                return Some(status);
-            }
-        }
+        tracing::info!("stopped");
+        Ok(())
     }
 }
 

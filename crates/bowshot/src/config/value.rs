@@ -72,7 +72,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
 
 /// A size in the largest unit that shows it exactly.
 pub(super) fn show_size(value: u64) -> String {
-    let exact = SIZE_UNITS.iter().find(|(_, bytes)| value >= *bytes && value % bytes == 0);
+    let exact = SIZE_UNITS.iter().find(|(_, bytes)| value >= *bytes && value.is_multiple_of(*bytes));
     exact.map_or_else(|| format!("{value}B"), |(unit, bytes)| format!("{}{unit}", value / bytes))
 }
 

@@ -5,8 +5,8 @@ use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result};
 use bowshot_access::Authenticator;
-use bowshot_engine::Engine;
-use bowshot_session::Bowshot;
+use bowshot_engine::{Engine, SystemTables};
+use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::{FileCatalog, TableSummary};
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ pub(crate) fn authenticator(config: &Config) -> Result<Authenticator> {
 pub(crate) struct Parts {
     catalog: Arc<FileCatalog>,
     engine: Engine,
+    log: Arc<QueryLog>,
 }
 
 impl Parts {
@@ -35,8 +36,10 @@ impl Parts {
         let runtime = Arc::clone(&environment);
         let opened = tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime)).await;
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
-        let engine = Engine::new(&engine_config, environment, catalog.schema_provider(), None)?;
-        Ok(Self { catalog, engine })
+        let log = Arc::new(QueryLog::default());
+        let system: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
+        let engine = Engine::new(&engine_config, environment, catalog.schema_provider(), Some(system))?;
+        Ok(Self { catalog, engine, log })
     }
 
     /// Reads headers and footers of all sources and says what is there.
@@ -47,8 +50,8 @@ impl Parts {
     }
 
     /// The server below the door.
-    pub(crate) fn into_server(self, config: &Config, authenticator: Authenticator) -> Result<Arc<Bowshot>> {
-        Ok(Bowshot::new(self.engine, authenticator, config.limits.clone()))
+    pub(crate) fn into_server(self, config: &Config, authenticator: Authenticator) -> Arc<Bowshot> {
+        Bowshot::new(self.engine, authenticator, config.limits.clone(), self.log)
     }
 }
 
