@@ -128,7 +128,26 @@ fn mistakes_in_the_shape_of_the_file_are_named() {
             "[[access.user]]\nname = 'ada'",
             "[access]\nusers = 3",
         ],
-        expect![[r#""#]],
+        expect![[r#"
+            unknown key `limits.max_sesions` in `FOLDER/bowshot.toml`
+                did you mean `limits.max_sessions`?
+            unknown key `limts.max_sessions` in `FOLDER/bowshot.toml`
+                did you mean `limits.max_sessions`?
+            unknown key `colour` in `FOLDER/bowshot.toml`
+                `bowshot docs settings` lists all settings
+            unknown key `limits` in `FOLDER/bowshot.toml`
+                `bowshot docs settings` lists all settings
+            unknown key `flight.port` in `FOLDER/bowshot.toml`
+                `bowshot docs settings` lists all settings
+            the configuration file `FOLDER/bowshot.toml` is not valid: `limits.max_sessions` is float, which no setting takes
+            the configuration file `FOLDER/bowshot.toml` is not valid: `limits.max_sessions` is not a list of texts
+            the configuration file `FOLDER/bowshot.toml` is not valid: `paths` is not a list of texts
+            the configuration file `FOLDER/bowshot.toml` is not valid: line 1: key with no value, expected `=`
+            the configuration file `FOLDER/bowshot.toml` is not valid: line 2: duplicate key
+            the configuration file `FOLDER/bowshot.toml` is not valid: in `access`: unknown field `password`, expected `name` or `password_hash`
+            the configuration file `FOLDER/bowshot.toml` is not valid: `access.user` is not a list of texts
+            the configuration file `FOLDER/bowshot.toml` is not valid: in `access`: invalid type: integer `3`, expected a sequence
+        "#]],
     );
 }
 
@@ -150,7 +169,33 @@ fn values_of_the_wrong_form_are_named() {
             "flight = 'off'\nhttp = 'off'",
             "[access]\nusers_file = 'missing.toml'",
         ],
-        expect![[r#""#]],
+        expect![[r#"
+            `limits.max_sessions` in `FOLDER/bowshot.toml` cannot be used: expected a whole number from 1 up, not `0`
+                `bowshot docs settings` lists all settings with their types and defaults
+            `limits.max_sessions` in `FOLDER/bowshot.toml` cannot be used: expected a whole number from 1 up, not `-1`
+                `bowshot docs settings` lists all settings with their types and defaults
+            `limits.statement_timeout` in `FOLDER/bowshot.toml` cannot be used: expected a length of time such as `30s`, `5m` or `1h30m`, not `30`
+                `bowshot docs settings` lists all settings with their types and defaults
+            `limits.query_memory_bytes` in `FOLDER/bowshot.toml` cannot be used: expected a size such as `16MiB`, `2GiB` or a number of bytes, not `8G`
+                `bowshot docs settings` lists all settings with their types and defaults
+            `limits.message_bytes` must lie between 16KiB and 1GiB
+            `paths` in `FOLDER/bowshot.toml` cannot be used: expected a list of paths
+                `bowshot docs settings` lists all settings with their types and defaults
+            `flight` in `FOLDER/bowshot.toml` cannot be used: expected `HOST:PORT` such as `127.0.0.1:50051` or `[::1]:0`, or `off`, not `50051`
+                `bowshot docs settings` lists all settings with their types and defaults
+            `insecure` in `FOLDER/bowshot.toml` cannot be used: expected `true` or `false`, not `yes`
+                `bowshot docs settings` lists all settings with their types and defaults
+            `dialect` in `FOLDER/bowshot.toml` cannot be used: expected `ansi`, `postgres` or `mysql`, not `oracle`
+                `bowshot docs settings` lists all settings with their types and defaults
+            `pg` in `FOLDER/bowshot.toml` cannot be used: the PostgreSQL front end is not built yet; only `off` is possible
+                `bowshot docs settings` lists all settings with their types and defaults
+            `mysql` in `FOLDER/bowshot.toml` cannot be used: the MySQL front end is not built yet; only `off` is possible
+                `bowshot docs settings` lists all settings with their types and defaults
+            nothing to serve: every front end is off
+                leave `--flight` or `--http` on
+            cannot read the users file `FOLDER/missing.toml`: No such file or directory (os error 2)
+                check that the file exists and that the server may read it
+        "#]],
     );
 }
 
