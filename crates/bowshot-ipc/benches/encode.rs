@@ -4,6 +4,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::print_stdout,
     reason = "a benchmark prints, and stops when its material is wrong"
 )]
@@ -11,6 +12,7 @@
 #[path = "../tests/it/make.rs"]
 mod make;
 
+use arrow::array::{ArrayRef, StringArray, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::writer::FileWriter;
@@ -24,8 +26,23 @@ fn batch(data_type: &DataType, columns: usize, rows: usize, nulls: bool) -> Reco
     let mut numbers = Numbers::new(1);
     let fields: Vec<Field> =
         (0..columns).map(|n| Field::new(format!("c{n}"), data_type.clone(), true)).collect();
-    let arrays = fields.iter().map(|field| array(field.data_type(), rows, nulls, &mut numbers)).collect();
+    let mut column = |data_type: &DataType| -> ArrayRef {
+        match data_type {
+            // English, as most text is; the generator of the tests mixes in more.
+            DataType::Utf8 => Arc::new(StringArray::from_iter_values((0..rows).map(|_| words(&mut numbers)))),
+            DataType::Utf8View => {
+                Arc::new(StringViewArray::from_iter_values((0..rows).map(|_| words(&mut numbers))))
+            }
+            other => array(other, rows, nulls, &mut numbers),
+        }
+    };
+    let arrays = fields.iter().map(|field| column(field.data_type())).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
+}
+
+fn words(numbers: &mut Numbers) -> String {
+    let words = ["furiously", "even", "deposits", "sleep", "above", "the", "bold"];
+    (0..1 + numbers.below(6)).map(|_| words[numbers.below(words.len())]).collect::<Vec<_>>().join(" ")
 }
 
 fn best(runs: usize, mut run: impl FnMut()) -> Duration {
@@ -59,6 +76,7 @@ fn main() {
         ("20 × text, 65,536 rows", DataType::Utf8, 20, 65_536, false),
         ("20 × text view, 65,536 rows", DataType::Utf8View, 20, 65_536, false),
         ("5 × list of int64, 65,536 rows", list, 5, 65_536, true),
+        ("20 × text in many scripts, 65,536 rows", DataType::LargeUtf8, 20, 65_536, false),
         ("200 × int64, 1 row", DataType::Int64, 200, 1, false),
     ] {
         let batch = batch(&data_type, columns, rows, nulls);

@@ -1,8 +1,8 @@
 //! The body of a DoGet response: the schema at once, the batches as they come, gRPC trailers at the end.
 //!
 //! Every frame is a piece of memory that is ready to be written; large ones are the arrays themselves. Dropping the
-//! body drops the stream of batches, which stops the query. Compression runs on the blocking pool, never on the
-//! thread that serves the socket.
+//! body drops the stream of batches, which stops the query. What takes long (compression, views and other types whose
+//! slices must be trimmed) runs on the blocking pool, never on the thread that serves the socket.
 
 use crate::batch::Slices;
 use crate::encode::Encoder;

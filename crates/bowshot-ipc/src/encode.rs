@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::frame::{Message, Pieces, share};
 use crate::measure::Measure;
 use crate::schema::schema_header;
-use crate::trim::trim_batch;
+use crate::trim::{drags, trim_batch};
 use arrow::buffer::Buffer;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -48,6 +48,7 @@ pub struct Encoder {
     schema: SchemaRef,
     options: EncodeOptions,
     arrow: StreamEncoder,
+    slow: bool,
 }
 
 impl Encoder {
@@ -62,7 +63,9 @@ impl Encoder {
             .and_then(|write| write.try_with_compression(options.compression.arrow()))
             .map_err(Error::Encode)?;
         let arrow = StreamEncoder::try_new_with_options(&schema, write).map_err(Error::Encode)?;
-        Ok(Self { schema, options, arrow })
+        let trimmed = schema.fields().iter().any(|field| drags(field.data_type()));
+        let slow = trimmed || options.compression != Compression::None;
+        Ok(Self { schema, options, arrow, slow })
     }
 
     /// The schema of the stream.
@@ -86,7 +89,7 @@ impl Encoder {
 
     /// Whether encoding takes so long that it must not run on a thread that serves sockets.
     pub(crate) fn is_slow(&self) -> bool {
-        self.options.compression != Compression::None
+        self.slow
     }
 
     /// The batch in slices of which each fits a message; a batch without rows gives one slice without rows.

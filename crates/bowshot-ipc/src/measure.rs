@@ -3,7 +3,8 @@
 use crate::dictionary::used_values;
 use arrow::array::types::{ByteViewType, Int16Type, Int32Type, Int64Type, RunEndIndexType};
 use arrow::array::{
-    Array, AsArray, GenericByteViewArray, GenericListViewArray, OffsetSizeTrait, RunArray, UnionArray,
+    Array, AsArray, ByteView, GenericByteViewArray, GenericListViewArray, MAX_INLINE_VIEW_LEN,
+    OffsetSizeTrait, RunArray, UnionArray,
 };
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
@@ -106,18 +107,64 @@ fn text_bytes<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>) -> usize {
     size_of_val(&offsets[..]) + list_span(offsets).len()
 }
 
-fn view_bytes<T: ByteViewType>(array: &GenericByteViewArray<T>) -> usize {
-    let held = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
-    16 * array.len() + if views_waste(array) { array.total_buffer_bytes_used() } else { held }
+/// Which bytes of its data buffers a view array needs, and the cheapest way to send no others.
+#[derive(Debug)]
+pub(crate) enum ViewData {
+    /// All buffers as they are.
+    Whole {
+        /// Their bytes.
+        bytes: usize,
+    },
+    /// A part of each buffer: views that follow each other usually point to bytes that do.
+    Parts {
+        /// Their bytes.
+        bytes: usize,
+        /// For each buffer the part of it.
+        parts: Vec<Range<usize>>,
+    },
+    /// Only what the views point to, copied together.
+    Copy {
+        /// Its bytes.
+        bytes: usize,
+    },
 }
 
-/// Whether more than a fifth of the bytes that a view array holds is not used by it; then copying the used ones is the
-/// cheaper way.
-///
-/// Views may share bytes, so that more can be used than is held.
-pub(crate) fn views_waste<T: ByteViewType>(array: &GenericByteViewArray<T>) -> bool {
-    let held: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
-    array.total_buffer_bytes_used() < held - held / 5
+impl ViewData {
+    pub(crate) fn new<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Self {
+        let buffers = array.data_buffers();
+        let mut parts = vec![None; buffers.len()];
+        let mut used = 0;
+        for (row, view) in array.views().iter().enumerate() {
+            let view = ByteView::from(*view);
+            if view.length > MAX_INLINE_VIEW_LEN
+                && array.is_valid(row)
+                && let Some(part) = parts.get_mut(view.buffer_index as usize)
+            {
+                used += view.length as usize;
+                widen(part, view.offset as usize, view.length as usize);
+            }
+        }
+        let parts: Vec<_> = parts.into_iter().map(|part| part.unwrap_or(0..0)).collect();
+        let held = buffers.iter().map(|buffer| buffer.len()).sum();
+        let spanned = parts.iter().map(|part| part.len()).sum();
+        // A fifth too much costs less than a pass over the data. Views may share bytes: then more is used than is held.
+        let fits = |bytes: usize| used >= bytes - bytes / 5;
+        match () {
+            () if fits(held) => Self::Whole { bytes: held },
+            () if fits(spanned) => Self::Parts { bytes: spanned, parts },
+            () => Self::Copy { bytes: used },
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Whole { bytes } | Self::Parts { bytes, .. } | Self::Copy { bytes } => *bytes,
+        }
+    }
+}
+
+fn view_bytes<T: ByteViewType>(array: &GenericByteViewArray<T>) -> usize {
+    16 * array.len() + ViewData::new(array).bytes()
 }
 
 /// What the offsets cover of the values.

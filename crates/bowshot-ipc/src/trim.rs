@@ -7,14 +7,14 @@
 
 use crate::dictionary::shrink;
 use crate::error::{Error, Result};
-use crate::measure::{Measure, list_span, list_view_span, run_span, union_spans, views_waste};
+use crate::measure::{Measure, ViewData, list_span, list_view_span, run_span, union_spans};
 use arrow::array::types::{
     BinaryViewType, ByteViewType, Int16Type, Int32Type, Int64Type, RunEndIndexType, StringViewType,
 };
 use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, FixedSizeListArray, GenericByteViewArray, GenericListArray,
-    GenericListViewArray, MapArray, OffsetSizeTrait, PrimitiveArray, RecordBatchOptions, RunArray,
-    StructArray, UnionArray, make_array,
+    Array, ArrayData, ArrayRef, AsArray, ByteView, FixedSizeListArray, GenericByteViewArray,
+    GenericListArray, GenericListViewArray, MAX_INLINE_VIEW_LEN, MapArray, OffsetSizeTrait, PrimitiveArray,
+    RecordBatchOptions, RunArray, StructArray, UnionArray, make_array,
 };
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType, FieldRef};
@@ -37,7 +37,7 @@ pub(crate) fn trim_batch(batch: &RecordBatch, measure: Measure) -> Result<Record
 }
 
 /// Whether slices of this type may drag more along than they show.
-fn drags(data_type: &DataType) -> bool {
+pub(crate) fn drags(data_type: &DataType) -> bool {
     match data_type {
         DataType::Utf8View
         | DataType::BinaryView
@@ -183,7 +183,44 @@ impl Trim {
 }
 
 fn views<T: ByteViewType>(array: &ArrayRef, views: &GenericByteViewArray<T>) -> ArrayRef {
-    if views_waste(views) { Arc::new(views.gc()) } else { Arc::clone(array) }
+    match ViewData::new(views) {
+        ViewData::Whole { .. } => Arc::clone(array),
+        ViewData::Parts { parts, .. } => Arc::new(view_parts(views, &parts)),
+        ViewData::Copy { .. } => Arc::new(views.gc()),
+    }
+}
+
+/// The same views over parts of their buffers.
+#[expect(unsafe_code, reason = "the checked way would look at every byte of the data again")]
+fn view_parts<T: ByteViewType>(
+    array: &GenericByteViewArray<T>,
+    parts: &[Range<usize>],
+) -> GenericByteViewArray<T> {
+    // Views count their buffers, so parts without bytes are left out and the others move up.
+    let mut places = Vec::with_capacity(parts.len());
+    let mut buffers = Vec::new();
+    for (buffer, part) in array.data_buffers().iter().zip(parts) {
+        places.push(buffers.len() as u32);
+        if !part.is_empty() {
+            buffers.push(buffer.slice_with_length(part.start, part.len()));
+        }
+    }
+    let moved = array.views().iter().enumerate().map(|(row, raw)| {
+        let view = ByteView::from(*raw);
+        if array.is_null(row) {
+            return 0;
+        }
+        if view.length <= MAX_INLINE_VIEW_LEN {
+            return *raw;
+        }
+        let old = view.buffer_index as usize;
+        view.with_buffer_index(places[old]).with_offset(view.offset - parts[old].start as u32).as_u128()
+    });
+    let moved: ScalarBuffer<u128> = moved.collect();
+    // SAFETY: views that are null or inline need no buffer. Each other view points to the same bytes as in `array`, which
+    // is valid: its part holds all bytes that a view which is not null points to (`ViewData::new`), so the offset from
+    // the start of the part is not negative and the bytes end within the part; length and prefix are unchanged.
+    unsafe { GenericByteViewArray::new_unchecked(moved, buffers, array.nulls().cloned()) }
 }
 
 /// Offsets that start at zero.
