@@ -2,8 +2,9 @@
 //! panics on wrong ones; everything it takes for granted is checked here first.
 
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, UnionMode};
-use arrow_ipc::{Endianness, FieldNode, MetadataVersion, Type};
+use arrow_ipc::{Endianness, MetadataVersion, Type};
 use std::collections::HashSet;
 
 /// Rows of one batch. A batch may claim rows without bytes behind them (null columns, no columns), so the size of the
@@ -117,22 +118,15 @@ fn wrong(field: &arrow_ipc::Field<'_>, what: &str) -> Error {
 ///
 /// Lengths are checked where Arrow's reader panics; contents (offsets, UTF-8, indices) are Arrow's own validation.
 pub(crate) fn check_batch(
-    batch: arrow_ipc::RecordBatch<'_>,
+    parts: &Parts,
     fields: &Fields,
     version: MetadataVersion,
-    body: &[u8],
+    body_len: usize,
 ) -> Result<()> {
-    rows(batch.length())?;
-    let mut walk = Walk {
-        nodes: batch.nodes().ok_or_else(|| Error::malformed("a batch without nodes"))?.iter().collect(),
-        buffers: batch.buffers().ok_or_else(|| Error::malformed("a batch without buffers"))?.iter().collect(),
-        counts: batch.variadicBufferCounts().into_iter().flatten().collect(),
-        next: Next::default(),
-        version,
-        body,
-    };
+    rows(parts.rows)?;
+    let mut walk = Walk { parts, next: Next::default(), version, body_len };
     fields.iter().try_for_each(|field| walk.field(field))?;
-    if walk.next.count != walk.counts.len() {
+    if walk.next.count != parts.counts.len() {
         return Err(Error::malformed("more counts of view buffers than view columns"));
     }
     Ok(())
@@ -148,12 +142,10 @@ fn rows(length: i64) -> Result<usize> {
 
 /// A walk over nodes and buffers in the order in which the fields use them.
 struct Walk<'a> {
-    nodes: Vec<&'a FieldNode>,
-    buffers: Vec<&'a arrow_ipc::Buffer>,
-    counts: Vec<i64>,
+    parts: &'a Parts,
     next: Next,
     version: MetadataVersion,
-    body: &'a [u8],
+    body_len: usize,
 }
 
 #[derive(Default)]
@@ -209,10 +201,11 @@ impl Walk<'_> {
             }
             DataType::Utf8View | DataType::BinaryView => {
                 self.numbers(len, 16, 1)?;
-                let count = self.counts.get(self.next.count).copied().and_then(|n| usize::try_from(n).ok());
+                let count =
+                    self.parts.counts.get(self.next.count).copied().and_then(|n| usize::try_from(n).ok());
                 let count = count.ok_or_else(|| Error::malformed("a view column without buffer count"))?;
                 self.next.count += 1;
-                if count > self.buffers.len() {
+                if count > self.parts.buffers.len() {
                     return Err(Error::malformed("more view buffers than buffers"));
                 }
                 (0..count).try_for_each(|_| self.bytes(0))
@@ -247,8 +240,11 @@ impl Walk<'_> {
 
     /// Length and null count of the next node.
     fn node(&mut self, field: &Field) -> Result<(usize, usize)> {
-        let node =
-            self.nodes.get(self.next.node).ok_or_else(|| Error::malformed("fewer nodes than columns"))?;
+        let node = self
+            .parts
+            .nodes
+            .get(self.next.node)
+            .ok_or_else(|| Error::malformed("fewer nodes than columns"))?;
         self.next.node += 1;
         let len = rows(node.length())?;
         match usize::try_from(node.null_count()) {
@@ -270,19 +266,20 @@ impl Walk<'_> {
     /// `alignment` in the body.
     fn numbers(&mut self, count: usize, width: usize, alignment: usize) -> Result<()> {
         let buffer = self
+            .parts
             .buffers
             .get(self.next.buffer)
             .ok_or_else(|| Error::malformed("fewer buffers than columns"))?;
         self.next.buffer += 1;
         let range = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
         let inside =
-            range.filter(|(offset, len)| self.body.get(*offset..).is_some_and(|rest| *len <= rest.len()));
+            range.filter(|(offset, len)| offset.checked_add(*len).is_some_and(|end| end <= self.body_len));
         let (offset, len) = inside.ok_or_else(|| {
             Error::malformed(format!(
                 "a buffer of {} bytes at {} in a body of {}",
                 buffer.length(),
                 buffer.offset(),
-                self.body.len()
+                self.body_len
             ))
         })?;
         let least = count * width;

@@ -4,9 +4,9 @@
 //! a few kilobytes could make it allocate any amount of memory.
 
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use arrow::buffer::{Buffer, MutableBuffer};
-use arrow_ipc::{CompressionType, FieldNode, RecordBatchBuilder};
-use flatbuffers::FlatBufferBuilder;
+use arrow_ipc::CompressionType;
 use std::io::Read;
 
 /// Compression of record batch bodies (Arrow IPC `BodyCompression`).
@@ -41,29 +41,25 @@ impl From<bowshot_api::Compression> for Compression {
     }
 }
 
-/// A batch whose buffers are not compressed any more: the flatbuffer of its `RecordBatch`, and the body.
-pub(crate) struct Plain {
-    pub(crate) batch: Vec<u8>,
-    pub(crate) body: Buffer,
-}
-
-/// Every buffer starts at a multiple of this.
+/// Every decompressed buffer starts at a multiple of this.
 const ALIGNMENT: usize = 64;
 
 /// Length of a buffer that is not compressed although its body is.
 const NOT_COMPRESSED: i64 = -1;
 
-/// Decompresses a body into at most `limit` bytes.
-pub(crate) fn decompress(batch: arrow_ipc::RecordBatch<'_>, body: &[u8], limit: usize) -> Result<Plain> {
-    let codec = match batch.compression().map(|compression| compression.codec()) {
-        Some(CompressionType::LZ4_FRAME) => Compression::Lz4,
-        Some(CompressionType::ZSTD) => Compression::Zstd,
+/// Decompresses the buffers of a body into at most `limit` bytes, and says in `parts` where they lie now.
+pub(crate) fn decompress(
+    parts: &mut Parts,
+    codec: CompressionType,
+    body: &[u8],
+    limit: usize,
+) -> Result<Buffer> {
+    let codec = match codec {
+        CompressionType::LZ4_FRAME => Compression::Lz4,
+        CompressionType::ZSTD => Compression::Zstd,
         other => return Err(Error::Unsupported(format!("compression {other:?}"))),
     };
-    let buffers = batch.buffers().ok_or_else(|| Error::malformed("a batch without buffers"))?;
-    let packed = buffers.iter().map(|buffer| Packed::new(buffer, body)).collect::<Result<Vec<_>>>()?;
-
-    // Both sums are below 2^63: the packed buffers may overlap, but each is checked before it is added.
+    let packed = parts.buffers.iter().map(|buffer| Packed::new(buffer, body)).collect::<Result<Vec<_>>>()?;
     let mut total = 0_usize;
     for buffer in &packed {
         total = total.saturating_add(buffer.len.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX));
@@ -74,38 +70,18 @@ pub(crate) fn decompress(batch: arrow_ipc::RecordBatch<'_>, body: &[u8], limit: 
     }
 
     let mut plain = MutableBuffer::from_len_zeroed(total);
-    let mut places = Vec::with_capacity(packed.len());
     let mut rest = plain.as_slice_mut();
     let mut offset = 0;
-    for buffer in &packed {
+    for (buffer, place) in packed.iter().zip(&mut parts.buffers) {
         let padded = buffer.len.next_multiple_of(ALIGNMENT);
-        let (place, after) = rest.split_at_mut(padded);
-        buffer.unpack(codec, &mut place[..buffer.len])?;
-        places.push(arrow_ipc::Buffer::new(offset as i64, buffer.len as i64));
+        let (here, after) = rest.split_at_mut(padded);
+        buffer.unpack(codec, &mut here[..buffer.len])?;
+        *place = arrow_ipc::Buffer::new(offset as i64, buffer.len as i64);
         offset += padded;
         rest = after;
     }
-    Ok(Plain { batch: plain_header(batch, &places), body: plain.into() })
-}
-
-/// The flatbuffer of the same batch with other places for its buffers, and without compression.
-fn plain_header(batch: arrow_ipc::RecordBatch<'_>, places: &[arrow_ipc::Buffer]) -> Vec<u8> {
-    let mut builder = FlatBufferBuilder::new();
-    let nodes: Vec<FieldNode> = batch.nodes().into_iter().flatten().copied().collect();
-    let nodes = builder.create_vector(&nodes);
-    let places = builder.create_vector(places);
-    let counts: Option<Vec<i64>> = batch.variadicBufferCounts().map(|counts| counts.iter().collect());
-    let counts = counts.map(|counts| builder.create_vector(&counts));
-    let mut table = RecordBatchBuilder::new(&mut builder);
-    table.add_length(batch.length());
-    table.add_nodes(nodes);
-    table.add_buffers(places);
-    if let Some(counts) = counts {
-        table.add_variadicBufferCounts(counts);
-    }
-    let root = table.finish();
-    builder.finish(root, None);
-    builder.finished_data().to_vec()
+    parts.codec = None;
+    Ok(plain.into())
 }
 
 /// A compressed buffer and the length that it claims to have when it is not.

@@ -6,6 +6,7 @@ use crate::check::check_batch;
 use crate::compress::decompress;
 use crate::dictionary::Dictionaries;
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use crate::schema::read_schema_header;
 use arrow::buffer::Buffer;
 use arrow::datatypes::SchemaRef;
@@ -143,31 +144,42 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Reads all columns of a message, or those at the given positions.
     fn read(
-        self,
+        mut self,
         version: MetadataVersion,
         batch: arrow_ipc::RecordBatch<'_>,
         body: Bytes,
         columns: Option<&[usize]>,
     ) -> Result<RecordBatch> {
-        if batch.compression().is_none() {
-            return self.read_plain(version, batch, &aligned(body), columns);
+        let mut parts = Parts::of(batch);
+        if columns.is_none() && parts.codec.is_none() {
+            return self.read_plain(version, &parts, batch, &aligned(body));
         }
-        let plain = decompress(batch, &body, self.max_bytes)?;
-        let batch = flatbuffers::root::<arrow_ipc::RecordBatch<'_>>(&plain.batch)
+        // What is not asked for is left out before anything is decompressed or checked.
+        if let Some(columns) = columns {
+            parts = parts.choose(self.schema.fields(), version, columns)?;
+            self.schema = Arc::new(self.schema.project(columns).map_err(Error::Decode)?);
+        }
+        let body = match parts.codec {
+            Some(codec) => decompress(&mut parts, codec, &body, self.max_bytes)?,
+            None => aligned(body),
+        };
+        let flatbuffer = parts.flatbuffer();
+        let batch = flatbuffers::root::<arrow_ipc::RecordBatch<'_>>(&flatbuffer)
             .map_err(|error| Error::malformed(error.to_string()))?;
-        self.read_plain(version, batch, &plain.body, columns)
+        self.read_plain(version, &parts, batch, &body)
     }
 
     fn read_plain(
         self,
         version: MetadataVersion,
+        parts: &Parts,
         batch: arrow_ipc::RecordBatch<'_>,
         body: &Buffer,
-        columns: Option<&[usize]>,
     ) -> Result<RecordBatch> {
-        check_batch(batch, self.schema.fields(), version, body)?;
-        guarded(|| read_record_batch(body, batch, self.schema, self.dictionaries.by_id(), columns, &version))
+        check_batch(parts, self.schema.fields(), version, body.len())?;
+        guarded(|| read_record_batch(body, batch, self.schema, self.dictionaries.by_id(), None, &version))
     }
 }
 

@@ -28,6 +28,7 @@ mod frame;
 mod guard;
 mod mapped;
 mod measure;
+mod parts;
 mod schema;
 mod trim;
 
