@@ -44,7 +44,7 @@ pub(crate) fn finished(method: &'static str, code: Code, time: Duration) {
 }
 
 /// The code's name as the gRPC specification writes it.
-fn code_name(code: Code) -> &'static str {
+pub(crate) fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
         Code::Cancelled => "CANCELLED",

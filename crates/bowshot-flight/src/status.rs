@@ -126,15 +126,25 @@ fn fit(message: &str) -> String {
 mod tests {
     use super::*;
 
+    /// The page that tells users what each code means.
+    const PAGE: &str = include_str!("../../../docs/reference/flight-sql.md");
+
     #[test]
-    fn every_kind_has_a_code() {
-        let table: Vec<String> =
-            ErrorKind::ALL.iter().map(|kind| format!("{kind:?} {:?}", code(*kind))).collect();
-        let expected = "Syntax InvalidArgument, Invalid InvalidArgument, NotFound NotFound, AlreadyExists AlreadyExists, \
-             Unauthenticated Unauthenticated, Denied PermissionDenied, Unsupported Unimplemented, Conflict Aborted, \
-             LimitReached ResourceExhausted, Timeout DeadlineExceeded, Cancelled Cancelled, Unavailable Unavailable, \
-             Corrupt DataLoss, Internal Internal";
-        assert_eq!(table.join(", "), expected);
+    fn the_documents_name_the_code_of_every_kind() {
+        for kind in ErrorKind::ALL {
+            let row = format!("| {kind:?} | {} |", crate::metrics::code_name(code(kind)));
+            assert!(PAGE.contains(&row), "docs/reference/flight-sql.md lacks `{row}`");
+        }
+    }
+
+    #[test]
+    fn the_documents_name_every_metric() {
+        let head = include_str!("metrics.rs").lines().filter_map(|line| line.strip_prefix("//! "));
+        let rows: Vec<&str> = head.filter(|line| line.starts_with("| `bowshot_")).collect();
+        assert_eq!(rows.len(), 6);
+        for row in rows {
+            assert!(PAGE.contains(row), "docs/reference/flight-sql.md lacks `{row}`");
+        }
     }
 
     #[test]
