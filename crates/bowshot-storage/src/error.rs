@@ -7,6 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What the operating system says when file handles run out.
+const EMFILE: i32 = 24;
+const ENFILE: i32 = 23;
+
 /// An error of this crate. It is cheap to clone, because a table that cannot be read gives the same error to each query.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -60,8 +64,14 @@ impl Error {
         Self::Corrupt { path: path.to_path_buf(), detail: detail.to_string() }
     }
 
+    /// Whether the process or the system has no file handle left, which says nothing about the file.
+    fn lacks_handles(&self) -> bool {
+        matches!(self, Self::Unreadable { source, .. } if matches!(source.raw_os_error(), Some(EMFILE | ENFILE)))
+    }
+
     fn kind(&self) -> ErrorKind {
         match self {
+            _ if self.lacks_handles() => ErrorKind::LimitReached,
             Self::Missing { .. } | Self::Empty { .. } => ErrorKind::NotFound,
             Self::Unreadable { .. }
             | Self::NotRegular { .. }
@@ -81,6 +91,9 @@ impl Error {
 
     fn hint(&self) -> Option<&'static str> {
         Some(match self {
+            _ if self.lacks_handles() => {
+                "raise the limit of open files (`ulimit -n`), or lower `max_open_files`"
+            }
             Self::Missing { .. } => "check the path; relative paths start at the server's working directory",
             Self::Unreadable { .. } => "check the file's permissions and its disk",
             Self::NotRegular { .. } => "pipes, sockets and devices are not served; name a file or a folder",

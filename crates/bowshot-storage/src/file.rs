@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 /// `O_NONBLOCK`: a pipe that took the file's place since it was listed must not hang the open call.
 const NO_WAIT: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0x4 };
 
-/// Maps that stay. `bowshot-ipc` allows four times as many, for maps that running queries hold.
-const MAX_MAPS: usize = 1024;
+/// Maps that stay; each also takes a file handle. `bowshot-ipc` allows more, for maps that running queries hold.
+const MAX_MAPS: usize = 256;
 
 /// Bytes of one read of a sequential reader.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -5,9 +5,11 @@ use crate::batches::{Batches, Request};
 use crate::facts::{Detail, FileFacts};
 use crate::file::DataFile;
 use crate::format::{Compression, Kind};
+use crate::schema;
 use crate::text::{self, TextReader};
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{AsArray, RecordBatch, StringArray};
+use arrow::compute::kernels::cast_utils::Parser;
+use arrow::datatypes::{DataType, Date32Type, Schema, SchemaRef, TimeUnit, TimestampNanosecondType};
 use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
 use arrow::json::reader::{Decoder, infer_json_schema};
@@ -34,6 +36,7 @@ pub(crate) fn facts(file: &Arc<DataFile>, kind: &Kind, sample_rows: usize) -> Re
     let (schema, rows) = inferred.map_err(|error| {
         fault.get().cloned().unwrap_or_else(|| Error::corrupt(file.path(), message(&error)))
     })?;
+    let schema = with_times(schema, file, kind, array, sample_rows);
     let small = kind.compression == Compression::None && rows < sample_rows;
     Ok(FileFacts { columns: Arc::new(schema), rows: small.then_some(rows), detail: Detail::Json { array } })
 }
@@ -60,6 +63,67 @@ pub(crate) fn open(file: &Arc<DataFile>, facts: &FileFacts, request: &Request) -
         done: false,
     };
     Ok(Batches::new(rows))
+}
+
+/// Gives columns whose sampled strings are all dates, or all times, those types; as it is in CSV.
+fn with_times(schema: Schema, file: &Arc<DataFile>, kind: &Kind, array: bool, sample_rows: usize) -> Schema {
+    if schema.fields().iter().all(|field| field.data_type() != &DataType::Utf8) {
+        return schema;
+    }
+    let schema = Arc::new(schema);
+    let sampled = || -> Option<RecordBatch> {
+        let text = TextReader::sample(file, kind.compression).ok()?;
+        let builder =
+            ReaderBuilder::new(Arc::clone(&schema)).with_batch_size(sample_rows).with_coerce_primitive(true);
+        if array {
+            builder.build(array_reader(text)).ok()?.next()?.ok()
+        } else {
+            builder.build(text.bytes).ok()?.next()?.ok()
+        }
+    };
+    // What cannot be read stays text here, and is reported by the scan that needs it.
+    let Some(sample) = sampled() else {
+        return schema.as_ref().clone();
+    };
+    let fields = schema.fields().iter().zip(sample.columns()).map(|(field, column)| {
+        let time = column.as_string_opt::<i32>().and_then(time_type);
+        time.map_or_else(|| Arc::clone(field), |time| Arc::new(field.as_ref().clone().with_data_type(time)))
+    });
+    Schema::new(fields.collect::<Vec<_>>())
+}
+
+/// The type of strings that are all dates, or all times of the same kind: with a zone or without.
+fn time_type(values: &StringArray) -> Option<DataType> {
+    let mut values = values.iter().flatten().peekable();
+    let date = |value: &str| value.len() == 10 && Date32Type::parse(value).is_some();
+    if date(values.peek()?) {
+        return values.all(date).then_some(DataType::Date32);
+    }
+    let zoned = has_zone(values.peek()?);
+    let mut unit = TimeUnit::Second;
+    for value in values {
+        let time = value.len() >= 19 && matches!(value.as_bytes().get(10), Some(b'T' | b' '));
+        if !time || has_zone(value) != zoned || TimestampNanosecondType::parse(value).is_none() {
+            return None;
+        }
+        unit = schema::finer(unit, unit_of(value));
+    }
+    Some(DataType::Timestamp(unit, zoned.then(|| "UTC".into())))
+}
+
+fn has_zone(time: &str) -> bool {
+    time.get(19..).is_some_and(|rest| rest.contains(['Z', 'z', '+', '-']))
+}
+
+/// The unit that keeps the digits behind the second.
+fn unit_of(time: &str) -> TimeUnit {
+    let fraction = time.get(19..).and_then(|rest| rest.strip_prefix('.')).unwrap_or("");
+    match fraction.bytes().take_while(u8::is_ascii_digit).count() {
+        0 => TimeUnit::Second,
+        1..=3 => TimeUnit::Millisecond,
+        4..=6 => TimeUnit::Microsecond,
+        _ => TimeUnit::Nanosecond,
+    }
 }
 
 fn decoder(schema: &SchemaRef, batch_size: usize) -> Result<Decoder, ArrowError> {

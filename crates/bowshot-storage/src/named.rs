@@ -209,10 +209,14 @@ impl Morsel for Named<Box<dyn Morsel>> {
     }
 }
 
-/// Leaves errors that name a file, errors of expressions and limits alone; the rest comes from decoding this file.
+/// Brings out errors that name a file, and leaves errors of expressions and limits alone; the rest comes from decoding
+/// this file.
 fn name_errors<T>(result: Result<T>, planned: &PlannedFile) -> Result<T> {
     result.map_err(|error| {
-        if find_error(&error).is_some() || !is_decoding(error.find_root()) {
+        if let Some(found) = find_error(&error) {
+            return DataFusionError::External(Box::new(found));
+        }
+        if !is_decoding(error.find_root()) {
             return error;
         }
         if let Some(fault) = planned.data.fault() {

@@ -232,7 +232,8 @@ fn known_type(data_type: &DataType) -> DataType {
     }
 }
 
-fn finer(one: TimeUnit, other: TimeUnit) -> TimeUnit {
+/// The unit that loses nothing of either.
+pub(crate) fn finer(one: TimeUnit, other: TimeUnit) -> TimeUnit {
     let rank = |unit: TimeUnit| match unit {
         TimeUnit::Second => 0,
         TimeUnit::Millisecond => 1,

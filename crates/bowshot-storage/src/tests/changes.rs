@@ -1,6 +1,6 @@
 //! Files that come, go and change while the server runs.
 
-use super::{World, replace, says, write, write_parquet};
+use super::{World, ours, replace, says, write, write_parquet};
 use crate::{FileTable, SourceSpec, StorageOptions};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use bowshot_api::ErrorKind;
@@ -248,6 +248,78 @@ async fn a_prepared_plan_sees_new_files() {
     let batches = prepared.clone().collect().await.unwrap();
     assert_eq!(arrow::util::display::array_value_to_string(batches[0].column(0), 0).unwrap(), "3");
     write(&path.join("3.csv"), "m\n2\n");
-    let error = crate::find_error(&prepared.collect().await.unwrap_err()).unwrap();
+    let error = ours(&prepared.collect().await.unwrap_err());
     says(&error, ErrorKind::Conflict, &["`t`", "prepare"]);
+}
+
+#[tokio::test]
+async fn an_arrow_file_changed_under_a_query_is_an_error() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("big.arrow");
+    let write_arrow = |path: &Path, value: i64, batches: usize| {
+        let batch = constant(value, 100_000);
+        let file = std::fs::File::create(path).unwrap();
+        let mut writer = arrow::ipc::writer::FileWriter::try_new(file, &batch.schema()).unwrap();
+        (0..batches).for_each(|_| writer.write(&batch).unwrap());
+        writer.finish().unwrap();
+    };
+    write_arrow(&path, 1, 50);
+    let world = World::open(&[&path]);
+    // Replaced: read to the end as it was.
+    let sum = scan_across(&world, &path, |path| {
+        let beside = path.with_extension("tmp");
+        write_arrow(&beside, 2, 50);
+        std::fs::rename(beside, path).unwrap();
+    });
+    assert_eq!(sum.await.unwrap(), 5_000_000);
+    assert_eq!(world.value("select sum(n) from big").await, "10000000");
+    // Rewritten in place, and cut short.
+    let error = scan_across(&world, &path, |path| write_arrow(path, 3, 50)).await.unwrap_err();
+    says(&error, ErrorKind::Conflict, &["big.arrow"]);
+    assert_eq!(world.value("select sum(n) from big").await, "15000000");
+    let error = scan_across(&world, &path, |path| write_arrow(path, 4, 1)).await.unwrap_err();
+    says(&error, ErrorKind::Conflict, &["big.arrow"]);
+    assert_eq!(world.value("select sum(n) from big").await, "400000");
+}
+
+#[tokio::test]
+async fn a_table_of_many_files_looks_only_at_changed_ones() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("t");
+    for part in 0..200 {
+        write_parquet(&path.join(format!("part-{part:03}.parquet")), &constant(1, 10));
+    }
+    let world = World::named("t", &path);
+    assert_eq!(world.value("select count(*) || ' ' || sum(n) from t").await, "2000 2000");
+    assert_eq!(world.value("select count(*) from (select n from t limit 15)").await, "15");
+    std::fs::remove_file(path.join("part-007.parquet")).unwrap();
+    replace_parquet(&path.join("part-008.parquet"), &constant(3, 10));
+    write(&path.join("part-009.parquet"), "noise");
+    says(&world.error("select sum(n) from t").await, ErrorKind::Corrupt, &["part-009.parquet"]);
+    replace_parquet(&path.join("part-009.parquet"), &constant(1, 10));
+    assert_eq!(world.value("select sum(n) from t").await, "2010");
+    // A scan whose handles do not all fit is as good.
+    let source = SourceSpec { name: Some("t".to_owned()), path };
+    let options = StorageOptions { max_open_files: 3, refresh: Duration::ZERO, ..StorageOptions::default() };
+    let world = World::with(vec![source], options);
+    assert_eq!(world.value("select sum(n + 0) from t").await, "2010");
+}
+
+#[tokio::test]
+async fn handles_are_closed_when_no_query_runs() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("t");
+    for part in 0..20 {
+        write_parquet(&path.join(format!("{part}.parquet")), &constant(1, 10));
+    }
+    let world = World::named("t", &path);
+    assert_eq!(world.value("select sum(n + 0) from t").await, "200");
+    let open = || {
+        let handles = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+        handles.filter(|h| std::fs::read_link(h.path()).is_ok_and(|to| to.starts_with(&path))).count()
+    };
+    let plan = world.context.sql("select n from t").await.unwrap().create_physical_plan().await.unwrap();
+    assert_eq!(open(), 20);
+    drop(plan);
+    assert_eq!(open(), 0);
 }

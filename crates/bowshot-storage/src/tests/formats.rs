@@ -1,6 +1,6 @@
 //! Each format: rows, types, compressions, and what a broken file says.
 
-use super::{World, says, write, write_parquet};
+use super::{World, ours, says, write, write_parquet};
 use crate::{SourceSpec, StorageOptions};
 use arrow::array::{
     ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray,
@@ -416,4 +416,86 @@ async fn avro_is_read() {
     assert_eq!(world.value("select sum(id) || ' ' || max(name) from people").await, "12497500 name 999");
     assert_eq!(world.value("select count(*) from people").await, "5000");
     assert_eq!(world.value("select name from people where id = 4999").await, "name 4999");
+}
+
+#[tokio::test]
+async fn json_strings_that_are_dates_or_times_get_those_types() {
+    let folder = tempdir().unwrap();
+    write(
+        &folder.path().join("t.jsonl"),
+        "{\"d\":\"2024-01-31\",\"t\":\"2024-01-31T10:00:00.5\",\"z\":\"2024-01-31T10:00:00Z\",\"s\":\"2024-01-31\",\"m\":\"2024-01-31T10:00:00Z\"}\n\
+         {\"d\":null,\"t\":\"2024-02-01 11:30:00\",\"z\":\"2024-01-31T12:00:00+02:00\",\"s\":\"soon\",\"m\":\"2024-01-31T10:00:00\"}\n",
+    );
+    let world = World::open(&[folder.path()]);
+    assert_eq!(world.types("t").await, "d Date32, m Utf8, s Utf8, t Timestamp(ms), z Timestamp(s, \"UTC\")");
+    assert_eq!(world.value("select count(*) from t where d = date '2024-01-31'").await, "1");
+    assert_eq!(world.value("select count(distinct z) from t").await, "1");
+    assert_eq!(world.value("select max(t) from t").await, "2024-02-01T11:30:00");
+}
+
+/// Bytes changed at random places give rows or an error of this crate, and the next query works.
+#[tokio::test]
+async fn damaged_files_of_every_format_never_panic() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let batch = people(0, 300);
+    write_parquet(&at("p.parquet"), &batch);
+    write_arrow(&at("a.arrow"), &[batch.clone(), people(5, 50)], false);
+    write_arrow(&at("s.arrows"), &[batch.clone(), people(5, 50)], true);
+    let file = std::fs::File::create(at("v.avro")).unwrap();
+    let mut writer =
+        datafusion::arrow_avro::writer::AvroWriter::new(file, batch.schema().as_ref().clone()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    write(&at("c.csv"), ORDERS.repeat(3));
+    write(&at("g.csv.gz"), compress(FileCompressionType::GZIP, ORDERS.as_bytes()));
+    write(&at("z.csv.zst"), compress(FileCompressionType::ZSTD, ORDERS.as_bytes()));
+    write(
+        &at("j.jsonl"),
+        "{\"id\":1,\"x\":[1,{\"y\":\"a\"}]}\n{\"id\":2,\"name\":\"ü\"}\n".replace("1,{", "{"),
+    );
+    write(&at("k.json"), "[{\"id\":1,\"name\":\"a\"},{\"id\":2}]");
+    let world = World::open(&[folder.path()]);
+    let mut random = 42_u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).unwrap() % below
+    };
+    for summary in world.catalog.describe() {
+        assert_eq!(summary.problem, None, "{}", summary.name);
+        let whole = std::fs::read(&summary.path).unwrap();
+        let mut failed = 0;
+        for _ in 0..100 {
+            let mut bytes = whole.clone();
+            for _ in 0..=next(4) {
+                let place = next(bytes.len());
+                bytes[place] = u8::try_from(next(256)).unwrap();
+            }
+            if next(5) == 0 {
+                bytes.truncate(next(bytes.len()));
+            }
+            write(&summary.path, &bytes);
+            for sql in ["select * from", "select count(*), max(id) from", "select count(id) from"] {
+                let sql = format!("{sql} {}", summary.name);
+                let failure = match world.context.sql(&sql).await {
+                    Ok(frame) => frame.collect().await.err(),
+                    Err(error) => Some(error),
+                };
+                // A header that lost its `id` makes the statement wrong, not the file.
+                let Some(error) = failure.filter(|error| !error.to_string().contains("No field named"))
+                else {
+                    continue;
+                };
+                failed += 1;
+                says(
+                    &ours(&error),
+                    ErrorKind::Corrupt,
+                    &[summary.path.file_name().unwrap().to_str().unwrap()],
+                );
+            }
+        }
+        assert!(failed > 0, "{}", summary.name);
+        write(&summary.path, &whole);
+        assert_eq!(world.value(&format!("select min(id) <= 1 from {}", summary.name)).await, "true");
+    }
 }

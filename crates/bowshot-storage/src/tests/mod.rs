@@ -70,7 +70,7 @@ impl World {
     pub(crate) async fn error(&self, sql: &str) -> bowshot_api::Error {
         match self.rows(sql).await {
             Ok(batches) => panic!("{sql} gave {batches:?}"),
-            Err(error) => find_error(&error).unwrap_or_else(|| panic!("{sql}: not ours: {error:?}")),
+            Err(error) => ours(&error),
         }
     }
 
@@ -82,6 +82,16 @@ impl World {
         let frame = self.context.table(table).await.expect("table");
         let fields = frame.schema().fields().iter().map(|f| format!("{} {}", f.name(), f.data_type()));
         fields.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The error of the door that must be what DataFusion carries, and not deep inside text or foreign errors.
+pub(crate) fn ours(error: &DataFusionError) -> bowshot_api::Error {
+    match error.find_root() {
+        DataFusionError::External(inner) if inner.is::<bowshot_api::Error>() => {
+            find_error(error).expect("found")
+        }
+        other => panic!("not ours: {other:?}"),
     }
 }
 
