@@ -8,7 +8,7 @@
 //! A signal handler may neither lock nor allocate, so the maps are in a table of fixed size that consists of atomics.
 
 /// Maps that can be open at once.
-pub(crate) const MAX_MAPS: usize = 4096;
+pub(crate) const MAX_MAPS: usize = 16_384;
 
 #[cfg(unix)]
 pub(crate) use unix::{Guard, guard, install};

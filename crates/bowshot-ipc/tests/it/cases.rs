@@ -17,7 +17,7 @@ fn flat() -> Vec<(String, DataType)> {
     use DataType::*;
     let mut types = vec![Null, Boolean, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64];
     types.extend([Float16, Float32, Float64, Utf8, LargeUtf8, Utf8View, Binary, LargeBinary, BinaryView]);
-    types.extend([FixedSizeBinary(5), FixedSizeBinary(16), Date32, Date64]);
+    types.extend([FixedSizeBinary(0), FixedSizeBinary(5), FixedSizeBinary(16), Date32, Date64]);
     types.extend([Decimal32(9, 2), Decimal64(18, -3), Decimal128(38, 10), Decimal256(76, 20)]);
     types.extend([Time32(TimeUnit::Second), Time32(TimeUnit::Millisecond)]);
     types.extend([Time64(TimeUnit::Microsecond), Time64(TimeUnit::Nanosecond)]);

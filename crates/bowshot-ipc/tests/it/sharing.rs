@@ -74,6 +74,14 @@ fn views_do_not_drag_pages_along() {
     let slice = column.slice(100, 10);
     let part = encode(std::slice::from_ref(&slice), options(64 << 20, Compression::None));
     assert!(part[1].body_len() < 2_000, "{} of {}", part[1].body_len(), whole[1].body_len());
+    // What lies together is shared: only the views, which count from the start of their part, are new.
+    let views = 16 * 20_000 / 64 * 64;
+    let half = column.slice(10_000, 20_000);
+    let half = encode(std::slice::from_ref(&half), options(64 << 20, Compression::None));
+    let header = half[1].header.len();
+    let copied =
+        foreign(&column, &half.into_iter().skip(1).flat_map(Message::into_frames).collect::<Vec<_>>());
+    assert!(copied < views + header + 400, "{copied} bytes beside the flatbuffer");
     // All strings are used, so nothing is gained by copying them.
     let frames = whole.into_iter().skip(1).flat_map(Message::into_frames).collect::<Vec<_>>();
     let views: &StringViewArray = column.column(0).as_any().downcast_ref().unwrap();
