@@ -132,19 +132,25 @@ pub(crate) enum ViewData {
 impl ViewData {
     pub(crate) fn new<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Self {
         let buffers = array.data_buffers();
-        let mut parts = vec![None; buffers.len()];
+        let mut parts = vec![Part { start: usize::MAX, end: 0 }; buffers.len()];
         let mut used = 0;
-        for (row, view) in array.views().iter().enumerate() {
-            let view = ByteView::from(*view);
+        let mut count = |raw: &u128| {
+            let view = ByteView::from(*raw);
             if view.length > MAX_INLINE_VIEW_LEN
-                && array.is_valid(row)
                 && let Some(part) = parts.get_mut(view.buffer_index as usize)
             {
-                used += view.length as usize;
-                widen(part, view.offset as usize, view.length as usize);
+                let (start, len) = (view.offset as usize, view.length as usize);
+                used += len;
+                part.start = part.start.min(start);
+                part.end = part.end.max(start + len);
             }
+        };
+        // A loop for each case: this is the inner loop of sending strings.
+        match array.nulls() {
+            None => array.views().iter().for_each(count),
+            Some(nulls) => nulls.valid_indices().for_each(|row| count(&array.views()[row])),
         }
-        let parts: Vec<_> = parts.into_iter().map(|part| part.unwrap_or(0..0)).collect();
+        let parts: Vec<_> = parts.into_iter().map(Part::range).collect();
         let held = buffers.iter().map(|buffer| buffer.len()).sum();
         let spanned = parts.iter().map(|part| part.len()).sum();
         // A fifth too much costs less than a pass over the data. Views may share bytes: then more is used than is held.
@@ -160,6 +166,19 @@ impl ViewData {
         match self {
             Self::Whole { bytes } | Self::Parts { bytes, .. } | Self::Copy { bytes } => *bytes,
         }
+    }
+}
+
+/// A part of a buffer while it grows; the end is below the start as long as it is empty.
+#[derive(Clone, Copy)]
+struct Part {
+    start: usize,
+    end: usize,
+}
+
+impl Part {
+    fn range(self) -> Range<usize> {
+        if self.start < self.end { self.start..self.end } else { 0..0 }
     }
 }
 

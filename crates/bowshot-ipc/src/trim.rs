@@ -205,18 +205,21 @@ fn view_parts<T: ByteViewType>(
             buffers.push(buffer.slice_with_length(part.start, part.len()));
         }
     }
-    let moved = array.views().iter().enumerate().map(|(row, raw)| {
-        let view = ByteView::from(*raw);
-        if array.is_null(row) {
-            return 0;
-        }
+    let move_view = |raw: u128| {
+        let view = ByteView::from(raw);
         if view.length <= MAX_INLINE_VIEW_LEN {
-            return *raw;
+            return raw;
         }
         let old = view.buffer_index as usize;
         view.with_buffer_index(places[old]).with_offset(view.offset - parts[old].start as u32).as_u128()
-    });
-    let moved: ScalarBuffer<u128> = moved.collect();
+    };
+    let moved: ScalarBuffer<u128> = match array.nulls() {
+        None => array.views().iter().map(|raw| move_view(*raw)).collect(),
+        Some(nulls) => {
+            let rows = array.views().iter().zip(nulls.iter());
+            rows.map(|(raw, valid)| if valid { move_view(*raw) } else { 0 }).collect()
+        }
+    };
     // SAFETY: views that are null or inline need no buffer. Each other view points to the same bytes as in `array`, which
     // is valid: its part holds all bytes that a view which is not null points to (`ViewData::new`), so the offset from
     // the start of the part is not negative and the bytes end within the part; length and prefix are unchanged.
