@@ -10,7 +10,7 @@ mod paste;
 mod tables;
 
 use crate::config::{Config, Flags};
-use crate::serve::{self, Running};
+use crate::serve::{self, Running, Signals};
 use crate::usage::Usage;
 use crate::{logging, open_files};
 use anyhow::{Context, Result, bail};
@@ -66,12 +66,27 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     let config = Config::load(&flags, std::env::vars_os())?;
     logging::start(&config)?;
     open_files::raise_limit();
+    let signals = Signals::listen()?;
     let running = serve::start(&config).await?;
     let uri =
         running.addresses().flight_uri().context("the demo needs its Flight front end: `--flight` is off")?;
     say(&format!("serving TPC-H at scale {} from {} on {uri}\n", args.scale, folder.display()))?;
-    let shown = show(&uri).await;
-    finish(running, shown, &args, &uri).await
+    show_and_stay(running, signals, &args, &uri).await
+}
+
+/// A signal ends the queries and then the server; so do `--exit` and a query that fails.
+async fn show_and_stay(running: Running, mut signals: Signals, args: &DemoArgs, uri: &str) -> Result<()> {
+    let shown = tokio::select! {
+        shown = show(uri) => shown,
+        _ = signals.next() => return running.stop().await,
+    };
+    if args.exit || shown.is_err() {
+        let stopped = running.stop().await;
+        return shown.and(stopped);
+    }
+    let http = running.addresses().http_uri();
+    say(&paste::text(uri, http.as_deref()))?;
+    running.wait(signals).await
 }
 
 impl DemoArgs {
@@ -121,16 +136,6 @@ async fn show(uri: &str) -> Result<()> {
     client.close().await?;
     say(&report)?;
     say(&memory::peak())
-}
-
-async fn finish(running: Running, shown: Result<()>, args: &DemoArgs, uri: &str) -> Result<()> {
-    if args.exit || shown.is_err() {
-        let stopped = running.stop().await;
-        return shown.and(stopped);
-    }
-    let http = running.addresses().http_uri();
-    say(&paste::text(uri, http.as_deref()))?;
-    running.wait_for_signal().await
 }
 
 fn say(text: &str) -> Result<()> {

@@ -13,6 +13,7 @@ mod signal;
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::table as source_table;
 pub(crate) use parts::{Parts, authenticator};
+pub(crate) use signal::Signals;
 
 use crate::config::Config;
 use crate::metrics;
@@ -21,7 +22,6 @@ use anyhow::{Context, Result, bail};
 use bowshot_api::Server;
 use bowshot_http::RenderMetrics;
 use bowshot_session::Bowshot;
-use signal::Signals;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,12 +139,7 @@ impl Running {
     ///
     /// # Errors
     /// When a front end fails, and when running queries were cut off.
-    pub(crate) async fn wait_for_signal(self) -> Result<()> {
-        let signals = Signals::listen()?;
-        self.wait(signals).await
-    }
-
-    async fn wait(mut self, mut signals: Signals) -> Result<()> {
+    pub(crate) async fn wait(mut self, mut signals: Signals) -> Result<()> {
         let signal = tokio::select! {
             signal = signals.next() => signal,
             ended = self.front_ends.join_next() => return Err(failure(ended)),

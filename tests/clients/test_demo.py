@@ -1,0 +1,41 @@
+"""`bowshot demo`: data, queries, figures, and the server that stays."""
+
+import re
+import subprocess
+
+import pyarrow.flight as flight
+
+from server import Process, binaries
+
+ADDRESSES = ["--flight", "127.0.0.1:0", "--http", "off"]
+
+
+def demo(folder, *arguments):
+    command = [str(binaries() / "bowshot"), "demo", "--scale", "0.01", "--data-dir", str(folder), *ADDRESSES, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_figures_and_data_made_once(tmp_path):
+    first = demo(tmp_path / "data", "--exit")
+    assert first.returncode == 0, first.stderr
+    assert re.search(r"^lineitem, all of it +1 +60,175 .* s +[\d,]+ +\d+\.\d\d$", first.stdout, re.MULTILINE)
+    assert re.search(r"^orders join lineitem +1 +60,175 ", first.stdout, re.MULTILINE)
+    assert re.search(r"^peak memory \d+ MB", first.stdout, re.MULTILINE)
+    assert "making TPC-H data" in first.stderr
+    second = demo(tmp_path / "data", "--exit")
+    assert second.returncode == 0 and "making TPC-H data" not in second.stderr
+
+
+def test_data_of_others_is_refused(tmp_path):
+    (tmp_path / "orders").mkdir()
+    run = demo(tmp_path, "--exit")
+    assert run.returncode == 2 and "--data-dir" in run.stderr
+    assert demo(tmp_path / "new", "--scale", "0").returncode == 2
+
+
+def test_the_server_stays_with_code_to_paste(tmp_path):
+    arguments = ["demo", "--scale", "0.01", "--data-dir", tmp_path / "data", *ADDRESSES]
+    with Process(binaries() / "bowshot", arguments) as running:
+        with flight.connect(running.ports["flight"].replace("grpc://", "grpc+tcp://")) as client:
+            table = client.do_get(flight.Ticket(b"SELECT count(*) AS n FROM lineitem")).read_all()
+        assert table.to_pydict() == {"n": [60175]}
