@@ -23,3 +23,10 @@ def server(shared_server):
     yield shared_server
     assert shared_server.alive(), shared_server.log()[-5000:]
     shared_server.wait_idle(5.0)
+
+
+@pytest.fixture
+def private_server(data_folder):
+    """A server for one test that keeps its processors busy; what it leaves behind cannot disturb another."""
+    with Server(data_folder) as server:
+        yield server

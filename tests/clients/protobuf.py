@@ -25,7 +25,7 @@ def field(number, value):
 
 
 def fields(message):
-    """Field number to the list of its raw values."""
+    """Field number to the list of its raw values: numbers for varints, bytes for everything else."""
     found, at = {}, 0
 
     def read_varint():
@@ -45,7 +45,7 @@ def fields(message):
         if kind == 0:
             value = read_varint()
         elif kind == 1:
-            value, at = struct.unpack("<d", message[at : at + 8])[0], at + 8
+            value, at = bytes(message[at : at + 8]), at + 8
         elif kind == 2:
             length = read_varint()
             value, at = bytes(message[at : at + length]), at + length
@@ -75,6 +75,8 @@ def option_value(value):
         return b""
     if isinstance(value, list):
         return field(5, b"".join(field(1, text) for text in value))
+    if type(value) is int:
+        return varint(OPTION_FIELDS[int] << 3 | 1) + struct.pack("<q", value)
     return field(OPTION_FIELDS[type(value)], value)
 
 
@@ -94,9 +96,9 @@ def session_options(message):
         elif 2 in value:
             options[name] = bool(value[2][0])
         elif 3 in value:
-            options[name] = value[3][0]
+            (options[name],) = struct.unpack("<q", value[3][0])
         elif 4 in value:
-            options[name] = value[4][0]
+            (options[name],) = struct.unpack("<d", value[4][0])
         elif 5 in value:
             options[name] = [text.decode() for text in fields(value[5][0]).get(1, [])]
     return options

@@ -37,6 +37,7 @@ class Process:
 
     def __init__(self, program, arguments, ports_flag="--ports-file"):
         self.folder = tempfile.TemporaryDirectory(prefix="bowshot-test-")
+        self.terminated = False
         self.log_path = pathlib.Path(self.folder.name) / "log"
         self.ports_path = pathlib.Path(self.folder.name) / "ports.json"
         self.command = [str(program), *map(str, arguments), ports_flag, str(self.ports_path)]
@@ -50,7 +51,9 @@ class Process:
         except AssertionError as error:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"{error}\n{self.log()}") from None
+            log = self.log()
+            self.folder.cleanup()
+            raise AssertionError(f"{error}\n{log}") from None
 
     def _ready(self):
         if self.process.poll() is not None:
@@ -66,10 +69,15 @@ class Process:
     def alive(self):
         return self.process.poll() is None
 
-    def stop(self):
-        """SIGTERM; anything but a clean end is an error."""
-        if self.alive():
+    def terminate(self):
+        """SIGTERM, once: a second one would cut off what still runs."""
+        if self.alive() and not self.terminated:
+            self.terminated = True
             self.process.send_signal(signal.SIGTERM)
+
+    def stop(self):
+        """Ends the program; anything but a clean end is an error."""
+        self.terminate()
         try:
             code = self.process.wait(60)
         except subprocess.TimeoutExpired:

@@ -3,6 +3,7 @@
 import datetime
 
 import flightsql
+import flightsql.sqlalchemy  # noqa: F401 registers the dialect
 import pytest
 import sqlalchemy
 

@@ -1,7 +1,5 @@
 """The HTTP front end of the real program: health, readiness, metrics, and what a wrong request gets."""
 
-import signal
-
 import pyarrow.flight as flight
 
 import data
@@ -50,7 +48,7 @@ def test_a_draining_server_says_so_and_lets_queries_finish(tmp_path):
     with Server(folder) as server, flight.connect(server.grpc_tcp) as client:
         reader = client.do_get(flight.Ticket(b"SELECT * FROM lineitem a CROSS JOIN nation"))
         rows = reader.read_chunk().data.num_rows
-        server.process.send_signal(signal.SIGTERM)
+        server.terminate()
         wait_until(lambda: server.get("/ready")[0] == 503, "not ready", 5)
         assert server.get("/health")[0] == 200
         with flight.connect(server.grpc_tcp) as late:

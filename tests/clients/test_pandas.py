@@ -25,11 +25,6 @@ def test_read_sql_with_arrow_types(connection):
     assert len(frame) == 3
 
 
-def test_read_sql_with_parameters(connection):
-    frame = pandas.read_sql("SELECT n_name FROM nation WHERE n_nationkey = $1", connection, params=(7,))
-    assert frame["n_name"].tolist() == ["GERMANY"]
-
-
 def test_read_sql_table_and_group_by(connection):
     assert len(pandas.read_sql_table("nation", connection)) == 25
     frame = pandas.read_sql(

@@ -1,6 +1,8 @@
 """pyarrow.flight: the plain Flight client, which knows nothing of Flight SQL."""
 
 import concurrent.futures
+import subprocess
+import sys
 import time
 
 import pyarrow as pa
@@ -9,9 +11,14 @@ import pytest
 
 import data
 import protobuf
-from server import wait_until
+from server import Server, wait_until
 
 COUNT = "SELECT count(*) AS n FROM lineitem"
+# Its first rows come at once and its last one not today.
+LONG = "SELECT a.* FROM lineitem a CROSS JOIN orders"
+# No row comes today.
+ENDLESS = """SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c
+    WHERE a.l_partkey + b.l_partkey = c.l_partkey"""
 
 
 @pytest.fixture
@@ -140,9 +147,8 @@ def test_rows_with_an_order_have_one_endpoint(client):
 
 
 def test_cancel_stops_the_query(client, server):
-    endless = "SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c WHERE a.l_partkey + b.l_partkey = c.l_partkey"
-    info = client.get_flight_info(command(endless))
-    wait_until(lambda: server.held().get("bowshot_running_queries"), "the query runs")
+    info = client.get_flight_info(command(LONG))
+    assert server.held()["bowshot_running_queries"] == 1
     request = protobuf.field(1, info.serialize())
     assert protobuf.fields(act(client, "CancelFlightInfo", request)[0]) == {1: [1]}
     server.wait_idle(1.0)
@@ -153,6 +159,34 @@ def test_cancel_stops_the_query(client, server):
     assert (name, protobuf.fields(body)) == ("ActionCancelQueryResult", {1: [1]})
     with pytest.raises(flight.FlightCancelledError):
         client.do_get(info.endpoints[0].ticket).read_all()
+
+
+def test_cancel_in_mid_stream_ends_the_stream(client, server):
+    info = client.get_flight_info(command(LONG))
+    reader = client.do_get(info.endpoints[0].ticket)
+    assert reader.read_chunk().data.num_rows > 0
+    act(client, "CancelFlightInfo", protobuf.field(1, info.serialize()))
+    with pytest.raises(flight.FlightCancelledError):
+        for _ in reader:
+            pass
+    server.wait_idle(1.0)
+
+
+def test_a_deadline_stops_the_work(private_server):
+    with flight.connect(private_server.grpc_tcp) as client:
+        with pytest.raises(flight.FlightTimedOutError):
+            client.get_flight_info(command(ENDLESS), flight.FlightCallOptions(timeout=0.5))
+        private_server.wait_idle(1.0)
+        assert read(client, COUNT).to_pylist() == [{"n": data.LINEITEM_ROWS}]
+
+
+def test_a_client_that_goes_away_before_the_answer_stops_the_work(private_server):
+    reading = "import sys, pyarrow.flight as f; f.connect(sys.argv[1]).do_get(f.Ticket(sys.argv[2].encode())).read_all()"
+    other = subprocess.Popen([sys.executable, "-c", reading, private_server.grpc_tcp, ENDLESS])
+    wait_until(lambda: private_server.held().get("bowshot_running_queries"), "the query runs")
+    other.kill()
+    other.wait()
+    private_server.wait_idle(1.0)
 
 
 def test_a_ticket_is_read_once(client):
@@ -176,11 +210,21 @@ def test_a_retryable_result_is_read_until_it_is_cancelled(client, server):
 
 def test_a_reader_that_goes_away_frees_everything(server):
     with flight.connect(server.grpc_tcp) as client:
-        reader = client.do_get(flight.Ticket(b"SELECT a.* FROM lineitem a CROSS JOIN orders"))
+        reader = client.do_get(flight.Ticket(LONG.encode()))
         assert reader.read_chunk().data.num_rows > 0
         assert server.held()["bowshot_running_queries"] == 1
         reader.cancel()
         server.wait_idle(1.0)
+
+
+def test_a_result_that_nobody_reads_expires(data_folder):
+    with Server(data_folder, arguments=["--set", "limits.result_timeout=1s"]) as server:
+        with flight.connect(server.grpc_tcp) as client:
+            info = client.get_flight_info(command(LONG))
+            assert server.held()["bowshot_open_results"] == 1
+            server.wait_idle(5.0)
+            with pytest.raises(pa.ArrowKeyError, match="not found"):
+                client.do_get(info.endpoints[0].ticket).read_all()
 
 
 def test_session_options(client):
@@ -195,14 +239,14 @@ def test_session_options(client):
     assert protobuf.fields(act(client, "CloseSession")[0]) == {1: [1]}
 
 
-def test_statement_timeout(client, server):
-    set_options(client, statement_timeout_ms=200)
-    endless = "SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c WHERE a.l_partkey + b.l_partkey = c.l_partkey"
-    started = time.monotonic()
-    with pytest.raises(flight.FlightTimedOutError):
-        client.do_get(flight.Ticket(endless.encode())).read_all()
-    assert time.monotonic() - started < 10
-    server.wait_idle(1.0)
+def test_statement_timeout(private_server):
+    with flight.connect(private_server.grpc_tcp) as client:
+        set_options(client, statement_timeout_ms=200)
+        started = time.monotonic()
+        with pytest.raises(flight.FlightTimedOutError):
+            client.do_get(flight.Ticket(ENDLESS.encode())).read_all()
+        assert time.monotonic() - started < 10
+        private_server.wait_idle(1.0)
 
 
 @pytest.mark.parametrize(

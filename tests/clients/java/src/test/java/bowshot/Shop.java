@@ -23,11 +23,13 @@ final class Shop {
     return DriverManager.getConnection(url());
   }
 
-  /** All values of one column, as text. */
+  /** All values of one column, as text; closes the rows. */
   static List<String> column(ResultSet rows, String name) throws SQLException {
     List<String> values = new ArrayList<>();
-    while (rows.next()) {
-      values.add(rows.getString(name));
+    try (rows) {
+      while (rows.next()) {
+        values.add(rows.getString(name));
+      }
     }
     return values;
   }
