@@ -25,6 +25,9 @@ use tokio::task::JoinHandle;
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
+/// Bytes of an encoded message, about. Clients allow 8 kilobytes for all headers together.
+const MAX_MESSAGE: usize = 4096;
+
 /// A code and a message for the trailers; 0 is success.
 type Status = (u32, String);
 
@@ -176,16 +179,25 @@ fn trailers((code, message): &Status) -> HeaderMap {
 }
 
 /// gRPC's encoding of status messages: printable ASCII except the percent sign stays, every other byte becomes `%XX`.
+///
+/// A message that would become too long for a header ends early, with three dots.
 fn percent_encode(message: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = String::with_capacity(message.len());
-    for byte in message.bytes() {
-        match byte {
-            b' '..=b'~' if byte != b'%' => encoded.push(char::from(byte)),
-            _ => {
-                encoded.push('%');
-                encoded.push(char::from(DIGITS[usize::from(byte >> 4)]));
-                encoded.push(char::from(DIGITS[usize::from(byte & 15)]));
+    let mut bytes = [0; 4];
+    for character in message.chars() {
+        if encoded.len() > MAX_MESSAGE {
+            encoded.push_str("...");
+            break;
+        }
+        for byte in character.encode_utf8(&mut bytes).bytes() {
+            match byte {
+                b' '..=b'~' if byte != b'%' => encoded.push(char::from(byte)),
+                _ => {
+                    encoded.push('%');
+                    encoded.push(char::from(DIGITS[usize::from(byte >> 4)]));
+                    encoded.push(char::from(DIGITS[usize::from(byte & 15)]));
+                }
             }
         }
     }

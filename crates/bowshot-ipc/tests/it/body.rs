@@ -75,6 +75,17 @@ async fn an_error_in_the_middle_ends_the_stream_with_its_message() {
 }
 
 #[tokio::test]
+async fn a_message_too_long_for_a_header_is_cut() {
+    let batch = batch(&DataType::Int32, SHAPES[0]);
+    let batches = stream::iter([Err(Failure("ärger".repeat(10_000)))]);
+    let body = FlightBody::new(batches, encoder(&batch, Compression::None), status);
+    let (_, _, message) = collect(body).await;
+    let message = message.unwrap();
+    assert!(message.starts_with("%C3%A4rger%C3%A4rger") && message.ends_with("..."), "{message}");
+    assert!(message.len() < 4_200, "{}", message.len());
+}
+
+#[tokio::test]
 async fn a_batch_that_does_not_fit_becomes_an_error() {
     for compression in [Compression::None, Compression::Lz4] {
         let (announced, other) = (batch(&DataType::Int32, SHAPES[0]), batch(&DataType::Utf8, SHAPES[0]));
