@@ -7,8 +7,8 @@ query, times as information only, and `N passed, N failed`.
 How answers are compared: same number of columns and rows; row by row in the order of the answer as far as the query
 orders it, so rows that tie are compared as a set. Integers, dates and texts exactly. Decimals exactly when both sides
 answer a decimal of the same scale. Where one side answers a floating-point number (averages and quotients: DuckDB
-computes them in doubles, we in decimals of fixed scale) the values may differ by 1e-6 of their size or by half a unit
-of the last decimal place, whichever is larger.
+computes them in doubles, we in decimals of fixed scale, cut and not rounded) the values may differ by 1e-6 of their
+size or by one unit of the last decimal place, whichever is larger.
 """
 
 import argparse
@@ -130,7 +130,7 @@ def difference(number: int, ours: pa.Table, theirs: pa.Table) -> str | None:
     if ours.num_columns != theirs.num_columns or ours.num_rows != theirs.num_rows:
         return f"shape {ours.num_rows} × {ours.num_columns}, DuckDB {theirs.num_rows} × {theirs.num_columns}"
     tolerances = [
-        0.5 * max(step(mine.type), step(other.type)) if is_inexact(mine.type, other.type) else None
+        max(step(mine.type), step(other.type)) if is_inexact(mine.type, other.type) else None
         for mine, other in zip(ours.schema, theirs.schema, strict=True)
     ]
     mine, others = rows(ours), rows(theirs)
