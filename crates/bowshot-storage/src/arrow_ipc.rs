@@ -6,21 +6,27 @@ use crate::facts::{Detail, FileFacts};
 use crate::file::DataFile;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
-use arrow::ipc::reader::StreamReader;
-use bowshot_ipc::MappedFile;
+use bowshot_ipc::{Decoded, Decoder, MappedFile};
+use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// What an Arrow IPC file, as opposed to a stream, begins with.
 const FILE_MAGIC: &[u8] = b"ARROW1";
 
+/// What stands before the length of a message since version 0.15 of Arrow.
+const CONTINUATION: u32 = u32::MAX;
+
 /// Reads the footer of a file and the headers of its batches, or the schema of a stream.
 pub(crate) fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
     let head = file.read(0..file.size().min(FILE_MAGIC.len() as u64))?;
     if head != FILE_MAGIC {
-        let reader = StreamReader::try_new(file.reader(0), None)
-            .map_err(|error| Error::corrupt(file.path(), error))?;
-        return Ok(FileFacts { columns: reader.schema(), rows: None, detail: Detail::ArrowStream });
+        let mut stream = Stream { file: Arc::clone(file), at: 0, decoder: Decoder::new(), done: false };
+        let columns = match stream.message()? {
+            Some(Decoded::Schema(schema)) => bare(&schema),
+            _ => return Err(Error::corrupt(file.path(), "neither an Arrow file nor an Arrow stream")),
+        };
+        return Ok(FileFacts { columns, rows: None, detail: Detail::ArrowStream });
     }
     let mapped = file.map()?;
     let rows = (0..mapped.len()).map(|batch| mapped.rows(batch)).sum::<Result<usize, _>>();
@@ -38,21 +44,8 @@ pub(crate) fn open(file: &Arc<DataFile>, batches: usize, request: &Request) -> R
 }
 
 /// The batches of a stream.
-pub(crate) fn open_stream(
-    file: &Arc<DataFile>,
-    facts: &FileFacts,
-    request: &Request,
-) -> Result<Batches, Error> {
-    let reader = file.reader(0);
-    let fault = reader.fault();
-    let file = Arc::clone(file);
-    let explain = move |error| match fault.get() {
-        Some(fault) => fault.clone(),
-        None => Error::corrupt(file.path(), error),
-    };
-    let taken = request.positions_in(&facts.columns);
-    let reader = StreamReader::try_new_buffered(reader, Some(taken)).map_err(&explain)?;
-    Ok(Batches::new(reader.map(move |batch| batch.map_err(&explain))))
+pub(crate) fn open_stream(file: &Arc<DataFile>) -> Batches {
+    Batches::new(Stream { file: Arc::clone(file), at: 0, decoder: Decoder::new(), done: false })
 }
 
 /// Turns an error of the map into one of this crate.
@@ -104,6 +97,75 @@ impl Iterator for Mapped {
         };
         self.done = !matches!(result, Ok(Some(_)));
         result.map_err(|error| explain(&self.file, error)).transpose()
+    }
+}
+
+/// The messages of a stream one after the other. Lengths are checked against the file before anything is allocated.
+struct Stream {
+    file: Arc<DataFile>,
+    at: u64,
+    decoder: Decoder,
+    done: bool,
+}
+
+impl Stream {
+    fn message(&mut self) -> Result<Option<Decoded>, Error> {
+        let Some(header) = self.header()? else {
+            return Ok(None);
+        };
+        let message = arrow_ipc::root_as_message(&header).map_err(|error| self.corrupt(error))?;
+        let body = self.take(u64::try_from(message.bodyLength()).unwrap_or(u64::MAX))?;
+        let decoded = self.decoder.decode(&header, body);
+        decoded.map(Some).map_err(|error| explain(&self.file, error))
+    }
+
+    /// The flatbuffer of the next message; none at the end mark or at the end of the file.
+    fn header(&mut self) -> Result<Option<Bytes>, Error> {
+        if self.at == self.file.size() {
+            return Ok(None);
+        }
+        let mut length = self.length()?;
+        if length == CONTINUATION {
+            length = self.length()?;
+        }
+        if length == 0 { Ok(None) } else { self.take(u64::from(length)).map(Some) }
+    }
+
+    fn length(&mut self) -> Result<u32, Error> {
+        let bytes = self.take(4)?;
+        let bytes = bytes.first_chunk::<4>().ok_or_else(|| self.corrupt("it ends within a message"))?;
+        Ok(u32::from_le_bytes(*bytes))
+    }
+
+    fn take(&mut self, length: u64) -> Result<Bytes, Error> {
+        let end = self.at.checked_add(length).filter(|end| *end <= self.file.size());
+        let end = end.ok_or_else(|| self.corrupt("it ends within a message"))?;
+        let bytes = self.file.read(self.at..end)?;
+        self.at = end;
+        Ok(bytes)
+    }
+
+    fn corrupt(&self, detail: impl ToString) -> Error {
+        Error::corrupt(self.file.path(), detail)
+    }
+}
+
+impl Iterator for Stream {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.done {
+            match self.message() {
+                Ok(Some(Decoded::Batch(batch))) => return Some(Ok(batch)),
+                Ok(Some(Decoded::Schema(_) | Decoded::Dictionary | Decoded::Empty)) => {}
+                Ok(None) => self.done = true,
+                Err(error) => {
+                    self.done = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
     }
 }
 

@@ -1,40 +1,194 @@
-//! Avro object container files: the writer's schema, and the rows in sequence.
+//! Avro object container files: the writer's schema, and the rows block by block.
+//!
+//! Blocks are framed here, because the reader below takes a file that ends within a block for a shorter one, and never
+//! returns from a block that holds more bytes than rows. It sees one block at a time, and is asked once per block.
 
 use crate::Error;
 use crate::batches::{Batches, Request};
 use crate::facts::{Detail, FileFacts};
-use crate::file::DataFile;
+use crate::file::{DataFile, FileReader};
+use arrow::array::RecordBatch;
 use datafusion::arrow_avro::reader::ReaderBuilder;
-use std::io::BufReader;
-use std::sync::Arc;
+use std::io::{self, BufReader, Cursor, Read};
+use std::sync::{Arc, OnceLock};
+
+const SYNC_BYTES: usize = 16;
+
+/// Bytes of a header; a larger one is taken for noise.
+const MAX_HEADER_BYTES: usize = 64 << 20;
+
+/// Rows of a block that has fewer bytes than rows: only rows without content take no byte.
+const MAX_EMPTY_ROWS: u64 = 1 << 20;
 
 /// Reads the header.
 pub(crate) fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
-    let reader = file.reader(0);
-    let fault = reader.fault();
-    let reader = ReaderBuilder::new()
-        .build(BufReader::new(reader))
-        .map_err(|error| fault.get().cloned().unwrap_or_else(|| Error::corrupt(file.path(), error)))?;
+    let blocks = Blocks::open(file, None)?;
+    let header = Cursor::new(blocks.header.as_slice());
+    let reader = ReaderBuilder::new().build(header).map_err(|error| Error::corrupt(file.path(), error))?;
     Ok(FileFacts { columns: reader.schema(), rows: None, detail: Detail::Avro })
 }
 
 /// The rows of one file.
 pub(crate) fn open(file: &Arc<DataFile>, facts: &FileFacts, request: &Request) -> Result<Batches, Error> {
-    let reader = file.reader(0);
-    let fault = reader.fault();
-    let mut builder = ReaderBuilder::new().with_batch_size(request.batch_size);
-    let taken = request.positions_in(&facts.columns);
+    let mut taken = request.positions_in(&facts.columns);
     // Without any column the reader would lose the number of rows; one column is enough to keep it.
     if taken.is_empty() {
-        builder = builder.with_projection(vec![0]);
-    } else {
-        builder = builder.with_projection(taken);
+        taken.push(0);
     }
-    let file = Arc::clone(file);
-    let explain = move |error| match fault.get() {
-        Some(fault) => fault.clone(),
-        None => Error::corrupt(file.path(), error),
-    };
-    let reader = builder.build(BufReader::with_capacity(1 << 20, reader)).map_err(&explain)?;
-    Ok(Batches::new(reader.map(move |batch| batch.map_err(&explain))))
+    Ok(Batches::new(Blocks::open(file, Some(taken))?))
+}
+
+struct Blocks {
+    file: Arc<DataFile>,
+    bytes: BufReader<FileReader>,
+    fault: Arc<OnceLock<Error>>,
+    /// Everything before the first block.
+    header: Vec<u8>,
+    projection: Option<Vec<usize>>,
+    done: bool,
+}
+
+impl Blocks {
+    fn open(file: &Arc<DataFile>, projection: Option<Vec<usize>>) -> Result<Self, Error> {
+        let reader = file.reader(0);
+        let fault = reader.fault();
+        let bytes = BufReader::with_capacity(64 << 10, reader);
+        let file = Arc::clone(file);
+        let mut blocks = Self { file, bytes, fault, header: Vec::new(), projection, done: false };
+        blocks.header = blocks.read_header().map_err(|error| blocks.explain(&error))?;
+        Ok(blocks)
+    }
+
+    /// Magic, a map of properties in counted groups, and the mark that ends each block.
+    fn read_header(&mut self) -> io::Result<Vec<u8>> {
+        let mut header = Recorder { inner: &mut self.bytes, seen: Vec::new() };
+        if header.take_bytes(4)? != b"Obj\x01" {
+            return Err(noise("it is no Avro file"));
+        }
+        loop {
+            let count = header.long()?;
+            if count == 0 {
+                break;
+            }
+            if count < 0 {
+                header.long()?;
+            }
+            for _ in 0..count.unsigned_abs() {
+                for _ in ["name", "value"] {
+                    let length = usize::try_from(header.long()?).ok().filter(|n| *n <= MAX_HEADER_BYTES);
+                    header.take_bytes(length.ok_or_else(|| noise("a property of impossible length"))?)?;
+                    if header.seen.len() > MAX_HEADER_BYTES {
+                        return Err(noise("a header without end"));
+                    }
+                }
+            }
+        }
+        header.take_bytes(SYNC_BYTES)?;
+        Ok(header.seen)
+    }
+
+    /// The next block as a file of its own, and its rows.
+    fn block(&mut self) -> io::Result<Option<(Vec<u8>, usize)>> {
+        use std::io::BufRead;
+        if self.bytes.fill_buf()?.is_empty() {
+            return Ok(None);
+        }
+        let size = self.file.size();
+        let mut block = Recorder { inner: &mut self.bytes, seen: self.header.clone() };
+        let rows =
+            u64::try_from(block.long()?).map_err(|_| noise("a block with a negative number of rows"))?;
+        let length = u64::try_from(block.long()?).map_err(|_| noise("a block of negative length"))?;
+        if length > size || (rows > length && rows > MAX_EMPTY_ROWS) {
+            return Err(noise("a block that is longer than the file"));
+        }
+        let length = usize::try_from(length).map_err(|_| noise("a block larger than memory"))?;
+        block.take_bytes(length)?;
+        let mark = block.take_bytes(SYNC_BYTES)?;
+        if !self.header.ends_with(&mark) {
+            return Err(noise("a block does not end with the file's mark"));
+        }
+        let rows = usize::try_from(rows).map_err(|_| noise("a block with more rows than memory"))?;
+        Ok(Some((block.seen, rows)))
+    }
+
+    fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
+        loop {
+            let Some((bytes, rows)) = self.block().map_err(|error| self.explain(&error))? else {
+                return Ok(None);
+            };
+            if rows == 0 {
+                continue;
+            }
+            let corrupt = |error| Error::corrupt(self.file.path(), error);
+            let mut builder = ReaderBuilder::new().with_batch_size(rows);
+            if let Some(projection) = &self.projection {
+                builder = builder.with_projection(projection.clone());
+            }
+            let mut reader = builder.build(Cursor::new(bytes)).map_err(corrupt)?;
+            let batch = reader.next().transpose().map_err(corrupt)?;
+            return match batch {
+                Some(batch) if batch.num_rows() == rows => Ok(Some(batch)),
+                _ => Err(Error::corrupt(self.file.path(), "a block with fewer rows than it says")),
+            };
+        }
+    }
+
+    fn explain(&self, error: &io::Error) -> Error {
+        match (self.fault.get(), error.kind()) {
+            (Some(fault), _) => fault.clone(),
+            (None, io::ErrorKind::UnexpectedEof) => {
+                Error::corrupt(self.file.path(), "it ends within a block")
+            }
+            (None, _) => Error::corrupt(self.file.path(), error),
+        }
+    }
+}
+
+impl Iterator for Blocks {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let batch = self.batch();
+        self.done = !matches!(batch, Ok(Some(_)));
+        batch.transpose()
+    }
+}
+
+/// Keeps what it reads.
+struct Recorder<'a> {
+    inner: &'a mut BufReader<FileReader>,
+    seen: Vec<u8>,
+}
+
+impl Recorder<'_> {
+    fn take_bytes(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        // Grows with what is there: a length that is noise allocates nothing.
+        let mut bytes = Vec::new();
+        let read = self.inner.take(length as u64).read_to_end(&mut bytes)?;
+        if read < length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.seen.extend_from_slice(&bytes);
+        Ok(bytes)
+    }
+
+    /// A zigzag number of seven bits a byte.
+    fn long(&mut self) -> io::Result<i64> {
+        let mut value = 0_u64;
+        for shift in (0..70).step_by(7) {
+            let byte = self.take_bytes(1)?.first().copied().unwrap_or(0);
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte & 0x80 == 0 {
+                return Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed());
+            }
+        }
+        Err(noise("a number that does not end"))
+    }
+}
+
+fn noise(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }

@@ -66,7 +66,7 @@ impl FileFacts {
             Detail::Json { .. } => json::open(file, self, request),
             Detail::Avro => avro::open(file, self, request),
             Detail::ArrowFile { batches } => arrow_ipc::open(file, *batches, request),
-            Detail::ArrowStream => arrow_ipc::open_stream(file, self, request),
+            Detail::ArrowStream => Ok(arrow_ipc::open_stream(file)),
         }
     }
 
