@@ -86,7 +86,7 @@ fn from_cases(suite: &str, cases: &BTreeMap<String, Verdict>, exclusions: &[Entr
             (Verdict::Passed, None) => recorded.passed += 1,
             (Verdict::Passed, Some(_)) => recorded.failed.push(entry("passes, so its exclusion must go")),
             (Verdict::Failed | Verdict::Skipped, Some(known)) => recorded.excluded.push(entry(&known.reason)),
-            (Verdict::Failed, None) => recorded.failed.push(entry("failed, see the output above")),
+            (Verdict::Failed, None) => recorded.failed.push(entry("failed; the output of the run says how")),
             (Verdict::Skipped, None) => recorded.failed.push(entry("skipped without a documented exclusion")),
         }
     }
