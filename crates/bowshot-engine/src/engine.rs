@@ -11,7 +11,7 @@ use crate::{metadata, parameters};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::catalog::SchemaProvider;
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
@@ -25,13 +25,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Worker threads for each partition that a plan runs at once.
+const THREADS_PER_PARTITION: usize = 2;
 /// How many consumers an out-of-memory error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
 /// Settings of the engine.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
-    /// Threads for planning and execution, and partitions of a plan.
+    /// Partitions of a plan that run at once, one for each processor by default.
     pub threads: usize,
     /// Bytes that all running queries may hold together.
     pub memory_bytes: usize,
@@ -43,6 +45,8 @@ pub struct EngineConfig {
     pub metadata_cache_bytes: usize,
     /// How long a folder listing is believed.
     pub listing_ttl: Duration,
+    /// SQL dialect of new sessions: `ansi`, `postgres` or `mysql`.
+    pub dialect: &'static str,
     /// Rows of one batch.
     pub batch_rows: usize,
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
@@ -61,6 +65,7 @@ impl Default for EngineConfig {
             spill_folder: None,
             metadata_cache_bytes: 512 << 20,
             listing_ttl: Duration::from_secs(1),
+            dialect: "ansi",
             batch_rows: 8192,
             scratch: false,
             session_config: None,
@@ -81,6 +86,7 @@ struct Shared {
     memory: Arc<dyn MemoryPool>,
     parts: CatalogParts,
     scratch: bool,
+    dialect: &'static str,
 }
 
 impl Engine {
@@ -111,7 +117,8 @@ impl Engine {
         main: Arc<dyn SchemaProvider>,
         system: Option<Arc<dyn SystemTables>>,
     ) -> Result<Self> {
-        let runtime = QueryRuntime::start(config.threads).map_err(Error::Runtime)?;
+        let runtime = QueryRuntime::start(config.threads.saturating_mul(THREADS_PER_PARTITION))
+            .map_err(Error::Runtime)?;
         let session_config = config.session_config.clone().unwrap_or_else(|| session_config(config));
         let memory = Arc::clone(&environment.memory_pool);
         let template = SessionStateBuilder::new()
@@ -120,7 +127,8 @@ impl Engine {
             .with_default_features()
             .build();
         let parts = CatalogParts { main, system };
-        Ok(Self { shared: Arc::new(Shared { runtime, template, memory, parts, scratch: config.scratch }) })
+        let (scratch, dialect) = (config.scratch, config.dialect);
+        Ok(Self { shared: Arc::new(Shared { runtime, template, memory, parts, scratch, dialect }) })
     }
 
     /// The runtime for work that costs CPU.
@@ -131,6 +139,21 @@ impl Engine {
     /// Bytes that running queries have reserved.
     pub fn memory_reserved(&self) -> usize {
         self.shared.memory.reserved()
+    }
+
+    /// An engine without any table, whose sessions each have a scratch catalog.
+    ///
+    /// # Errors
+    /// When no threads can be started.
+    pub fn scratch(config: &EngineConfig) -> Result<Self> {
+        let config = EngineConfig { scratch: true, ..config.clone() };
+        let environment = Self::environment(&config)?;
+        Self::new(&config, environment, Arc::new(MemorySchemaProvider::new()), None)
+    }
+
+    /// SQL dialect of a new session.
+    pub fn default_dialect(&self) -> &'static str {
+        self.shared.dialect
     }
 
     /// Catalog and schema of names that do not say theirs, for a new session.
@@ -169,6 +192,9 @@ fn session_config(config: &EngineConfig) -> SessionConfig {
     options.execution.parquet.schema_force_view_types = false;
     options.sql_parser.map_string_types_to_utf8view = false;
     options.execution.collect_statistics = true;
+    if let Some(dialect) = plan::parser_dialect(config.dialect) {
+        options.sql_parser.dialect = dialect;
+    }
     session
 }
 
@@ -198,7 +224,12 @@ impl EngineSession {
 
     /// The schema that running the plan gives; no fields for a plan that acts.
     pub fn schema(&self, plan: &AuthorizedPlan, layout: Layout) -> SchemaRef {
-        execute::result_schema(plan.planned().plan(), layout)
+        let planned = plan.planned();
+        if planned.parameters().fields().is_empty() {
+            return execute::result_schema(&self.context.state(), planned.plan(), layout);
+        }
+        // Coercion would settle the types of parameters before they have values.
+        layout.schema(planned.plan().schema().as_arrow())
     }
 
     /// Checks that a batch of parameters fits the plan.
@@ -222,7 +253,7 @@ impl EngineSession {
     ) -> Result<SchemaRef> {
         let planned = plan.planned();
         let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
-        Ok(execute::result_schema(&bound, layout))
+        Ok(execute::result_schema(&self.context.state(), &bound, layout))
     }
 
     /// Makes a plan ready to run. Statements with effects take effect here. To be called on the query runtime.

@@ -4,8 +4,8 @@
 use crate::enforce::AuthorizedPlan;
 use crate::engine::EngineSession;
 use crate::error::classify;
-use crate::parameters;
 use crate::progress::{ProgressMeter, exact_rows};
+use crate::{parameters, yielding};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -40,8 +40,14 @@ pub struct Execution {
 }
 
 /// The result schema of a plan: what GetSchema, FlightInfo, prepared statements and the encoder all use.
-pub(crate) fn result_schema(plan: &LogicalPlan, layout: Layout) -> SchemaRef {
-    layout.schema(plan.schema().as_arrow())
+///
+/// The types are those after coercion (`SELECT 1 UNION SELECT 'a'` is text), so the plan is analysed for them. A plan
+/// that cannot be analysed shows its own types; running it gives the error.
+pub(crate) fn result_schema(state: &SessionState, plan: &LogicalPlan, layout: Layout) -> SchemaRef {
+    match state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}) {
+        Ok(analysed) => layout.schema(analysed.schema().as_arrow()),
+        Err(_) => layout.schema(plan.schema().as_arrow()),
+    }
 }
 
 /// Prepares a plan without parameters.
@@ -53,8 +59,8 @@ pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Ex
             .with_hint("prepare the statement and bind values"));
     }
     let (state, plan) = session.take_effect(run.plan, run.state()).await?;
-    let schema = result_schema(&plan, run.layout);
-    let physical = state.create_physical_plan(&plan).await.map_err(classify)?;
+    let schema = result_schema(&state, &plan, run.layout);
+    let physical = physical_plan(&state, &plan).await?;
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
     let streams = streams(&physical, &state, run.layout, &schema)?;
@@ -72,8 +78,8 @@ pub(crate) async fn prepare_bound(
     let (first, rest) = first_row(parameters)?;
     let first_plan = run.plan.with_plan(parameters::bind(planned.plan(), expected, first, 0)?);
     let (state, plan) = session.take_effect(&first_plan, run.state()).await?;
-    let schema = result_schema(&plan, run.layout);
-    let physical = state.create_physical_plan(&plan).await.map_err(classify)?;
+    let schema = result_schema(&state, &plan, run.layout);
+    let physical = physical_plan(&state, &plan).await?;
     let progress = ProgressMeter::new(&physical);
     if rest.is_empty() {
         let rows = exact_rows(physical.as_ref());
@@ -84,6 +90,10 @@ pub(crate) async fn prepare_bound(
     let tail = tail(session.clone(), run, rest, SchemaRef::clone(&schema));
     let stream = BatchStream::new(SchemaRef::clone(&schema), head.chain(tail).boxed());
     Ok(Execution { schema, streams: vec![stream], ordered: true, rows: None, progress })
+}
+
+async fn physical_plan(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    yielding::ensure(state.create_physical_plan(plan).await.map_err(classify)?)
 }
 
 /// What to run and how.
@@ -131,8 +141,8 @@ fn tail(
                 let planned = plan.planned();
                 let bound = parameters::bind(planned.plan(), planned.parameters(), &batch, row)?;
                 let (state, bound) = session.take_effect(&plan.with_plan(bound), state).await?;
-                same_types(&schema, &result_schema(&bound, layout), row)?;
-                let physical = state.create_physical_plan(&bound).await.map_err(classify)?;
+                same_types(&schema, &result_schema(&state, &bound, layout), row)?;
+                let physical = physical_plan(&state, &bound).await?;
                 Ok::<_, Error>(merged(streams(&physical, &state, layout, &schema)?))
             }
         })

@@ -10,6 +10,7 @@
 //! that costs CPU runs on its own runtime ([`runtime`]), never on the sockets' one.
 
 mod catalog;
+mod complexity;
 mod enforce;
 mod engine;
 mod error;
@@ -20,13 +21,14 @@ mod plan;
 mod progress;
 mod runtime;
 mod system;
+mod yielding;
 
 pub use catalog::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA};
 pub use enforce::{Action, AuthorizedPlan};
 pub use engine::{Engine, EngineConfig, EngineSession};
 pub use error::Error;
 pub use execute::{Execution, Parallelism};
-pub use plan::Planned;
+pub use plan::{Planned, parser_dialect};
 pub use progress::ProgressMeter;
 pub use runtime::QueryRuntime;
 pub use system::SystemTables;

@@ -9,7 +9,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ParamValues;
 use datafusion::common::ScalarValue;
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, Statement};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -22,6 +22,10 @@ const MAX_PARAMETERS: usize = 10_000;
 /// type is the one that the plan expects. `Utf8` stands for "does not tell". Timestamps are declared in milliseconds:
 /// the JDBC driver writes milliseconds whatever the declared unit, and what comes is cast to the plan's unit.
 pub(crate) fn schema(plan: &LogicalPlan) -> Result<SchemaRef> {
+    // `PREPARE p AS SELECT $1` has no parameters itself; `EXECUTE p(1)` brings the values.
+    if matches!(plan, LogicalPlan::Statement(Statement::Prepare(_))) {
+        return Ok(Arc::new(Schema::empty()));
+    }
     let wanted = plan.get_parameter_fields().map_err(classify)?;
     let mut fields = Vec::with_capacity(wanted.len());
     let numbers: Option<Vec<usize>> = wanted.keys().map(|name| number(name)).collect();

@@ -1,9 +1,10 @@
 //! Text → logical plan. One statement at a time; `?` placeholders become `$1`, `$2`, … in the order of the text.
 
 use crate::error::classify;
-use crate::parameters;
+use crate::{complexity, parameters};
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::config;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
@@ -11,6 +12,16 @@ use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// The parser's dialect for one of ours. `ansi` is the widest one: standard SQL with everybody's harmless extensions.
+pub fn parser_dialect(name: &str) -> Option<config::Dialect> {
+    match name.to_ascii_lowercase().as_str() {
+        "ansi" => Some(config::Dialect::Generic),
+        "postgres" | "postgresql" => Some(config::Dialect::PostgreSQL),
+        "mysql" => Some(config::Dialect::MySQL),
+        _ => None,
+    }
+}
 
 /// A planned statement with the parameters that it wants.
 #[derive(Debug, Clone)]
@@ -53,6 +64,7 @@ fn parse(state: &SessionState, sql: &str) -> Result<Statement> {
     let options = &state.config_options().sql_parser;
     let dialect = dialect_from_str(options.dialect)
         .ok_or_else(|| Error::invalid(format!("dialect `{}` is not known", options.dialect)))?;
+    complexity::check(sql, dialect.as_ref())?;
     let sql = number_placeholders(sql, dialect.as_ref())?;
     let mut statements = DFParserBuilder::new(sql.as_ref())
         .with_dialect(dialect.as_ref())

@@ -16,7 +16,8 @@ pub struct QueryRuntime {
 }
 
 impl QueryRuntime {
-    /// Starts `threads` worker threads.
+    /// Starts `threads` worker threads. More than processors is right: a plan that yields too rarely then shares the
+    /// processor with others by the operating system's scheduler instead of holding it alone.
     ///
     /// # Errors
     /// When the operating system gives no threads.

@@ -51,7 +51,8 @@ pub(crate) struct Shared {
 }
 
 impl Bowshot {
-    /// A server in state [`Lifecycle::Starting`] over `engine`. `log` is the one that the engine shows as
+    /// A server in state [`Lifecycle::Starting`] over `engine`, to be made on the runtime of the sockets: what frees and
+    /// times out must not wait behind queries. `log` is the one that the engine shows as
     /// `system.queries`.
     pub fn new(
         engine: Engine,
@@ -66,13 +67,13 @@ impl Bowshot {
             sessions: Sessions::default(),
             results: Results::default(),
             house: House { accounts, log, limits },
-            defaults: Defaults { catalog, schema, dialect: "ansi".to_owned() },
+            defaults: Defaults { catalog, schema, dialect: engine.default_dialect().to_owned() },
             authenticator: Arc::new(authenticator),
             about: about(),
             lifecycle: AtomicU8::new(STARTING),
             engine,
         });
-        let sweeper = shared.engine.runtime().spawn(sweep(Arc::downgrade(&shared)));
+        let sweeper = tokio::spawn(sweep(Arc::downgrade(&shared)));
         Arc::new(Self { shared, _sweeper: AbortOnDrop(sweeper.abort_handle()) })
     }
 

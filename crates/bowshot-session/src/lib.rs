@@ -22,6 +22,8 @@ mod session;
 mod sessions;
 mod spill;
 mod task;
+#[cfg(test)]
+mod tests;
 
 pub use bowshot::Bowshot;
 pub use query_log::QueryLog;

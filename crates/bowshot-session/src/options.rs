@@ -61,7 +61,7 @@ impl Options {
             "dialect" => {
                 let engine = engine_dialect(&text).ok_or_else(wrong)?;
                 self.dialect = text.to_ascii_lowercase();
-                return Ok(Some(("datafusion.sql_parser.dialect", engine.to_owned())));
+                return Ok(Some(("datafusion.sql_parser.dialect", engine)));
             }
             "time_zone" => {
                 return Ok(Some(("datafusion.execution.time_zone", replace(&mut self.time_zone, &text))));
@@ -94,8 +94,8 @@ impl Options {
             }
             "dialect" => {
                 self.dialect = fresh.dialect;
-                let engine = engine_dialect(&self.dialect).unwrap_or("generic");
-                return Some(("datafusion.sql_parser.dialect", engine.to_owned()));
+                let engine = engine_dialect(&self.dialect)?;
+                return Some(("datafusion.sql_parser.dialect", engine));
             }
             "time_zone" => {
                 return Some((
@@ -164,14 +164,9 @@ pub(crate) fn find(name: &str) -> Result<&'static SessionOption> {
     })
 }
 
-/// The parser's name of a dialect. `ansi` is the widest one: standard SQL with everybody's harmless extensions.
-pub(crate) fn engine_dialect(name: &str) -> Option<&'static str> {
-    match name.to_ascii_lowercase().as_str() {
-        "ansi" => Some("generic"),
-        "postgres" | "postgresql" => Some("postgresql"),
-        "mysql" => Some("mysql"),
-        _ => None,
-    }
+/// The parser's name of a dialect.
+fn engine_dialect(name: &str) -> Option<String> {
+    bowshot_engine::parser_dialect(name).map(|dialect| dialect.to_string())
 }
 
 fn replace(slot: &mut String, value: &str) -> String {

@@ -129,7 +129,8 @@ impl QueryResult {
                     query.fail(out_of_time(timeout));
                 }
             };
-            tasks.push(AbortOnDrop(runtime.spawn(watch).abort_handle()));
+            // On the caller's runtime: a deadline must not wait behind the work that it ends.
+            tasks.push(AbortOnDrop(tokio::spawn(watch).abort_handle()));
         }
         let mut owned = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         // Work that has ended already needs no handle; a failed query must not keep the others.

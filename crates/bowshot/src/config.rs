@@ -159,6 +159,7 @@ impl Config {
             spill_folder: self.spill_folder.clone(),
             metadata_cache_bytes: self.metadata_cache_bytes,
             listing_ttl: self.storage.refresh,
+            dialect: self.dialect.name(),
             batch_rows: self.batch_rows,
             scratch: self.scratch,
             session_config: None,

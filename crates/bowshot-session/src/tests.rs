@@ -1,0 +1,314 @@
+//! The server below the door, with a real engine over scratch catalogs: what is bounded, freed, refused and told.
+
+use crate::{Bowshot, QueryLog};
+use arrow::array::{Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
+use bowshot_access::Authenticator;
+use bowshot_api::{
+    CancelOutcome, Delivery, Endpoints, ErrorKind, Limits, OptionValue, Principal, Request, Server,
+    ServerStatus, Session, Statement,
+};
+use bowshot_engine::{Engine, EngineConfig};
+use futures::{StreamExt, TryStreamExt};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Rows enough to overflow every buffer of these tests many times over.
+const LONG: &str = "SELECT value, value + 1 AS next FROM generate_series(1, 3000000)";
+/// Does not end in the time of a test.
+const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 10000000000000)";
+
+fn server(limits: Limits) -> Arc<Bowshot> {
+    let config = EngineConfig { threads: 2, ..EngineConfig::default() };
+    let engine = Engine::scratch(&config).expect("the engine starts");
+    let server = Bowshot::new(engine, Authenticator::anonymous(), limits, Arc::new(QueryLog::default()));
+    server.set_ready();
+    server
+}
+
+fn small() -> Limits {
+    Limits { result_buffer_bytes: 1 << 20, ..Limits::default() }
+}
+
+async fn session(server: &Arc<Bowshot>) -> Arc<dyn Session> {
+    server.open_session(&Principal::anonymous()).await.expect("a session opens")
+}
+
+async fn rows(server: &Arc<Bowshot>, request: &Request) -> usize {
+    let session = session(server).await;
+    let answer = session.start(request).await.expect("the query starts");
+    let mut rows = 0;
+    for partition in 0..answer.partitions {
+        let stream = server.attach(session.principal(), answer.query, partition).await.expect("attaches");
+        let batches: Vec<RecordBatch> = stream.try_collect().await.expect("reads");
+        rows += batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+    }
+    session.close().await;
+    rows
+}
+
+/// Waits until the server holds nothing any more; the test's own time limit is the only clock.
+async fn becomes_idle(server: &Arc<Bowshot>) {
+    let idle = async {
+        while server.status() != ServerStatus::default() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(Duration::from_secs(10), idle).await.is_err() {
+        panic!("the server still holds {:?}", server.status());
+    }
+}
+
+#[tokio::test]
+async fn a_result_is_read_once_and_leaves_nothing() {
+    let server = server(small());
+    assert_eq!(rows(&server, &Request::sql(LONG)).await, 3_000_000);
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
+async fn a_second_reader_is_told_that_the_result_was_read() {
+    let server = server(small());
+    let session = session(&server).await;
+    let answer = session.start(&Request::sql("SELECT 1")).await.expect("starts");
+    let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    drop(stream);
+    let error = server.attach(session.principal(), answer.query, 0).await.expect_err("read already");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.message().contains("has been read"), "{error}");
+}
+
+#[tokio::test]
+async fn somebody_elses_result_is_not_found() {
+    let server = server(small());
+    let session = session(&server).await;
+    let answer = session.start(&Request::sql("SELECT 1")).await.expect("starts");
+    let stranger = Principal::user("mallory");
+    for error in [
+        server.attach(&stranger, answer.query, 0).await.expect_err("foreign"),
+        server.cancel(&stranger, answer.query).await.expect_err("foreign"),
+        server.renew(&stranger, answer.query).expect_err("foreign"),
+        server.find_session(session.id(), &stranger).expect_err("foreign"),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+    }
+}
+
+#[tokio::test]
+async fn a_slow_reader_holds_up_the_work_and_not_the_memory() {
+    let server = server(small());
+    let session = session(&server).await;
+    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
+    let mut stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    for _ in 0..20 {
+        stream.next().await.expect("a batch").expect("reads");
+        let held = server.status().result_buffer_bytes;
+        assert!(held <= 2 << 20, "{held} bytes are buffered");
+        assert_eq!(server.status().result_spill_bytes, 0);
+    }
+    drop(stream);
+    session.close().await;
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
+async fn a_partition_that_nobody_reads_spills_and_the_others_go_on() {
+    let server = server(small());
+    let session = session(&server).await;
+    session.set_option("endpoints", Some(OptionValue::Int64(3))).await.expect("sets");
+    // A round-robin exchange below: each partition gets rows whether or not it is read.
+    let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000)";
+    let answer = session.start(&Request::sql(sql)).await.expect("starts");
+    assert_eq!(answer.partitions, 3);
+    assert!(!answer.ordered);
+    let mut total = 0;
+    for partition in 0..answer.partitions {
+        let stream = server.attach(session.principal(), answer.query, partition).await.expect("attaches");
+        let batches: Vec<RecordBatch> = stream.try_collect().await.expect("reads");
+        total += batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+    }
+    assert_eq!(total, 600_000);
+    session.close().await;
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
+async fn a_spooled_result_is_read_as_often_as_wanted() {
+    let server = server(small());
+    let session = session(&server).await;
+    let request = Request { delivery: Some(Delivery::Spool), ..Request::sql(LONG) };
+    let answer = session.start(&request).await.expect("starts");
+    assert!(answer.expires.is_some());
+    for _ in 0..2 {
+        let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+        let batches: Vec<RecordBatch> = stream.try_collect().await.expect("reads");
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3_000_000);
+    }
+    assert!(server.status().result_spill_bytes > 0);
+    assert_eq!(
+        server.cancel(session.principal(), answer.query).await.expect("cancels"),
+        CancelOutcome::Cancelled
+    );
+    session.close().await;
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
+async fn a_full_disk_budget_fails_the_query_and_not_the_server() {
+    let server = server(Limits { result_spill_bytes: 4 << 20, ..small() });
+    let session = session(&server).await;
+    let request = Request { delivery: Some(Delivery::Spool), ..Request::sql(LONG) };
+    let answer = session.start(&request).await.expect("starts");
+    let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    let error = stream.try_collect::<Vec<_>>().await.expect_err("too much for the disk");
+    assert_eq!(error.kind(), ErrorKind::LimitReached);
+    session.close().await;
+    server.cancel(&Principal::anonymous(), answer.query).await.expect("known");
+    assert_eq!(rows(&server, &Request::sql("SELECT 1")).await, 1);
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
+async fn cancel_stops_the_work_and_is_idempotent() {
+    let server = server(small());
+    let session = session(&server).await;
+    let request = Request { delivery: Some(Delivery::Spool), ..Request::sql(ENDLESS) };
+    let answer = session.start(&request).await.expect("starts");
+    for _ in 0..2 {
+        let outcome = server.cancel(session.principal(), answer.query).await.expect("cancels");
+        assert_eq!(outcome, CancelOutcome::Cancelled);
+    }
+    let error = server.attach(session.principal(), answer.query, 0).await.expect_err("cancelled");
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    session.close().await;
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
+async fn joins_that_only_count_can_be_cancelled() {
+    let server = server(small());
+    let session = session(&server).await;
+    let numbers = "generate_series(1, 300000)";
+    for join in ["a.value < b.value", "a.value % 2 = b.value % 2"] {
+        let sql = format!("SELECT count(*) FROM {numbers} AS a JOIN {numbers} AS b ON {join}");
+        let request = Request { delivery: Some(Delivery::Spool), ..Request::sql(sql) };
+        for _ in 0..4 {
+            let answer = session.start(&request).await.expect("starts");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            server.cancel(session.principal(), answer.query).await.expect("cancels");
+        }
+        assert_eq!(rows(&server, &Request::sql("SELECT 1")).await, 1);
+    }
+    session.close().await;
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_while_waiting_takes_the_query_along() {
+    let server = server(small());
+    let session = session(&server).await;
+    let request = Request::sql(ENDLESS);
+    let started = tokio::time::timeout(Duration::from_millis(200), session.start(&request)).await;
+    assert!(started.is_err(), "the query ended");
+    session.close().await;
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
+async fn a_result_that_nobody_reads_expires() {
+    let server = server(Limits { result_timeout: Duration::from_millis(50), ..small() });
+    let session = session(&server).await;
+    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
+    session.close().await;
+    becomes_idle(&server).await;
+    let error = server.attach(&Principal::anonymous(), answer.query, 0).await.expect_err("gone");
+    assert!(matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Cancelled), "{error}");
+}
+
+#[tokio::test]
+async fn the_statement_timeout_ends_a_query() {
+    let server = server(small());
+    let session = session(&server).await;
+    session.set_option("statement_timeout_ms", Some(OptionValue::String("50".into()))).await.expect("sets");
+    let error = session.start(&Request::sql(ENDLESS)).await.expect_err("too long");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    session.close().await;
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
+async fn a_full_line_is_refused_and_a_slot_comes_back() {
+    let limits = Limits { max_running_queries: 1, max_queued_queries: 0, ..small() };
+    let server = server(limits);
+    let session = session(&server).await;
+    let request = Request { delivery: Some(Delivery::Spool), ..Request::sql(ENDLESS) };
+    let answer = session.start(&request).await.expect("starts");
+    let error = session.start(&Request::sql("SELECT 1")).await.expect_err("full");
+    assert_eq!(error.kind(), ErrorKind::LimitReached);
+    server.cancel(session.principal(), answer.query).await.expect("cancels");
+    session.start(&Request::sql("SELECT 1")).await.expect("the slot is free");
+}
+
+#[tokio::test]
+async fn every_row_of_parameters_is_one_execution() {
+    let server = server(small());
+    let session = session(&server).await;
+    let prepared = session.prepare("SELECT CAST(? AS BIGINT) * 2 AS twice").await.expect("prepares");
+    assert_eq!(prepared.description.parameters.fields().len(), 1);
+    let missing = session.start(&Request::prepared(prepared.id)).await.expect_err("nothing is bound");
+    assert_eq!(missing.kind(), ErrorKind::Invalid);
+    let schema = Arc::new(Schema::new(vec![Field::new("$1", DataType::Int64, true)]));
+    let batch = RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(vec![1, 2, 3]))]).expect("fits");
+    session.bind(prepared.id, vec![batch]).await.expect("binds");
+    let answer = session.start(&Request::prepared(prepared.id)).await.expect("starts");
+    let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    let batches: Vec<RecordBatch> = stream.try_collect().await.expect("reads");
+    let values: Vec<i64> = batches
+        .iter()
+        .flat_map(|batch| {
+            let column = batch.column(0).as_any().downcast_ref::<Int64Array>().expect("whole numbers");
+            column.values().to_vec()
+        })
+        .collect();
+    assert_eq!(values, [2, 4, 6]);
+}
+
+#[tokio::test]
+async fn order_decides_the_number_of_partitions() {
+    let server = server(small());
+    let session = session(&server).await;
+    for (sql, ordered) in [
+        ("SELECT value FROM generate_series(1, 100000) ORDER BY value DESC", true),
+        ("SELECT DISTINCT value FROM generate_series(1, 100000)", false),
+    ] {
+        let request = Request { endpoints: Some(Endpoints::Exactly(4)), ..Request::sql(sql) };
+        let answer = session.start(&request).await.expect("starts");
+        assert_eq!(answer.ordered, ordered, "{sql}");
+        assert_eq!(answer.partitions, if ordered { 1 } else { 4 }, "{sql}");
+        server.cancel(session.principal(), answer.query).await.expect("cancels");
+    }
+}
+
+#[tokio::test]
+async fn statements_that_reach_files_or_the_engine_are_refused() {
+    let server = server(small());
+    let session = session(&server).await;
+    for sql in [
+        "COPY (SELECT 1) TO '/tmp/bowshot-test.csv'",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO '/tmp/bowshot-test.csv'",
+        "BEGIN TRANSACTION",
+    ] {
+        let error = session.describe(&Statement::Sql(sql.to_owned())).await.expect_err(sql);
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{sql}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_draining_server_takes_nothing_new() {
+    let server = server(small());
+    let session = session(&server).await;
+    server.drain().await;
+    let error = session.start(&Request::sql("SELECT 1")).await.expect_err("draining");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
