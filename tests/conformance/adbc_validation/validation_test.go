@@ -65,10 +65,12 @@ func (q *quirks) SetupDriver(*testing.T) adbc.Driver {
 
 func (q *quirks) TearDownDriver(t *testing.T, _ adbc.Driver) { q.allocator.AssertSize(t, 0) }
 func (q *quirks) Alloc() memory.Allocator                    { return q.allocator }
-func (q *quirks) DatabaseOptions() map[string]string         { return map[string]string{adbc.OptionKeyURI: q.uri} }
-func (q *quirks) BindParameter(index int) string             { return fmt.Sprintf("$%d", index+1) }
-func (q *quirks) Catalog() string                            { return "bowshot" }
-func (q *quirks) DBSchema() string                           { return "main" }
+func (q *quirks) DatabaseOptions() map[string]string {
+	return map[string]string{adbc.OptionKeyURI: q.uri}
+}
+func (q *quirks) BindParameter(index int) string { return fmt.Sprintf("$%d", index+1) }
+func (q *quirks) Catalog() string                { return "bowshot" }
+func (q *quirks) DBSchema() string               { return "main" }
 
 func (q *quirks) SupportsConcurrentStatements() bool          { return true }
 func (q *quirks) SupportsCurrentCatalogSchema() bool          { return true }
