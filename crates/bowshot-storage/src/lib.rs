@@ -30,9 +30,19 @@
 //! # Changes
 //!
 //! A table that is used is looked at again after [`StorageOptions::refresh`]. New, replaced and deleted files are told
-//! by size, times and inode. A running query reads the files it was planned with: a file replaced by renaming is read to
-//! the end as it was, a file overwritten in place gives an error, and no answer mixes two contents. An error belongs to
-//! the table whose file is broken; the other tables go on.
+//! by size, times and inode. A running query reads the files it was planned with: a file that is replaced by renaming,
+//! or deleted, is read to the end as it was; a file that is overwritten or extended in place gives an error, and no
+//! answer mixes two contents. So writers should write beside and rename. An error belongs to the table whose file is
+//! broken; the other tables go on.
+//!
+//! # The road of a scan
+//!
+//! ```text
+//! sources ─ discovery ─▶ definitions ─ listing ─▶ found files ─ facts ─▶ snapshot ─ table ─▶ plan ─ source ─▶ batches
+//!           (catalog)    (entry: when to look again)          (csv, json, parquet, arrow_ipc, avro)
+//! ```
+//!
+//! Every byte goes through `file::DataFile`, which checks that the file still has the content that was looked at.
 
 mod arrow_ipc;
 mod avro;
