@@ -60,8 +60,12 @@ impl Gate {
         deadline: Option<Instant>,
     ) -> Response<Payload> {
         let Self { connection, mut rpc } = self;
-        if method == "Handshake" || method == UNKNOWN {
-            // A handshake brings its credentials along; an unknown method gets the same answer for everyone.
+        if method == UNKNOWN {
+            // The same answer for everyone, known or not.
+            return refused(unknown(request.uri().path()));
+        }
+        if method == "Handshake" {
+            // It brings its credentials along.
             request.extensions_mut().insert(connection);
             return passed(rpc.call(request).await);
         }
@@ -121,6 +125,14 @@ impl hyper::service::Service<Request<Incoming>> for Gate {
 /// What a client sees of a panic; the panic hook has written the rest to the log.
 pub(crate) fn panicked() -> Status {
     refuse(Error::internal("a call panicked"))
+}
+
+/// The generated service would say nothing but the code.
+fn unknown(path: &str) -> Status {
+    refuse(
+        Error::unsupported(format!("`{path}` is not a call of this server"))
+            .with_hint("the server speaks arrow.flight.protocol.FlightService, which Flight SQL clients use"),
+    )
 }
 
 /// The generated service's answer.
