@@ -2,8 +2,10 @@
 //!
 //! The parser bounds how deep parentheses nest, but `1 + 1 + 1 + …`, `x::INT::INT…` and `SELECT 1 UNION ALL SELECT 1 …`
 //! become trees as deep as they are long. Planning takes time with the square of that depth, and far enough down a stack
-//! ends, and with it the process. So the text is measured by its tokens: operators in one expression, queries and
-//! relations in one statement. Lists are flat and cost nothing: `IN (…)` and `VALUES` may be as long as the text may.
+//! ends, and with it the process. And where a bracket can mean two things (`CAST(`, `POSITION(`, `(SELECT`), the parser
+//! tries one and then the other: each level of nesting doubles its time. So the text is measured by its tokens: operators
+//! in one expression, queries and relations in one statement, ambiguous brackets inside one another. Lists are flat and
+//! cost nothing: `IN (…)` and `VALUES` may be as long as the text may.
 
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::sql::sqlparser::dialect::Dialect;
@@ -17,8 +19,10 @@ const MAX_QUERIES: usize = 500;
 /// Tables in all FROM clauses of one statement.
 const MAX_RELATIONS: usize = 300;
 
+/// Brackets inside one another that the parser may read in two ways.
+const MAX_AMBIGUOUS: usize = 10;
 /// Texts up to this length cannot reach a limit, so they are not measured.
-const SHORT_BYTES: usize = 2 * MAX_RELATIONS;
+const SHORT_BYTES: usize = 40;
 
 /// Measures a statement. A text without proper tokens passes: the parser will say what is wrong with it.
 ///
@@ -30,8 +34,10 @@ pub(crate) fn check(sql: &str, dialect: &dyn Dialect) -> Result<()> {
     }
     let Ok(tokens) = Tokenizer::new(dialect, sql).tokenize() else { return Ok(()) };
     let mut measure = Measure { levels: vec![Level::default()], queries: 0, relations: 0 };
-    for token in &tokens {
-        measure.take(token)?;
+    let mut last = &Token::EOF;
+    for token in tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))) {
+        measure.take(token, last)?;
+        last = token;
     }
     Ok(())
 }
@@ -47,16 +53,20 @@ struct Measure {
 struct Level {
     operators: usize,
     in_from: bool,
+    /// Ambiguous brackets around this place.
+    ambiguous: usize,
+    /// Whether it was opened where a table stands, as in `FROM (SELECT`: that has one meaning.
+    is_table: bool,
 }
 
 impl Measure {
-    fn take(&mut self, token: &Token) -> Result<()> {
+    fn take(&mut self, token: &Token, last: &Token) -> Result<()> {
         match token {
-            Token::LParen | Token::LBrace => self.levels.push(Level::default()),
+            Token::LParen | Token::LBrace => self.open(last)?,
             // `x[1][1]…` is a chain too.
             Token::LBracket => {
                 self.operator()?;
-                self.levels.push(Level::default());
+                self.open(last)?;
             }
             Token::RParen | Token::RBracket | Token::RBrace => {
                 if self.levels.len() > 1 {
@@ -69,16 +79,24 @@ impl Measure {
                 }
                 self.level().operators = 0;
             }
-            Token::SemiColon => *self.level() = Level::default(),
-            Token::Word(word) => self.word(word.keyword)?,
-            Token::Whitespace(_) | Token::Number(..) | Token::Placeholder(_) | Token::EOF => {}
+            Token::SemiColon => self.level().restart(),
+            Token::Word(word) => self.word(word.keyword, last)?,
+            Token::Number(..) | Token::Placeholder(_) | Token::EOF => {}
             token if is_text(token) => {}
             _ => self.operator()?,
         }
         Ok(())
     }
 
-    fn word(&mut self, keyword: Keyword) -> Result<()> {
+    fn open(&mut self, last: &Token) -> Result<()> {
+        let around = self.level();
+        let is_table = around.in_from || keyword_of(last) == Keyword::AS;
+        let ambiguous = around.ambiguous + ambiguity(keyword_of(last));
+        self.levels.push(Level { ambiguous, is_table, ..Level::default() });
+        self.ambiguous()
+    }
+
+    fn word(&mut self, keyword: Keyword, last: &Token) -> Result<()> {
         match keyword {
             Keyword::AND
             | Keyword::OR
@@ -91,7 +109,11 @@ impl Measure {
             | Keyword::AT => self.operator()?,
             Keyword::SELECT => {
                 self.queries += 1;
-                *self.level() = Level::default();
+                self.level().restart();
+                if *last == Token::LParen && !self.level().is_table {
+                    self.level().ambiguous += 1;
+                    self.ambiguous()?;
+                }
                 limit(
                     self.queries,
                     MAX_QUERIES,
@@ -99,7 +121,10 @@ impl Measure {
                     "read from one table instead of a union of constants",
                 )?;
             }
-            Keyword::FROM => *self.level() = Level { operators: 0, in_from: true },
+            Keyword::FROM => {
+                self.level().restart();
+                self.level().in_from = true;
+            }
             Keyword::JOIN => self.relation()?,
             Keyword::WHERE
             | Keyword::GROUP
@@ -107,7 +132,7 @@ impl Measure {
             | Keyword::ORDER
             | Keyword::LIMIT
             | Keyword::UNION => {
-                *self.level() = Level::default();
+                self.level().restart();
             }
             Keyword::ON | Keyword::WHEN | Keyword::THEN | Keyword::ELSE | Keyword::VALUES => {
                 self.level().operators = 0;
@@ -135,10 +160,53 @@ impl Measure {
         )
     }
 
+    fn ambiguous(&mut self) -> Result<()> {
+        let found = self.level().ambiguous;
+        limit(
+            found,
+            MAX_AMBIGUOUS,
+            "subqueries or calls of CAST and the like inside one another",
+            "nest less deeply",
+        )
+    }
+
     fn relation(&mut self) -> Result<()> {
         self.relations += 1;
         self.level().operators = 0;
         limit(self.relations, MAX_RELATIONS, "tables to join", "join fewer tables in one statement")
+    }
+}
+
+impl Level {
+    /// Another clause begins in the same brackets.
+    fn restart(&mut self) {
+        self.operators = 0;
+        self.in_from = false;
+    }
+}
+
+fn keyword_of(token: &Token) -> Keyword {
+    if let Token::Word(word) = token { word.keyword } else { Keyword::NoKeyword }
+}
+
+/// How much the bracket of a call adds to the parser's choices.
+fn ambiguity(name: Keyword) -> usize {
+    match name {
+        Keyword::CAST
+        | Keyword::TRY_CAST
+        | Keyword::SAFE_CAST
+        | Keyword::OVERLAY
+        | Keyword::SUBSTRING
+        | Keyword::SUBSTR
+        | Keyword::CEIL
+        | Keyword::FLOOR
+        | Keyword::CONVERT
+        | Keyword::TRY_CONVERT
+        | Keyword::TRIM
+        | Keyword::EXTRACT => 1,
+        // It tries more than two.
+        Keyword::POSITION => 2,
+        _ => 0,
     }
 }
 
@@ -187,6 +255,14 @@ mod tests {
             (format!("VALUES (1){}", ", (-1, 2 + 3)".repeat(50_000)), false),
             (format!("SELECT 1{}", ", a.b".repeat(50_000)), false),
             (")".repeat(10_000), false),
+            (format!("SELECT {}1", "CAST( ".repeat(11)), true),
+            (format!("SELECT {}1{}", "cast(".repeat(10), " AS INT)".repeat(10)), false),
+            (format!("SELECT {}1{}", "cast(".repeat(11), " AS INT)".repeat(11)), true),
+            (format!("SELECT {}1", "position(".repeat(6)), true),
+            (format!("SELECT {}1{}", "(SELECT ".repeat(11), ")".repeat(11)), true),
+            (format!("SELECT 1{}", ", CAST(a AS INT)".repeat(1_000)), false),
+            (format!("{}SELECT 1{}", "SELECT * FROM (".repeat(40), ") AS t".repeat(40)), false),
+            (format!("WITH {} SELECT 1", "a AS (SELECT 1), ".repeat(40)), false),
         ] {
             let kind = check(&sql, &GenericDialect {}).err().map(|error| error.kind());
             assert_eq!(kind == Some(ErrorKind::LimitReached), refused, "{}", &sql[..sql.len().min(60)]);
