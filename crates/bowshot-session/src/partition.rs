@@ -298,7 +298,7 @@ impl Reader {
     pub(crate) async fn next(&mut self, partition: &Partition) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(segment) = self.segment.take() {
-                match self.from_disk(segment).await? {
+                match self.next_on_disk(segment).await? {
                     Some(batch) => return Ok(Some(batch)),
                     None => continue,
                 }
@@ -328,7 +328,7 @@ impl Reader {
             .unwrap_or_else(|e| Err(crate::task::broken(e)))
     }
 
-    async fn from_disk(&mut self, mut segment: SegmentReader) -> Result<Option<RecordBatch>> {
+    async fn next_on_disk(&mut self, mut segment: SegmentReader) -> Result<Option<RecordBatch>> {
         let read = self.runtime.spawn_blocking(move || (segment.next(), segment)).await;
         let (batch, segment) = read.map_err(crate::task::broken)?;
         match batch {
