@@ -120,7 +120,7 @@ fn invalid_utf8(random: &mut Random) -> Vec<u8> {
 /// Texts that are fine in every way but one.
 fn extreme(random: &mut Random) -> String {
     let (depth, length) = (random.below(DEEP) + 1, random.below(LONG) + 1);
-    match random.below(18) {
+    match random.below(22) {
         0 => format!("SELECT {}1{}", "(".repeat(depth), ")".repeat(depth)),
         1 => format!("SELECT {}1", "(".repeat(depth)),
         2 => format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(depth)),
@@ -141,6 +141,21 @@ fn extreme(random: &mut Random) -> String {
             "WITH {} SELECT 1",
             (0..depth % 500).map(|i| format!("c{i} AS (SELECT {i})")).collect::<Vec<_>>().join(", ")
         ),
+        17 => {
+            let call = *random.pick(&[
+                "CAST(",
+                "TRY_CAST(",
+                "POSITION(",
+                "SUBSTRING(",
+                "OVERLAY(",
+                "CEIL(",
+                "TRIM(",
+            ]);
+            format!("SELECT {}1", call.repeat(depth % 45))
+        }
+        18 => format!("SELECT {}1{}", "(SELECT ".repeat(depth % 45), ")".repeat(depth % 45)),
+        19 => format!("SELECT 1{}", "::INT".repeat(depth)),
+        20 => format!("SELECT 1{}", " IS NULL".repeat(depth)),
         _ => format!("SELECT '{}' ~ '{}'", "a".repeat(depth % 5000), "(a+)+".repeat(1 + depth % 50)),
     }
 }
