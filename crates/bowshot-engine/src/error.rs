@@ -82,8 +82,10 @@ fn kind_of(root: &DataFusionError) -> ErrorKind {
         DataFusionError::ParquetError(_) => ErrorKind::Corrupt,
         DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => ErrorKind::Unavailable,
         DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
-            SchemaError::FieldNotFound { .. } => ErrorKind::NotFound,
-            _ => ErrorKind::Invalid,
+            SchemaError::FieldNotFound { .. }
+            | SchemaError::AmbiguousReference { .. }
+            | SchemaError::DuplicateQualifiedField { .. }
+            | SchemaError::DuplicateUnqualifiedField { .. } => ErrorKind::Invalid,
         },
         DataFusionError::Plan(message) if is_missing(message) => ErrorKind::NotFound,
         DataFusionError::Plan(_) | DataFusionError::Configuration(_) | DataFusionError::Execution(_) => {
@@ -92,6 +94,10 @@ fn kind_of(root: &DataFusionError) -> ErrorKind {
         DataFusionError::ArrowError(error, _) => arrow_kind(error),
         DataFusionError::ExecutionJoin(join) if join.is_cancelled() => ErrorKind::Cancelled,
         DataFusionError::Internal(message) if is_users_mistake(message) => ErrorKind::Invalid,
+        // Of the errors that come from libraries, this one is about the statement.
+        DataFusionError::External(error) if error.to_string().starts_with("regex parse error") => {
+            ErrorKind::Invalid
+        }
         _ => ErrorKind::Internal,
     }
 }
@@ -137,7 +143,8 @@ fn message_of(root: &DataFusionError) -> String {
         | DataFusionError::Internal(text) => text.clone(),
         other => other.strip_backtrace(),
     };
-    lower_first(text.trim_end_matches('.'))
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    lower_first(line.trim_end_matches('.'))
 }
 
 fn strip(text: &str) -> &str {

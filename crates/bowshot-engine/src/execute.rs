@@ -5,9 +5,9 @@ use crate::enforce::AuthorizedPlan;
 use crate::engine::EngineSession;
 use crate::error::classify;
 use crate::progress::{ProgressMeter, exact_rows};
-use crate::{parameters, yielding};
+use crate::{parallel, parameters, yielding};
 use bowshot_api::{BatchStream, Error, Layout, Result};
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
@@ -60,7 +60,7 @@ pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Ex
     }
     let (state, plan) = session.take_effect(run.plan, run.state()).await?;
     let schema = result_schema(&state, &plan, run.layout);
-    let physical = physical_plan(&state, &plan).await?;
+    let physical = physical_plan(&state, &plan, planned.ordered()).await?;
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
     let streams = streams(&physical, &state, run.layout, &schema)?;
@@ -79,21 +79,33 @@ pub(crate) async fn prepare_bound(
     let first_plan = run.plan.with_plan(parameters::bind(planned.plan(), expected, first, 0)?);
     let (state, plan) = session.take_effect(&first_plan, run.state()).await?;
     let schema = result_schema(&state, &plan, run.layout);
-    let physical = physical_plan(&state, &plan).await?;
+    let physical = physical_plan(&state, &plan, planned.ordered()).await?;
     let progress = ProgressMeter::new(&physical);
     if rest.is_empty() {
         let rows = exact_rows(physical.as_ref());
         let streams = streams(&physical, &state, run.layout, &schema)?;
         return Ok(Execution { schema, streams, ordered: planned.ordered(), rows, progress });
     }
+    let schema = nullable(&schema);
     let head = merged(streams(&physical, &state, run.layout, &schema)?);
     let tail = tail(session.clone(), run, rest, SchemaRef::clone(&schema));
     let stream = BatchStream::new(SchemaRef::clone(&schema), head.chain(tail).boxed());
     Ok(Execution { schema, streams: vec![stream], ordered: true, rows: None, progress })
 }
 
-async fn physical_plan(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    yielding::ensure(state.create_physical_plan(plan).await.map_err(classify)?)
+async fn physical_plan(
+    state: &SessionState,
+    plan: &LogicalPlan,
+    ordered: bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let physical = state.create_physical_plan(plan).await.map_err(classify)?;
+    let options = state.config_options();
+    let physical = if ordered {
+        physical
+    } else {
+        parallel::split(physical, options.execution.target_partitions, options)?
+    };
+    yielding::ensure(physical)
 }
 
 /// What to run and how.
@@ -136,17 +148,24 @@ fn tail(
     stream::iter(rows)
         .then(move |(batch, row)| {
             let (session, plan, state, schema) =
-                (session.clone(), plan.clone(), state.clone(), schema.clone());
+                (session.clone(), plan.clone(), state.clone(), SchemaRef::clone(&schema));
             async move {
                 let planned = plan.planned();
                 let bound = parameters::bind(planned.plan(), planned.parameters(), &batch, row)?;
                 let (state, bound) = session.take_effect(&plan.with_plan(bound), state).await?;
                 same_types(&schema, &result_schema(&state, &bound, layout), row)?;
-                let physical = physical_plan(&state, &bound).await?;
+                let physical = physical_plan(&state, &bound, planned.ordered()).await?;
                 Ok::<_, Error>(merged(streams(&physical, &state, layout, &schema)?))
             }
         })
         .try_flatten()
+}
+
+/// A column that has no nulls with the first row of parameters may have some with another.
+fn nullable(schema: &Schema) -> SchemaRef {
+    let fields: Fields =
+        schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
 fn same_types(first: &Schema, this: &Schema, row: usize) -> Result<()> {

@@ -16,6 +16,7 @@ mod engine;
 mod error;
 mod execute;
 mod metadata;
+mod parallel;
 mod parameters;
 mod plan;
 mod progress;

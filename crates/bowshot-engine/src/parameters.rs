@@ -9,6 +9,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ParamValues;
 use datafusion::common::ScalarValue;
 use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::logical_expr::{LogicalPlan, Statement};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ const MAX_PARAMETERS: usize = 10_000;
 /// the JDBC driver writes milliseconds whatever the declared unit, and what comes is cast to the plan's unit.
 pub(crate) fn schema(plan: &LogicalPlan) -> Result<SchemaRef> {
     // `PREPARE p AS SELECT $1` has no parameters itself; `EXECUTE p(1)` brings the values.
-    if matches!(plan, LogicalPlan::Statement(Statement::Prepare(_))) {
+    let acting = if let LogicalPlan::Explain(explain) = plan { explain.plan.as_ref() } else { plan };
+    if matches!(acting, LogicalPlan::Statement(Statement::Prepare(_))) {
         return Ok(Arc::new(Schema::empty()));
     }
     let wanted = plan.get_parameter_fields().map_err(classify)?;
@@ -97,7 +99,12 @@ pub(crate) fn bind(
     row: usize,
 ) -> Result<LogicalPlan> {
     let values = values(plan, expected, rows, row)?;
-    plan.clone().with_param_values(values).map_err(classify)
+    let bound = plan.clone().with_param_values(values).map_err(classify)?;
+    // Nodes keep the schema that they had with untyped parameters unless it is computed again.
+    bound
+        .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
+        .data()
+        .map_err(classify)
 }
 
 fn values(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch, row: usize) -> Result<ParamValues> {

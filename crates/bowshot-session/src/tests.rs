@@ -274,6 +274,23 @@ async fn every_row_of_parameters_is_one_execution() {
 }
 
 #[tokio::test]
+async fn a_parameter_without_a_type_takes_the_type_of_its_value() {
+    let server = server(small());
+    let session = session(&server).await;
+    let prepared = session.prepare("SELECT $1 AS value").await.expect("prepares");
+    let schema = Arc::new(Schema::new(vec![Field::new("0", DataType::Int64, true)]));
+    let batch = RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(vec![Some(7)]))]).expect("fits");
+    session.bind(prepared.id, vec![batch]).await.expect("binds");
+    let description = session.describe(&Statement::Prepared(prepared.id)).await.expect("describes");
+    assert_eq!(description.schema.field(0).data_type(), &DataType::Int64);
+    let answer = session.start(&Request::prepared(prepared.id)).await.expect("starts");
+    assert_eq!(answer.schema, description.schema);
+    let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    let batches: Vec<RecordBatch> = stream.try_collect().await.expect("reads");
+    assert_eq!(batches[0].column(0).as_any().downcast_ref::<Int64Array>().expect("numbers").value(0), 7);
+}
+
+#[tokio::test]
 async fn order_decides_the_number_of_partitions() {
     let server = server(small());
     let session = session(&server).await;
