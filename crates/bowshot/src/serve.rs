@@ -1,7 +1,7 @@
 //! `bowshot serve`: puts the parts together, starts the front ends, and ends them in order.
 //!
-//! The order matters. Up: configuration, users, addresses, sources, engine, sessions, sockets, then "ready" and the ports
-//! file, so that whoever reads that file finds everything answering. Down: readiness and new queries first, running
+//! The order matters. Up: configuration, users, addresses, sources, engine, sessions, sockets, a look at every source,
+//! then "ready" and the ports file, so that whoever reads that file finds everything answering. Down: readiness and new queries first, running
 //! queries within the drain timeout, then the sockets.
 
 mod address;
@@ -28,15 +28,23 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
+/// How often a draining server looks whether it is idle.
+const DRAIN_STEP: Duration = Duration::from_millis(20);
 /// How long the front ends may take to end their connections once nothing runs any more.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Runs a server until a signal ends it.
 pub(crate) async fn run(config: &Config) -> Result<()> {
-    let signals = Signals::listen()?;
-    let running = start(config).await?;
+    let mut signals = Signals::listen()?;
+    let running = tokio::select! {
+        running = start(config) => running?,
+        signal = signals.next() => {
+            tracing::info!(signal, "stopped before it was ready");
+            return Ok(());
+        }
+    };
     banner::announce(config, &running);
     running.wait(signals).await
 }
@@ -72,21 +80,21 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let http = address::bind("--http", &config.http, reach).await?;
     let data = data_folder::take(config.data.as_ref())?;
     let parts = Parts::open(config).await?;
-    let sources = parts.served().await?;
-    let server = parts.into_server(config, authenticator);
     let (stop, stopped) = watch::channel(false);
     let mut running = Running {
         flight: local(flight.as_ref())?,
         http: local(http.as_ref())?,
         drain_timeout: config.limits.drain_timeout,
-        server,
+        server: parts.server(config, authenticator),
         front_ends: JoinSet::new(),
         stop,
         ports_file: None,
-        sources,
+        sources: Vec::new(),
         _data: data,
     };
     running.start_front_ends((flight, http), &metrics::start()?, &stopped);
+    // Reading the headers of many files takes a while, in which the server is alive but not ready.
+    running.sources = parts.served().await?;
     running.server.set_ready();
     if let Some(path) = &config.ports_file {
         running.ports_file = Some(PortsFile::write(path, &running.addresses())?);
@@ -157,9 +165,7 @@ impl Running {
     /// # Errors
     /// When queries still ran at the end of the drain timeout.
     pub(crate) async fn stop(mut self) -> Result<()> {
-        let started = Instant::now();
-        self.server.drain().await;
-        let cut_off = started.elapsed() >= self.drain_timeout;
+        let ((), cut_off) = tokio::join!(self.server.drain(), self.busy_after(self.drain_timeout));
         self.stop.send_replace(true);
         let all_ended = async { while self.front_ends.join_next().await.is_some() {} };
         if timeout(CLOSING_TIMEOUT, all_ended).await.is_err() {
@@ -171,6 +177,23 @@ impl Running {
         }
         tracing::info!("stopped");
         Ok(())
+    }
+
+    /// Waits until nothing runs and nothing is left to read, and tells whether that took too long. Statements that are
+    /// still being planned count too: their results come and want to be read.
+    async fn busy_after(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        // At the end the server itself cancels what is left, so being idle only counts before.
+        loop {
+            let status = self.server.status();
+            if status.running_queries + status.queued_queries + status.open_results == 0 {
+                return false;
+            }
+            sleep(DRAIN_STEP).await;
+            if Instant::now() >= end {
+                return true;
+            }
+        }
     }
 }
 

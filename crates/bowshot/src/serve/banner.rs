@@ -21,13 +21,30 @@ pub(crate) struct Served {
 /// Tells that the server is ready.
 pub(super) fn announce(config: &Config, running: &Running) {
     let addresses = running.addresses();
+    if let Some(danger) = danger(&addresses, config.access.is_empty()) {
+        tracing::warn!("{danger}");
+    }
     match config.log_format {
         LogFormat::Text => {
-            let text = text(config, running, &addresses);
+            let text = text(running, &addresses);
             // Nobody reads stderr: that is no reason not to serve.
             _ = std::io::stderr().write_all(text.as_bytes());
         }
         LogFormat::Json => log(running, &addresses),
+    }
+}
+
+/// What an operator should know about addresses that others can reach.
+fn danger(addresses: &Addresses, nobody_is_known: bool) -> Option<&'static str> {
+    let mut reached = [addresses.flight, addresses.http].into_iter().flatten();
+    match (reached.any(|address| !address.ip().to_canonical().is_loopback()), nobody_is_known) {
+        (false, _) => None,
+        (true, true) => {
+            Some("whoever reaches these addresses can read all tables, since no users are configured")
+        }
+        (true, false) => {
+            Some("passwords, tokens and rows cross the network unencrypted: put a proxy with TLS in front")
+        }
     }
 }
 
@@ -43,7 +60,7 @@ fn log(running: &Running, addresses: &Addresses) {
     tracing::info!(flight, http, pid = std::process::id(), "ready");
 }
 
-fn text(config: &Config, running: &Running, addresses: &Addresses) -> String {
+fn text(running: &Running, addresses: &Addresses) -> String {
     let mut text = format!("bowshot {}\n\n", env!("CARGO_PKG_VERSION"));
     if running.sources.is_empty() {
         text.push_str("no tables: name files or folders, as in `bowshot serve data/`\n");
@@ -59,9 +76,6 @@ fn text(config: &Config, running: &Running, addresses: &Addresses) -> String {
     if let Some(uri) = addresses.flight_uri() {
         text.push('\n');
         text.push_str(&connect_lines(&uri));
-    }
-    if config.insecure && config.access.is_empty() {
-        text.push_str("\nwarning: anybody who reaches these addresses can read all tables (`--insecure`)\n");
     }
     text.push_str("\nready; stop with Ctrl-C\n");
     text
@@ -142,6 +156,25 @@ fn size(bytes: u64) -> String {
 mod tests {
     use super::*;
     use expect_test::expect;
+
+    #[test]
+    fn open_addresses_are_a_danger_of_their_own_kind() {
+        let at =
+            |flight: &str, http: &str| Addresses { flight: flight.parse().ok(), http: http.parse().ok() };
+        let kind = |addresses: Addresses, nobody_is_known| {
+            danger(&addresses, nobody_is_known).map(|text| text.split(' ').next().unwrap_or_default())
+        };
+        for (flight, http) in
+            [("127.0.0.1:1", "[::1]:1"), ("off", "127.9.9.9:1"), ("[::ffff:127.0.0.1]:1", "off")]
+        {
+            assert_eq!(kind(at(flight, http), true), None);
+        }
+        for (flight, http) in [("0.0.0.0:1", "off"), ("127.0.0.1:1", "[::]:1"), ("10.0.0.1:1", "127.0.0.1:1")]
+        {
+            assert_eq!(kind(at(flight, http), true), Some("whoever"));
+            assert_eq!(kind(at(flight, http), false), Some("passwords,"));
+        }
+    }
 
     #[test]
     fn sizes_have_three_digits() {

@@ -50,8 +50,8 @@ impl Parts {
     }
 
     /// The server below the door.
-    pub(crate) fn into_server(self, config: &Config, authenticator: Authenticator) -> Arc<Bowshot> {
-        Bowshot::new(self.engine, authenticator, config.limits.clone(), self.log)
+    pub(crate) fn server(&self, config: &Config, authenticator: Authenticator) -> Arc<Bowshot> {
+        Bowshot::new(self.engine.clone(), authenticator, config.limits.clone(), Arc::clone(&self.log))
     }
 }
 
