@@ -14,6 +14,10 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 /// Operators in one expression, outside its parentheses.
 const MAX_OPERATORS: usize = 1_000;
+/// Operators between two commas or SELECTs, whatever stands between them: words such as VALUES can be column names.
+const MAX_CHAIN: usize = 5_000;
+/// UNIONs, other set operations and pipes in one statement.
+const MAX_SET_OPERATIONS: usize = 500;
 /// SELECTs in one statement, subqueries and members of unions included.
 const MAX_QUERIES: usize = 500;
 /// Tables in all FROM clauses of one statement.
@@ -33,7 +37,7 @@ pub(crate) fn check(sql: &str, dialect: &dyn Dialect) -> Result<()> {
         return Ok(());
     }
     let Ok(tokens) = Tokenizer::new(dialect, sql).tokenize() else { return Ok(()) };
-    let mut measure = Measure { levels: vec![Level::default()], queries: 0, relations: 0 };
+    let mut measure = Measure { levels: vec![Level::default()], queries: 0, relations: 0, set_operations: 0 };
     let mut last = &Token::EOF;
     for token in tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))) {
         measure.take(token, last)?;
@@ -47,11 +51,14 @@ struct Measure {
     levels: Vec<Level>,
     queries: usize,
     relations: usize,
+    set_operations: usize,
 }
 
 #[derive(Default)]
 struct Level {
     operators: usize,
+    /// Operators since the last comma or SELECT.
+    chain: usize,
     in_from: bool,
     /// Ambiguous brackets around this place.
     ambiguous: usize,
@@ -77,8 +84,10 @@ impl Measure {
                 if self.level().in_from {
                     self.relation()?;
                 }
-                self.level().operators = 0;
+                let level = self.level();
+                (level.operators, level.chain) = (0, 0);
             }
+            Token::VerticalBarRightAngleBracket => self.set_operation()?,
             Token::SemiColon => self.level().restart(),
             Token::Word(word) => self.word(word.keyword, last)?,
             Token::Number(..) | Token::Placeholder(_) | Token::EOF => {}
@@ -110,6 +119,7 @@ impl Measure {
             Keyword::SELECT => {
                 self.queries += 1;
                 self.level().restart();
+                self.level().chain = 0;
                 if *last == Token::LParen && !self.level().is_table {
                     self.level().ambiguous += 1;
                     self.ambiguous()?;
@@ -126,13 +136,12 @@ impl Measure {
                 self.level().in_from = true;
             }
             Keyword::JOIN => self.relation()?,
-            Keyword::WHERE
-            | Keyword::GROUP
-            | Keyword::HAVING
-            | Keyword::ORDER
-            | Keyword::LIMIT
-            | Keyword::UNION => {
+            Keyword::WHERE | Keyword::GROUP | Keyword::HAVING | Keyword::ORDER | Keyword::LIMIT => {
+                self.level().restart()
+            }
+            Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
                 self.level().restart();
+                self.set_operation()?;
             }
             Keyword::ON | Keyword::WHEN | Keyword::THEN | Keyword::ELSE | Keyword::VALUES => {
                 self.level().operators = 0;
@@ -152,8 +161,11 @@ impl Measure {
     fn operator(&mut self) -> Result<()> {
         let level = self.level();
         level.operators += 1;
+        level.chain += 1;
+        let (operators, chain) = (level.operators, level.chain);
+        limit(chain, MAX_CHAIN, "operators in one list item", "use `IN (…)`, or join a table of values")?;
         limit(
-            level.operators,
+            operators,
             MAX_OPERATORS,
             "operators in one expression",
             "use `IN (…)`, or join a table of values",
@@ -168,6 +180,12 @@ impl Measure {
             "subqueries or calls of CAST and the like inside one another",
             "nest less deeply",
         )
+    }
+
+    fn set_operation(&mut self) -> Result<()> {
+        self.set_operations += 1;
+        let hint = "read from one table instead of a union of constants";
+        limit(self.set_operations, MAX_SET_OPERATIONS, "set operations", hint)
     }
 
     fn relation(&mut self) -> Result<()> {
@@ -249,6 +267,9 @@ mod tests {
             (format!("SELECT (1{})", " OR 1".repeat(2_000)), true),
             (format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(400)), false),
             (format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(600)), true),
+            (format!("VALUES (1){}", " UNION ALL VALUES (1)".repeat(600)), true),
+            (format!("SELECT 1{}", " |> WHERE true".repeat(600)), true),
+            (format!("SELECT 1{}", format!("{}+values", "+1".repeat(900)).repeat(6)), true),
             (format!("SELECT 1 FROM t{}", ", t".repeat(400)), true),
             (format!("SELECT 1 FROM t{}", " CROSS JOIN t".repeat(400)), true),
             (format!("SELECT 1 WHERE a IN (1{})", ", -1".repeat(50_000)), false),

@@ -87,6 +87,7 @@ struct Shared {
     parts: CatalogParts,
     scratch: bool,
     dialect: &'static str,
+    spill_folder: Option<PathBuf>,
 }
 
 impl Engine {
@@ -127,8 +128,10 @@ impl Engine {
             .with_default_features()
             .build();
         let parts = CatalogParts { main, system };
-        let (scratch, dialect) = (config.scratch, config.dialect);
-        Ok(Self { shared: Arc::new(Shared { runtime, template, memory, parts, scratch, dialect }) })
+        let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
+        Ok(Self {
+            shared: Arc::new(Shared { runtime, template, memory, parts, scratch, dialect, spill_folder }),
+        })
     }
 
     /// The runtime for work that costs CPU.
@@ -149,6 +152,11 @@ impl Engine {
         let config = EngineConfig { scratch: true, ..config.clone() };
         let environment = Self::environment(&config)?;
         Self::new(&config, environment, Arc::new(MemorySchemaProvider::new()), None)
+    }
+
+    /// Folder of spilled data, if the operator names one.
+    pub fn spill_folder(&self) -> Option<&PathBuf> {
+        self.shared.spill_folder.as_ref()
     }
 
     /// SQL dialect of a new session.

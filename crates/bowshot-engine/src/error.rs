@@ -5,6 +5,9 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 
+/// Longest message that leaves the engine.
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
+
 /// What can go wrong in the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -144,7 +147,16 @@ fn message_of(root: &DataFusionError) -> String {
         other => other.strip_backtrace(),
     };
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    lower_first(line.trim_end_matches('.'))
+    lower_first(shortened(&line).trim_end_matches('.'))
+}
+
+/// Values of the data can stand in messages, and messages are kept: they must not be longer than somebody reads.
+fn shortened(line: &str) -> String {
+    if line.len() <= MAX_MESSAGE_BYTES {
+        return line.to_owned();
+    }
+    let end = (0..=MAX_MESSAGE_BYTES).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}…", &line[..end])
 }
 
 fn strip(text: &str) -> &str {
@@ -165,7 +177,7 @@ fn lower_first(text: &str) -> String {
 fn hint_of(root: &DataFusionError) -> Option<&'static str> {
     match root {
         DataFusionError::ResourcesExhausted(_) => {
-            Some("ask for less, or raise `limits.query_memory` in the configuration")
+            Some("ask for less, or raise `limits.query_memory_bytes` in the configuration")
         }
         DataFusionError::Plan(message) if message.contains("table") && is_missing(message) => {
             Some("list the tables with `SHOW TABLES`")

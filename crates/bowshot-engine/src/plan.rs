@@ -9,7 +9,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -90,27 +90,32 @@ fn number_placeholders<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Co
         return Ok(Cow::Borrowed(sql));
     }
     let tokens = Tokenizer::new(dialect, sql)
-        .with_unescape(false)
-        .tokenize()
+        .tokenize_with_location()
         .map_err(|error| Error::new(ErrorKind::Syntax, format!("syntax error: {error}")))?;
-    let mut number = 0;
+    let lines: Vec<&str> = sql.split_inclusive('\n').collect();
     let mut text = String::with_capacity(sql.len() + 16);
+    let (mut number, mut copied) = (0, 0);
     for token in tokens {
-        match token {
-            Token::Placeholder(name) if name == "?" => {
-                number += 1;
-                text.push('$');
-                text.push_str(&number.to_string());
-            }
-            // The tokenizer takes `?1` as one placeholder: SQLite's numbered form.
-            Token::Placeholder(name) if name.starts_with('?') => {
-                text.push('$');
-                text.push_str(name.trim_start_matches('?'));
-            }
-            other => text.push_str(&other.to_string()),
-        }
+        let Token::Placeholder(name) = &token.token else { continue };
+        let Some(index) = name.strip_prefix('?') else { continue };
+        let Some(start) = offset(&lines, token.span.start) else { continue };
+        number += 1;
+        text.push_str(sql.get(copied..start).unwrap_or_default());
+        // `?1` is SQLite's numbered form.
+        text.push_str(&if index.is_empty() { format!("${number}") } else { format!("${index}") });
+        copied = start + name.len();
     }
-    Ok(if number == 0 && text == sql { Cow::Borrowed(sql) } else { Cow::Owned(text) })
+    text.push_str(sql.get(copied..).unwrap_or_default());
+    Ok(Cow::Owned(text))
+}
+
+/// Byte offset of a place that the tokenizer gives as line and column, both from 1, columns in characters.
+fn offset(lines: &[&str], place: Location) -> Option<usize> {
+    let line = usize::try_from(place.line).ok()?.checked_sub(1)?;
+    let column = usize::try_from(place.column).ok()?.checked_sub(1)?;
+    let before: usize = lines.get(..line)?.iter().map(|line| line.len()).sum();
+    let within: usize = lines.get(line)?.chars().take(column).map(char::len_utf8).sum();
+    Some(before + within)
 }
 
 /// Whether a sort decides the order of the rows: one at the top, under nodes that keep order.
@@ -140,6 +145,7 @@ mod tests {
             ("SELECT 'it''s ?', ?", "SELECT 'it''s ?', $1"),
             ("SELECT /* ? */ ?", "SELECT /* ? */ $1"),
             ("SELECT $1", "SELECT $1"),
+            ("SELECT E'it\\'s', ?,\n 'größe', ?", "SELECT E'it\\'s', $1,\n 'größe', $2"),
         ] {
             let numbered = number_placeholders(sql, &GenericDialect {}).expect("tokenizes");
             assert_eq!(numbered, expected);

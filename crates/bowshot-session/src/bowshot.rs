@@ -60,7 +60,7 @@ impl Bowshot {
         limits: Limits,
         log: Arc<QueryLog>,
     ) -> Arc<Self> {
-        let accounts = Arc::new(Accounts::new(limits.result_spill_bytes, None));
+        let accounts = Arc::new(Accounts::new(&limits, engine.spill_folder().cloned()));
         let (catalog, schema) = engine.default_names();
         let shared = Arc::new(Shared {
             admission: Admission::new(&limits),
@@ -86,7 +86,7 @@ impl Bowshot {
     pub async fn drain(&self) {
         self.shared.lifecycle.store(DRAINING, Ordering::Release);
         let deadline = Instant::now() + self.shared.house.limits.drain_timeout;
-        while self.shared.results.open() > 0 && Instant::now() < deadline {
+        while self.shared.is_busy() && Instant::now() < deadline {
             tokio::time::sleep(PROGRESS_TICK).await;
         }
         self.shared.results.cancel_all();
@@ -106,6 +106,11 @@ fn about() -> About {
 }
 
 impl Shared {
+    /// Whether somebody waits for a slot, runs or reads.
+    fn is_busy(&self) -> bool {
+        self.admission.running() + self.admission.waiting() > 0 || self.results.are_wanted()
+    }
+
     pub(crate) fn lifecycle(&self) -> Lifecycle {
         match self.lifecycle.load(Ordering::Acquire) {
             STARTING => Lifecycle::Starting,
@@ -216,6 +221,7 @@ impl Server for Bowshot {
         wait: Duration,
     ) -> Result<Progress> {
         let query = self.shared.results.find(principal, query)?;
+        query.touch();
         let deadline = Instant::now() + wait;
         loop {
             let (fraction, done, failed) = (query.fraction(), query.has_ended(), query.failure());

@@ -1,5 +1,6 @@
 //! The options of one session, typed. Whatever way a value comes in, it is parsed here.
 
+use arrow::array::timezone::Tz;
 use bowshot_api::{
     Compression, Endpoints, Error, Layout, Limits, OptionValue, Result, SESSION_OPTIONS, SessionOption,
 };
@@ -64,6 +65,7 @@ impl Options {
                 return Ok(Some(("datafusion.sql_parser.dialect", engine)));
             }
             "time_zone" => {
+                text.parse::<Tz>().map_err(|_| wrong())?;
                 return Ok(Some(("datafusion.execution.time_zone", replace(&mut self.time_zone, &text))));
             }
             "endpoints" => self.endpoints = endpoints(&text, limits).ok_or_else(wrong)?,
@@ -258,6 +260,7 @@ mod tests {
             ("views", "maybe"),
             ("compression", "gzip"),
             ("dialect", "oracle"),
+            ("time_zone", "nonsense"),
         ] {
             let error = options.set(name, Some(&OptionValue::String(value.into())), (&defaults, &limits));
             assert_eq!(error.expect_err(value).kind(), bowshot_api::ErrorKind::Invalid);

@@ -89,7 +89,8 @@ impl Partition {
     /// # Errors
     /// The outer error ends the query (disk full); [`Stopped`] only this producer.
     pub(crate) async fn push(&self, batch: RecordBatch) -> Result<Result<(), Stopped>> {
-        let bytes = batch_bytes(&batch);
+        // Columns of nulls have no bytes; a row still costs something to keep.
+        let bytes = batch_bytes(&batch).max(batch.num_rows() / 8 + 64);
         loop {
             let writable = self.writable.notified();
             tokio::pin!(writable);
@@ -100,7 +101,8 @@ impl Partition {
                 }
                 let free = self.policy.budget_bytes.saturating_sub(state.memory);
                 let spill = self.spills(&state);
-                if bytes <= free || (state.memory == 0 && !spill) {
+                let fits = bytes <= free && !self.accounts.is_full();
+                if fits || (state.memory == 0 && !spill) {
                     self.keep(&mut state, batch, bytes);
                     return Ok(Ok(()));
                 }

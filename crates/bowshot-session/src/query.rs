@@ -21,6 +21,7 @@ pub(crate) async fn start(session: &ClientSession, request: &Request) -> Result<
     let started = Instant::now();
     accept(session)?;
     let slot = session.server().admission.enter().await?;
+    accept(session)?;
     let options = session.current_options();
     let authorised = authorise(session, &request.statement).await?;
     let endpoints = endpoints(request, &options, session);

@@ -9,8 +9,9 @@ use bowshot_api::{
     Answer, BatchStream, Delivery, Error, ErrorKind, Layout, Limits, Principal, QueryId, Result, SessionId,
 };
 use bowshot_engine::{Execution, ProgressMeter, QueryRuntime};
-use futures::StreamExt;
 use futures::future::select_all;
+use futures::{FutureExt, StreamExt};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
@@ -57,6 +58,7 @@ pub(crate) struct QueryResult {
     expires: Mutex<Instant>,
     failure: Mutex<Option<Error>>,
     recorded: AtomicBool,
+    waited_for: AtomicBool,
     house: House,
     runtime: tokio::runtime::Handle,
 }
@@ -104,6 +106,7 @@ impl QueryResult {
             expires: Mutex::new(Instant::now() + expires),
             failure: Mutex::new(None),
             recorded: AtomicBool::new(false),
+            waited_for: AtomicBool::new(false),
             house: house.clone(),
             runtime: runtime.handle().clone(),
         });
@@ -144,6 +147,9 @@ impl QueryResult {
     /// # Errors
     /// What the query failed with.
     pub(crate) async fn ready(&self) -> Result<()> {
+        // The caller waits on the line: its result cannot have been forgotten.
+        self.waited_for.store(true, Ordering::Release);
+        let _waiting = Waiting(self);
         let waits = self.partitions.iter().map(|partition| Box::pin(partition.ready()));
         select_all(waits).await.0
     }
@@ -277,9 +283,18 @@ impl QueryResult {
         if self.has_ended() { 1.0 } else { self.meter.fraction().min(0.999) }
     }
 
+    /// Whether somebody reads it, or will if it is to be read once.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.partitions.iter().any(|partition| partition.has_readers())
+            || self.delivery == Delivery::Stream && self.failure().is_none()
+    }
+
     /// Whether nobody has read for too long.
     pub(crate) fn is_expired(&self, now: Instant) -> bool {
-        now >= self.expires() && !self.partitions.iter().any(|partition| partition.has_readers())
+        let waited_for = self.waited_for.load(Ordering::Acquire);
+        now >= self.expires()
+            && !waited_for
+            && !self.partitions.iter().any(|partition| partition.has_readers())
     }
 
     fn expires(&self) -> Instant {
@@ -294,8 +309,28 @@ impl QueryResult {
     }
 }
 
+/// Somebody waits for the first rows.
+struct Waiting<'a>(&'a QueryResult);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.waited_for.store(false, Ordering::Release);
+    }
+}
+
+/// Fills a partition; a panic in an operator ends the query and not the server's promise to answer.
+async fn fill(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
+    let work = AssertUnwindSafe(move_batches(Weak::clone(&query), partition, stream));
+    if work.catch_unwind().await.is_err()
+        && let Some(query) = query.upgrade()
+    {
+        query.fail(Error::internal("the query broke down: an operator panicked"));
+    }
+}
+
 /// Moves batches from the engine into a partition until either ends.
-async fn fill(query: Weak<QueryResult>, partition: Arc<Partition>, mut stream: BatchStream) {
+async fn move_batches(query: Weak<QueryResult>, partition: Arc<Partition>, mut stream: BatchStream) {
     while let Some(batch) = stream.next().await {
         let pushed = match batch {
             Ok(batch) => partition.push(batch).await,

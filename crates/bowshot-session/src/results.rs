@@ -141,6 +141,11 @@ impl Results {
         }
     }
 
+    /// Whether a result is being read or waits for its only reading.
+    pub(crate) fn are_wanted(&self) -> bool {
+        self.lock().open.values().any(|query| query.is_wanted())
+    }
+
     pub(crate) fn open(&self) -> usize {
         self.lock().open.len()
     }

@@ -4,7 +4,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Limits, Result};
 use std::fmt;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -21,13 +21,23 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 pub(crate) struct Accounts {
     pub(crate) memory: AtomicU64,
     pub(crate) disk: AtomicU64,
+    memory_limit: u64,
     disk_limit: u64,
     folder: Option<PathBuf>,
 }
 
 impl Accounts {
-    pub(crate) fn new(disk_limit: u64, folder: Option<PathBuf>) -> Self {
-        Self { memory: AtomicU64::new(0), disk: AtomicU64::new(0), disk_limit, folder }
+    /// `folder` is that of the engine's own spilled data; the system's temporary folder when `None`.
+    pub(crate) fn new(limits: &Limits, folder: Option<PathBuf>) -> Self {
+        let results = u64::try_from(limits.max_running_queries).unwrap_or(u64::MAX);
+        let memory_limit = results.saturating_mul(limits.result_buffer_bytes as u64);
+        let disk_limit = limits.result_spill_bytes;
+        Self { memory: AtomicU64::new(0), disk: AtomicU64::new(0), memory_limit, disk_limit, folder }
+    }
+
+    /// Whether all results together hold as much as all running queries may: each keeps one batch then.
+    pub(crate) fn is_full(&self) -> bool {
+        self.memory.load(Ordering::Relaxed) >= self.memory_limit
     }
 
     fn reserve_disk(&self, bytes: u64) -> Result<()> {
@@ -40,7 +50,7 @@ impl Accounts {
             ErrorKind::LimitReached,
             "results that nobody reads fill the space for spilled results",
         )
-        .with_hint("read or cancel them, or raise `limits.result_spill`"))
+        .with_hint("read or cancel them, or raise `limits.result_spill_bytes`"))
     }
 }
 

@@ -226,6 +226,15 @@ async fn a_result_that_nobody_reads_expires() {
 }
 
 #[tokio::test]
+async fn a_statement_may_take_longer_to_its_first_row_than_a_result_may_wait() {
+    let server = server(Limits { result_timeout: Duration::from_millis(1), ..small() });
+    let session = session(&server).await;
+    // The sweep comes every half second; this takes longer than that on any machine.
+    let sql = "SELECT count(*) FROM generate_series(1, 60000) a JOIN generate_series(1, 60000) b ON a.value < b.value";
+    session.start(&Request::sql(sql)).await.expect("the result has not expired while its caller waits");
+}
+
+#[tokio::test]
 async fn the_statement_timeout_ends_a_query() {
     let server = server(small());
     let session = session(&server).await;

@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::TableType;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -189,6 +190,11 @@ impl SchemaProvider for FileSchema {
         let snapshot = entry.current().await?;
         let store = Arc::clone(&self.0.workshop.sources.store);
         Ok(Some(Arc::new(FileTable::new(entry, snapshot, store))))
+    }
+
+    /// Without opening the table: one broken file must not keep the others from being listed.
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>, DataFusionError> {
+        Ok(self.0.find_later(name).await.map(|_| TableType::Base))
     }
 
     fn table_exist(&self, name: &str) -> bool {
