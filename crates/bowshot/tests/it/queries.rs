@@ -39,7 +39,8 @@ async fn mistakes_are_told_with_what_to_do() {
     assert!(!server.path("stolen.csv").exists());
 }
 
-#[tokio::test]
+// The connection needs a thread of its own, since the test waits for the server without yielding.
+#[tokio::test(flavor = "multi_thread")]
 async fn an_abandoned_stream_frees_everything() {
     use futures::TryStreamExt;
     let server = TestServer::start(&[]);
