@@ -1,5 +1,5 @@
-//! The road of a statement: admit → plan → authorise → run → account. One function, [`start`]; the rest of the file is
-//! what it calls, in the order in which it calls it.
+//! The road of a statement: admit → plan → authorise → run → account. One function, [`attempt`], which [`start`] calls; the
+//! rest of the file is what it calls, in the order in which it calls it.
 
 use crate::options::Options;
 use crate::result::{Launch, QueryResult};
@@ -16,8 +16,26 @@ use bowshot_engine::{Action, AuthorizedPlan, Execution, Parallelism, ProgressMet
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How often a statement is planned again because a file changed under it before its first row.
+const RETRIES: usize = 2;
+/// Longer than a look at the files is believed, so that planning again sees the change.
+const LOOK_AGAIN: Duration = Duration::from_millis(1_100);
+
 /// Starts a statement and returns when its result can be read, or, for a spooled one, at once.
+///
+/// A file that is overwritten while it is read fails the statement with `Conflict`. As long as no row has been given out
+/// nobody needs to know: the statement starts again on the new file.
 pub(crate) async fn start(session: &ClientSession, request: &Request) -> Result<Arc<QueryResult>> {
+    for _ in 0..RETRIES {
+        match attempt(session, request).await {
+            Err(error) if error.kind() == ErrorKind::Conflict => tokio::time::sleep(LOOK_AGAIN).await,
+            other => return other,
+        }
+    }
+    attempt(session, request).await
+}
+
+async fn attempt(session: &ClientSession, request: &Request) -> Result<Arc<QueryResult>> {
     let started = Instant::now();
     accept(session)?;
     let slot = session.server().admission.enter().await?;
