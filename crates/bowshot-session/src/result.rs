@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
+/// How soon a client comes for a result that it has started.
+const FETCH_GRACE: Duration = Duration::from_secs(5);
+
 /// What a query is started with.
 #[derive(Debug)]
 pub(crate) struct Launch {
@@ -283,10 +286,10 @@ impl QueryResult {
         if self.has_ended() { 1.0 } else { self.meter.fraction().min(0.999) }
     }
 
-    /// Whether somebody reads it, or will if it is to be read once.
+    /// Whether somebody reads it, or may be about to: a client that does not come back at once will not hold up a drain.
     pub(crate) fn is_wanted(&self) -> bool {
         self.partitions.iter().any(|partition| partition.has_readers())
-            || self.delivery == Delivery::Stream && self.failure().is_none()
+            || self.delivery == Delivery::Stream && self.failure().is_none() && self.is_fresh()
     }
 
     /// Whether nobody has read for too long.
@@ -295,6 +298,11 @@ impl QueryResult {
         now >= self.expires()
             && !waited_for
             && !self.partitions.iter().any(|partition| partition.has_readers())
+    }
+
+    fn is_fresh(&self) -> bool {
+        let left = self.expires().saturating_duration_since(Instant::now());
+        left + FETCH_GRACE > self.house.limits.result_timeout
     }
 
     fn expires(&self) -> Instant {
