@@ -16,9 +16,9 @@ pub struct Limits {
     pub max_queued_queries: usize,
     /// Longest wait in line.
     pub queue_timeout: Duration,
-    /// Longest run of one query from admission to its last batch; zero means no limit.
+    /// Longest run of one query from the end of planning to its last batch; zero means no limit.
     pub statement_timeout: Duration,
-    /// How long a result waits for its first reader, and a reader for its client, before it is freed.
+    /// How long a result may lie unread before it is freed; while somebody reads it, it stays.
     pub result_timeout: Duration,
     /// How long a session may stay unused when its client keeps no connection.
     pub session_timeout: Duration,

@@ -196,12 +196,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "limits.statement_timeout",
         |c| Slot::Duration(&mut c.limits.statement_timeout),
-        "longest run of one query, from admission to its last batch; 0 means no limit",
+        "longest run of one query, from the end of planning to its last batch; 0 means no limit",
     ),
     key(
         "limits.result_timeout",
         |c| Slot::Duration(&mut c.limits.result_timeout),
-        "how long a result waits for its first reader, and a reader for its client, before it is freed",
+        "how long a result may lie unread before it is freed; while somebody reads it, it stays",
     ),
     key(
         "limits.session_timeout",
