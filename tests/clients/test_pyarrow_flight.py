@@ -284,7 +284,8 @@ def test_malformed_requests_are_refused(client):
 
 
 def test_messages_fit_the_smallest_receive_limit(server):
-    with flight.connect(server.grpc_tcp, generic_options=[("grpc.max_receive_message_length", 4 << 20)]) as client:
+    options = [("grpc.max_receive_message_length", 4 << 20), ("grpc.primary_user_agent", "other")]
+    with flight.connect(server.grpc_tcp, generic_options=options) as client:
         wide = "SELECT l_orderkey, repeat(l_comment, 200) AS wide FROM lineitem LIMIT 20000"
         assert client.do_get(flight.Ticket(wide.encode())).read_all().num_rows == 20_000
 

@@ -20,10 +20,15 @@ pub struct Limits {
     pub statement_timeout: Duration,
     /// How long a result may lie unread before it is freed; while somebody reads it, it stays.
     pub result_timeout: Duration,
+    /// How long a reader may leave rows lying that are ready for it; then the query ends and frees its slot. Zero means no
+    /// limit.
+    pub reader_timeout: Duration,
     /// How long a session may stay unused when its client keeps no connection.
     pub session_timeout: Duration,
     /// Prepared statements open at once in one session.
     pub max_prepared_statements: usize,
+    /// Bytes of statement texts and bound parameters that the prepared statements of one session hold together.
+    pub max_prepared_bytes: usize,
     /// Rows of parameters in one bind.
     pub max_parameter_rows: usize,
     /// Bytes of batches that one partition of a result keeps in memory before it waits or spills.
@@ -38,8 +43,10 @@ pub struct Limits {
     pub max_sql_bytes: usize,
     /// Largest message that a front end accepts, in bytes.
     pub max_message_bytes: usize,
-    /// Target size of the data messages that go out, in bytes.
+    /// Target size of the data messages that go out, in bytes; many clients refuse messages above 4 MiB.
     pub message_bytes: usize,
+    /// The same for clients that accept messages of any size (Arrow C++ and what is built on it).
+    pub large_message_bytes: usize,
     /// How long SIGTERM lets running queries finish.
     pub drain_timeout: Duration,
 }
@@ -54,8 +61,10 @@ impl Default for Limits {
             queue_timeout: Duration::from_secs(60),
             statement_timeout: Duration::ZERO,
             result_timeout: Duration::from_secs(60),
+            reader_timeout: Duration::from_secs(10 * 60),
             session_timeout: Duration::from_secs(30 * 60),
             max_prepared_statements: 1_000,
+            max_prepared_bytes: 512 << 20,
             max_parameter_rows: 100_000,
             result_buffer_bytes: 16 << 20,
             result_spill_bytes: 32 << 30,
@@ -64,6 +73,7 @@ impl Default for Limits {
             max_sql_bytes: 4 << 20,
             max_message_bytes: 256 << 20,
             message_bytes: 2 << 20,
+            large_message_bytes: 16 << 20,
             drain_timeout: Duration::from_secs(30),
         }
     }

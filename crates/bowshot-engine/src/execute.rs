@@ -4,8 +4,9 @@
 use crate::enforce::AuthorizedPlan;
 use crate::engine::EngineSession;
 use crate::error::classify;
-use crate::progress::{ProgressMeter, exact_rows};
-use crate::{parallel, parameters, yielding};
+use crate::progress::ProgressMeter;
+use crate::statistics::exact_rows;
+use crate::{parameters, straight, yielding};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -103,7 +104,7 @@ async fn physical_plan(
     let physical = if ordered {
         physical
     } else {
-        parallel::split(physical, options.execution.target_partitions, options)?
+        straight::split(physical, options.execution.target_partitions, options)?
     };
     yielding::ensure(physical)
 }
@@ -190,7 +191,7 @@ fn streams(
     layout: Layout,
     schema: &SchemaRef,
 ) -> Result<Vec<BatchStream>> {
-    let context: Arc<TaskContext> = state.task_ctx();
+    let context = context(plan, state);
     let count = plan.properties().partitioning.partition_count();
     let mut streams = Vec::with_capacity(count.max(1));
     for partition in 0..count {
@@ -201,6 +202,14 @@ fn streams(
         streams.push(BatchStream::from_batches(SchemaRef::clone(schema), Vec::new()));
     }
     Ok(streams)
+}
+
+fn context(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Arc<TaskContext> {
+    let context = TaskContext::from(state);
+    match straight::batch_rows(plan.as_ref(), state.config().batch_size()) {
+        Some(rows) => Arc::new(context.with_session_config(state.config().clone().with_batch_size(rows))),
+        None => Arc::new(context),
+    }
 }
 
 fn laid_out(batches: SendableRecordBatchStream, layout: Layout, schema: SchemaRef) -> BatchStream {

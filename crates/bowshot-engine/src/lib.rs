@@ -16,11 +16,12 @@ mod engine;
 mod error;
 mod execute;
 mod metadata;
-mod parallel;
 mod parameters;
 mod plan;
 mod progress;
 mod runtime;
+mod statistics;
+mod straight;
 mod system;
 mod yielding;
 

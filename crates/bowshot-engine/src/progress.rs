@@ -1,7 +1,7 @@
 //! How far a running plan is: rows that its leaves have produced against the rows that their statistics promise.
 
+use crate::statistics::rows;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use std::sync::Arc;
 
 /// Reads the metrics of a running plan's leaves.
@@ -52,15 +52,4 @@ fn collect(plan: &Arc<dyn ExecutionPlan>, leaves: &mut Vec<Leaf>) {
     for child in children {
         collect(child, leaves);
     }
-}
-
-/// Number of rows that a plan will give, where its statistics are exact.
-pub(crate) fn exact_rows(plan: &dyn ExecutionPlan) -> Option<u64> {
-    rows(plan).and_then(|(rows, exact)| exact.then_some(rows as u64))
-}
-
-fn rows(plan: &dyn ExecutionPlan) -> Option<(usize, bool)> {
-    let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new()).ok()?;
-    let rows = &statistics.num_rows;
-    rows.get_value().map(|count| (*count, rows.is_exact().unwrap_or(false)))
 }

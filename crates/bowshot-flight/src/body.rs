@@ -3,8 +3,8 @@
 
 use crate::gate::panicked;
 use crate::metrics;
-use bowshot_ipc::FlightBody;
-use bytes::Bytes;
+use bowshot_ipc::{FlightBody, Rope};
+use bytes::Buf;
 use http::{HeaderMap, Response};
 use http_body::{Body, Frame, SizeHint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,9 +23,9 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Rope>, Status>>> {
         match self {
-            Self::Rpc(body) => Pin::new(body).poll_frame(cx),
+            Self::Rpc(body) => Pin::new(body).poll_frame(cx).map_ok(|frame| frame.map_data(Rope::from)),
             Self::Batches(body) => Pin::new(body.as_mut()).poll_frame(cx).map_err(|never| match never {}),
             Self::Ended => Poll::Ready(None),
         }
@@ -97,7 +97,7 @@ pub(crate) struct Observed {
 
 impl Observed {
     /// Ends the body with a status in its trailers.
-    fn end(&mut self, status: &Status) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn end(&mut self, status: &Status) -> Poll<Option<Result<Frame<Rope>, Status>>> {
         self.payload = Payload::Ended;
         let mut trailers = HeaderMap::new();
         if let Err(status) = status.add_header(&mut trailers) {
@@ -109,19 +109,19 @@ impl Observed {
 }
 
 impl Body for Observed {
-    type Data = Bytes;
+    type Data = Rope;
     type Error = Status;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    ) -> Poll<Option<Result<Frame<Rope>, Status>>> {
         let this = &mut *self;
         match catch_unwind(AssertUnwindSafe(|| this.payload.poll(cx))) {
             Ok(Poll::Ready(Some(Ok(frame)))) => {
                 if let Some(data) = frame.data_ref() {
                     if let Some(stream) = &this.stream {
-                        stream.sent_bytes.increment(data.len() as u64);
+                        stream.sent_bytes.increment(data.remaining() as u64);
                     }
                 } else if let Some(trailers) = frame.trailers_ref() {
                     this.observation.note(trailers);

@@ -23,8 +23,12 @@ pub(crate) struct Caller {
     cookie: Option<String>,
     options: Vec<(String, OptionValue)>,
     deadline: Option<Instant>,
+    takes_large_messages: bool,
     opened: OnceLock<SessionId>,
 }
+
+/// How the clients name themselves that set no limit on the messages they receive: Arrow C++ (pyarrow, R, ODBC), and ours.
+const LARGE_MESSAGE_AGENTS: [&str; 2] = ["grpc-c++/", "bowshot/"];
 
 impl Caller {
     /// Authenticates the caller from the headers.
@@ -41,6 +45,7 @@ impl Caller {
             cookie: cookie::read(headers),
             options: options(headers)?,
             deadline,
+            takes_large_messages: takes_large_messages(headers),
             opened: OnceLock::new(),
         })
     }
@@ -55,6 +60,17 @@ impl Caller {
 
     pub(crate) fn principal(&self) -> &Principal {
         &self.principal
+    }
+
+    /// Target size of the data messages to this client, in bytes. Fewer and larger ones cost both sides less, and many
+    /// clients refuse those above 4 MiB, gRPC's default.
+    pub(crate) fn message_bytes(&self) -> usize {
+        let limits = self.server().limits();
+        if self.takes_large_messages {
+            limits.large_message_bytes.max(limits.message_bytes)
+        } else {
+            limits.message_bytes
+        }
     }
 
     /// When the answer's head must be there, if the client said so.
@@ -131,6 +147,11 @@ impl Caller {
     }
 }
 
+fn takes_large_messages(headers: &HeaderMap) -> bool {
+    let agent = headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+    agent.is_some_and(|agent| LARGE_MESSAGE_AGENTS.iter().any(|name| agent.starts_with(name)))
+}
+
 /// The session options that the headers ask for. They count for the session that the call opens, if it opens one.
 fn options(headers: &HeaderMap) -> Result<Vec<(String, OptionValue)>> {
     let mut options = Vec::new();
@@ -155,6 +176,23 @@ fn options(headers: &HeaderMap) -> Result<Vec<(String, OptionValue)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clients_that_take_large_messages() {
+        for (agent, expected) in [
+            ("grpc-c++/1.71.0 grpc-c/46.0.0 (linux; chttp2)", true),
+            ("bowshot/0.1.0 tonic/0.14.2", true),
+            ("report grpc-c++/1.71.0", false),
+            ("grpc-python/1.71.0 grpc-c/46.0.0 (linux; chttp2)", false),
+            ("grpc-go/1.75.0", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("user-agent", agent.parse().unwrap());
+            assert_eq!(takes_large_messages(&headers), expected, "{agent}");
+        }
+        assert!(!takes_large_messages(&HeaderMap::new()));
+    }
 
     #[test]
     fn headers_that_mean_options() {

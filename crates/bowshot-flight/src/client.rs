@@ -36,6 +36,8 @@ use tonic::{Request, Response};
 const STREAM_WINDOW_BYTES: u32 = 16 << 20;
 /// Bytes that the server may send ahead of the readers, over all streams of the connection.
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
+/// The server knows by it that this client sets no limit on the messages it receives.
+const USER_AGENT: &str = concat!("bowshot/", env!("CARGO_PKG_VERSION"));
 /// Largest HTTP/2 frame: fewer frames cost less.
 const FRAME_BYTES: u32 = 1 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -308,6 +310,8 @@ fn endpoint(uri: &str) -> Result<Endpoint> {
     if endpoint.uri().port().is_none() {
         return Err(refuse("the port is missing"));
     }
+    let endpoint =
+        endpoint.user_agent(USER_AGENT).map_err(|_| refuse("this client's own name is not a header"))?;
     Ok(endpoint
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)

@@ -49,7 +49,7 @@ where
     let ticket = Ticket::decode(message)
         .map_err(|error| refuse(Error::invalid("the request is no Ticket message").with_source(error)))?;
     let source = open(caller, ticket.ticket).await?;
-    respond(source, limits.message_bytes)
+    respond(source, caller.message_bytes())
 }
 
 /// Finds or starts what the ticket asks for.

@@ -1,13 +1,14 @@
 //! The body of a DoGet response: the schema at once, the batches as they come, gRPC trailers at the end.
 //!
-//! Every frame is a piece of memory that is ready to be written; large ones are the arrays themselves. Dropping the
-//! body drops the stream of batches, which stops the query. What takes long (compression, views and other types whose
-//! slices must be trimmed) runs on the blocking pool, never on the thread that serves the socket.
+//! Every frame is one gRPC message: pieces of memory that are ready to be written, large ones the arrays themselves.
+//! Dropping the body drops the stream of batches, which stops the query. What takes long (compression, views and other
+//! types whose slices must be trimmed) runs on the blocking pool, never on the thread that serves the socket.
 
 use crate::batch::Slices;
 use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::frame::Message;
+use crate::rope::Rope;
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use futures::Stream;
@@ -44,7 +45,7 @@ pub struct FlightBody {
     refuse: Box<dyn Fn(Error) -> Status + Send>,
     work: Work,
     slices: Option<Slices>,
-    frames: VecDeque<Bytes>,
+    frames: VecDeque<Rope>,
     trailers: Option<Status>,
     finished: bool,
 }
@@ -73,7 +74,9 @@ impl FlightBody {
     /// Queues the frames of encoded messages, or the end after an error.
     fn take(&mut self, messages: Result<Vec<Message>>) {
         match messages {
-            Ok(messages) => self.frames.extend(messages.into_iter().flat_map(Message::into_frames)),
+            Ok(messages) => {
+                self.frames.extend(messages.into_iter().map(|message| Rope::new(message.into_frames())));
+            }
             Err(error) => self.fail((self.refuse)(error)),
         }
     }
@@ -134,16 +137,16 @@ impl FlightBody {
 }
 
 impl Body for FlightBody {
-    type Data = Bytes;
+    type Data = Rope;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Rope>, Infallible>>> {
         loop {
-            if let Some(piece) = self.frames.pop_front() {
-                return Poll::Ready(Some(Ok(Frame::data(piece))));
+            if let Some(message) = self.frames.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(message))));
             }
             if let Some(status) = self.trailers.take() {
                 self.finished = true;

@@ -10,6 +10,7 @@
 //! - [`Encoder`]: cuts batches into messages of bounded size (`batch.rs`) whose bodies share the arrays' memory.
 //! - [`Message`]: one IPC message; [`Message::into_frames`] writes the gRPC and protobuf bytes around it (`frame.rs`).
 //! - [`FlightBody`]: an HTTP body that streams a result as Flight data and ends with gRPC trailers (`body.rs`).
+//! - [`Rope`]: the frames of one message, handed to the socket together (`rope.rs`).
 //! - [`Decoder`]: hostile bytes to record batches or to an error, never to a panic (`decode.rs`, `check.rs`).
 //! - [`MappedFile`]: an Arrow file as batches that share the mapped memory (`mapped.rs`), and what keeps the process
 //!   alive when such a file is truncated (`guard.rs`).
@@ -29,6 +30,8 @@ mod guard;
 mod mapped;
 mod measure;
 mod parts;
+mod residence;
+mod rope;
 mod schema;
 mod trim;
 
@@ -39,4 +42,5 @@ pub use encode::{EncodeOptions, Encoder};
 pub use error::{Error, Result};
 pub use frame::Message;
 pub use mapped::{MappedFile, install_truncation_guard};
+pub use rope::Rope;
 pub use schema::{read_schema_bytes, schema_bytes};

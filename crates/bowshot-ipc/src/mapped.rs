@@ -11,6 +11,7 @@ use crate::decode::{Decoded, Decoder, guarded, read_message};
 use crate::error::{Error, Result};
 use crate::frame::CONTINUATION;
 use crate::guard::{self, Guard, MAX_MAPS};
+use crate::residence::Residence;
 use arrow::array::{Array, ArrayData};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -41,6 +42,7 @@ pub struct MappedFile {
     decoder: Decoder,
     schema: SchemaRef,
     batches: Vec<Place>,
+    residence: Residence,
 }
 
 /// Installs the handler that turns the truncation of a mapped file into an error of its table; once per process.
@@ -101,7 +103,9 @@ impl MappedFile {
         let read = || {
             let (header, body) = self.message(index)?;
             let batch = self.decoder.read_batch(read_message(&header)?, body, columns)?;
-            batch.columns().iter().try_for_each(|column| self.map.load(&column.to_data()))?;
+            self.residence.ensure(index, columns, || {
+                batch.columns().iter().try_for_each(|column| self.map.load(&column.to_data()))
+            })?;
             Ok(batch)
         };
         self.check()?;
@@ -138,7 +142,8 @@ impl MappedFile {
             };
         }
         let (path, map) = (path.to_owned(), Arc::clone(map));
-        Ok(Self { path, map, bytes, decoder, schema, batches: footer.batches })
+        let residence = Residence::new(footer.batches.len());
+        Ok(Self { path, map, bytes, decoder, schema, batches: footer.batches, residence })
     }
 
     fn message(&self, index: usize) -> Result<(Bytes, Bytes)> {

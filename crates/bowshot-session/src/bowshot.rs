@@ -24,15 +24,27 @@ use std::time::{Duration, Instant, SystemTime};
 const SWEEP: Duration = Duration::from_millis(500);
 /// How often a waiting progress request looks again.
 const PROGRESS_TICK: Duration = Duration::from_millis(50);
+/// How often a draining server looks whether it is idle.
+const DRAIN_TICK: Duration = Duration::from_millis(20);
 /// Smallest change of progress that answers a waiting request.
 const PROGRESS_STEP: f64 = 0.01;
 /// Version of the Arrow implementation, as clients are told.
 const ARROW_VERSION: &str = "59.3.2";
 
+/// How a drain ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Drained {
+    /// Every result that somebody wanted was read to its end.
+    InTime,
+    /// The drain timeout was over while queries ran or results were read.
+    CutOff,
+}
+
 /// The server: sessions, admission, results, engine.
 #[derive(Debug)]
 pub struct Bowshot {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     _sweeper: AbortOnDrop,
 }
 
@@ -82,14 +94,17 @@ impl Bowshot {
         self.shared.lifecycle.store(READY, Ordering::Release);
     }
 
-    /// No new queries from now on; returns when the running ones have been read or the drain timeout has passed.
-    pub async fn drain(&self) {
+    /// No new queries from now on; returns when the running ones have been read or the drain timeout has passed, and
+    /// tells whether queries that somebody wanted were cut off.
+    pub async fn drain(&self) -> Drained {
         self.shared.lifecycle.store(DRAINING, Ordering::Release);
         let deadline = Instant::now() + self.shared.house.limits.drain_timeout;
         while self.shared.is_busy() && Instant::now() < deadline {
-            tokio::time::sleep(PROGRESS_TICK).await;
+            tokio::time::sleep(DRAIN_TICK).await;
         }
+        let drained = if self.shared.is_busy() { Drained::CutOff } else { Drained::InTime };
         self.shared.results.cancel_all();
+        drained
     }
 }
 
@@ -106,9 +121,11 @@ fn about() -> About {
 }
 
 impl Shared {
-    /// Whether somebody waits for a slot, runs or reads.
+    /// Whether somebody waits for a slot, for an answer or for rows. A query that runs into a full buffer with nobody to
+    /// read it holds a slot and is no reason to wait.
     fn is_busy(&self) -> bool {
-        self.admission.running() + self.admission.waiting() > 0 || self.results.are_wanted()
+        let results = self.results.demand();
+        self.admission.waiting() > 0 || results.wanted || self.admission.running() > results.running_unwanted
     }
 
     pub(crate) fn lifecycle(&self) -> Lifecycle {

@@ -25,5 +25,5 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub use bowshot::Bowshot;
+pub use bowshot::{Bowshot, Drained};
 pub use query_log::QueryLog;

@@ -10,6 +10,7 @@ use bowshot_api::{Delivery, Error, Result, batch_bytes};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// How a partition behaves when its buffer is full.
@@ -45,6 +46,8 @@ struct State {
     end: Option<Result<(), Error>>,
     readers: usize,
     claimed: bool,
+    /// When a reader came or took something last.
+    taken: Instant,
     rows: u64,
     bytes: u64,
 }
@@ -73,6 +76,7 @@ impl Partition {
             end: (producers == 0).then_some(Ok(())),
             readers: 0,
             claimed: false,
+            taken: Instant::now(),
             rows: 0,
             bytes: 0,
         };
@@ -207,6 +211,7 @@ impl Partition {
             return false;
         }
         state.claimed = true;
+        state.taken = Instant::now();
         state.readers += 1;
         true
     }
@@ -217,6 +222,12 @@ impl Partition {
 
     pub(crate) fn has_readers(&self) -> bool {
         self.lock().readers > 0
+    }
+
+    /// How long its reader has let rows lie that are ready for it; `None` without reader or rows.
+    pub(crate) fn stalled(&self) -> Option<Duration> {
+        let state = self.lock();
+        (state.readers > 0 && !state.items.is_empty()).then(|| state.taken.elapsed())
     }
 
     /// Whether all producers have ended, well or not.
@@ -230,11 +241,14 @@ impl Partition {
         (state.rows, state.bytes)
     }
 
-    /// A reader goes. In a result that is read once nothing of this partition is wanted any more.
-    pub(crate) fn release_reader(&self) {
+    /// A reader goes. In a result that is read once nothing of this partition is wanted any more; tells whether that
+    /// cuts it short.
+    pub(crate) fn release_reader(&self) -> bool {
         let mut state = self.lock();
         state.readers = state.readers.saturating_sub(1);
+        let mut cut = false;
         if self.policy.delivery == Delivery::Stream {
+            cut = state.end.is_none() || !state.items.is_empty();
             if state.end.is_none() {
                 state.end = Some(Ok(()));
             }
@@ -242,6 +256,7 @@ impl Partition {
         }
         drop(state);
         self.writable.notify_waiters();
+        cut
     }
 
     fn at(&self, position: usize) -> Found {
@@ -257,9 +272,13 @@ impl Partition {
         if self.policy.delivery == Delivery::Stream {
             state.items.pop_front();
             state.base += 1;
+            state.taken = Instant::now();
             if let Item::Batch(_, bytes) = &item {
                 self.release(&mut state, *bytes);
-                self.writable.notify_waiters();
+                // A producer that is woken for each batch costs two switches of threads a batch.
+                if state.memory <= self.policy.budget_bytes / 2 {
+                    self.writable.notify_waiters();
+                }
             }
         }
         match item {

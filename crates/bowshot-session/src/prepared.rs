@@ -1,7 +1,7 @@
 //! Prepared statements of one session: text, plan, and the parameters bound last.
 
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Error, ErrorKind, Limits, Result, StatementId};
+use bowshot_api::{Error, ErrorKind, Limits, Result, StatementId, batch_bytes};
 use bowshot_engine::AuthorizedPlan;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +21,11 @@ pub(crate) struct PreparedStatement {
 impl PreparedStatement {
     pub(crate) fn new(sql: &str, plan: AuthorizedPlan) -> Self {
         Self { sql: Arc::from(sql), parameters: Arc::default(), plan, planned: Instant::now() }
+    }
+
+    /// Bytes that the client has sent for it.
+    fn bytes(&self) -> usize {
+        self.sql.len() + parameter_bytes(&self.parameters)
     }
 
     /// The plan, unless it is too old to be believed.
@@ -46,6 +51,7 @@ impl PreparedStatements {
             return Err(Error::new(ErrorKind::LimitReached, message)
                 .with_hint("close some, or raise `limits.max_prepared_statements`"));
         }
+        check_bytes(&statements, statement.bytes(), limits)?;
         let id = StatementId::random();
         statements.insert(id, statement);
         Ok(id)
@@ -55,10 +61,17 @@ impl PreparedStatements {
         self.lock().get(&id).cloned().ok_or_else(|| not_found(id))
     }
 
-    pub(crate) fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
+    /// Replaces the parameters of a statement.
+    ///
+    /// # Errors
+    /// `NotFound`; `LimitReached` when the session would hold too much, and then the statement has no parameters.
+    pub(crate) fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>, limits: &Limits) -> Result<()> {
         let mut statements = self.lock();
-        let statement = statements.get_mut(&id).ok_or_else(|| not_found(id))?;
-        statement.parameters = Arc::new(parameters);
+        statements.get_mut(&id).ok_or_else(|| not_found(id))?.parameters = Arc::default();
+        check_bytes(&statements, parameter_bytes(&parameters), limits)?;
+        if let Some(statement) = statements.get_mut(&id) {
+            statement.parameters = Arc::new(parameters);
+        }
         Ok(())
     }
 
@@ -80,6 +93,28 @@ impl PreparedStatements {
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
+}
+
+fn parameter_bytes(parameters: &[RecordBatch]) -> usize {
+    parameters.iter().map(batch_bytes).sum()
+}
+
+fn check_bytes(
+    statements: &HashMap<StatementId, PreparedStatement>,
+    more: usize,
+    limits: &Limits,
+) -> Result<()> {
+    let held: usize = statements.values().map(PreparedStatement::bytes).sum();
+    let limit = limits.max_prepared_bytes;
+    if held.saturating_add(more) <= limit {
+        return Ok(());
+    }
+    let message = format!(
+        "prepared statements of this session would hold {} bytes of text and parameters, more than the limit of {limit}",
+        held.saturating_add(more)
+    );
+    Err(Error::new(ErrorKind::LimitReached, message)
+        .with_hint("bind fewer rows at a time, close statements, or raise `limits.max_prepared_bytes`"))
 }
 
 fn not_found(id: StatementId) -> Error {

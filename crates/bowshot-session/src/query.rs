@@ -25,23 +25,40 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1_100);
 ///
 /// A file that is overwritten while it is read fails the statement with `Conflict`. As long as no row has been given out
 /// nobody needs to know: the statement starts again on the new file.
-pub(crate) async fn start(session: &ClientSession, request: &Request) -> Result<Arc<QueryResult>> {
+pub(crate) async fn start(
+    session: &ClientSession,
+    request: &Request,
+    expected: Expected,
+) -> Result<Arc<QueryResult>> {
     for _ in 0..RETRIES {
-        match attempt(session, request).await {
+        match attempt(session, request, expected).await {
             Err(error) if error.kind() == ErrorKind::Conflict => tokio::time::sleep(LOOK_AGAIN).await,
             other => return other,
         }
     }
-    attempt(session, request).await
+    attempt(session, request, expected).await
 }
 
-async fn attempt(session: &ClientSession, request: &Request) -> Result<Arc<QueryResult>> {
+/// What kind of statement a caller has asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Anything,
+    /// A statement that changes something and returns no rows.
+    Effect,
+}
+
+async fn attempt(session: &ClientSession, request: &Request, expected: Expected) -> Result<Arc<QueryResult>> {
     let started = Instant::now();
     accept(session)?;
     let slot = session.server().admission.enter().await?;
     accept(session)?;
     let options = session.current_options();
     let authorised = authorise(session, &request.statement).await?;
+    if expected == Expected::Effect && !authorised.plan.action().is_update() {
+        return Err(
+            Error::invalid("the statement returns rows and changes nothing").with_hint("run it as a query")
+        );
+    }
     let endpoints = endpoints(request, &options, session);
     let execution = execute(session, &authorised, endpoints, &options).await?;
     let launch = Launch {

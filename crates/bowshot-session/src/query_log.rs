@@ -67,7 +67,7 @@ impl QueryLog {
         records.push_back(record);
     }
 
-    fn rows(&self, principal: &Principal) -> Result<RecordBatch> {
+    pub(crate) fn rows(&self, principal: &Principal) -> Result<RecordBatch> {
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let own: Vec<&QueryRecord> = records.iter().filter(|record| record.user == principal.name).collect();
         let text = |value: &dyn Fn(&QueryRecord) -> Option<String>| -> ArrayRef {

@@ -61,6 +61,8 @@ pub(crate) struct QueryResult {
     expires: Mutex<Instant>,
     failure: Mutex<Option<Error>>,
     recorded: AtomicBool,
+    /// A reader left before its end.
+    cut_short: AtomicBool,
     waited_for: AtomicBool,
     house: House,
     runtime: tokio::runtime::Handle,
@@ -109,6 +111,7 @@ impl QueryResult {
             expires: Mutex::new(Instant::now() + expires),
             failure: Mutex::new(None),
             recorded: AtomicBool::new(false),
+            cut_short: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
             house: house.clone(),
             runtime: runtime.handle().clone(),
@@ -231,7 +234,8 @@ impl QueryResult {
     /// Called when a producer ends: the slot is free once all have.
     fn settle(&self) {
         if self.has_ended() && self.failure().is_none() {
-            self.record(Outcome::Finished, None);
+            let cut_short = self.cut_short.load(Ordering::Acquire);
+            self.record(if cut_short { Outcome::Cancelled } else { Outcome::Finished }, None);
         }
     }
 
@@ -286,10 +290,30 @@ impl QueryResult {
         if self.has_ended() { 1.0 } else { self.meter.fraction().min(0.999) }
     }
 
-    /// Whether somebody reads it, or may be about to: a client that does not come back at once will not hold up a drain.
+    /// Whether somebody reads it, may be about to, or waits for its end. A client that does not come back at once for
+    /// what is ready will not hold up a drain.
     pub(crate) fn is_wanted(&self) -> bool {
+        let is_awaited = || self.is_fresh() || self.delivery == Delivery::Spool && !self.has_ended();
         self.partitions.iter().any(|partition| partition.has_readers())
-            || self.delivery == Delivery::Stream && self.failure().is_none() && self.is_fresh()
+            || self.failure().is_none() && is_awaited()
+    }
+
+    /// Whether it counts against the queries that may run at once.
+    pub(crate) fn holds_slot(&self) -> bool {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Ends the query if a reader has let rows lie for too long: it may hold its connection and its place for ever.
+    pub(crate) fn end_if_stalled(&self) {
+        let limit = self.house.limits.reader_timeout;
+        let stalled = self.partitions.iter().any(|part| part.stalled().is_some_and(|time| time >= limit));
+        if stalled && self.delivery == Delivery::Stream && !limit.is_zero() {
+            let message = format!("the reader took no rows for {} s", limit.as_secs());
+            self.fail(
+                Error::new(ErrorKind::Timeout, message)
+                    .with_hint("read faster, fetch in pages, or raise `limits.reader_timeout`"),
+            );
+        }
     }
 
     /// Whether nobody has read for too long.
@@ -377,7 +401,9 @@ struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.partition.release_reader();
+        if self.partition.release_reader() {
+            self.query.cut_short.store(true, Ordering::Release);
+        }
         self.query.touch();
         self.query.settle();
         if self.query.is_read() {

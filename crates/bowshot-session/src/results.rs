@@ -21,6 +21,15 @@ struct State {
     order: VecDeque<QueryId>,
 }
 
+/// What a draining server asks about its results.
+#[derive(Debug)]
+pub(crate) struct Demand {
+    /// Whether one is being read or waits for its only reading.
+    pub(crate) wanted: bool,
+    /// How many others still run, and so hold a slot.
+    pub(crate) running_unwanted: usize,
+}
+
 #[derive(Debug)]
 pub(crate) enum Ended {
     Read,
@@ -31,6 +40,11 @@ pub(crate) enum Ended {
 impl Results {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All open queries. Their own locks may be held over a write to disk, so they are asked outside of this one.
+    fn all(&self) -> Vec<Arc<QueryResult>> {
+        self.lock().open.values().map(Arc::clone).collect()
     }
 
     pub(crate) fn insert(&self, query: Arc<QueryResult>) {
@@ -108,10 +122,13 @@ impl Results {
         }
     }
 
+    /// Ends what nobody reads, or nobody goes on reading.
     pub(crate) fn end_expired(&self, now: Instant) {
-        let expired: Vec<Arc<QueryResult>> =
-            self.lock().open.values().filter(|query| query.is_expired(now)).map(Arc::clone).collect();
-        for query in expired {
+        for query in self.all() {
+            query.end_if_stalled();
+            if !query.is_expired(now) {
+                continue;
+            }
             let reason = format!("the result of query {} is not found: it has expired", query.id);
             query.fail(Error::not_found(reason));
             self.end(query.id, Ended::Expired);
@@ -120,14 +137,8 @@ impl Results {
 
     /// The session has closed: results that only it could read go.
     pub(crate) fn session_closed(&self, session: SessionId) {
-        let orphans: Vec<Arc<QueryResult>> = self
-            .lock()
-            .open
-            .values()
-            .filter(|query| query.session == session && !query.outlives_session())
-            .map(Arc::clone)
-            .collect();
-        for query in orphans {
+        let own = self.all().into_iter().filter(|query| query.session == session);
+        for query in own.filter(|query| !query.outlives_session()) {
             query.cancel();
             self.end(query.id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the session was closed")));
         }
@@ -135,15 +146,17 @@ impl Results {
 
     /// Stops everything, for the end of a drain.
     pub(crate) fn cancel_all(&self) {
-        let all: Vec<Arc<QueryResult>> = self.lock().open.values().map(Arc::clone).collect();
-        for query in all {
+        for query in self.all() {
             query.fail(Error::new(ErrorKind::Unavailable, "the server is stopping"));
         }
     }
 
-    /// Whether a result is being read or waits for its only reading.
-    pub(crate) fn are_wanted(&self) -> bool {
-        self.lock().open.values().any(|query| query.is_wanted())
+    /// Who waits for what is here.
+    pub(crate) fn demand(&self) -> Demand {
+        let (wanted, unwanted): (Vec<_>, Vec<_>) =
+            self.all().into_iter().partition(|query| query.is_wanted());
+        let running_unwanted = unwanted.iter().filter(|query| query.holds_slot()).count();
+        Demand { wanted: !wanted.is_empty(), running_unwanted }
     }
 
     pub(crate) fn open(&self) -> usize {

@@ -3,7 +3,7 @@
 use crate::bowshot::Shared;
 use crate::options::{self, Options};
 use crate::prepared::{PreparedStatement, PreparedStatements};
-use crate::query;
+use crate::query::{self, Expected};
 use crate::task;
 use arrow::array::AsArray;
 use arrow::datatypes::{Schema, UInt64Type};
@@ -13,7 +13,7 @@ use bowshot_api::{
     Answer, Description, Error, ErrorKind, Layout, OptionValue, Prepared, Principal, Request, Result,
     Session, SessionId, Statement, StatementId, TableEntry, TableFilter,
 };
-use bowshot_engine::{Action, AuthorizedPlan, EngineSession};
+use bowshot_engine::{AuthorizedPlan, EngineSession};
 use futures::StreamExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -133,15 +133,19 @@ impl ClientSession {
         Ok(())
     }
 
-    fn description(&self, plan: &AuthorizedPlan, bound: Option<&RecordBatch>) -> Result<Description> {
-        let layout = self.layout();
-        let is_update = plan.action().is_update();
-        let schema = match bound {
-            _ if is_update => Arc::new(Schema::empty()),
-            Some(rows) => self.engine.bound_schema(plan, rows, layout)?,
-            None => self.engine.schema(plan, layout),
+    /// On the query runtime: the types of a plan with values in place of its parameters are inferred anew.
+    async fn description(&self, plan: AuthorizedPlan, bound: Option<RecordBatch>) -> Result<Description> {
+        let (engine, layout) = (self.engine.clone(), self.layout());
+        let work = async move {
+            let is_update = plan.action().is_update();
+            let schema = match bound {
+                _ if is_update => Arc::new(Schema::empty()),
+                Some(rows) => engine.bound_schema(&plan, &rows, layout)?,
+                None => engine.schema(&plan, layout),
+            };
+            Ok(Description { schema, parameters: Arc::clone(plan.planned().parameters()), is_update })
         };
-        Ok(Description { schema, parameters: Arc::clone(plan.planned().parameters()), is_update })
+        task::run(self.server.engine.runtime(), work).await
     }
 }
 
@@ -158,14 +162,14 @@ impl Session for ClientSession {
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         self.check_open()?;
         let authorised = query::authorise(self, statement).await?;
-        let bound = authorised.parameters.iter().find(|batch| batch.num_rows() > 0);
-        self.description(&authorised.plan, bound)
+        let bound = authorised.parameters.iter().find(|batch| batch.num_rows() > 0).cloned();
+        self.description(authorised.plan, bound).await
     }
 
     async fn prepare(&self, sql: &str) -> Result<Prepared> {
         self.check_open()?;
         let plan = query::plan(self, sql).await?;
-        let description = self.description(&plan, None)?;
+        let description = self.description(plan.clone(), None).await?;
         let id = self.prepared.add(PreparedStatement::new(sql, plan), &self.server.house.limits)?;
         Ok(Prepared { id, description })
     }
@@ -182,7 +186,7 @@ impl Session for ClientSession {
         for batch in &parameters {
             self.engine.check_parameters(&authorised.plan, batch)?;
         }
-        self.prepared.bind(id, parameters)
+        self.prepared.bind(id, parameters, &self.server.house.limits)
     }
 
     async fn close_prepared(&self, id: StatementId) -> Result<()> {
@@ -191,23 +195,17 @@ impl Session for ClientSession {
     }
 
     async fn start(&self, request: &Request) -> Result<Answer> {
-        Ok(query::start(self, request).await?.answer())
+        Ok(query::start(self, request, Expected::Anything).await?.answer())
     }
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
-        let authorised = query::authorise(self, &request.statement).await?;
-        if !authorised.plan.action().is_update() {
-            return Err(Error::invalid("the statement returns rows and changes nothing")
-                .with_hint("run it as a query"));
-        }
-        let acts_at_once = matches!(authorised.plan.action(), Action::Set { .. } | Action::Reset { .. });
-        let query = query::start(self, request).await?;
+        let query = query::start(self, request, Expected::Effect).await?;
         let mut rows = self.server.read(&query, 0)?;
-        let mut affected = None;
+        let mut affected = 0;
         while let Some(batch) = rows.next().await {
-            affected = Some(affected.unwrap_or(0) + count(&batch?));
+            affected += count(&batch?);
         }
-        Ok(if acts_at_once { Some(0) } else { affected })
+        Ok(Some(affected))
     }
 
     fn options(&self) -> Vec<(String, OptionValue)> {

@@ -1,4 +1,5 @@
-//! Segments of a result on disk: Arrow IPC streams in temporary files that go when the segment is dropped.
+//! Segments of a result on disk: Arrow IPC streams in temporary files without a name, which go with their last handle,
+//! however the process ends.
 
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
@@ -7,11 +8,11 @@ use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, ErrorKind, Limits, Result};
 use std::fmt;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tempfile::NamedTempFile;
 
 /// A segment is closed at this size, so that a reader frees disk space as it goes.
 const SEGMENT_BYTES: u64 = 64 << 20;
@@ -56,7 +57,7 @@ impl Accounts {
 
 /// One file of batches: written first, then sealed, then read as often as wanted.
 pub(crate) struct Segment {
-    file: NamedTempFile,
+    file: Arc<File>,
     writer: Mutex<Option<Box<StreamWriter<BufWriter<File>>>>>,
     bytes: AtomicU64,
     accounts: Arc<Accounts>,
@@ -64,12 +65,12 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub(crate) fn create(schema: &SchemaRef, accounts: Arc<Accounts>) -> Result<Self> {
-        let named = match &accounts.folder {
-            Some(folder) => NamedTempFile::new_in(folder),
-            None => NamedTempFile::new(),
+        let unnamed = match &accounts.folder {
+            Some(folder) => tempfile::tempfile_in(folder),
+            None => tempfile::tempfile(),
         };
-        let file = named.map_err(failed)?;
-        let output = BufWriter::with_capacity(1 << 20, file.reopen().map_err(failed)?);
+        let file = Arc::new(unnamed.map_err(failed)?);
+        let output = BufWriter::with_capacity(1 << 20, file.try_clone().map_err(failed)?);
         let writer = StreamWriter::try_new(output, schema).map_err(failed)?;
         Ok(Self { file, writer: Mutex::new(Some(Box::new(writer))), bytes: AtomicU64::new(0), accounts })
     }
@@ -94,7 +95,8 @@ impl Segment {
             open.finish().map_err(failed)?;
             open.get_mut().flush().map_err(failed)?;
         }
-        let input = BufReader::with_capacity(1 << 20, self.file.reopen().map_err(failed)?);
+        let whole = Positioned { file: Arc::clone(&self.file), position: 0 };
+        let input = BufReader::with_capacity(1 << 20, whole);
         let reader = StreamReader::try_new(input, None).map_err(failed)?;
         Ok(SegmentReader { reader: Box::new(reader), _segment: Arc::clone(self) })
     }
@@ -102,10 +104,7 @@ impl Segment {
 
 impl fmt::Debug for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Segment")
-            .field("file", &self.file.path())
-            .field("bytes", &self.bytes)
-            .finish_non_exhaustive()
+        f.debug_struct("Segment").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 
@@ -123,8 +122,22 @@ impl Drop for Segment {
 
 /// Reads the batches of a sealed segment. Blocking: not for the socket runtime.
 pub(crate) struct SegmentReader {
-    reader: Box<StreamReader<BufReader<File>>>,
+    reader: Box<StreamReader<BufReader<Positioned>>>,
     _segment: Arc<Segment>,
+}
+
+/// A reader with a position of its own: the handle, which has only one, is the writer's and that of other readers.
+struct Positioned {
+    file: Arc<File>,
+    position: u64,
+}
+
+impl Read for Positioned {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.position)?;
+        self.position += count as u64;
+        Ok(count)
+    }
 }
 
 impl SegmentReader {

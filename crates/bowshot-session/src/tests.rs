@@ -1,7 +1,7 @@
 //! The server below the door, with a real engine over scratch catalogs: what is bounded, freed, refused and told.
 
-use crate::{Bowshot, QueryLog};
-use arrow::array::{Int64Array, RecordBatch};
+use crate::{Bowshot, Drained, QueryLog};
+use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
 use bowshot_access::Authenticator;
 use bowshot_api::{
@@ -334,7 +334,94 @@ async fn statements_that_reach_files_or_the_engine_are_refused() {
 async fn a_draining_server_takes_nothing_new() {
     let server = server(small());
     let session = session(&server).await;
-    server.drain().await;
+    assert_eq!(server.drain().await, Drained::InTime);
     let error = session.start(&Request::sql("SELECT 1")).await.expect_err("draining");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_reader_that_has_left_does_not_hold_up_a_drain() {
+    let server = server(small());
+    let session = session(&server).await;
+    session.set_option("endpoints", Some(OptionValue::Int64(2))).await.expect("sets");
+    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
+    for partition in 0..answer.partitions {
+        drop(server.attach(session.principal(), answer.query, partition).await.expect("attaches"));
+    }
+    let drained = tokio::time::timeout(Duration::from_secs(3), server.drain()).await;
+    assert_eq!(drained.expect("in time"), Drained::InTime);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_come_for_its_rows_holds_up_a_drain_for_a_moment() {
+    let server = server(small());
+    let session = session(&server).await;
+    session.start(&Request::sql(LONG)).await.expect("starts");
+    let drained = tokio::time::timeout(Duration::from_secs(15), server.drain()).await;
+    assert_eq!(drained.expect("in time"), Drained::InTime);
+}
+
+#[tokio::test]
+async fn a_drain_that_cuts_off_says_so() {
+    let server = server(Limits { drain_timeout: Duration::from_millis(100), ..small() });
+    let session = session(&server).await;
+    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
+    let mut stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    stream.next().await.expect("a batch").expect("reads");
+    assert_eq!(server.drain().await, Drained::CutOff);
+    let rest: Result<Vec<_>, _> = stream.try_collect().await;
+    assert_eq!(rest.expect_err("cut off").kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_reader_that_lets_rows_lie_loses_its_query() {
+    let server = server(Limits { reader_timeout: Duration::from_millis(200), ..small() });
+    let session = session(&server).await;
+    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
+    let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    let freed = async {
+        while server.status().running_queries > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), freed).await.expect("the slot is free");
+    let rest: Result<Vec<_>, _> = stream.try_collect().await;
+    let error = rest.expect_err("ended");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.message().contains("took no rows"), "{error}");
+    session.close().await;
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
+async fn a_reader_that_leaves_early_is_logged_as_cancelled() {
+    let server = server(small());
+    let session = session(&server).await;
+    let answer = session.start(&Request::sql(LONG)).await.expect("starts");
+    let mut stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    stream.next().await.expect("a batch").expect("reads");
+    drop(stream);
+    assert_eq!(rows(&server, &Request::sql("SELECT 1")).await, 1);
+    let log = server.shared.house.log.rows(session.principal()).expect("the log");
+    let outcomes = log.column_by_name("outcome").expect("a column").as_string::<i32>().iter().flatten();
+    assert_eq!(outcomes.collect::<Vec<_>>(), ["cancelled", "finished"]);
+}
+
+#[tokio::test]
+async fn what_prepared_statements_hold_is_bounded() {
+    let server = server(Limits { max_prepared_bytes: 20_000, ..small() });
+    let session = session(&server).await;
+    let prepared = session.prepare("SELECT $1::bigint").await.expect("prepares");
+    let values = |count: i64| {
+        let schema = Schema::new(vec![Field::new("$1", DataType::Int64, true)]);
+        let column = Arc::new(Int64Array::from_iter_values(0..count));
+        vec![RecordBatch::try_new(Arc::new(schema), vec![column]).expect("a batch")]
+    };
+    session.bind(prepared.id, values(2_000)).await.expect("fits");
+    let error = session.prepare(&format!("SELECT '{}'", "x".repeat(5_000))).await.expect_err("too much");
+    assert_eq!(error.kind(), ErrorKind::LimitReached);
+    session.bind(prepared.id, values(2_001)).await.expect("in place of the others");
+    let error = session.bind(prepared.id, values(3_000)).await.expect_err("too much");
+    assert_eq!(error.kind(), ErrorKind::LimitReached);
+    assert!(error.to_string().contains("limits.max_prepared_bytes"), "{error}");
 }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -129,8 +129,7 @@ impl DataFile {
         if range.end > self.size() {
             return Err(Error::corrupt(&self.path, "it names bytes behind its end"));
         }
-        let mut bytes = vec![0; length];
-        file.read_exact_at(&mut bytes, range.start).map_err(|error| match error.kind() {
+        let bytes = read_exactly(&file, range.start, length).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => Error::Changed { path: self.path.clone() },
             _ => Error::io(&self.path, error),
         })?;
@@ -151,6 +150,22 @@ impl DataFile {
             Err(Error::Changed { path: self.path.clone() })
         }
     }
+}
+
+/// Reads into memory that nobody has filled with zeros before: for large column chunks that costs as much as decoding.
+fn read_exactly(file: &File, start: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        let at = start + bytes.len() as u64;
+        match rustix::io::pread(file, rustix::buffer::spare_capacity(&mut bytes), at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // The allocation may have room for more than was asked for.
+    bytes.truncate(length);
+    Ok(bytes)
 }
 
 /// A sequential reader. The error that stopped it stays in [`FileReader::fault`], because parsers wrap or flatten it.

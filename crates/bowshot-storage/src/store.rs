@@ -17,11 +17,16 @@ use object_store::{
 };
 use std::collections::HashMap;
 use std::fmt;
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 const NAME: &str = "bowshot files";
+/// Bytes that are worth a thread of their own.
+const SHARE_BYTES: u64 = 4 << 20;
+/// Threads that read for one row group at once.
+const MAX_READERS: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -144,19 +149,60 @@ impl fmt::Display for SnapshotStore {
     }
 }
 
-/// One hop to the blocking pool for all ranges: a cold disk must not stall the threads that compute.
+/// Reads on the blocking pool: a cold disk must not stall the threads that compute. A large row group is read by several
+/// threads, since nothing of it can be decoded before all of it is there.
 async fn read_all(file: Arc<DataFile>, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+    let shares = shares(ranges);
+    let reads = shares.into_iter().map(|share| read_share(Arc::clone(&file), share));
+    let parts = futures::future::try_join_all(reads)
+        .await
+        .map_err(|error| object_store::Error::Generic { store: NAME, source: Box::new(error) })?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
+async fn read_share(file: Arc<DataFile>, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, Error> {
     let path = file.path().to_path_buf();
-    let read = tokio::task::spawn_blocking(move || {
-        ranges.into_iter().map(|range| file.read(range)).collect::<Result<Vec<_>, Error>>()
-    });
-    let read = match read.await {
-        Ok(read) => read,
-        Err(error) => Err(Error::Interrupted { path, detail: error.to_string() }),
-    };
-    read.map_err(|error| object_store::Error::Generic { store: NAME, source: Box::new(error) })
+    let read =
+        tokio::task::spawn_blocking(move || ranges.into_iter().map(|range| file.read(range)).collect());
+    read.await.unwrap_or_else(|error| Err(Error::Interrupted { path, detail: error.to_string() }))
+}
+
+/// Neighbouring ranges in groups of at least [`SHARE_BYTES`], at most one for each thread.
+fn shares(ranges: Vec<Range<u64>>) -> Vec<Vec<Range<u64>>> {
+    let total: u64 = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(MAX_READERS);
+    let target = SHARE_BYTES.max(total.div_ceil(threads as u64));
+    let (mut shares, mut filled) = (vec![Vec::new()], 0);
+    for range in ranges {
+        if filled >= target {
+            shares.push(Vec::new());
+            filled = 0;
+        }
+        filled += range.end.saturating_sub(range.start);
+        if let Some(last) = shares.last_mut() {
+            last.push(range);
+        }
+    }
+    shares
 }
 
 fn refused(operation: &'static str) -> object_store::Error {
     object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: NAME.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_keep_the_order_and_are_worth_a_thread() {
+        let column = |index: u64| index * SHARE_BYTES..(index + 1) * SHARE_BYTES;
+        let ranges: Vec<_> = (0..9).map(column).collect();
+        let shares = shares(ranges.clone());
+        assert_eq!(shares.concat(), ranges);
+        assert!(shares.len() <= MAX_READERS && shares.iter().all(|share| !share.is_empty()));
+        let small = super::shares(vec![0..10, 10..20]);
+        assert_eq!(small.len(), 1);
+        assert_eq!(super::shares(Vec::new()), [Vec::<Range<u64>>::new()]);
+    }
 }

@@ -203,8 +203,13 @@ impl Config {
                 .map_err(|error| Usage::from(bowshot_api::Error::from(error)))?;
             self.access.extend(users);
         }
-        if !MESSAGE_BYTES.contains(&self.limits.message_bytes) {
-            return Err(Usage::new("`limits.message_bytes` must lie between 16KiB and 1GiB"));
+        for (name, bytes) in [
+            ("message_bytes", self.limits.message_bytes),
+            ("large_message_bytes", self.limits.large_message_bytes),
+        ] {
+            if !MESSAGE_BYTES.contains(&bytes) {
+                return Err(Usage::new(format!("`limits.{name}` must lie between 16KiB and 1GiB")));
+            }
         }
         if self.flight == Listen::Off && self.http == Listen::Off {
             return Err(Usage::new("nothing to serve: every front end is off")

@@ -21,17 +21,15 @@ use crate::ports_file::PortsFile;
 use anyhow::{Context, Result, bail};
 use bowshot_api::Server;
 use bowshot_http::RenderMetrics;
-use bowshot_session::Bowshot;
+use bowshot_session::{Bowshot, Drained};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
-/// How often a draining server looks whether it is idle.
-const DRAIN_STEP: Duration = Duration::from_millis(20);
 /// How long the front ends may take to end their connections once nothing runs any more.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(6);
 
@@ -165,35 +163,18 @@ impl Running {
     /// # Errors
     /// When queries still ran at the end of the drain timeout.
     pub(crate) async fn stop(mut self) -> Result<()> {
-        let ((), cut_off) = tokio::join!(self.server.drain(), self.busy_after(self.drain_timeout));
+        let drained = self.server.drain().await;
         self.stop.send_replace(true);
         let all_ended = async { while self.front_ends.join_next().await.is_some() {} };
         if timeout(CLOSING_TIMEOUT, all_ended).await.is_err() {
             tracing::warn!("connections that did not end in time are cut off");
         }
         self.front_ends.shutdown().await;
-        if cut_off {
+        if drained == Drained::CutOff {
             bail!("the drain timeout is over: queries that still ran were cut off");
         }
         tracing::info!("stopped");
         Ok(())
-    }
-
-    /// Waits until nothing runs and nothing is left to read, and tells whether that took too long. Statements that are
-    /// still being planned count too: their results come and want to be read.
-    async fn busy_after(&self, time: Duration) -> bool {
-        let end = Instant::now() + time;
-        // At the end the server itself cancels what is left, so being idle only counts before.
-        loop {
-            let status = self.server.status();
-            if status.running_queries + status.queued_queries + status.open_results == 0 {
-                return false;
-            }
-            sleep(DRAIN_STEP).await;
-            if Instant::now() >= end {
-                return true;
-            }
-        }
     }
 }
 

@@ -204,6 +204,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "how long a result may lie unread before it is freed; while somebody reads it, it stays",
     ),
     key(
+        "limits.reader_timeout",
+        |c| Slot::Duration(&mut c.limits.reader_timeout),
+        "how long a reader may leave rows lying that are ready for it; then the query ends and frees its place; 0 means no limit",
+    ),
+    key(
         "limits.session_timeout",
         |c| Slot::Duration(&mut c.limits.session_timeout),
         "how long a session may stay unused",
@@ -212,6 +217,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "limits.max_prepared_statements",
         |c| Slot::Count(&mut c.limits.max_prepared_statements, 1),
         "prepared statements open at once in one session",
+    ),
+    key(
+        "limits.max_prepared_bytes",
+        |c| Slot::Size(&mut c.limits.max_prepared_bytes),
+        "statement texts and bound parameters that the prepared statements of one session hold together",
     ),
     key(
         "limits.max_parameter_rows",
@@ -243,7 +253,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "limits.message_bytes",
         |c| Slot::Size(&mut c.limits.message_bytes),
-        "target size of the data messages that go out",
+        "target size of the data messages that go out; many clients refuse messages above 4 MiB",
+    ),
+    key(
+        "limits.large_message_bytes",
+        |c| Slot::Size(&mut c.limits.large_message_bytes),
+        "the same for clients that accept messages of any size: Arrow C++ and what is built on it (pyarrow, R, ODBC)",
     ),
     key(
         "limits.drain_timeout",
