@@ -9,7 +9,7 @@ import contextlib
 from . import data, measure, processes, results
 
 ROWS = 1_000_000
-REPEATS = 2
+REPEATS = 5
 
 
 def run(rounds: int, only: str | None) -> None:

@@ -2,12 +2,15 @@
 //! In scratch mode a session has an empty catalog of its own instead.
 
 use crate::system::{SystemSchema, SystemTables};
+use async_trait::async_trait;
 use bowshot_api::Principal;
+use datafusion::catalog::information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider};
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
-    MemorySchemaProvider, SchemaProvider,
+    MemorySchemaProvider, SchemaProvider, TableProvider,
 };
 use datafusion::error::Result;
+use datafusion::logical_expr::TableType;
 use std::sync::Arc;
 
 /// Catalog of names that do not say theirs.
@@ -26,15 +29,54 @@ pub(crate) struct CatalogParts {
 
 /// Catalogs of a serving session.
 pub(crate) fn serving(parts: &CatalogParts, principal: &Principal) -> Result<Arc<dyn CatalogProviderList>> {
-    let catalog = MemoryCatalogProvider::new();
-    catalog.register_schema(DEFAULT_SCHEMA, Arc::clone(&parts.main))?;
+    let mut schemas = vec![(DEFAULT_SCHEMA, Arc::clone(&parts.main))];
     if let Some(tables) = &parts.system {
-        let schema = SystemSchema::new(Arc::clone(tables), principal.clone());
-        catalog.register_schema(SYSTEM_SCHEMA, Arc::new(schema))?;
+        let system: Arc<dyn SchemaProvider> =
+            Arc::new(SystemSchema::new(Arc::clone(tables), principal.clone()));
+        schemas.push((SYSTEM_SCHEMA, system));
+    }
+    let readable = schemas.iter().map(|(name, schema)| {
+        let schema: Arc<dyn SchemaProvider> = Arc::new(Readable(Arc::clone(schema)));
+        (*name, schema)
+    });
+    let readable: Arc<dyn CatalogProviderList> = Arc::new(list(readable.collect())?);
+    schemas.push((INFORMATION_SCHEMA, Arc::new(InformationSchemaProvider::new(readable))));
+    Ok(Arc::new(list(schemas)?))
+}
+
+/// The list with the one catalog that these schemas make.
+fn list(schemas: Vec<(&str, Arc<dyn SchemaProvider>)>) -> Result<MemoryCatalogProviderList> {
+    let catalog = MemoryCatalogProvider::new();
+    for (name, schema) in schemas {
+        catalog.register_schema(name, schema)?;
     }
     let list = MemoryCatalogProviderList::new();
     list.register_catalog(DEFAULT_CATALOG.to_owned(), Arc::new(catalog));
-    Ok(Arc::new(list))
+    Ok(list)
+}
+
+/// A schema as `information_schema` sees it: a table that cannot be read has no columns, and keeps nobody from seeing
+/// those of the others.
+#[derive(Debug)]
+struct Readable(Arc<dyn SchemaProvider>);
+
+#[async_trait]
+impl SchemaProvider for Readable {
+    fn table_names(&self) -> Vec<String> {
+        self.0.table_names()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.0.table(name).await.unwrap_or_default())
+    }
+
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
+        self.0.table_type(name).await
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.0.table_exist(name)
+    }
 }
 
 /// Catalogs of a scratch session: empty, in memory, gone with the session.

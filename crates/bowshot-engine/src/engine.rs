@@ -190,7 +190,8 @@ impl Engine {
 
 fn session_config(config: &EngineConfig) -> SessionConfig {
     let mut session = SessionConfig::new()
-        .with_information_schema(true)
+        // Sessions that serve have a schema of that name, which does not mind broken tables.
+        .with_information_schema(config.scratch)
         .with_default_catalog_and_schema(DEFAULT_CATALOG, DEFAULT_SCHEMA)
         .with_create_default_catalog_and_schema(false)
         .with_target_partitions(config.threads)

@@ -49,7 +49,9 @@ pub(crate) fn batch_rows(plan: &dyn ExecutionPlan, default: usize) -> Option<usi
         None => return None,
     };
     let row = row_bytes(plan).unwrap_or(0).max(estimate(&plan.schema())).max(1);
-    Some((BATCH_BYTES / row).clamp(default.min(BATCH_ROWS), BATCH_ROWS.max(default)))
+    // A power of two, as writers of Arrow files choose too: their batches then come whole or in equal parts.
+    let rows = 1 << (BATCH_BYTES / row).max(1).ilog2();
+    Some(rows.clamp(default.min(BATCH_ROWS), BATCH_ROWS.max(default)))
 }
 
 /// The input of an operator that works on each partition by itself and asks nothing of its rows.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// How long pages that were brought in are taken for being there. Should the kernel have dropped them all the same,
 /// whoever uses them waits for the disk.
-const RESIDENT_FOR: Duration = Duration::from_secs(10);
+const RESIDENT_FOR: Duration = Duration::from_secs(60);
 
 /// For each batch: when it was brought in last, and with which columns.
 #[derive(Debug)]
@@ -87,11 +87,11 @@ mod tests {
             loaded
         };
         assert!(loads(0, 0, None), "the first time");
-        assert!(!loads(9, 0, None), "a moment later");
-        assert!(loads(9, 1, None), "another batch");
-        assert!(loads(9, 0, Some(&[0])), "other columns");
-        assert!(!loads(9, 0, Some(&[0])));
-        assert!(loads(19, 0, Some(&[0])), "after a while");
+        assert!(!loads(59, 0, None), "a moment later");
+        assert!(loads(59, 1, None), "another batch");
+        assert!(loads(59, 0, Some(&[0])), "other columns");
+        assert!(!loads(59, 0, Some(&[0])));
+        assert!(loads(119, 0, Some(&[0])), "after a while");
         assert!(loads(0, 7, None) && loads(0, 7, None), "beyond the file: the caller's error");
     }
 
