@@ -284,10 +284,18 @@ def test_malformed_requests_are_refused(client):
 
 
 def test_messages_fit_the_smallest_receive_limit(server):
-    options = [("grpc.max_receive_message_length", 4 << 20), ("grpc.primary_user_agent", "other")]
-    with flight.connect(server.grpc_tcp, generic_options=options) as client:
-        wide = "SELECT l_orderkey, repeat(l_comment, 200) AS wide FROM lineitem LIMIT 20000"
-        assert client.do_get(flight.Ticket(wide.encode())).read_all().num_rows == 20_000
+    smallest = 4 << 20
+    wide = flight.Ticket(b"SELECT l_orderkey, repeat(l_comment, 200) AS wide FROM lineitem LIMIT 20000")
+    with flight.connect(server.grpc_tcp, generic_options=[("grpc.max_receive_message_length", smallest)]) as client:
+        says_so = flight.FlightCallOptions(headers=[(b"bowshot-max-message-bytes", str(smallest).encode())])
+        assert client.do_get(wide, says_so).read_all().num_rows == 20_000
+        # What Arrow C++ takes unless it is told otherwise is larger.
+        with pytest.raises(flight.FlightCancelledError):
+            for _ in client.do_get(wide):
+                pass
+        wrong = flight.FlightCallOptions(headers=[(b"bowshot-max-message-bytes", b"4MiB")])
+        with pytest.raises(pa.ArrowInvalid, match="bowshot-max-message-bytes"):
+            client.do_get(wide, wrong)
 
 
 def test_many_clients_at_once(server):

@@ -2,7 +2,7 @@
 
 use crate::Profile;
 use crate::connection::{Connection, Who};
-use crate::{auth, cookie};
+use crate::{auth, cookie, message_size};
 use bowshot_api::{Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId};
 use http::HeaderMap;
 use std::sync::{Arc, OnceLock};
@@ -23,12 +23,9 @@ pub(crate) struct Caller {
     cookie: Option<String>,
     options: Vec<(String, OptionValue)>,
     deadline: Option<Instant>,
-    takes_large_messages: bool,
+    message_bytes: usize,
     opened: OnceLock<SessionId>,
 }
-
-/// How the clients name themselves that set no limit on the messages they receive: Arrow C++ (pyarrow, R, ODBC), and ours.
-const LARGE_MESSAGE_AGENTS: [&str; 2] = ["grpc-c++/", "bowshot/"];
 
 impl Caller {
     /// Authenticates the caller from the headers.
@@ -38,6 +35,7 @@ impl Caller {
         deadline: Option<Instant>,
     ) -> Result<Self> {
         let (principal, token) = auth::authenticate(&connection, headers).await?;
+        let message_bytes = message_size::target(headers, connection.server().limits())?;
         Ok(Self {
             connection,
             principal,
@@ -45,7 +43,7 @@ impl Caller {
             cookie: cookie::read(headers),
             options: options(headers)?,
             deadline,
-            takes_large_messages: takes_large_messages(headers),
+            message_bytes,
             opened: OnceLock::new(),
         })
     }
@@ -62,15 +60,9 @@ impl Caller {
         &self.principal
     }
 
-    /// Target size of the data messages to this client, in bytes. Fewer and larger ones cost both sides less, and many
-    /// clients refuse those above 4 MiB, gRPC's default.
+    /// Target size of the data messages to this client, in bytes.
     pub(crate) fn message_bytes(&self) -> usize {
-        let limits = self.server().limits();
-        if self.takes_large_messages {
-            limits.large_message_bytes.max(limits.message_bytes)
-        } else {
-            limits.message_bytes
-        }
+        self.message_bytes
     }
 
     /// When the answer's head must be there, if the client said so.
@@ -147,11 +139,6 @@ impl Caller {
     }
 }
 
-fn takes_large_messages(headers: &HeaderMap) -> bool {
-    let agent = headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok());
-    agent.is_some_and(|agent| LARGE_MESSAGE_AGENTS.iter().any(|name| agent.starts_with(name)))
-}
-
 /// The session options that the headers ask for. They count for the session that the call opens, if it opens one.
 fn options(headers: &HeaderMap) -> Result<Vec<(String, OptionValue)>> {
     let mut options = Vec::new();
@@ -159,6 +146,7 @@ fn options(headers: &HeaderMap) -> Result<Vec<(String, OptionValue)>> {
         let name = name.as_str();
         let option = match OPTION_HEADERS.iter().find(|(header, _)| *header == name) {
             Some((_, option)) => (*option).to_owned(),
+            None if name == message_size::HEADER => continue,
             None => match name.strip_prefix(OPTION_PREFIX) {
                 Some(option) => option.replace('-', "_"),
                 None => continue,
@@ -176,23 +164,6 @@ fn options(headers: &HeaderMap) -> Result<Vec<(String, OptionValue)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn clients_that_take_large_messages() {
-        for (agent, expected) in [
-            ("grpc-c++/1.71.0 grpc-c/46.0.0 (linux; chttp2)", true),
-            ("bowshot/0.1.0 tonic/0.14.2", true),
-            ("report grpc-c++/1.71.0", false),
-            ("grpc-python/1.71.0 grpc-c/46.0.0 (linux; chttp2)", false),
-            ("grpc-go/1.75.0", false),
-            ("", false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert("user-agent", agent.parse().unwrap());
-            assert_eq!(takes_large_messages(&headers), expected, "{agent}");
-        }
-        assert!(!takes_large_messages(&HeaderMap::new()));
-    }
 
     #[test]
     fn headers_that_mean_options() {

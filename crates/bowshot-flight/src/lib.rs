@@ -25,6 +25,7 @@ mod cookie;
 mod gate;
 mod keys;
 mod listen;
+mod message_size;
 mod metadata;
 mod metrics;
 mod parameters;

@@ -15,7 +15,9 @@ pub(crate) fn say(line: &str) {
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // Cargo says it anew at each start: two clones that share a target folder share this program too.
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let manifest = Path::new(&manifest);
     manifest.ancestors().nth(2).unwrap_or(manifest).to_path_buf()
 }
 
