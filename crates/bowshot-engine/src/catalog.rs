@@ -7,10 +7,11 @@ use bowshot_api::Principal;
 use datafusion::catalog::information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider};
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
-    MemorySchemaProvider, SchemaProvider, TableProvider,
+    MemorySchemaProvider, SchemaProvider, TableFunction, TableProvider,
 };
 use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Catalog of names that do not say theirs.
@@ -28,7 +29,11 @@ pub(crate) struct CatalogParts {
 }
 
 /// Catalogs of a serving session.
-pub(crate) fn serving(parts: &CatalogParts, principal: &Principal) -> Result<Arc<dyn CatalogProviderList>> {
+pub(crate) fn serving(
+    parts: &CatalogParts,
+    principal: &Principal,
+    functions: &HashMap<String, Arc<TableFunction>>,
+) -> Result<Arc<dyn CatalogProviderList>> {
     let mut schemas = vec![(DEFAULT_SCHEMA, Arc::clone(&parts.main))];
     if let Some(tables) = &parts.system {
         let system: Arc<dyn SchemaProvider> =
@@ -40,7 +45,8 @@ pub(crate) fn serving(parts: &CatalogParts, principal: &Principal) -> Result<Arc
         (*name, schema)
     });
     let readable: Arc<dyn CatalogProviderList> = Arc::new(list(readable.collect())?);
-    schemas.push((INFORMATION_SCHEMA, Arc::new(InformationSchemaProvider::new(readable))));
+    let information = InformationSchemaProvider::new(readable).with_table_functions(functions.clone());
+    schemas.push((INFORMATION_SCHEMA, Arc::new(information)));
     Ok(Arc::new(list(schemas)?))
 }
 
@@ -67,7 +73,10 @@ impl SchemaProvider for Readable {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        Ok(self.0.table(name).await.unwrap_or_default())
+        Ok(self.0.table(name).await.unwrap_or_else(|error| {
+            tracing::debug!(table = name, %error, "a table is left out of information_schema");
+            None
+        }))
     }
 
     async fn table_type(&self, name: &str) -> Result<Option<TableType>> {

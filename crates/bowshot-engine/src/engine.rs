@@ -180,7 +180,7 @@ impl Engine {
         let catalogs = if self.shared.scratch {
             catalog::scratch(&names.default_catalog, &names.default_schema)
         } else {
-            catalog::serving(&self.shared.parts, principal)
+            catalog::serving(&self.shared.parts, principal, state.table_functions())
         };
         state.register_catalog_list(catalogs.map_err(classify)?);
         let context = SessionContext::new_with_state(state);

@@ -17,13 +17,6 @@ pub(crate) fn rows(plan: &dyn ExecutionPlan) -> Option<(usize, bool)> {
     rows.get_value().map(|count| (*count, rows.is_exact().unwrap_or(false)))
 }
 
-/// Bytes of one row on average, where rows and bytes are known or estimated.
-pub(crate) fn row_bytes(plan: &dyn ExecutionPlan) -> Option<usize> {
-    let statistics = statistics(plan)?;
-    let (rows, bytes) = (statistics.num_rows.get_value()?, statistics.total_byte_size.get_value()?);
-    bytes.checked_div(*rows)
-}
-
 fn statistics(plan: &dyn ExecutionPlan) -> Option<Arc<Statistics>> {
     StatisticsContext::new().compute(plan, &StatisticsArgs::new()).ok()
 }

@@ -5,20 +5,22 @@
 //! partitions, and each batch costs switches of threads on both sides. Rows of an unordered result come in any order, so
 //! nothing is lost.
 
+use crate::engine::EngineConfig;
 use crate::error::classify;
-use crate::statistics::row_bytes;
 use bowshot_api::Result;
-use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use std::sync::Arc;
 
 /// Bytes of a batch for the client: below the largest messages, so that it becomes one.
 const BATCH_BYTES: usize = 12 << 20;
-/// Rows of such a batch at most, should the estimate of their bytes be too small.
-const BATCH_ROWS: usize = 64 << 10;
-/// What a value of variable length is taken for where nothing is known: its offset and some letters.
-const VARIABLE_BYTES: usize = 32;
+/// Rows of such a batch at most.
+const FIXED_ROWS: usize = 64 << 10;
+/// The same where values have any length: footers tell what they take encoded, and a dictionary hides much.
+const VARIABLE_ROWS: usize = 32 << 10;
 
 /// The plan with at least `partitions` partitions where its scan can be split (large enough, splittable format).
 pub(crate) fn split(
@@ -38,20 +40,41 @@ pub(crate) fn split(
     plan.replace_children(vec![child], recompute).map_err(classify)
 }
 
-/// Rows of a batch if this plan is a whole scan for the client; `None` for every other plan, and for one that stops early.
-pub(crate) fn batch_rows(plan: &dyn ExecutionPlan, default: usize) -> Option<usize> {
-    if plan.fetch().is_some() {
+/// Rows of a batch if this plan is a whole scan for the client and its rows are known to be small; `None` for every other
+/// plan, for one that stops early, and where the operator has chosen the size of batches.
+pub(crate) fn batch_rows(plan: &dyn ExecutionPlan, chosen: usize) -> Option<usize> {
+    if plan.fetch().is_some() || chosen != EngineConfig::default().batch_rows {
         return None;
     }
-    match passed_on(plan) {
-        Some(child) => batch_rows(child.as_ref(), default)?,
-        None if plan.name() == "DataSourceExec" => 0,
-        None => return None,
-    };
-    let row = row_bytes(plan).unwrap_or(0).max(estimate(&plan.schema())).max(1);
-    // A power of two, as writers of Arrow files choose too: their batches then come whole or in equal parts.
-    let rows = 1 << (BATCH_BYTES / row).max(1).ilog2();
-    Some(rows.clamp(default.min(BATCH_ROWS), BATCH_ROWS.max(default)))
+    match plan.downcast_ref::<DataSourceExec>() {
+        Some(scan) => {
+            let (bytes, most) = scanned_row(scan.data_source().downcast_ref::<FileScanConfig>()?)?;
+            // A power of two, as writers of Arrow files choose too: their batches then come whole or in equal parts.
+            let rows = 1 << (BATCH_BYTES / bytes.max(1)).max(1).ilog2();
+            (rows > chosen).then_some(rows.min(most))
+        }
+        // A filter makes batches of its own.
+        None if plan.name() == "FilterExec" => None,
+        None => batch_rows(passed_on(plan)?.as_ref(), chosen),
+    }
+}
+
+/// Bytes of one row of the columns that are read, which may be more than those that come out, and how many such rows one
+/// batch may have. `None` where values have any length and no footer tells how long they are.
+fn scanned_row(scan: &FileScanConfig) -> Option<(usize, usize)> {
+    let source = scan.file_source();
+    let table = source.table_schema().table_schema();
+    let all = || (0..table.fields().len()).collect();
+    let read = source.projection().map_or_else(all, ProjectionExprs::column_indices);
+    let widths = read.iter().map(|index| table.field(*index).data_type().primitive_width());
+    if let Some(bytes) = widths.sum::<Option<usize>>() {
+        return Some((bytes, FIXED_ROWS));
+    }
+    // All columns of the file, read or not: a column's own bytes are not always known.
+    let statistics = scan.statistics();
+    let (rows, bytes) = (statistics.num_rows.get_value()?, statistics.total_byte_size.get_value()?);
+    let average = bytes.checked_div(*rows)?;
+    (source.file_type() == "parquet").then_some((average, VARIABLE_ROWS))
 }
 
 /// The input of an operator that works on each partition by itself and asks nothing of its rows.
@@ -62,10 +85,4 @@ fn passed_on(plan: &dyn ExecutionPlan) -> Option<&Arc<dyn ExecutionPlan>> {
         [child] if transparent => Some(child),
         _ => None,
     }
-}
-
-/// Bytes of a row as far as its types tell.
-fn estimate(schema: &Schema) -> usize {
-    let bytes = |data_type: &DataType| data_type.primitive_width().unwrap_or(VARIABLE_BYTES);
-    schema.fields().iter().map(|field| bytes(field.data_type())).sum()
 }

@@ -6,7 +6,8 @@ use http::HeaderMap;
 
 /// The header with which a client says the largest message that it takes, in bytes.
 pub(crate) const HEADER: &str = "bowshot-max-message-bytes";
-/// How the clients name themselves that set no limit unless they are told to: Arrow C++ (pyarrow, R, ODBC), and ours.
+/// How the clients name themselves that set no limit unless they are told to: Arrow C++ (pyarrow, R, ODBC), and ours. A
+/// program that calls Flight through gRPC's C++ library without Arrow's looks the same, and must send [`HEADER`].
 const UNLIMITED_AGENTS: [&str; 2] = ["grpc-c++/", "bowshot/"];
 /// Less is not worth a message.
 const LEAST: usize = 64 << 10;

@@ -97,8 +97,8 @@ impl MappedFile {
 
     /// One batch with the columns at these positions, in this order; the pages of the others are not touched.
     ///
-    /// Reading from disk happens here and not where the rows are used, so that the thread that sends them never waits for
-    /// a disk: call it where such waiting is allowed.
+    /// Reading from disk happens here and not where the rows are used, so that the thread that sends them does not wait
+    /// for a disk: call it where such waiting is allowed. Pages that were read a moment ago are taken for being there.
     pub fn batch_projected(&self, index: usize, columns: Option<&[usize]>) -> Result<RecordBatch> {
         let read = || {
             let (header, body) = self.message(index)?;

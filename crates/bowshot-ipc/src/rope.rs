@@ -56,30 +56,6 @@ impl Buf for Rope {
             self.pieces.pop_front();
         }
     }
-
-    fn copy_to_bytes(&mut self, len: usize) -> Bytes {
-        // No copy for what lies in one piece.
-        if let Some(front) = self.pieces.front_mut()
-            && len <= front.len()
-        {
-            let bytes = front.split_to(len);
-            self.advance_over(len);
-            return bytes;
-        }
-        let mut bytes = bytes::BytesMut::with_capacity(len);
-        bytes::BufMut::put(&mut bytes, self.take(len));
-        bytes.freeze()
-    }
-}
-
-impl Rope {
-    /// Accounts for bytes that were split off the front piece.
-    fn advance_over(&mut self, len: usize) {
-        self.len -= len;
-        if self.pieces.front().is_some_and(Bytes::is_empty) {
-            self.pieces.pop_front();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod query;
 mod query_log;
 mod result;
 mod results;
+mod retained;
 mod session;
 mod sessions;
 mod spill;

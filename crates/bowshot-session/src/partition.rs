@@ -10,7 +10,7 @@ use bowshot_api::{Delivery, Error, Result, batch_bytes};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::Notify;
 
 /// How a partition behaves when its buffer is full.
@@ -20,6 +20,14 @@ pub(crate) struct Policy {
     /// Whether other partitions of the same query need this one to go on while nobody reads it.
     pub(crate) has_siblings: bool,
     pub(crate) budget_bytes: usize,
+}
+
+/// What a reader does with a partition.
+#[derive(Debug)]
+pub(crate) struct Attention {
+    /// When it came or took something last, or when rows came after it had taken all.
+    pub(crate) since: Instant,
+    pub(crate) rows_ready: bool,
 }
 
 /// The partition was abandoned or the query stopped: its producers end.
@@ -46,8 +54,8 @@ struct State {
     end: Option<Result<(), Error>>,
     readers: usize,
     claimed: bool,
-    /// When a reader came or took something last.
-    taken: Instant,
+    /// See [`Attention::since`].
+    attended: Instant,
     rows: u64,
     bytes: u64,
 }
@@ -76,7 +84,7 @@ impl Partition {
             end: (producers == 0).then_some(Ok(())),
             readers: 0,
             claimed: false,
-            taken: Instant::now(),
+            attended: Instant::now(),
             rows: 0,
             bytes: 0,
         };
@@ -129,6 +137,7 @@ impl Partition {
 
     fn keep(&self, state: &mut State, batch: RecordBatch, bytes: usize) {
         state.count(&batch, bytes);
+        state.attend_first();
         state.memory += bytes;
         self.accounts.memory.fetch_add(bytes as u64, Ordering::Relaxed);
         state.items.push_back(Item::Batch(batch, bytes));
@@ -145,6 +154,7 @@ impl Partition {
         }
         let segment = Segment::create(&self.schema, Arc::clone(&self.accounts))?;
         segment.append(batch, bytes)?;
+        state.attend_first();
         state.items.push_back(Item::Segment(Arc::new(segment)));
         self.readable.notify_waiters();
         Ok(())
@@ -211,7 +221,7 @@ impl Partition {
             return false;
         }
         state.claimed = true;
-        state.taken = Instant::now();
+        state.attended = Instant::now();
         state.readers += 1;
         true
     }
@@ -224,10 +234,16 @@ impl Partition {
         self.lock().readers > 0
     }
 
-    /// How long its reader has let rows lie that are ready for it; `None` without reader or rows.
-    pub(crate) fn stalled(&self) -> Option<Duration> {
+    /// When its reader did last what could be expected of it, and whether rows lie ready; `None` without reader.
+    pub(crate) fn attention(&self) -> Option<Attention> {
         let state = self.lock();
-        (state.readers > 0 && !state.items.is_empty()).then(|| state.taken.elapsed())
+        let since = state.attended;
+        (state.readers > 0).then(|| Attention { since, rows_ready: !state.items.is_empty() })
+    }
+
+    /// A reader goes on with what it took before.
+    fn attend(&self) {
+        self.lock().attended = Instant::now();
     }
 
     /// Whether all producers have ended, well or not.
@@ -241,14 +257,11 @@ impl Partition {
         (state.rows, state.bytes)
     }
 
-    /// A reader goes. In a result that is read once nothing of this partition is wanted any more; tells whether that
-    /// cuts it short.
-    pub(crate) fn release_reader(&self) -> bool {
+    /// A reader goes. In a result that is read once nothing of this partition is wanted any more.
+    pub(crate) fn release_reader(&self) {
         let mut state = self.lock();
         state.readers = state.readers.saturating_sub(1);
-        let mut cut = false;
         if self.policy.delivery == Delivery::Stream {
-            cut = state.end.is_none() || !state.items.is_empty();
             if state.end.is_none() {
                 state.end = Some(Ok(()));
             }
@@ -256,7 +269,6 @@ impl Partition {
         }
         drop(state);
         self.writable.notify_waiters();
-        cut
     }
 
     fn at(&self, position: usize) -> Found {
@@ -272,7 +284,7 @@ impl Partition {
         if self.policy.delivery == Delivery::Stream {
             state.items.pop_front();
             state.base += 1;
-            state.taken = Instant::now();
+            state.attended = Instant::now();
             if let Item::Batch(_, bytes) = &item {
                 self.release(&mut state, *bytes);
                 // A producer that is woken for each batch costs two switches of threads a batch.
@@ -289,6 +301,13 @@ impl Partition {
 }
 
 impl State {
+    /// Nobody has let rows lie that come just now.
+    fn attend_first(&mut self) {
+        if self.items.is_empty() {
+            self.attended = Instant::now();
+        }
+    }
+
     fn count(&mut self, batch: &RecordBatch, bytes: usize) {
         self.rows += batch.num_rows() as u64;
         self.bytes += bytes as u64;
@@ -320,7 +339,10 @@ impl Reader {
         loop {
             if let Some(segment) = self.segment.take() {
                 match self.next_on_disk(segment).await? {
-                    Some(batch) => return Ok(Some(batch)),
+                    Some(batch) => {
+                        partition.attend();
+                        return Ok(Some(batch));
+                    }
                     None => continue,
                 }
             }

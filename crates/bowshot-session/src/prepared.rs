@@ -1,7 +1,8 @@
 //! Prepared statements of one session: text, plan, and the parameters bound last.
 
+use crate::retained;
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Error, ErrorKind, Limits, Result, StatementId, batch_bytes};
+use bowshot_api::{Error, ErrorKind, Limits, Result, StatementId};
 use bowshot_engine::AuthorizedPlan;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,18 +15,20 @@ const PLAN_AGE: Duration = Duration::from_secs(1);
 pub(crate) struct PreparedStatement {
     pub(crate) sql: Arc<str>,
     pub(crate) parameters: Arc<Vec<RecordBatch>>,
+    parameter_bytes: usize,
     plan: AuthorizedPlan,
     planned: Instant,
 }
 
 impl PreparedStatement {
     pub(crate) fn new(sql: &str, plan: AuthorizedPlan) -> Self {
-        Self { sql: Arc::from(sql), parameters: Arc::default(), plan, planned: Instant::now() }
+        let (sql, parameters) = (Arc::from(sql), Arc::default());
+        Self { sql, parameters, parameter_bytes: 0, plan, planned: Instant::now() }
     }
 
-    /// Bytes that the client has sent for it.
+    /// Bytes that it holds of what the client has sent.
     fn bytes(&self) -> usize {
-        self.sql.len() + parameter_bytes(&self.parameters)
+        self.sql.len().saturating_add(self.parameter_bytes)
     }
 
     /// The plan, unless it is too old to be believed.
@@ -66,11 +69,13 @@ impl PreparedStatements {
     /// # Errors
     /// `NotFound`; `LimitReached` when the session would hold too much, and then the statement has no parameters.
     pub(crate) fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>, limits: &Limits) -> Result<()> {
+        let bytes = retained::bytes(&parameters);
         let mut statements = self.lock();
-        statements.get_mut(&id).ok_or_else(|| not_found(id))?.parameters = Arc::default();
-        check_bytes(&statements, parameter_bytes(&parameters), limits)?;
+        let statement = statements.get_mut(&id).ok_or_else(|| not_found(id))?;
+        (statement.parameters, statement.parameter_bytes) = (Arc::default(), 0);
+        check_bytes(&statements, bytes, limits)?;
         if let Some(statement) = statements.get_mut(&id) {
-            statement.parameters = Arc::new(parameters);
+            (statement.parameters, statement.parameter_bytes) = (Arc::new(parameters), bytes);
         }
         Ok(())
     }
@@ -95,23 +100,19 @@ impl PreparedStatements {
     }
 }
 
-fn parameter_bytes(parameters: &[RecordBatch]) -> usize {
-    parameters.iter().map(batch_bytes).sum()
-}
-
 fn check_bytes(
     statements: &HashMap<StatementId, PreparedStatement>,
     more: usize,
     limits: &Limits,
 ) -> Result<()> {
-    let held: usize = statements.values().map(PreparedStatement::bytes).sum();
+    let held = statements.values().fold(more, |sum, statement| sum.saturating_add(statement.bytes()));
     let limit = limits.max_prepared_bytes;
-    if held.saturating_add(more) <= limit {
+    if held <= limit {
         return Ok(());
     }
     let message = format!(
         "prepared statements of this session would hold {} bytes of text and parameters, more than the limit of {limit}",
-        held.saturating_add(more)
+        held
     );
     Err(Error::new(ErrorKind::LimitReached, message)
         .with_hint("bind fewer rows at a time, close statements, or raise `limits.max_prepared_bytes`"))

@@ -1,7 +1,7 @@
 //! One started query: its partitions, the tasks that fill them, and how it ends.
 
 use crate::admission::Slot;
-use crate::partition::{Partition, Policy, Reader};
+use crate::partition::{Attention, Partition, Policy, Reader};
 use crate::query_log::{Outcome, QueryLog, QueryRecord};
 use crate::spill::Accounts;
 use crate::task::AbortOnDrop;
@@ -193,14 +193,21 @@ impl QueryResult {
             .with_hint("run the query again, or set the session option `retryable_results`"));
         }
         self.touch();
-        let guard =
-            Claim { query: Arc::clone(self), partition: Arc::clone(partition), gone: Some(Box::new(gone)) };
+        let guard = Claim {
+            query: Arc::clone(self),
+            partition: Arc::clone(partition),
+            saw_end: false,
+            gone: Some(Box::new(gone)),
+        };
         let reader = Reader::new(self.runtime.clone());
         let batches = futures::stream::unfold(Some((reader, guard)), |state| async move {
-            let (mut reader, guard) = state?;
+            let (mut reader, mut guard) = state?;
             match reader.next(&guard.partition).await {
                 Ok(Some(batch)) => Some((Ok(batch), Some((reader, guard)))),
-                Ok(None) => None,
+                Ok(None) => {
+                    guard.saw_end = true;
+                    None
+                }
                 Err(error) => Some((Err(error), None)),
             }
         });
@@ -293,9 +300,13 @@ impl QueryResult {
     /// Whether somebody reads it, may be about to, or waits for its end. A client that does not come back at once for
     /// what is ready will not hold up a drain.
     pub(crate) fn is_wanted(&self) -> bool {
-        let is_awaited = || self.is_fresh() || self.delivery == Delivery::Spool && !self.has_ended();
-        self.partitions.iter().any(|partition| partition.has_readers())
-            || self.failure().is_none() && is_awaited()
+        if self.failure().is_some() {
+            return false;
+        }
+        self.waited_for.load(Ordering::Acquire)
+            || self.partitions.iter().any(|partition| partition.has_readers())
+            || self.is_fresh()
+            || self.delivery == Delivery::Spool && !self.has_ended()
     }
 
     /// Whether it counts against the queries that may run at once.
@@ -303,11 +314,18 @@ impl QueryResult {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Ends the query if a reader has let rows lie for too long: it may hold its connection and its place for ever.
+    /// Ends a running query whose readers have all let rows lie for too long: they may hold their connections and its
+    /// place for ever. A client that reads one endpoint after another attends to one of them at a time.
     pub(crate) fn end_if_stalled(&self) {
         let limit = self.house.limits.reader_timeout;
-        let stalled = self.partitions.iter().any(|part| part.stalled().is_some_and(|time| time >= limit));
-        if stalled && self.delivery == Delivery::Stream && !limit.is_zero() {
+        if limit.is_zero() || self.delivery != Delivery::Stream || !self.holds_slot() {
+            return;
+        }
+        let readers: Vec<Attention> =
+            self.partitions.iter().filter_map(|partition| partition.attention()).collect();
+        let attended = readers.iter().map(|attention| attention.since).max();
+        let rows_ready = readers.iter().any(|attention| attention.rows_ready);
+        if rows_ready && attended.is_some_and(|since| since.elapsed() >= limit) {
             let message = format!("the reader took no rows for {} s", limit.as_secs());
             self.fail(
                 Error::new(ErrorKind::Timeout, message)
@@ -396,14 +414,16 @@ fn out_of_time(timeout: Duration) -> Error {
 struct Claim {
     query: Arc<QueryResult>,
     partition: Arc<Partition>,
+    saw_end: bool,
     gone: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if self.partition.release_reader() {
+        if !self.saw_end {
             self.query.cut_short.store(true, Ordering::Release);
         }
+        self.partition.release_reader();
         self.query.touch();
         self.query.settle();
         if self.query.is_read() {

@@ -201,11 +201,12 @@ impl Session for ClientSession {
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
         let query = query::start(self, request, Expected::Effect).await?;
         let mut rows = self.server.read(&query, 0)?;
-        let mut affected = 0;
+        let nothing = query.answer().rows.filter(|rows| *rows == 0);
+        let mut affected = None;
         while let Some(batch) = rows.next().await {
-            affected += count(&batch?);
+            affected = Some(affected.unwrap_or(0) + count(&batch?));
         }
-        Ok(Some(affected))
+        Ok(affected.or(nothing))
     }
 
     fn options(&self) -> Vec<(String, OptionValue)> {

@@ -425,3 +425,34 @@ async fn what_prepared_statements_hold_is_bounded() {
     assert_eq!(error.kind(), ErrorKind::LimitReached);
     assert!(error.to_string().contains("limits.max_prepared_bytes"), "{error}");
 }
+
+#[tokio::test]
+async fn a_client_that_waits_for_its_first_row_holds_up_a_drain() {
+    let server = server(Limits { drain_timeout: Duration::from_millis(100), ..small() });
+    let session = session(&server).await;
+    let waiting = tokio::spawn(async move { session.start(&Request::sql(ENDLESS)).await });
+    // Longer than a client may take to come for rows that are ready.
+    tokio::time::sleep(Duration::from_millis(5_500)).await;
+    assert_eq!(server.drain().await, Drained::CutOff);
+    assert_eq!(waiting.await.expect("ends").expect_err("cut off").kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_client_that_reads_one_endpoint_after_another_is_not_stalled() {
+    let server = server(Limits { reader_timeout: Duration::from_millis(400), ..small() });
+    let session = session(&server).await;
+    session.set_option("endpoints", Some(OptionValue::Int64(2))).await.expect("sets");
+    let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000)";
+    let answer = session.start(&Request::sql(sql)).await.expect("starts");
+    assert_eq!(answer.partitions, 2);
+    let first = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    let second = server.attach(session.principal(), answer.query, 1).await.expect("attaches");
+    let mut rows = 0;
+    for mut stream in [first, second] {
+        while let Some(batch) = stream.next().await {
+            rows += batch.expect("reads").num_rows();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    assert_eq!(rows, 600_000);
+}

@@ -152,7 +152,7 @@ impl DataFile {
     }
 }
 
-/// Reads into memory that nobody has filled with zeros before: for large column chunks that costs as much as decoding.
+/// Reads into memory that nobody has filled with zeros before, which would be a pass of its own over large column chunks.
 fn read_exactly(file: &File, start: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {

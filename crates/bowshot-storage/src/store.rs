@@ -169,7 +169,9 @@ async fn read_share(file: Arc<DataFile>, ranges: Vec<Range<u64>>) -> Result<Vec<
 
 /// Neighbouring ranges in groups of at least [`SHARE_BYTES`], at most one for each thread.
 fn shares(ranges: Vec<Range<u64>>) -> Vec<Vec<Range<u64>>> {
-    let total: u64 = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+    // The ranges come from the file's own footer: any number is possible before `read` checks them.
+    let length = |range: &Range<u64>| range.end.saturating_sub(range.start);
+    let total = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(length(range)));
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(MAX_READERS);
     let target = SHARE_BYTES.max(total.div_ceil(threads as u64));
     let (mut shares, mut filled) = (vec![Vec::new()], 0);
@@ -178,7 +180,7 @@ fn shares(ranges: Vec<Range<u64>>) -> Vec<Vec<Range<u64>>> {
             shares.push(Vec::new());
             filled = 0;
         }
-        filled += range.end.saturating_sub(range.start);
+        filled = length(&range).saturating_add(filled);
         if let Some(last) = shares.last_mut() {
             last.push(range);
         }
