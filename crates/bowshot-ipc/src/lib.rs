@@ -12,7 +12,7 @@
 //! - [`FlightBody`]: an HTTP body that streams a result as Flight data and ends with gRPC trailers (`body.rs`).
 //! - [`Rope`]: the frames of one message, handed to the socket together (`rope.rs`).
 //! - [`Decoder`]: hostile bytes to record batches or to an error, never to a panic (`decode.rs`, `check.rs`).
-//! - [`MappedFile`]: an Arrow file as batches that share the mapped memory (`mapped.rs`), and what keeps the process
+//! - [`MappedFile`]: an Arrow file as batches that share the mapped memory (`mapped.rs`, `map.rs`), and what keeps the process
 //!   alive when such a file is truncated (`guard.rs`).
 //!
 //! Nothing here knows sessions, queries or SQL. This is the only crate that may hold `unsafe` code.
@@ -27,10 +27,10 @@ mod encode;
 mod error;
 mod frame;
 mod guard;
+mod map;
 mod mapped;
 mod measure;
 mod parts;
-mod residence;
 mod rope;
 mod schema;
 mod trim;

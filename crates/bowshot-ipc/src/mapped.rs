@@ -10,22 +10,17 @@ use crate::check::check_schema;
 use crate::decode::{Decoded, Decoder, guarded, read_message};
 use crate::error::{Error, Result};
 use crate::frame::CONTINUATION;
-use crate::guard::{self, Guard, MAX_MAPS};
-use crate::residence::Residence;
-use arrow::array::{Array, ArrayData};
+use crate::guard;
+use crate::map::{Map, Shared};
+use arrow::array::Array;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::Block;
 use bytes::Bytes;
-#[cfg(target_os = "linux")]
-use memmap2::Advice;
-use memmap2::Mmap;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// What an Arrow file begins and ends with.
 const MAGIC: &[u8] = b"ARROW1";
@@ -42,7 +37,6 @@ pub struct MappedFile {
     decoder: Decoder,
     schema: SchemaRef,
     batches: Vec<Place>,
-    residence: Residence,
 }
 
 /// Installs the handler that turns the truncation of a mapped file into an error of its table; once per process.
@@ -98,14 +92,12 @@ impl MappedFile {
     /// One batch with the columns at these positions, in this order; the pages of the others are not touched.
     ///
     /// Reading from disk happens here and not where the rows are used, so that the thread that sends them does not wait
-    /// for a disk: call it where such waiting is allowed. Pages that were read a moment ago are taken for being there.
+    /// for a disk: call it where such waiting is allowed.
     pub fn batch_projected(&self, index: usize, columns: Option<&[usize]>) -> Result<RecordBatch> {
         let read = || {
             let (header, body) = self.message(index)?;
             let batch = self.decoder.read_batch(read_message(&header)?, body, columns)?;
-            self.residence.ensure(index, columns, || {
-                batch.columns().iter().try_for_each(|column| self.map.load(&column.to_data()))
-            })?;
+            batch.columns().iter().try_for_each(|column| self.map.load(&column.to_data()))?;
             Ok(batch)
         };
         self.check()?;
@@ -142,8 +134,7 @@ impl MappedFile {
             };
         }
         let (path, map) = (path.to_owned(), Arc::clone(map));
-        let residence = Residence::new(footer.batches.len());
-        Ok(Self { path, map, bytes, decoder, schema, batches: footer.batches, residence })
+        Ok(Self { path, map, bytes, decoder, schema, batches: footer.batches })
     }
 
     fn message(&self, index: usize) -> Result<(Bytes, Bytes)> {
@@ -244,91 +235,5 @@ impl Place {
         let end = end.filter(|end| *end <= header.len());
         let end = end.ok_or_else(|| Error::malformed("a message whose header is longer than its place"))?;
         Ok((Bytes::copy_from_slice(&header[prefix..end]), file.slice(self.body.clone())))
-    }
-}
-
-/// The map, its registration with the guard, and what the file was when it was opened.
-#[derive(Debug)]
-struct Map {
-    // Fields are dropped in this order: the range must leave the guard's table before it is unmapped.
-    guard: Guard,
-    map: Mmap,
-    file: File,
-    len: u64,
-    modified: Option<SystemTime>,
-}
-
-impl Map {
-    #[expect(unsafe_code, reason = "a map of a file shows what others do to it")]
-    fn new(path: &Path) -> Result<Self> {
-        guard::install()?;
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(Error::NotArrow { found: "not a file" });
-        }
-        if metadata.len() == 0 {
-            return Err(Error::NotArrow { found: describe(&[]) });
-        }
-        // SAFETY: the map is only read. Others may write to the file meanwhile; Arrow's validation before, `check` after
-        // each read and the guard against truncation make that an error of this table. What remains is a writer that
-        // changes bytes between validation and use, against which no map of a file can be protected; the module's
-        // head and the user's guide say that files must be replaced and not rewritten.
-        let map = unsafe { Mmap::map(&file)? };
-        let limit = MAX_MAPS as u64;
-        let guard =
-            guard::guard(&map).ok_or(Error::TooLarge { what: "mapped files", found: limit + 1, limit })?;
-        Ok(Self { guard, map, file, len: metadata.len(), modified: metadata.modified().ok() })
-    }
-
-    fn check(&self) -> Result<()> {
-        if self.guard.is_damaged() {
-            return Err(Error::Changed("it was truncated while it was read"));
-        }
-        let now = self.file.metadata()?;
-        if now.len() != self.len || now.modified().ok() != self.modified {
-            return Err(Error::Changed("it was changed after it was opened"));
-        }
-        Ok(())
-    }
-}
-
-#[cfg(target_os = "linux")]
-impl Map {
-    /// Brings the array's pages into memory. Old kernels cannot; then the first use of each page does.
-    fn load(&self, data: &ArrayData) -> Result<()> {
-        let nulls = data.nulls().map(|nulls| nulls.buffer());
-        for buffer in data.buffers().iter().chain(nulls) {
-            // Buffers that were decompressed or realigned lie elsewhere.
-            let offset = buffer.as_ptr().addr().checked_sub(self.map.as_ptr().addr());
-            let Some(offset) = offset.filter(|offset| offset + buffer.len() <= self.map.len()) else {
-                continue;
-            };
-            let loaded = self.map.advise_range(Advice::PopulateRead, offset, buffer.len());
-            // These codes stand for the SIGBUS that a read would have raised.
-            if let Err(libc::EFAULT | libc::EHWPOISON) =
-                loaded.map_err(|error| error.raw_os_error().unwrap_or(0))
-            {
-                return Err(Error::Changed("it was truncated while it was read"));
-            }
-        }
-        data.child_data().iter().try_for_each(|child| self.load(child))
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Map {
-    /// Other systems have no call for it; the first use of each page brings it into memory.
-    fn load(&self, _data: &ArrayData) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// Lets `Bytes` own a share of the map.
-struct Shared(Arc<Map>);
-
-impl AsRef<[u8]> for Shared {
-    fn as_ref(&self) -> &[u8] {
-        &self.0.map
     }
 }
