@@ -8,10 +8,13 @@
 use crate::engine::EngineConfig;
 use crate::error::classify;
 use bowshot_api::Result;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use std::sync::Arc;
 
@@ -43,7 +46,7 @@ pub(crate) fn split(
 /// Rows of a batch if this plan is a whole scan for the client and its rows are known to be small; `None` for every other
 /// plan, for one that stops early, and where the operator has chosen the size of batches.
 pub(crate) fn batch_rows(plan: &dyn ExecutionPlan, chosen: usize) -> Option<usize> {
-    if plan.fetch().is_some() || chosen != EngineConfig::default().batch_rows {
+    if plan.fetch().is_some() || chosen != EngineConfig::default().batch_rows || computes_long_values(plan) {
         return None;
     }
     match plan.downcast_ref::<DataSourceExec>() {
@@ -59,6 +62,28 @@ pub(crate) fn batch_rows(plan: &dyn ExecutionPlan, chosen: usize) -> Option<usiz
     }
 }
 
+/// Whether it makes values of which nobody knows how long they are: `repeat(name, 1000)`.
+fn computes_long_values(plan: &dyn ExecutionPlan) -> bool {
+    let scan = || plan.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>();
+    let computed = match plan.downcast_ref::<ProjectionExec>() {
+        Some(projection) => projection.expr(),
+        None => scan().and_then(|scan| scan.file_source().projection()).map_or(&[][..], AsRef::as_ref),
+    };
+    let schema = plan.schema();
+    computed.iter().zip(schema.fields()).any(|(computed, field)| {
+        width(field.data_type()).is_none() && computed.expr.downcast_ref::<Column>().is_none()
+    })
+}
+
+/// Bytes of every value of a type, if they are the same.
+fn width(data_type: &DataType) -> Option<usize> {
+    match data_type {
+        DataType::Boolean => Some(1),
+        DataType::FixedSizeBinary(bytes) => usize::try_from(*bytes).ok(),
+        other => other.primitive_width(),
+    }
+}
+
 /// Bytes of one row of the columns that are read, which may be more than those that come out, and how many such rows one
 /// batch may have. `None` where values have any length and no footer tells how long they are.
 fn scanned_row(scan: &FileScanConfig) -> Option<(usize, usize)> {
@@ -66,7 +91,7 @@ fn scanned_row(scan: &FileScanConfig) -> Option<(usize, usize)> {
     let table = source.table_schema().table_schema();
     let all = || (0..table.fields().len()).collect();
     let read = source.projection().map_or_else(all, ProjectionExprs::column_indices);
-    let widths = read.iter().map(|index| table.field(*index).data_type().primitive_width());
+    let widths = read.iter().map(|index| width(table.field(*index).data_type()));
     if let Some(bytes) = widths.sum::<Option<usize>>() {
         return Some((bytes, FIXED_ROWS));
     }

@@ -22,11 +22,12 @@ pub(crate) struct Policy {
     pub(crate) budget_bytes: usize,
 }
 
-/// What a reader does with a partition.
+/// What the reader of a partition does, or did before it went.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    /// When it came or took something last, or when rows came after it had taken all.
+    /// When it came, took something or went, or when rows came after it had taken all; now, while it waits for more.
     pub(crate) since: Instant,
+    /// Whether rows lie ready for a reader that is there.
     pub(crate) rows_ready: bool,
 }
 
@@ -234,16 +235,21 @@ impl Partition {
         self.lock().readers > 0
     }
 
-    /// When its reader did last what could be expected of it, and whether rows lie ready; `None` without reader.
+    /// What its reader does; `None` if it never had one.
     pub(crate) fn attention(&self) -> Option<Attention> {
         let state = self.lock();
-        let since = state.attended;
-        (state.readers > 0).then(|| Attention { since, rows_ready: !state.items.is_empty() })
+        let is_read = state.readers > 0;
+        let waits = is_read && state.items.is_empty() && state.end.is_none();
+        let since = if waits { Instant::now() } else { state.attended };
+        state.claimed.then(|| Attention { since, rows_ready: is_read && !state.items.is_empty() })
     }
 
-    /// A reader goes on with what it took before.
+    /// A reader goes on with what it took before. Nobody asks that of a spooled result, whose lock may be held over a
+    /// write to disk meanwhile.
     fn attend(&self) {
-        self.lock().attended = Instant::now();
+        if self.policy.delivery == Delivery::Stream {
+            self.lock().attended = Instant::now();
+        }
     }
 
     /// Whether all producers have ended, well or not.
@@ -261,6 +267,7 @@ impl Partition {
     pub(crate) fn release_reader(&self) {
         let mut state = self.lock();
         state.readers = state.readers.saturating_sub(1);
+        state.attended = Instant::now();
         if self.policy.delivery == Delivery::Stream {
             if state.end.is_none() {
                 state.end = Some(Ok(()));

@@ -314,17 +314,17 @@ impl QueryResult {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Ends a running query whose readers have all let rows lie for too long: they may hold their connections and its
-    /// place for ever. A client that reads one endpoint after another attends to one of them at a time.
+    /// Ends a query whose readers have all let rows lie for too long: they may hold their connections, its place and its
+    /// buffers for ever. A client that reads one endpoint after another attends to one of them at a time.
     pub(crate) fn end_if_stalled(&self) {
         let limit = self.house.limits.reader_timeout;
-        if limit.is_zero() || self.delivery != Delivery::Stream || !self.holds_slot() {
+        if limit.is_zero() || self.delivery != Delivery::Stream {
             return;
         }
-        let readers: Vec<Attention> =
+        let read: Vec<Attention> =
             self.partitions.iter().filter_map(|partition| partition.attention()).collect();
-        let attended = readers.iter().map(|attention| attention.since).max();
-        let rows_ready = readers.iter().any(|attention| attention.rows_ready);
+        let attended = read.iter().map(|attention| attention.since).max();
+        let rows_ready = read.iter().any(|attention| attention.rows_ready);
         if rows_ready && attended.is_some_and(|since| since.elapsed() >= limit) {
             let message = format!("the reader took no rows for {} s", limit.as_secs());
             self.fail(
@@ -420,7 +420,7 @@ struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if !self.saw_end {
+        if !self.saw_end && self.query.delivery == Delivery::Stream {
             self.query.cut_short.store(true, Ordering::Release);
         }
         self.partition.release_reader();

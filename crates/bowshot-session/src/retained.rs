@@ -17,7 +17,8 @@ pub(crate) fn bytes(batches: &[RecordBatch]) -> usize {
 fn collect(data: &ArrayData, allocations: &mut HashMap<usize, usize>) {
     let validity = data.nulls().map(|nulls| nulls.buffer());
     for buffer in data.buffers().iter().chain(validity) {
-        allocations.insert(buffer.data_ptr().as_ptr().addr(), buffer.capacity());
+        let held = allocations.entry(buffer.data_ptr().as_ptr().addr()).or_insert(0);
+        *held = buffer.capacity().max(*held);
     }
     for child in data.child_data() {
         collect(child, allocations);

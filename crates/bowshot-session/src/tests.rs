@@ -439,7 +439,7 @@ async fn a_client_that_waits_for_its_first_row_holds_up_a_drain() {
 
 #[tokio::test]
 async fn a_client_that_reads_one_endpoint_after_another_is_not_stalled() {
-    let server = server(Limits { reader_timeout: Duration::from_millis(400), ..small() });
+    let server = server(Limits { reader_timeout: Duration::from_secs(1), ..small() });
     let session = session(&server).await;
     session.set_option("endpoints", Some(OptionValue::Int64(2))).await.expect("sets");
     let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000)";
@@ -451,8 +451,28 @@ async fn a_client_that_reads_one_endpoint_after_another_is_not_stalled() {
     for mut stream in [first, second] {
         while let Some(batch) = stream.next().await {
             rows += batch.expect("reads").num_rows();
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(40)).await;
         }
+        // Time for a sweep between one endpoint and the next.
+        drop(stream);
+        tokio::time::sleep(Duration::from_millis(600)).await;
     }
     assert_eq!(rows, 600_000);
+}
+
+#[tokio::test]
+async fn a_spooled_result_that_is_read_again_is_logged_as_finished() {
+    let server = server(small());
+    let session = session(&server).await;
+    let request = Request { delivery: Some(Delivery::Spool), ..Request::sql(LONG) };
+    let answer = session.start(&request).await.expect("starts");
+    let mut broken = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    broken.next().await.expect("a batch").expect("reads");
+    drop(broken);
+    let again = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
+    let batches: Vec<RecordBatch> = again.try_collect().await.expect("reads");
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3_000_000);
+    let log = server.shared.house.log.rows(session.principal()).expect("the log");
+    let outcomes = log.column_by_name("outcome").expect("a column").as_string::<i32>().iter().flatten();
+    assert_eq!(outcomes.collect::<Vec<_>>(), ["finished"]);
 }
