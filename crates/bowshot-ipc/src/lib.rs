@@ -13,7 +13,7 @@
 //! - [`Rope`]: the frames of one message, handed to the socket together (`rope.rs`).
 //! - [`Decoder`]: hostile bytes to record batches or to an error, never to a panic (`decode.rs`, `check.rs`).
 //! - [`MappedFile`]: an Arrow file as batches that share the mapped memory (`mapped.rs`, `map.rs`), and what keeps the process
-//!   alive when such a file is truncated (`guard.rs`).
+//!   alive when such a file is truncated (`guard.rs`); [`FilePages`]: the same for the bytes of any file (`pages.rs`).
 //!
 //! Nothing here knows sessions, queries or SQL. This is the only crate that may hold `unsafe` code.
 
@@ -30,6 +30,7 @@ mod guard;
 mod map;
 mod mapped;
 mod measure;
+mod pages;
 mod parts;
 mod rope;
 mod schema;
@@ -42,5 +43,6 @@ pub use encode::{EncodeOptions, Encoder};
 pub use error::{Error, Result};
 pub use frame::Message;
 pub use mapped::{MappedFile, install_truncation_guard};
+pub use pages::FilePages;
 pub use rope::Rope;
 pub use schema::{read_schema_bytes, schema_bytes};

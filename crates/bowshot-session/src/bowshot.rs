@@ -247,7 +247,7 @@ impl Server for Bowshot {
             }
             let moved = seen.is_none_or(|seen| (fraction - seen).abs() >= PROGRESS_STEP);
             if done || failed.is_some() || moved || Instant::now() >= deadline {
-                return Ok(Progress { answer: query.answer(), fraction, done, failed });
+                return Ok(Progress { answer: query.counted_answer(), fraction, done, failed });
             }
             tokio::time::sleep(PROGRESS_TICK).await;
         }

@@ -160,12 +160,19 @@ impl QueryResult {
         select_all(waits).await.0
     }
 
-    /// The answer, with the number of rows if all are there.
-    pub(crate) fn answer(&self) -> Answer {
-        let mut answer = self.answer.clone();
+    /// The answer, with the number of rows if all are there: for who asks how far the query is.
+    pub(crate) fn counted_answer(&self) -> Answer {
+        let mut answer = self.answer();
         if answer.rows.is_none() && self.has_ended() && self.failure().is_none() {
             answer.rows = Some(self.totals().0);
         }
+        answer
+    }
+
+    /// The answer. It does not count the rows, even if the query has ended by now: the same statement is always answered
+    /// alike.
+    pub(crate) fn answer(&self) -> Answer {
+        let mut answer = self.answer.clone();
         if answer.expires.is_some() {
             let left = self.expires().saturating_duration_since(Instant::now());
             answer.expires = Some(SystemTime::now() + left);

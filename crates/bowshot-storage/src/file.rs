@@ -7,7 +7,7 @@
 use crate::Error;
 use crate::arrow_ipc;
 use crate::version::FileIdentity;
-use bowshot_ipc::MappedFile;
+use bowshot_ipc::{FilePages, MappedFile};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// `O_NONBLOCK`: a pipe that took the file's place since it was listed must not hang the open call.
@@ -23,6 +23,9 @@ const NO_WAIT: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0x4 };
 
 /// Maps that stay; each also takes a file handle. `bowshot-ipc` allows more, for maps that running queries hold.
 const MAX_MAPS: usize = 256;
+
+/// Bytes that are worth a map; fewer are read sooner.
+const SHARED_BYTES: usize = 256 << 10;
 
 /// Bytes of one read of a sequential reader.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -35,6 +38,9 @@ pub(crate) struct DataFile {
     identity: FileIdentity,
     handle: Mutex<Option<Arc<File>>>,
     map: Mutex<Option<Arc<MappedFile>>>,
+    pages: Mutex<Option<Arc<FilePages>>>,
+    /// Whether bytes of the pages were given out; the map itself may be gone by now.
+    pages_shared: AtomicBool,
     /// The first error of reading, since some readers above flatten errors to text.
     fault: OnceLock<Error>,
     pool: Arc<HandlePool>,
@@ -44,8 +50,9 @@ impl DataFile {
     pub(crate) fn new(path: PathBuf, identity: FileIdentity, pool: Arc<HandlePool>) -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let (handle, map, fault) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Arc::new(Self { number, path, identity, handle, map, fault, pool })
+        let (handle, map, pages) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (pages_shared, fault) = (AtomicBool::new(false), OnceLock::new());
+        Arc::new(Self { number, path, identity, handle, map, pages, pages_shared, fault, pool })
     }
 
     /// Tells this look at a file from every other, also of the same content.
@@ -92,11 +99,7 @@ impl DataFile {
         }
         self.open()?;
         let map = MappedFile::open(&self.path).map_err(|error| arrow_ipc::explain(self, error))?;
-        // The path was opened a second time: it must still lead to the same file.
-        let metadata = std::fs::metadata(&self.path).map_err(|error| Error::io(&self.path, error))?;
-        if !self.identity.has_content_of(&metadata) {
-            return Err(Error::Changed { path: self.path.clone() });
-        }
+        self.verify_path()?;
         let map = Arc::new(map);
         *lock(&self.map) = Some(Arc::clone(&map));
         if let Some(oldest) = self.pool.maps.add(self) {
@@ -105,9 +108,58 @@ impl DataFile {
         Ok(map)
     }
 
-    /// Closes the handle; reads that are running keep theirs.
+    /// Exactly the bytes of a long range where the system holds them, if none of them has to come from disk. Whoever uses
+    /// them calls [`Self::check_pages`] afterwards.
+    pub(crate) fn resident(self: &Arc<Self>, range: &Range<u64>) -> Option<Bytes> {
+        let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
+        if range.len() < SHARED_BYTES {
+            return None;
+        }
+        let known = lock(&self.pages).clone();
+        let pages = match known {
+            Some(pages) => pages,
+            None => self.map_pages().ok()?,
+        };
+        self.pages_shared.store(true, Ordering::Release);
+        pages.resident(range)
+    }
+
+    /// Fails if bytes that [`Self::resident`] gave may be others than those of this content.
+    pub(crate) fn check_pages(self: &Arc<Self>) -> Result<(), Error> {
+        if !self.pages_shared.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let pages = lock(&self.pages).clone();
+        match pages {
+            Some(pages) => pages.check().map_err(|error| arrow_ipc::explain(self, error)),
+            None => self.verify(self.open()?.as_ref()),
+        }
+    }
+
+    fn map_pages(self: &Arc<Self>) -> Result<Arc<FilePages>, Error> {
+        // The map goes with the handle, and so do both when there are too many files.
+        self.open()?;
+        let pages = FilePages::open(&self.path).map_err(|error| arrow_ipc::explain(self, error))?;
+        self.verify_path()?;
+        let pages = Arc::new(pages);
+        *lock(&self.pages) = Some(Arc::clone(&pages));
+        Ok(pages)
+    }
+
+    /// A path that was opened a second time must still lead to the same file.
+    fn verify_path(&self) -> Result<(), Error> {
+        let metadata = std::fs::metadata(&self.path).map_err(|error| Error::io(&self.path, error))?;
+        if self.identity.has_content_of(&metadata) {
+            Ok(())
+        } else {
+            Err(Error::Changed { path: self.path.clone() })
+        }
+    }
+
+    /// Closes the handle and the map of pages; reads that are running keep theirs.
     pub(crate) fn close(&self) {
         *lock(&self.handle) = None;
+        *lock(&self.pages) = None;
     }
 
     /// What stopped an earlier read of this content.

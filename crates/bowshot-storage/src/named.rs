@@ -1,5 +1,6 @@
 //! Parquet's source with errors that name the file: DataFusion's own reader says what is wrong with a page, not where.
-//! Everything but the errors is passed through.
+//! Everything but the errors is passed through, and nothing that was made of shared pages (`DataFile::resident`) before
+//! these are known to be unchanged.
 
 use crate::Error;
 use crate::error::find_error;
@@ -21,9 +22,11 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, SortOrderPushdownResult};
 use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
 use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::future::ready;
+use futures::stream::{self, BoxStream};
 use object_store::ObjectStore;
 use std::fmt;
+use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -60,7 +63,8 @@ impl FileSource for NamedSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Box<dyn Morselizer>> {
-        Ok(Box::new(NamedMorselizer(self.inner.create_morselizer(store, config, partition)?)))
+        let inner = self.inner.create_morselizer(store, config, partition)?;
+        Ok(Box::new(NamedMorselizer { inner, lease: Arc::clone(&self.lease) }))
     }
 
     fn table_schema(&self) -> &TableSchema {
@@ -151,15 +155,34 @@ impl FileSource for NamedSource {
 }
 
 #[derive(Debug)]
-struct NamedMorselizer(Box<dyn Morselizer>);
+struct NamedMorselizer {
+    inner: Box<dyn Morselizer>,
+    lease: Arc<Lease>,
+}
 
 impl Morselizer for NamedMorselizer {
     fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
         let Some(planned) = file.extension::<PlannedFile>().cloned() else {
-            return self.0.plan_file(file);
+            return self.inner.plan_file(file);
         };
-        let inner = name_errors(self.0.plan_file(file), &planned)?;
+        let planned = Leased { planned, _lease: Arc::clone(&self.lease) };
+        let inner = name_errors(self.inner.plan_file(file), &planned)?;
         Ok(Box::new(Named { inner, planned }))
+    }
+}
+
+/// A file whose handle and pages stay until its last row is made: the plan may be gone by then.
+#[derive(Debug, Clone)]
+struct Leased {
+    planned: PlannedFile,
+    _lease: Arc<Lease>,
+}
+
+impl Deref for Leased {
+    type Target = PlannedFile;
+
+    fn deref(&self) -> &PlannedFile {
+        &self.planned
     }
 }
 
@@ -167,7 +190,7 @@ impl Morselizer for NamedMorselizer {
 #[derive(Debug)]
 struct Named<T> {
     inner: T,
-    planned: PlannedFile,
+    planned: Leased,
 }
 
 impl MorselPlanner for Named<Box<dyn MorselPlanner>> {
@@ -176,7 +199,7 @@ impl MorselPlanner for Named<Box<dyn MorselPlanner>> {
         let Some(mut plan) = name_errors(inner.plan(), &planned)? else {
             return Ok(None);
         };
-        let planner = |inner, planned: &PlannedFile| {
+        let planner = |inner, planned: &Leased| {
             Box::new(Named { inner, planned: planned.clone() }) as Box<dyn MorselPlanner>
         };
         let morsels = plan.take_morsels().into_iter();
@@ -198,13 +221,17 @@ impl MorselPlanner for Named<Box<dyn MorselPlanner>> {
 impl Morsel for Named<Box<dyn Morsel>> {
     fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
         let Self { inner, planned } = *self;
+        let at_end = Some(planned.clone());
         // A page of noise can make a decoder panic; that is the file's fault and ends this query only.
         let caught = AssertUnwindSafe(inner.into_stream()).catch_unwind();
         caught
-            .map(move |batch| match batch {
-                Ok(batch) => name_errors(batch, &planned),
-                Err(_) => Err(Error::corrupt(planned.data.path(), "its pages cannot be decoded").into()),
+            .map(move |batch| {
+                let undecodable =
+                    |_| Err(Error::corrupt(planned.data.path(), "its pages cannot be decoded").into());
+                name_errors(batch.unwrap_or_else(undecodable), &planned)
             })
+            // Rows that a filter within the reader took away were made of the pages too.
+            .chain(stream::iter(at_end).filter_map(|file| ready(check_pages(&file).err().map(Err))))
             .boxed()
     }
 }
@@ -212,6 +239,8 @@ impl Morsel for Named<Box<dyn Morsel>> {
 /// Brings out errors that name a file, and leaves errors of expressions and limits alone; the rest comes from decoding
 /// this file.
 fn name_errors<T>(result: Result<T>, planned: &PlannedFile) -> Result<T> {
+    // Whatever came of pages that somebody changed meanwhile, the change is the reason.
+    check_pages(planned)?;
     result.map_err(|error| {
         if let Some(found) = find_error(&error) {
             return DataFusionError::External(Box::new(found));
@@ -224,6 +253,10 @@ fn name_errors<T>(result: Result<T>, planned: &PlannedFile) -> Result<T> {
         }
         Error::corrupt(planned.data.path(), error.find_root()).into()
     })
+}
+
+fn check_pages(planned: &PlannedFile) -> Result<()> {
+    Ok(planned.data.check_pages()?)
 }
 
 fn is_decoding(root: &DataFusionError) -> bool {

@@ -162,8 +162,10 @@ async fn read_all(file: Arc<DataFile>, ranges: Vec<Range<u64>>) -> Result<Vec<By
 
 async fn read_share(file: Arc<DataFile>, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, Error> {
     let path = file.path().to_path_buf();
-    let read =
-        tokio::task::spawn_blocking(move || ranges.into_iter().map(|range| file.read(range)).collect());
+    let read = tokio::task::spawn_blocking(move || {
+        let read = |range| file.resident(&range).map_or_else(|| file.read(range), Ok);
+        ranges.into_iter().map(read).collect()
+    });
     read.await.unwrap_or_else(|error| Err(Error::Interrupted { path, detail: error.to_string() }))
 }
 

@@ -244,6 +244,28 @@ fn truncation_before_the_first_read_is_an_error_too() {
     assert_eq!(bowshot_api::Error::from(error).kind(), bowshot_api::ErrorKind::Corrupt);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn pages_are_shared_until_the_file_changes() {
+    let (_folder, path) = folder();
+    fs::write(&path, (0..100_000).map(|at| (at % 251) as u8).collect::<Vec<_>>()).unwrap();
+    let pages = bowshot_ipc::FilePages::open(&path).unwrap();
+    let bytes = pages.resident(70_000..70_010).unwrap();
+    assert_eq!(bytes, (70_000..70_010).map(|at| (at % 251) as u8).collect::<Vec<_>>());
+    // Of a page, not of a copy.
+    assert_eq!(pages.resident(0..100_000).unwrap().as_ptr().addr() + 70_000, bytes.as_ptr().addr());
+    assert!(pages.resident(99_999..100_001).is_none() && pages.resident(usize::MAX..usize::MAX).is_none());
+    #[expect(clippy::reversed_empty_ranges, reason = "footers may name any range")]
+    let reversed = pages.resident(10..5);
+    assert!(reversed.is_none());
+    pages.check().unwrap();
+    truncate(&path, 4096);
+    assert_eq!(bytes[0], 0, "lost pages read as zeros");
+    let error = pages.check().unwrap_err().to_string();
+    assert!(error.ends_with("it was truncated while it was read"), "{error}");
+    assert!(bowshot_ipc::FilePages::open(path.with_extension("none")).is_err());
+}
+
 #[cfg(unix)]
 #[test]
 fn a_bus_error_elsewhere_still_kills() {
