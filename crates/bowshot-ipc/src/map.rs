@@ -4,9 +4,9 @@ use crate::error::{Error, Result};
 use crate::guard::{self, Guard, MAX_MAPS};
 use arrow::array::ArrayData;
 use bytes::Bytes;
-#[cfg(target_os = "linux")]
-use memmap2::Advice;
 use memmap2::Mmap;
+#[cfg(target_os = "linux")]
+use memmap2::{Advice, UncheckedAdvice};
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
@@ -103,7 +103,18 @@ impl Map {
     pub(crate) fn resident(self: &Arc<Self>, range: Range<usize>) -> Option<Bytes> {
         let lies_within = range.start <= range.end && range.end <= self.map.len();
         (lies_within && self.is_resident(range.start, range.len()))
-            .then(|| Bytes::from_owner(Shared(Arc::clone(self))).slice(range))
+            .then(|| Bytes::from_owner(Part { map: Arc::clone(self), range }))
+    }
+
+    /// Takes the pages of a range out of this process' memory; the system keeps them.
+    #[expect(unsafe_code, reason = "memmap2 calls this advice unsafe for all kinds of maps")]
+    fn release(&self, range: &Range<usize>) {
+        // SAFETY: the map is a shared, read-only one of a file. The advice loses nothing of such a map: who touches a page
+        // again finds the file's content again. Ranges are checked by memmap2.
+        let advised =
+            unsafe { self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) };
+        // It is about memory only; a kernel that refuses keeps it for longer.
+        let _ = advised;
     }
 
     /// Whether no page of the range has to be read from disk. Asking is far cheaper than having pages brought in that are
@@ -155,6 +166,28 @@ fn page_bytes() -> usize {
     // SAFETY: the call has no preconditions.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
+}
+
+/// A range of the map that one reader uses; its pages leave this process with it, so that a scan of a large file does not
+/// hold all of it.
+#[cfg(target_os = "linux")]
+struct Part {
+    map: Arc<Map>,
+    range: Range<usize>,
+}
+
+#[cfg(target_os = "linux")]
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        self.map.map.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.map.release(&self.range);
+    }
 }
 
 /// Lets `Bytes` own a share of the map.
