@@ -94,10 +94,15 @@ impl Bowshot {
         self.shared.lifecycle.store(READY, Ordering::Release);
     }
 
+    /// No new queries from now on.
+    pub fn stop_taking(&self) {
+        self.shared.lifecycle.store(DRAINING, Ordering::Release);
+    }
+
     /// No new queries from now on; returns when the running ones have been read or the drain timeout has passed, and
     /// tells whether queries that somebody wanted were cut off.
     pub async fn drain(&self) -> Drained {
-        self.shared.lifecycle.store(DRAINING, Ordering::Release);
+        self.stop_taking();
         let deadline = Instant::now() + self.shared.house.limits.drain_timeout;
         while self.shared.is_busy() && Instant::now() < deadline {
             tokio::time::sleep(DRAIN_TICK).await;
