@@ -94,10 +94,15 @@ impl Bowshot {
         self.shared.lifecycle.store(READY, Ordering::Release);
     }
 
+    /// No new queries from now on.
+    pub fn stop_taking(&self) {
+        self.shared.lifecycle.store(DRAINING, Ordering::Release);
+    }
+
     /// No new queries from now on; returns when the running ones have been read or the drain timeout has passed, and
     /// tells whether queries that somebody wanted were cut off.
     pub async fn drain(&self) -> Drained {
-        self.shared.lifecycle.store(DRAINING, Ordering::Release);
+        self.stop_taking();
         let deadline = Instant::now() + self.shared.house.limits.drain_timeout;
         while self.shared.is_busy() && Instant::now() < deadline {
             tokio::time::sleep(DRAIN_TICK).await;
@@ -153,6 +158,9 @@ async fn sweep(shared: Weak<Shared>) {
         tokio::time::sleep(SWEEP).await;
         let Some(shared) = shared.upgrade() else { return };
         shared.results.end_expired(Instant::now());
+        shared
+            .sessions
+            .each(|session| session.transactions().end_idle(shared.house.limits.transaction_timeout));
         for session in shared.sessions.idle(shared.house.limits.session_timeout) {
             session.close().await;
         }
@@ -174,10 +182,12 @@ impl Server for Bowshot {
     }
 
     fn status(&self) -> ServerStatus {
-        let (sessions, prepared_statements) = self.shared.sessions.counts();
+        let (sessions, prepared_statements, open_transactions) = self.shared.sessions.counts();
         ServerStatus {
             sessions,
             prepared_statements,
+            open_transactions,
+            table_bytes: self.shared.engine.table_bytes(),
             running_queries: self.shared.admission.running(),
             queued_queries: self.shared.admission.waiting(),
             open_results: self.shared.results.open(),

@@ -151,6 +151,8 @@ impl Running {
             ended = self.front_ends.join_next() => return Err(failure(ended)),
         };
         let timeout_s = self.drain_timeout.as_secs_f64();
+        // Before it is said: who reads the log may try at once.
+        self.server.stop_taking();
         tracing::info!(signal, timeout_s, "draining: no new queries, running ones may finish");
         tokio::select! {
             stopped = self.stop() => stopped,
