@@ -2,6 +2,7 @@
 package validation
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/apache/arrow-adbc/go/adbc/driver/flightsql"
 	"github.com/apache/arrow-adbc/go/adbc/validation"
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/suite"
 )
@@ -146,7 +148,12 @@ func (q *quirks) CreateSampleTable(name string, rows arrow.RecordBatch) error {
 	if err := statement.SetOption(adbc.OptionKeyIngestMode, adbc.OptionValueIngestModeReplace); err != nil {
 		return err
 	}
-	if err := statement.Bind(context.Background(), rows); err != nil {
+	// The driver never frees what was bound to it, so it gets a copy that the suite's allocator does not know.
+	copied, err := copyOf(rows)
+	if err != nil {
+		return err
+	}
+	if err := statement.Bind(context.Background(), copied); err != nil {
 		return err
 	}
 	written, err := statement.ExecuteUpdate(context.Background())
@@ -154,6 +161,22 @@ func (q *quirks) CreateSampleTable(name string, rows arrow.RecordBatch) error {
 		err = fmt.Errorf("wrote %d rows of %d", written, rows.NumRows())
 	}
 	return err
+}
+
+func copyOf(rows arrow.RecordBatch) (arrow.RecordBatch, error) {
+	var stream bytes.Buffer
+	writer := ipc.NewWriter(&stream, ipc.WithSchema(rows.Schema()))
+	if err := writer.Write(rows); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	reader, err := ipc.NewReader(&stream, ipc.WithAllocator(memory.DefaultAllocator))
+	if err != nil {
+		return nil, err
+	}
+	return reader.Read()
 }
 
 func (q *quirks) DropTable(connection adbc.Connection, name string) error {
