@@ -4,14 +4,17 @@ use crate::error::classify;
 use crate::pinned::Pinned;
 use crate::write::ddl::{self, Stores};
 use crate::write::fit::{self, Casts, Fit};
-use crate::write::merge::{PUT, TAKE};
+use crate::write::merge::PUT;
 use crate::write::names::Names;
 use crate::write::{NewTable, Write};
 use bowshot_api::{BatchStream, Error, Result};
 use bowshot_storage::tables::{Definition, Entry, EntryName, Segment, Table, TableStore};
-use datafusion::arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array,
+};
 use datafusion::arrow::compute::filter_record_batch;
-use datafusion::arrow::datatypes::{Int64Type, SchemaRef, UInt64Type};
+use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef, UInt64Type};
+use datafusion::common::ScalarValue;
 use datafusion::execution::SessionState;
 use futures::{Stream, StreamExt};
 use std::collections::HashSet;
@@ -154,7 +157,6 @@ async fn merge(
         changed += batch.num_rows() as u64;
         added.add(fit.fit(&columns_from(&new, 2)?)?)?;
         added.add(fit.fit(&columns_from(&acting(&met, PUT)?, 2)?)?)?;
-        debug_assert_eq!(acting(&met, PUT)?.num_rows() + acting(&met, TAKE)?.num_rows(), met.num_rows());
     }
     let applied = replace(name, &table, seen, added, place).await?;
     Ok(Applied { rows: changed, ..applied })
@@ -176,7 +178,7 @@ async fn replace(
     finish(name, table, kept, added, place).await
 }
 
-fn addresses_of(rows: &RecordBatch) -> Result<&datafusion::arrow::array::UInt64Array> {
+fn addresses_of(rows: &RecordBatch) -> Result<&UInt64Array> {
     let addresses = rows.columns().first().and_then(|column| column.as_primitive_opt::<UInt64Type>());
     addresses
         .filter(|addresses| addresses.null_count() == 0)
@@ -280,7 +282,7 @@ pub(crate) fn by_name(
 pub(crate) fn arranged(
     rows: BatchStream,
     positions: Vec<Option<usize>>,
-    absent: Vec<Option<datafusion::common::ScalarValue>>,
+    absent: Vec<Option<ScalarValue>>,
     schema: SchemaRef,
 ) -> impl Stream<Item = Result<RecordBatch>> + Send + Unpin {
     Box::pin(rows.map(move |batch| {
@@ -290,22 +292,17 @@ pub(crate) fn arranged(
                 match (position.and_then(|position| batch.columns().get(position)), absent) {
                     (Some(column), _) => Ok(Arc::clone(column)),
                     (None, Some(value)) => value.to_array_of_size(batch.num_rows()).map_err(classify),
-                    (None, None) => {
-                        Ok(datafusion::arrow::array::new_null_array(field.data_type(), batch.num_rows()))
-                    }
+                    (None, None) => Ok(new_null_array(field.data_type(), batch.num_rows())),
                 }
             });
-        let columns: Vec<datafusion::arrow::array::ArrayRef> = columns.collect::<Result<_>>()?;
+        let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
         let fields: Vec<_> = columns
             .iter()
             .zip(schema.fields())
-            .map(|(column, field)| {
-                datafusion::arrow::datatypes::Field::new(field.name(), column.data_type().clone(), true)
-            })
+            .map(|(column, field)| Field::new(field.name(), column.data_type().clone(), true))
             .collect();
-        let options =
-            datafusion::arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let schema = Arc::new(datafusion::arrow::datatypes::Schema::new(fields));
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let schema = Arc::new(Schema::new(fields));
         RecordBatch::try_new_with_options(schema, columns, &options).map_err(|error| classify(error.into()))
     }))
 }
