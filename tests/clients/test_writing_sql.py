@@ -151,7 +151,36 @@ def test_merge(db, table):
         "twice",
     )
     assert db.rows(f"SELECT x FROM {table} WHERE id = 1") == [(101,)]
+    # Each condition stands in the query more than once.
+    volatile = f"MERGE INTO {table} t USING (VALUES (1)) AS s(id) ON t.id = s.id WHEN MATCHED AND random() < 0.5 THEN DELETE"
+    db.fails(volatile, "random()", Status.NOT_IMPLEMENTED)
+    db.run(f"CREATE OR REPLACE TABLE {table} AS SELECT 1 AS id, 9007199254740993 AS x, 0 AS y")
+    changed = db.run(
+        f"MERGE INTO {table} t USING (VALUES (1)) AS s(k) ON t.id = s.k "
+        "WHEN MATCHED AND s.k = 2 THEN UPDATE SET x = 1.5 WHEN MATCHED THEN UPDATE SET y = 7"
+    )
+    assert changed == 1 and db.rows(f"SELECT * FROM {table}") == [(1, 9007199254740993, 7)]
     db.run(f"DROP TABLE {table}")
+
+
+def test_unknown_is_no_at_every_depth(db, table):
+    db.run(f"CREATE TABLE {table} AS SELECT * FROM (VALUES (1, 10), (2, NULL), (3, 30)) AS v(id, x)")
+    db.run(f"CREATE TABLE {table}_2 AS SELECT * FROM (VALUES (10), (NULL)) AS v(k)")
+    unknown = f"w.id = 99 OR w.x NOT IN (SELECT k FROM {table}_2)"
+    for sql in (
+        f"DELETE FROM {table} w WHERE {unknown}",
+        f"DELETE FROM {table} WHERE id IN (SELECT w.id FROM {table} w WHERE {unknown})",
+        f"DELETE FROM {table} t WHERE EXISTS (SELECT 1 FROM {table} w WHERE w.id = t.id AND ({unknown}))",
+        f"UPDATE {table} t SET x = -1 FROM (SELECT id FROM {table} w WHERE {unknown}) s WHERE s.id = t.id",
+        f"INSERT INTO {table} SELECT id + 100, x FROM {table} w WHERE {unknown}",
+    ):
+        assert db.run(sql) == 0, sql
+    many = " OR ".join(f"NOT (id IN (SELECT {number}))" for number in range(17))
+    db.fails(f"DELETE FROM {table} WHERE {many}", "UNION ALL")
+    db.fails(f"UPDATE {table} SET other.x = 6", "other.x")
+    db.fails(f"UPDATE {table} SET x = -x ORDER BY x LIMIT 1", "ORDER BY", Status.NOT_IMPLEMENTED)
+    for name in (table, f"{table}_2"):
+        db.run(f"DROP TABLE {name}")
 
 
 def test_alter(db, table):
@@ -160,6 +189,8 @@ def test_alter(db, table):
     db.run(f"ALTER TABLE {table} ADD COLUMN word TEXT NOT NULL DEFAULT 'w'")
     db.fails(f"ALTER TABLE {table} ADD COLUMN none TEXT NOT NULL", "default")
     db.run(f"ALTER TABLE {table} RENAME COLUMN x TO y")
+    db.fails(f"ALTER TABLE {table} ADD COLUMN z INT DEFAULT 1 CHECK (z > 5)", "ADD CONSTRAINT")
+    db.fails(f"ALTER TABLE {table} ADD COLUMN __bowshot_address INT", "reserved")
     db.run(f"ALTER TABLE {table} ALTER COLUMN y SET DATA TYPE BIGINT")
     db.run(f"ALTER TABLE {table} ALTER COLUMN y SET DEFAULT 5")
     db.run(f"INSERT INTO {table} (id) VALUES (3)")
@@ -167,6 +198,7 @@ def test_alter(db, table):
     db.run(f"ALTER TABLE {table} ADD CONSTRAINT small CHECK (y < 100)")
     db.fails(f"ALTER TABLE {table} ADD CONSTRAINT tiny CHECK (y < 10)", "tiny")
     db.fails(f"ALTER TABLE {table} DROP COLUMN y", "small")
+    db.fails(f"ALTER TABLE {table} ALTER COLUMN y SET DATA TYPE INT", "small")
     db.run(f"ALTER TABLE {table} DROP CONSTRAINT small")
     db.run(f"ALTER TABLE {table} DROP COLUMN y")
     db.run(f"ALTER TABLE {table} RENAME TO {table}_2")

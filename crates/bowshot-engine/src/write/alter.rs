@@ -20,7 +20,6 @@ pub(crate) enum Alteration {
     AddColumn {
         column: Column,
         value: ScalarValue,
-        checks: Vec<Check>,
         if_not_exists: bool,
     },
     DropColumn {
@@ -89,9 +88,9 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
     let mut definition = table.definition().as_ref().clone();
     let store = stores.of(name);
     match change {
-        Alteration::AddColumn { column, value, checks, if_not_exists } => {
+        Alteration::AddColumn { column, value, if_not_exists } => {
             if definition.position(column.field.name()).is_none() {
-                return add_column(table, (column, value, checks), store);
+                return add_column(table, (column, value), store);
             }
             if *if_not_exists { Ok(table.as_ref().clone()) } else { Err(taken(name, column.field.name())) }
         }
@@ -114,6 +113,8 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
         }
         Alteration::SetType { column, data_type } => {
             let position = definition.position(column).ok_or_else(|| no_column(name, column))?;
+            // What was held against the old values is not known of the new ones.
+            check_unused(&definition, name, column)?;
             let column = column_of(&mut definition, name, column)?;
             column.field = Arc::new(column.field.as_ref().clone().with_data_type(data_type.clone()));
             let (field, schema) = (Arc::clone(&column.field), definition.schema());
@@ -137,12 +138,11 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
 
 fn add_column(
     table: &Table,
-    (column, value, checks): (&Column, &ScalarValue, &[Check]),
+    (column, value): (&Column, &ScalarValue),
     store: &Arc<TableStore>,
 ) -> Result<Table> {
     let mut definition = table.definition().as_ref().clone();
     definition.columns.push(column.clone());
-    definition.checks.extend(checks.iter().cloned());
     let schema = definition.schema();
     Ok(table.redefine(store, definition, |rows| {
         let added = filled(value, column.field.data_type(), rows.num_rows())?;
@@ -213,7 +213,8 @@ fn retyped(
 ) -> Result<RecordBatch, TablesError> {
     let mut columns = rows.columns().to_vec();
     if let Some(column) = columns.get_mut(position) {
-        *column = fit::cast(column, field).map_err(|error| TablesError::Invalid(error.to_string()))?;
+        *column =
+            fit::cast_exactly(column, field).map_err(|error| TablesError::Invalid(error.to_string()))?;
     }
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }

@@ -2,7 +2,6 @@
 
 use crate::catalog::{CHANGE_SCHEMA, TARGET};
 use crate::write::names::{self, ident};
-use crate::write::nulls;
 use bowshot_api::{Error, Result};
 use bowshot_storage::tables::Definition;
 use datafusion::sql::sqlparser::ast::{
@@ -37,7 +36,7 @@ pub(crate) fn delete(delete: &Delete) -> Result<(ObjectName, Box<Query>)> {
     let select = select_of(&mut query)?;
     select.projection = vec![SelectItem::UnnamedExpr(column(&alias, ADDRESS))];
     select.from = std::iter::once(target).chain(delete.using.iter().flatten().cloned()).collect();
-    select.selection = condition(delete.selection.as_ref())?;
+    select.selection.clone_from(&delete.selection);
     Ok((name, query))
 }
 
@@ -49,12 +48,13 @@ pub(crate) fn update(
     if update.returning.is_some() || update.output.is_some() {
         return Err(no_returning());
     }
-    if update.or.is_some() {
-        return Err(Error::unsupported("UPDATE OR … is not supported"));
+    if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
+        return Err(Error::unsupported("UPDATE has no OR, ORDER BY and LIMIT")
+            .with_hint("name the rows with WHERE … IN (SELECT … ORDER BY … LIMIT n)"));
     }
     let (name, target, alias) = retarget(&update.table)?;
     let definition = definition(&name)?;
-    let values = assigned(&update.assignments, &definition)?;
+    let values = assigned(&update.assignments, &alias, &definition)?;
     let others = match &update.from {
         None => Vec::new(),
         Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) => {
@@ -62,8 +62,6 @@ pub(crate) fn update(
         }
     };
     let mut query = template()?;
-    query.order_by = order(&update.order_by)?;
-    query.limit_clause = limit(update.limit.as_ref())?;
     let select = select_of(&mut query)?;
     select.projection = vec![SelectItem::UnnamedExpr(column(&alias, ADDRESS))];
     for (field, value) in definition.columns.iter().zip(values) {
@@ -72,18 +70,16 @@ pub(crate) fn update(
         select.projection.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) });
     }
     select.from = std::iter::once(target).chain(others).collect();
-    select.selection = condition(update.selection.as_ref())?;
+    select.selection.clone_from(&update.selection);
     Ok((name, query))
 }
 
-fn condition(condition: Option<&Expr>) -> Result<Option<Expr>> {
-    let Some(mut condition) = condition.cloned() else { return Ok(None) };
-    nulls::aware(&mut condition)?;
-    Ok(Some(condition))
-}
-
 /// For each column of the table what is assigned to it.
-pub(crate) fn assigned(assignments: &[Assignment], definition: &Definition) -> Result<Vec<Option<Expr>>> {
+pub(crate) fn assigned(
+    assignments: &[Assignment],
+    table: &Ident,
+    definition: &Definition,
+) -> Result<Vec<Option<Expr>>> {
     let mut values = vec![None; definition.columns.len()];
     for assignment in assignments {
         let AssignmentTarget::ColumnName(target) = &assignment.target else {
@@ -91,6 +87,7 @@ pub(crate) fn assigned(assignments: &[Assignment], definition: &Definition) -> R
                 .with_hint("assign one after the other: `SET a = …, b = …`"));
         };
         let name = ident(&names::last(target)?);
+        check_qualifier(target, table)?;
         let position = definition.position(&name).ok_or_else(|| no_column(&name, definition))?;
         let default = definition.columns.get(position).and_then(|column| column.default.as_deref());
         let value = value_or_default(&assignment.value, default)?;
@@ -101,6 +98,16 @@ pub(crate) fn assigned(assignments: &[Assignment], definition: &Definition) -> R
         }
     }
     Ok(values)
+}
+
+/// `SET other.x = 1` changes no column of this table.
+fn check_qualifier(target: &ObjectName, table: &Ident) -> Result<()> {
+    let [.., qualifier, _] = target.0.as_slice() else { return Ok(()) };
+    if qualifier.as_ident().is_some_and(|qualifier| ident(qualifier) == ident(table)) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("`{target}` is no column of the changed table"))
+        .with_hint(format!("name its columns alone, or as `{table}.column`")))
 }
 
 /// `DEFAULT` in the place of a value is the default of the column.

@@ -180,7 +180,7 @@ impl Parts {
     }
 
     fn add_check(&mut self, name: Option<&ast::Ident>, expr: &SqlExpr) {
-        let name = name.map_or_else(|| format!("check_{}", self.checks.len() + 1), ident);
+        let name = name.map_or_else(|| free_name(&self.checks), ident);
         self.checks.push(Check { name, sql: expr.to_string() });
     }
 
@@ -193,6 +193,7 @@ impl Parts {
                 return Err(Error::invalid(format!("column `{}` is there twice", field.name()))
                     .with_hint("give the columns different names"));
             }
+            check_column_name(field.name())?;
             let in_key = self.primary_key.as_ref().is_some_and(|key| key.columns.contains(field.name()));
             // The rows of a query decide nothing about rows to come.
             let nullable = !in_key && (field.is_nullable() || has_rows);
@@ -209,6 +210,11 @@ impl Parts {
             return Err(Error::invalid("a table needs at least one column"));
         }
         let Self { checks, primary_key, comment, .. } = self;
+        let mut names = HashSet::new();
+        if let Some(twice) = checks.iter().find(|check| !names.insert(check.name.as_str())) {
+            return Err(Error::invalid(format!("constraint `{}` is there twice", twice.name))
+                .with_hint("give the constraints different names"));
+        }
         let definition = Definition { columns, primary_key, checks, comment };
         let key = definition.primary_key.iter().flat_map(|key| &key.columns);
         match key.clone().find(|column| definition.position(column).is_none()) {
@@ -218,6 +224,20 @@ impl Parts {
             None => Ok(definition),
         }
     }
+}
+
+/// A name for a check that has none.
+pub(crate) fn free_name(checks: &[Check]) -> String {
+    let is_free = |name: &String| checks.iter().all(|check| check.name != *name);
+    (1..).map(|number| format!("check_{number}")).find(is_free).unwrap_or_default()
+}
+
+/// Names that the queries need which find the rows of a change.
+pub(crate) fn check_column_name(name: &str) -> Result<()> {
+    if name.starts_with("__bowshot") {
+        return Err(Error::invalid(format!("the column name `{name}` is reserved")));
+    }
+    Ok(())
 }
 
 /// A table with the columns of some rows.

@@ -59,11 +59,11 @@ impl Fit {
         let fields = self.schema.fields().iter();
         let columns = fields.zip(rows.columns()).map(|(field, column)| {
             self.check_null(column, field)?;
-            let fitted = cast(column, field).map_err(|error| self.in_table(&error))?;
-            if self.casts == Casts::Exact {
-                check_exact(column, &fitted, field).map_err(|error| self.in_table(&error))?;
-            }
-            Ok(fitted)
+            let fitted = match self.casts {
+                Casts::Assign => cast(column, field),
+                Casts::Exact => cast_exactly(column, field),
+            };
+            fitted.map_err(|error| self.in_table(&error))
         });
         let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
@@ -124,6 +124,21 @@ pub(crate) fn cast(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
         ))
         .with_hint("cast the values in the statement, or send the type of the column")
     })
+}
+
+/// The same where nothing may be lost.
+///
+/// # Errors
+/// As [`cast`], and for a value that the type can only take in part.
+pub(crate) fn cast_exactly(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
+    let fitted = cast(column, field)?;
+    if let DataType::Dictionary(_, values) = column.data_type() {
+        let plain = cast_with_options(column, values, &CastOptions::default());
+        check_exact(&plain.map_err(|error| classify(error.into()))?, &fitted, field)?;
+    } else {
+        check_exact(column, &fitted, field)?;
+    }
+    Ok(fitted)
 }
 
 /// Fails if a cast has lost something: the values cast back must be those that came.

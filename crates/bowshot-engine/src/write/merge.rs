@@ -4,10 +4,13 @@
 //! becomes. Which clause acts is decided row by row, the first one that fits, as the standard says; rows for which none
 //! fits are left out.
 
+use crate::error::classify;
 use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_default};
 use crate::write::names::{self, ident};
 use bowshot_api::{Error, Result};
 use bowshot_storage::tables::Definition;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind,
     ObjectName, Query,
@@ -45,8 +48,12 @@ pub(crate) fn merge(
     };
     let act = case(&|clause| clause.act().to_string());
     let columns = definition.columns.iter().enumerate().map(|(index, field)| {
-        let value =
-            case(&|clause| clause.values.get(index).map_or_else(|| "NULL".to_owned(), ToString::to_string));
+        // Each arm by itself: a common type of all of them could change values on their way.
+        let data_type = field.field.data_type().to_string().replace('\'', "''");
+        let value = case(&|clause| {
+            let value = clause.values.get(index).map_or_else(|| "NULL".to_owned(), ToString::to_string);
+            format!("arrow_cast({value}, '{data_type}')")
+        });
         format!(", {value} AS {}", Ident::with_quote('"', field.field.name()))
     });
     let columns: String = columns.collect();
@@ -55,6 +62,25 @@ pub(crate) fn merge(
         merge.source, merge.on
     ))?;
     Ok((name, query))
+}
+
+/// Each condition stands in the query more than once, and must give the same answer each time.
+pub(crate) fn check_stable(plan: &LogicalPlan) -> Result<()> {
+    let mut volatile = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            volatile |= expr.is_volatile();
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })
+    .map_err(classify)?;
+    if volatile {
+        return Err(Error::unsupported(
+            "MERGE takes no functions that give another value each time, like random()",
+        )
+        .with_hint("put their values into a table first"));
+    }
+    Ok(())
 }
 
 /// One `WHEN … THEN …`.
@@ -84,7 +110,7 @@ impl Clause {
                     return Err(Error::unsupported("WHERE in a clause of MERGE is not supported")
                         .with_hint("put the condition after WHEN MATCHED AND"));
                 }
-                let assigned = assigned(&update.assignments, definition)?;
+                let assigned = assigned(&update.assignments, alias, definition)?;
                 let columns = definition.columns.iter().zip(assigned);
                 let kept = |name: &str| column(alias, name);
                 (

@@ -7,7 +7,7 @@ use crate::write::alter::{self, Alteration};
 use crate::write::ddl::Ddl;
 use crate::write::defaults::WithDefaults;
 use crate::write::names::{Names, ident};
-use crate::write::{Write, change, defaults, define, fit, merge};
+use crate::write::{Write, change, defaults, define, fit, merge, nulls};
 use bowshot_api::{Error, Result};
 use bowshot_storage::tables::{Check, EntryName, Table};
 use datafusion::arrow::datatypes::DataType;
@@ -38,6 +38,14 @@ pub(crate) async fn recognise(
     names: &Names,
 ) -> Result<Option<Recognised>> {
     let Parsed::Statement(statement) = statement else { return Ok(None) };
+    let mut statement = statement.clone();
+    if matches!(
+        statement.as_ref(),
+        Statement::Insert(_) | Statement::CreateTable(_) | Statement::CreateView(_) | Statement::Merge(_)
+    ) {
+        nulls::aware(&mut statement)?;
+    }
+    let statement = &statement;
     if let Some(transaction) = transaction(statement)? {
         return Ok(Some(Recognised::Transaction(transaction)));
     }
@@ -72,7 +80,9 @@ pub(crate) async fn recognise(
         Statement::Merge(merge) => {
             let (name, query) = merge::merge(merge, |name| definition(name, names))?;
             let (target, table) = names.writable(&name)?;
-            Recognised::Write(Box::new(Write::Merge(target)), changing(query, &table, visible).await?)
+            let plan = changing(query, &table, visible).await?;
+            merge::check_stable(&plan)?;
+            Recognised::Write(Box::new(Write::Merge(target)), plan)
         }
         _ => return Ok(None),
     };
@@ -89,8 +99,10 @@ fn definition(name: &ObjectName, names: &Names) -> Result<Arc<bowshot_storage::t
 
 /// Plans a query over the target with the addresses of its rows.
 async fn changing(query: Box<Query>, table: &Arc<Table>, visible: &Visible) -> Result<LogicalPlan> {
+    let mut statement = Statement::Query(query);
+    nulls::aware(&mut statement)?;
     let visible = visible.with_target(table.addressed_provider(change::ADDRESS));
-    let statement = Parsed::Statement(Box::new(Statement::Query(query)));
+    let statement = Parsed::Statement(Box::new(statement));
     let plan = visible.state().statement_to_plan(statement).await.map_err(classify)?;
     typed(plan, table)
 }
@@ -156,8 +168,8 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
         }
         Statement::CreateDatabase { db_name, if_not_exists, .. } => {
             let name = names.catalog(db_name)?;
-            if name == crate::pinned::TEMPORARY_CATALOG {
-                return Err(Error::invalid(format!("the name `{name}` is taken by temporary tables")));
+            if name == crate::pinned::TEMPORARY_CATALOG || name.starts_with("__bowshot") {
+                return Err(Error::invalid(format!("the catalog name `{name}` is reserved")));
             }
             Ddl::CreateCatalog { name, keep: *if_not_exists }
         }
@@ -249,6 +261,7 @@ async fn alterations(
             column_names.iter().map(dropped).collect()
         }
         AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
+            define::check_column_name(&ident(new_column_name))?;
             vec![Alteration::RenameColumn { from: ident(old_column_name), to: ident(new_column_name) }]
         }
         AlterTableOperation::RenameTable { table_name } => {
@@ -267,9 +280,10 @@ async fn alterations(
             vec![altered_column(ident(column_name), op, state).await?]
         }
         AlterTableOperation::AddConstraint { constraint: ast::TableConstraint::Check(check), .. } => {
-            let name = check.name.as_ref().map_or_else(|| "check_1".to_owned(), ident);
-            let check = Check { name, sql: check.expr.to_string() };
             let there = names.table(table)?;
+            let name =
+                check.name.as_ref().map_or_else(|| define::free_name(&there.definition().checks), ident);
+            let check = Check { name, sql: check.expr.to_string() };
             fit::check_all(table, &there, &check, state)?;
             vec![Alteration::AddCheck(check)]
         }
@@ -307,18 +321,17 @@ async fn altered_column(
 /// A column to be added. Its default is computed once, for all rows that are there.
 async fn added(column: &ColumnDef, if_not_exists: bool, state: &SessionState) -> Result<Alteration> {
     let name = ident(&column.name);
-    let (mut default, mut checks, mut kept) = (None, Vec::new(), Vec::new());
+    define::check_column_name(&name)?;
+    let (mut default, mut kept) = (None, Vec::new());
     for option in &column.options {
         match &option.option {
             ColumnOption::Default(value) => default = Some(value.to_string()),
-            ColumnOption::Check(check) => checks.push(Check {
-                name: option.name.as_ref().map_or_else(|| format!("check_{name}"), ident),
-                sql: check.expr.to_string(),
-            }),
             ColumnOption::Null | ColumnOption::NotNull => kept.push(option.clone()),
             other => {
                 return Err(Error::unsupported(format!("`{other}` cannot be added with a column"))
-                    .with_hint("a new column has NULL, NOT NULL, DEFAULT and CHECK"));
+                    .with_hint(
+                        "a new column has NULL, NOT NULL and DEFAULT; add a check with ADD CONSTRAINT",
+                    ));
             }
         }
     }
@@ -336,7 +349,6 @@ async fn added(column: &ColumnDef, if_not_exists: bool, state: &SessionState) ->
     Ok(Alteration::AddColumn {
         column: alter::new_column(&name, data_type, nullable, default),
         value,
-        checks,
         if_not_exists,
     })
 }
