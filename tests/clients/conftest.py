@@ -1,4 +1,7 @@
-"""Fixtures of the client suites: one server for all tests of a run that only read, checked to be idle after each."""
+"""Fixtures of the client suites: one server for all tests of a run that only read, one for those that write, both checked
+to be idle after each test."""
+
+import re
 
 import pytest
 
@@ -17,12 +20,34 @@ def shared_server(data_folder):
         yield server
 
 
+def leaves_nothing(server):
+    yield server
+    assert server.alive(), server.log()[-5000:]
+    server.wait_idle(5.0)
+
+
 @pytest.fixture
 def server(shared_server):
     """The shared server; a test that leaves something behind fails."""
-    yield shared_server
-    assert shared_server.alive(), shared_server.log()[-5000:]
-    shared_server.wait_idle(5.0)
+    yield from leaves_nothing(shared_server)
+
+
+@pytest.fixture(scope="session")
+def shared_store(data_folder):
+    with Server(data_folder) as server:
+        yield server
+
+
+@pytest.fixture
+def store(shared_store):
+    """The server whose tables tests may make, over the same files; a query that a test leaves behind fails it."""
+    yield from leaves_nothing(shared_store)
+
+
+@pytest.fixture
+def table(request):
+    """A name for a table that no other test has."""
+    return re.sub(r"\W+", "_", request.node.nodeid.split("::", 1)[1]).strip("_").lower()
 
 
 @pytest.fixture

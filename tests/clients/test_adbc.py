@@ -12,6 +12,8 @@ import pytest
 import data
 from server import wait_until
 
+# What an error says that is about a table made of files.
+FILES = "(?is)nation.*(files.*read-only|read-only.*files)"
 ENDLESS = "SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c WHERE a.l_partkey + b.l_partkey = c.l_partkey"
 
 
@@ -215,7 +217,6 @@ def test_cancel_from_another_thread(private_server):
         ("SELEC 1", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
         ("SELECT * FROM lineitm", adbc_driver_manager.AdbcStatusCode.NOT_FOUND),
         ("SELECT no_such_column FROM nation", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
-        ("DROP TABLE nation", adbc_driver_manager.AdbcStatusCode.NOT_IMPLEMENTED),
     ],
 )
 def test_errors_have_status_codes(cursor, sql, status):
@@ -231,10 +232,12 @@ def test_an_error_in_mid_stream_reaches_the_reader(cursor):
         cursor.fetch_arrow_table()
 
 
-def test_without_autocommit_the_driver_warns_and_reads(server):
-    with pytest.warns(dbapi.Warning, match="autocommit"):
-        connection = dbapi.connect(server.grpc_tcp)
-    with connection, connection.cursor() as cursor:
+def test_without_autocommit_every_read_is_in_a_transaction(server):
+    with dbapi.connect(server.grpc_tcp) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        assert cursor.fetchall() == [(1,)]
+        connection.commit()
+        # The driver runs the statement that it prepared in the transaction before.
         cursor.execute("SELECT 1")
         assert cursor.fetchall() == [(1,)]
 
@@ -244,6 +247,25 @@ def test_executemany_of_a_query_is_refused_clearly(cursor):
         cursor.executemany("SELECT n_name FROM nation WHERE n_nationkey = $1", [(1,), (2,)])
 
 
-def test_ingest_is_refused_clearly(connection, cursor):
-    with pytest.raises(dbapi.NotSupportedError):
-        cursor.adbc_ingest("written", pa.table({"a": [1]}), mode="create")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO nation VALUES (25, 'ATLANTIS')",
+        "UPDATE nation SET n_name = 'X'",
+        "DELETE FROM nation",
+        "DROP TABLE nation",
+        "TRUNCATE TABLE nation",
+        "ALTER TABLE nation ADD COLUMN more BIGINT",
+    ],
+)
+def test_tables_made_of_files_are_read_only(cursor, sql):
+    with pytest.raises(dbapi.Error, match=FILES):
+        cursor.execute(sql)
+    cursor.execute("SELECT count(*), min(n_name) FROM nation")
+    assert cursor.fetchall() == [(25, "ALGERIA")]
+
+
+@pytest.mark.parametrize("mode", ["append", "replace", "create_append"])
+def test_ingest_into_a_table_made_of_files_is_refused(cursor, mode):
+    with pytest.raises(dbapi.Error, match=FILES):
+        cursor.adbc_ingest("nation", data.nation(), mode=mode)

@@ -1,6 +1,7 @@
-"""pandas.read_sql over ADBC."""
+"""pandas.read_sql and to_sql over ADBC."""
 
 import adbc_driver_flightsql.dbapi as dbapi
+import numpy
 import pandas
 import pytest
 
@@ -33,3 +34,72 @@ def test_read_sql_table_and_group_by(connection):
     )
     table = data.lineitem().group_by("l_returnflag").aggregate([("l_quantity", "sum")]).sort_by("l_returnflag")
     assert frame["quantity"].tolist() == table["l_quantity_sum"].to_pylist()
+
+
+@pytest.fixture
+def writer(store):
+    # Without autocommit, since `to_sql` ends with a commit.
+    with dbapi.connect(store.grpc_tcp) as connection:
+        yield connection
+
+
+def elsewhere(store, table):
+    """What another connection sees, which is only what has been committed."""
+    with dbapi.connect(store.grpc_tcp, autocommit=True) as connection:
+        return pandas.read_sql(f"SELECT * FROM {table} ORDER BY id", connection)
+
+
+@pytest.mark.parametrize(
+    ("if_exists", "ids"), [("append", [1, 2, 1, 2]), ("replace", [1, 2]), ("fail", None), ("delete_rows", [1, 2])]
+)
+def test_to_sql_when_the_table_exists(store, writer, table, if_exists, ids):
+    frame = pandas.DataFrame({"id": [1, 2], "name": ["a", None]})
+    assert frame.to_sql(table, writer, index=False) == 2
+    assert elsewhere(store, table)["id"].tolist() == [1, 2]
+    if ids is None:
+        with pytest.raises(ValueError, match="already exists"):
+            frame.to_sql(table, writer, index=False, if_exists=if_exists)
+    else:
+        assert frame.to_sql(table, writer, index=False, if_exists=if_exists) == 2
+        assert elsewhere(store, table)["id"].tolist() == sorted(ids)
+
+
+def test_to_sql_replaces_the_columns_too(store, writer, table):
+    pandas.DataFrame({"id": [1], "old": ["a"]}).to_sql(table, writer, index=False)
+    pandas.DataFrame({"id": [2], "new": [0.5]}).to_sql(table, writer, index=False, if_exists="replace")
+    assert elsewhere(store, table).to_dict("list") == {"id": [2], "new": [0.5]}
+
+
+def test_what_to_sql_writes_comes_back(store, writer, table):
+    frame = pandas.DataFrame(
+        {
+            "id": numpy.array([1, 2, 3], "int32"),
+            "number": [1.5, None, float("-inf")],
+            "text": ["a", None, "größe 🏹"],
+            "truth": [True, False, True],
+            "moment": pandas.to_datetime(["2024-02-29 12:34:56.789", None, "1969-12-31 00:00:00.000"]).as_unit("us"),
+            "elsewhere": pandas.to_datetime(["2024-02-29", "1969-12-31", None], utc=True).as_unit("us"),
+            "kind": pandas.Categorical(["x", "y", "x"]),
+        }
+    )
+    assert frame.to_sql(table, writer, index=False) == 3
+    got = elsewhere(store, table)
+    # Categories arrive as what they stand for.
+    frame["kind"] = frame["kind"].astype(got["kind"].dtype)
+    pandas.testing.assert_frame_equal(got, frame)
+
+
+def test_to_sql_keeps_the_index_if_it_is_told_to(store, writer, table):
+    frame = pandas.DataFrame({"value": [10, 20]}, index=pandas.Index([1, 2], name="id"))
+    assert frame.to_sql(table, writer, index=True) == 2
+    assert elsewhere(store, table).to_dict("list") == {"value": [10, 20], "id": [1, 2]}
+
+
+def test_to_sql_of_other_columns_is_refused(store, writer, table):
+    pandas.DataFrame({"id": [1]}).to_sql(table, writer, index=False)
+    with pytest.raises(Exception) as caught:
+        pandas.DataFrame({"id": [2], "more": [3]}).to_sql(table, writer, index=False, if_exists="append")
+    # pandas wraps the driver's error, which names the column.
+    assert "more" in str(caught.value.__cause__)
+    writer.rollback()
+    assert elsewhere(store, table)["id"].tolist() == [1]

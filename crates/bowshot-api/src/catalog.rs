@@ -69,6 +69,28 @@ pub struct TableEntry {
     pub remarks: Option<String>,
 }
 
+/// A table by name; what is `None` is the session's default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName {
+    /// Catalog name.
+    pub catalog: Option<String>,
+    /// Schema name.
+    pub schema_name: Option<String>,
+    /// Table name.
+    pub name: String,
+}
+
+/// The primary key of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrimaryKey {
+    /// Where the table was found: catalog, schema, name.
+    pub table: [String; 3],
+    /// Name of the constraint.
+    pub name: Option<String>,
+    /// Columns in the order of the key.
+    pub columns: Vec<String>,
+}
+
 /// SQL `LIKE` over whole names: `%` any run, `_` any one character, `\` escapes the next.
 ///
 /// Runs in time proportional to text times pattern, so hostile patterns cost nothing special.

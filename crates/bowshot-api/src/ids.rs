@@ -58,3 +58,11 @@ id!(
     /// One prepared statement within a session.
     StatementId
 );
+id!(
+    /// One open transaction of a session.
+    TransactionId
+);
+id!(
+    /// A savepoint within an open transaction.
+    SavepointId
+);

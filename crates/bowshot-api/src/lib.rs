@@ -12,6 +12,7 @@
 //! Server::open_session -> Session
 //! Session::start(Request) -> Answer { query, schema, partitions }     the query runs from now on
 //! Server::attach(query, partition) -> BatchStream                    dropping it stops the work
+//! Session::ingest(Ingest, BatchStream) -> rows written               all of them or none
 //! ```
 
 mod catalog;
@@ -24,10 +25,11 @@ mod server;
 mod session;
 mod settings;
 mod stream;
+mod write;
 
-pub use catalog::{TableEntry, TableFilter, TableKind, like};
+pub use catalog::{PrimaryKey, TableEntry, TableFilter, TableKind, TableName, like};
 pub use error::{Error, ErrorKind, Result};
-pub use ids::{QueryId, SessionId, StatementId};
+pub use ids::{QueryId, SavepointId, SessionId, StatementId, TransactionId};
 pub use layout::{Compression, Layout};
 pub use limits::Limits;
 pub use principal::{Credentials, Principal, Secret};
@@ -35,3 +37,4 @@ pub use server::{About, CancelOutcome, Lifecycle, Progress, Server, ServerStatus
 pub use session::{Answer, Delivery, Description, Endpoints, Prepared, Request, Session, Statement};
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
 pub use stream::{BatchStream, batch_bytes};
+pub use write::{IfExists, IfMissing, Ingest, TransactionEnd};

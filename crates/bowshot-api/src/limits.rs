@@ -25,6 +25,8 @@ pub struct Limits {
     pub reader_timeout: Duration,
     /// How long a session may stay unused when its client keeps no connection.
     pub session_timeout: Duration,
+    /// An open transaction without a statement for this long is rolled back.
+    pub transaction_timeout: Duration,
     /// Prepared statements open at once in one session.
     pub max_prepared_statements: usize,
     /// Bytes of statement texts and bound parameters that the prepared statements of one session hold together.
@@ -63,6 +65,7 @@ impl Default for Limits {
             result_timeout: Duration::from_secs(60),
             reader_timeout: Duration::from_secs(10 * 60),
             session_timeout: Duration::from_secs(30 * 60),
+            transaction_timeout: Duration::from_secs(10 * 60),
             max_prepared_statements: 1_000,
             max_prepared_bytes: 512 << 20,
             max_parameter_rows: 100_000,

@@ -29,7 +29,7 @@ pub enum Lifecycle {
     Draining,
 }
 
-/// Counts of what is held right now; all but `sessions` are zero on an idle server.
+/// Counts of what is held right now; all but `sessions` and `table_bytes` are zero on an idle server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerStatus {
     /// Open sessions.
@@ -48,6 +48,10 @@ pub struct ServerStatus {
     pub query_memory_bytes: u64,
     /// Open prepared statements.
     pub prepared_statements: usize,
+    /// Open transactions.
+    pub open_transactions: usize,
+    /// Bytes of the rows in tables that are kept in memory.
+    pub table_bytes: u64,
 }
 
 /// Outcome of a cancel request, as Flight's `CancelStatus` has it.

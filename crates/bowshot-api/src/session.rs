@@ -1,7 +1,8 @@
 //! A session as front ends see it: statements in, answers out, options, prepared statements, metadata.
 
 use crate::{
-    Error, Layout, OptionValue, Principal, QueryId, Result, SessionId, StatementId, TableEntry, TableFilter,
+    BatchStream, Error, Ingest, Layout, OptionValue, PrimaryKey, Principal, QueryId, Result, SavepointId,
+    SessionId, StatementId, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
 };
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -45,17 +46,26 @@ pub struct Request {
     pub endpoints: Option<Endpoints>,
     /// Streaming or spooled.
     pub delivery: Option<Delivery>,
+    /// Transaction that the statement belongs to. `None`: the one that the session began with SQL, if it did, else the
+    /// statement is a transaction by itself.
+    pub transaction: Option<TransactionId>,
 }
 
 impl Request {
     /// SQL text with the session's own options.
     pub fn sql(text: impl Into<String>) -> Self {
-        Self { statement: Statement::Sql(text.into()), endpoints: None, delivery: None }
+        Self { statement: Statement::Sql(text.into()), endpoints: None, delivery: None, transaction: None }
     }
 
     /// A prepared statement with the session's own options.
     pub fn prepared(id: StatementId) -> Self {
-        Self { statement: Statement::Prepared(id), endpoints: None, delivery: None }
+        Self { statement: Statement::Prepared(id), endpoints: None, delivery: None, transaction: None }
+    }
+
+    /// The same within a transaction.
+    #[must_use]
+    pub fn within(self, transaction: Option<TransactionId>) -> Self {
+        Self { transaction, ..self }
     }
 }
 
@@ -114,11 +124,12 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// that may not run.
     async fn describe(&self, statement: &Statement) -> Result<Description>;
 
-    /// Plans a statement and keeps it under an id.
+    /// Plans a statement and keeps it under an id. Made within a transaction, it is described, bound and run within it; after
+    /// its end, within the only open one of the session, if there is exactly one.
     ///
     /// # Errors
     /// As [`Session::describe`], and `LimitReached` with too many open statements.
-    async fn prepare(&self, sql: &str) -> Result<Prepared>;
+    async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared>;
 
     /// Sets the parameters of a prepared statement: every row of every batch is one execution, all of them together
     /// one result. The description's result schema may change with the types bound.
@@ -141,6 +152,45 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// As [`Session::start`].
     async fn update(&self, request: &Request) -> Result<Option<u64>>;
+
+    /// Writes rows into a table: all of them, or none when the stream or a row fails. Returns how many.
+    ///
+    /// Columns are found by name; types are cast where no value is lost. The rows are taken in while they arrive.
+    ///
+    /// # Errors
+    /// `NotFound` and `AlreadyExists` as the ingest asks for; `Invalid` for columns and values that do not fit, naming
+    /// them; `Conflict` when another writer was first; `LimitReached` when the tables take too much memory.
+    async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64>;
+
+    /// Begins a transaction: its statements see the tables as they are at the first of them, and their own changes.
+    ///
+    /// # Errors
+    /// `LimitReached` with too many open transactions.
+    async fn begin(&self) -> Result<TransactionId>;
+
+    /// Ends a transaction. After an error of a commit the transaction is rolled back.
+    ///
+    /// # Errors
+    /// `NotFound` for unknown and ended transactions; `Conflict` when another writer committed first: run it again.
+    async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()>;
+
+    /// Marks a point of a transaction to which it can return.
+    ///
+    /// # Errors
+    /// `NotFound` for unknown and ended transactions.
+    async fn savepoint(&self, transaction: TransactionId, name: &str) -> Result<SavepointId>;
+
+    /// Forgets a savepoint, or returns to it; those made after it go too.
+    ///
+    /// # Errors
+    /// `NotFound` for unknown savepoints.
+    async fn end_savepoint(&self, savepoint: SavepointId, end: TransactionEnd) -> Result<()>;
+
+    /// Columns of the primary key of a table in their order, with the name of the constraint; `None` without a key.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such table.
+    async fn primary_key(&self, table: &TableName) -> Result<Option<PrimaryKey>>;
 
     /// The values of all options in force.
     fn options(&self) -> Vec<(String, OptionValue)>;

@@ -1,17 +1,26 @@
-//! The catalogs that a session sees: one catalog with the shared schema `main` and the session's own view of `system`.
-//! In scratch mode a session has an empty catalog of its own instead.
+//! The catalogs that one statement sees: the served files and the tables of its snapshot in the shared catalogs, the
+//! session's own tables, and its view of `system`. In scratch mode a session has an empty catalog of its own instead.
+//!
+//! Nothing is made before it is asked for, since every statement has catalogs of its own.
 
+use crate::enforce;
+use crate::pinned::{Pinned, TEMPORARY_CATALOG};
 use crate::system::{SystemSchema, SystemTables};
+use crate::write::defaults::WithDefaults;
 use async_trait::async_trait;
 use bowshot_api::Principal;
+use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore, View};
 use datafusion::catalog::information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider};
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
-    MemorySchemaProvider, SchemaProvider, TableFunction, TableProvider,
+    MemorySchemaProvider, SchemaProvider, TableProvider,
 };
-use datafusion::error::Result;
+use datafusion::datasource::ViewTable;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionState;
+use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::TableType;
-use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Catalog of names that do not say theirs.
@@ -20,71 +29,282 @@ pub const DEFAULT_CATALOG: &str = "bowshot";
 pub const DEFAULT_SCHEMA: &str = "main";
 /// Schema of the tables about the server itself.
 pub const SYSTEM_SCHEMA: &str = "system";
+/// Schema that exists only while a statement that changes rows is planned; holds [`TARGET`].
+pub(crate) const CHANGE_SCHEMA: &str = "__bowshot_change";
+/// The table whose rows are changed, with the addresses of its rows.
+pub(crate) const TARGET: &str = "target";
+/// Views over views: deeper is a cycle.
+const MAX_VIEW_DEPTH: usize = 32;
 
 /// What the catalogs of all sessions are made of.
 #[derive(Debug, Clone)]
 pub(crate) struct CatalogParts {
     pub(crate) main: Arc<dyn SchemaProvider>,
     pub(crate) system: Option<Arc<dyn SystemTables>>,
+    pub(crate) tables: Arc<TableStore>,
+    /// What a session has that has no tables of its own.
+    pub(crate) nothing: Arc<Snapshot>,
+    /// Whether a table that is kept in memory must be called so.
+    pub(crate) durable_expected: bool,
 }
 
-/// Catalogs of a serving session.
-pub(crate) fn serving(
-    parts: &CatalogParts,
-    principal: &Principal,
-    functions: &HashMap<String, Arc<TableFunction>>,
-) -> Result<Arc<dyn CatalogProviderList>> {
-    let mut schemas = vec![(DEFAULT_SCHEMA, Arc::clone(&parts.main))];
-    if let Some(tables) = &parts.system {
-        let system: Arc<dyn SchemaProvider> =
-            Arc::new(SystemSchema::new(Arc::clone(tables), principal.clone()));
-        schemas.push((SYSTEM_SCHEMA, system));
+impl CatalogParts {
+    /// Whether a table of files has this name.
+    pub(crate) fn is_file_table(&self, name: &EntryName) -> bool {
+        name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA && self.main.table_exist(&name.name)
     }
-    let readable = schemas.iter().map(|(name, schema)| {
-        let schema: Arc<dyn SchemaProvider> = Arc::new(Readable(Arc::clone(schema)));
-        (*name, schema)
-    });
-    let readable: Arc<dyn CatalogProviderList> = Arc::new(list(readable.collect())?);
-    let information = InformationSchemaProvider::new(readable).with_table_functions(functions.clone());
-    schemas.push((INFORMATION_SCHEMA, Arc::new(information)));
-    Ok(Arc::new(list(schemas)?))
 }
 
-/// The list with the one catalog that these schemas make.
-fn list(schemas: Vec<(&str, Arc<dyn SchemaProvider>)>) -> Result<MemoryCatalogProviderList> {
-    let catalog = MemoryCatalogProvider::new();
-    for (name, schema) in schemas {
-        catalog.register_schema(name, schema)?;
+/// What one statement sees.
+#[derive(Clone)]
+pub(crate) struct Visible {
+    pub(crate) parts: CatalogParts,
+    pub(crate) principal: Principal,
+    pub(crate) pinned: Pinned,
+    /// The session without catalogs: what plans the views and the defaults.
+    pub(crate) context: SessionContext,
+    /// The table that the statement changes, with addresses.
+    target: Option<Arc<dyn TableProvider>>,
+    /// How many views this is seen through.
+    depth: usize,
+    /// As `information_schema` sees it: a table that cannot be read has no columns, and keeps nobody from seeing those of
+    /// the others.
+    lenient: bool,
+}
+
+impl fmt::Debug for Visible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Visible")
+            .field("pinned", &self.pinned)
+            .field("depth", &self.depth)
+            .finish_non_exhaustive()
     }
-    let list = MemoryCatalogProviderList::new();
-    list.register_catalog(DEFAULT_CATALOG.to_owned(), Arc::new(catalog));
-    Ok(list)
 }
 
-/// A schema as `information_schema` sees it: a table that cannot be read has no columns, and keeps nobody from seeing
-/// those of the others.
+impl Visible {
+    pub(crate) fn new(
+        parts: CatalogParts,
+        principal: Principal,
+        pinned: Pinned,
+        context: SessionContext,
+    ) -> Self {
+        Self { parts, principal, pinned, context, target: None, depth: 0, lenient: false }
+    }
+
+    /// The same with a table to be changed.
+    pub(crate) fn with_target(&self, target: Arc<dyn TableProvider>) -> Self {
+        Self { target: Some(target), ..self.clone() }
+    }
+
+    /// The session's state with these catalogs in it.
+    pub(crate) fn state(&self) -> SessionState {
+        let mut state = self.context.state();
+        state.register_catalog_list(Arc::new(Catalogs(Arc::new(self.clone()))));
+        state
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        let mut names = self.pinned.shared().catalogs();
+        if !self.pinned.own().names(TEMPORARY_CATALOG, DEFAULT_SCHEMA).is_empty() {
+            names.push(TEMPORARY_CATALOG.to_owned());
+        }
+        names
+    }
+
+    fn schema_names(&self, catalog: &str) -> Vec<String> {
+        if catalog == TEMPORARY_CATALOG {
+            return vec![DEFAULT_SCHEMA.to_owned()];
+        }
+        let mut names = self.pinned.shared().schemas(catalog);
+        if catalog == DEFAULT_CATALOG && self.parts.system.is_some() {
+            names.push(SYSTEM_SCHEMA.to_owned());
+        }
+        names
+    }
+
+    /// Whether names without catalog and schema are looked for here.
+    fn is_default(&self, catalog: &str, schema: &str) -> bool {
+        let state = self.context.state_ref();
+        let state = state.read();
+        let names = &state.config_options().catalog;
+        names.default_catalog == catalog && names.default_schema == schema
+    }
+
+    async fn table(&self, name: &EntryName) -> Result<Option<Arc<dyn TableProvider>>> {
+        if name.schema == CHANGE_SCHEMA {
+            return Ok(self.target.clone().filter(|_| name.name == TARGET));
+        }
+        if self.is_default(&name.catalog, &name.schema) {
+            let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &name.name);
+            if let Some(entry) = self.pinned.entry(&own) {
+                return self.provider(entry, true).await.map(Some);
+            }
+        }
+        if let Some(entry) = self.pinned.entry(name) {
+            let own = name.catalog == TEMPORARY_CATALOG;
+            return self.provider(entry, own).await.map(Some);
+        }
+        if name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA {
+            return self.parts.main.table(&name.name).await;
+        }
+        Ok(None)
+    }
+
+    async fn provider(&self, entry: &Entry, own: bool) -> Result<Arc<dyn TableProvider>> {
+        match entry {
+            Entry::Table(table) => self.table_provider(table),
+            Entry::View(view) if own => self.view_provider(view).await,
+            // It means the same to everybody, whatever tables of their own they have.
+            Entry::View(view) => self.without_own().view_provider(view).await,
+        }
+    }
+
+    /// The same without the tables of the session alone.
+    pub(crate) fn without_own(&self) -> Self {
+        let pinned = Pinned::new(Arc::clone(self.pinned.shared()), Arc::clone(&self.parts.nothing));
+        Self { pinned, ..self.clone() }
+    }
+
+    fn table_provider(&self, table: &Arc<Table>) -> Result<Arc<dyn TableProvider>> {
+        WithDefaults::wrap(table.provider(), table.definition(), &self.context.state())
+    }
+
+    /// A view is planned in the snapshot of the statement, with the names that were the defaults where it was made.
+    async fn view_provider(&self, view: &Arc<View>) -> Result<Arc<dyn TableProvider>> {
+        if self.depth >= MAX_VIEW_DEPTH {
+            return Err(DataFusionError::Plan(format!(
+                "views are nested deeper than {MAX_VIEW_DEPTH}, or in a circle"
+            )));
+        }
+        let mut state = self.context.state();
+        let names = &mut state.config_mut().options_mut().catalog;
+        (names.default_catalog, names.default_schema) =
+            (view.default_catalog.clone(), view.default_schema.clone());
+        let inner = Self {
+            context: SessionContext::new_with_state(state),
+            target: None,
+            depth: self.depth + 1,
+            ..self.clone()
+        };
+        let state = inner.state();
+        let dialect = state.config_options().sql_parser.dialect;
+        let statement = state.sql_to_statement(&view.sql, &dialect)?;
+        let plan = Box::pin(state.statement_to_plan(statement)).await?;
+        enforce::check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let plan =
+            if view.columns.is_empty() { plan } else { crate::write::define::renamed(plan, &view.columns)? };
+        Ok(Arc::new(ViewTable::new(plan, Some(view.sql.clone()))))
+    }
+}
+
 #[derive(Debug)]
-struct Readable(Arc<dyn SchemaProvider>);
+struct Catalogs(Arc<Visible>);
+
+impl CatalogProviderList for Catalogs {
+    fn register_catalog(
+        &self,
+        _name: String,
+        _catalog: Arc<dyn CatalogProvider>,
+    ) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        self.0.catalog_names()
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        let known = name == TEMPORARY_CATALOG || self.0.pinned.shared().has_catalog(name);
+        known.then(|| Arc::new(Catalog { visible: Arc::clone(&self.0), name: name.to_owned() }) as Arc<_>)
+    }
+}
+
+#[derive(Debug)]
+struct Catalog {
+    visible: Arc<Visible>,
+    name: String,
+}
+
+impl CatalogProvider for Catalog {
+    fn schema_names(&self) -> Vec<String> {
+        let mut names = self.visible.schema_names(&self.name);
+        if !self.visible.lenient {
+            names.push(INFORMATION_SCHEMA.to_owned());
+        }
+        names
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        let visible = &self.visible;
+        if name == INFORMATION_SCHEMA && !visible.lenient {
+            let lenient = Visible { lenient: true, ..visible.as_ref().clone() };
+            let functions = visible.context.state().table_functions().clone();
+            let all = InformationSchemaProvider::new(Arc::new(Catalogs(Arc::new(lenient))));
+            return Some(Arc::new(all.with_table_functions(functions)));
+        }
+        if name == SYSTEM_SCHEMA && self.name == DEFAULT_CATALOG {
+            let tables = Arc::clone(visible.parts.system.as_ref()?);
+            return Some(Arc::new(SystemSchema::new(tables, visible.principal.clone())));
+        }
+        let changing = name == CHANGE_SCHEMA && visible.target.is_some();
+        (changing || visible.pinned.has_schema(&self.name, name)).then(|| {
+            let (catalog, schema) = (self.name.clone(), name.to_owned());
+            Arc::new(Schema { visible: Arc::clone(visible), catalog, schema }) as Arc<_>
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Schema {
+    visible: Arc<Visible>,
+    catalog: String,
+    schema: String,
+}
+
+impl Schema {
+    fn name(&self, name: &str) -> EntryName {
+        EntryName::new(&self.catalog, &self.schema, name)
+    }
+
+    fn holds_files(&self) -> bool {
+        self.catalog == DEFAULT_CATALOG && self.schema == DEFAULT_SCHEMA
+    }
+}
 
 #[async_trait]
-impl SchemaProvider for Readable {
+impl SchemaProvider for Schema {
     fn table_names(&self) -> Vec<String> {
-        self.0.table_names()
+        let pinned = &self.visible.pinned;
+        let side = if self.catalog == TEMPORARY_CATALOG { pinned.own() } else { pinned.shared() };
+        let mut names = side.names(&self.catalog, &self.schema);
+        if self.holds_files() {
+            names.extend(self.visible.parts.main.table_names());
+        }
+        names
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        Ok(self.0.table(name).await.unwrap_or_else(|error| {
+        let found = self.visible.table(&self.name(name)).await;
+        if !self.visible.lenient {
+            return found;
+        }
+        Ok(found.unwrap_or_else(|error| {
             tracing::debug!(table = name, %error, "a table is left out of information_schema");
             None
         }))
     }
 
     async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
-        self.0.table_type(name).await
+        match self.visible.pinned.entry(&self.name(name)) {
+            Some(Entry::Table(_)) => Ok(Some(TableType::Base)),
+            Some(Entry::View(_)) => Ok(Some(TableType::View)),
+            None => self.visible.parts.main.table_type(name).await,
+        }
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.0.table_exist(name)
+        self.visible.pinned.entry(&self.name(name)).is_some()
+            || self.holds_files() && self.visible.parts.main.table_exist(name)
     }
 }
 

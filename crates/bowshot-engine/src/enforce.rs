@@ -1,16 +1,21 @@
 //! Turns a logical plan into an [`AuthorizedPlan`], or refuses it. Only this file can make one, and `execute` takes
 //! nothing else.
 //!
-//! Every node of the plan, subqueries included, must be on the list of [`refusal`]: unknown means denied. What has an
-//! effect is refused unless the session has a scratch catalog of its own, and even there nothing reaches files.
+//! Every node of the plan, subqueries included, must be on the list of [`refusal`]: unknown means denied. A statement that
+//! changes tables is recognised before it is planned, and comes here as what it changes and the query that gives the
+//! rows; a node with an effect is refused unless the session has a scratch catalog of its own, and even there nothing
+//! reaches files.
 
 use crate::Planned;
+use crate::pinned::Pinned;
+use crate::write::Write;
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
+use std::sync::Arc;
 
 /// What running the plan does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Action {
     /// Reads and returns rows.
     Query,
@@ -20,6 +25,31 @@ pub enum Action {
     Reset { name: String },
     /// Changes the session's scratch catalog.
     Scratch,
+    /// Changes tables.
+    Write(Change),
+    /// Begins or ends a transaction of the session.
+    Transaction(TransactionStatement),
+}
+
+/// What a statement changes; only this crate can look inside.
+#[derive(Debug, Clone)]
+pub struct Change(pub(crate) Arc<Write>);
+
+/// A statement about transactions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransactionStatement {
+    /// `BEGIN`, `START TRANSACTION`
+    Begin { read_only: bool },
+    /// `COMMIT`, `END`
+    Commit,
+    /// `ROLLBACK`, `ABORT`
+    Rollback,
+    /// `SAVEPOINT name`
+    Savepoint(String),
+    /// `RELEASE SAVEPOINT name`
+    Release(String),
+    /// `ROLLBACK TO SAVEPOINT name`
+    RollbackTo(String),
 }
 
 impl Action {
@@ -34,6 +64,7 @@ impl Action {
 pub struct AuthorizedPlan {
     planned: Planned,
     action: Action,
+    pinned: Pinned,
 }
 
 impl AuthorizedPlan {
@@ -47,28 +78,58 @@ impl AuthorizedPlan {
         &self.planned
     }
 
+    /// The state of the tables that the plan reads.
+    pub fn pinned(&self) -> &Pinned {
+        &self.pinned
+    }
+
     /// The same plan with other values in it: binding parameters does not change what is read.
     pub(crate) fn with_plan(&self, plan: LogicalPlan) -> Self {
-        Self { planned: self.planned.with_plan(plan), action: self.action.clone() }
+        Self {
+            planned: self.planned.with_plan(plan),
+            action: self.action.clone(),
+            pinned: self.pinned.clone(),
+        }
     }
 }
 
-/// Checks every node of the plan.
+/// Checks every node of the plan. `recognised` is what the statement does beside reading the plan's rows.
 ///
 /// # Errors
 /// `Unsupported` for statements that Bowshot does not run, with what to do instead.
-pub(crate) fn enforce(planned: Planned, scratch: bool) -> Result<AuthorizedPlan> {
-    let action = action_of(planned.plan(), scratch)?;
+pub(crate) fn enforce(
+    planned: Planned,
+    recognised: Option<Action>,
+    pinned: Pinned,
+    scratch: bool,
+) -> Result<AuthorizedPlan> {
+    let action = match recognised {
+        Some(action) => action,
+        None => action_of(planned.plan(), scratch)?,
+    };
+    check_nodes(planned.plan(), scratch)?;
+    Ok(AuthorizedPlan { planned, action, pinned })
+}
+
+/// Checks that a plan only reads.
+///
+/// # Errors
+/// As [`enforce`].
+pub(crate) fn check_readable(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::Statement(_) => Err(Error::unsupported("a view is a query")),
+        _ => check_nodes(plan, false),
+    }
+}
+
+fn check_nodes(plan: &LogicalPlan, scratch: bool) -> Result<()> {
     let mut refused = None;
-    let walked = planned.plan().apply_with_subqueries(|node| {
+    let walked = plan.apply_with_subqueries(|node| {
         refused = refusal(node, scratch);
         Ok(if refused.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     walked.map_err(crate::error::classify)?;
-    match refused {
-        Some(error) => Err(error),
-        None => Ok(AuthorizedPlan { planned, action }),
-    }
+    refused.map_or(Ok(()), Err)
 }
 
 fn action_of(plan: &LogicalPlan, scratch: bool) -> Result<Action> {
@@ -118,7 +179,7 @@ fn refusal(node: &LogicalPlan, scratch: bool) -> Option<Error> {
         LogicalPlan::Statement(statement) => refused_statement(statement, scratch),
         LogicalPlan::Ddl(ddl) => refused_ddl(ddl, scratch),
         LogicalPlan::Dml(_) if scratch => None,
-        LogicalPlan::Dml(_) => Some(read_only("INSERT, UPDATE, DELETE and MERGE")),
+        LogicalPlan::Dml(_) => Some(not_within("INSERT, UPDATE, DELETE and MERGE")),
         LogicalPlan::Copy(_) => Some(
             Error::unsupported("COPY is not supported")
                 .with_hint("write the result at the client, for example with `bowshot sql --format parquet`"),
@@ -134,7 +195,7 @@ fn refused_statement(statement: &Statement, scratch: bool) -> Option<Error> {
     match statement {
         Statement::SetVariable(_) | Statement::ResetVariable(_) => None,
         Statement::TransactionStart(_) | Statement::TransactionEnd(_) => {
-            Some(Error::unsupported("transactions are not supported").with_hint("use autocommit"))
+            Some(Error::unsupported("a transaction cannot begin or end within a statement"))
         }
         Statement::Prepare(_) | Statement::Execute(_) | Statement::Deallocate(_) if scratch => None,
         Statement::Prepare(_) | Statement::Execute(_) | Statement::Deallocate(_) => Some(
@@ -155,11 +216,11 @@ fn refused_ddl(ddl: &DdlStatement, scratch: bool) -> Option<Error> {
             Some(Error::unsupported("functions cannot be created"))
         }
         _ if scratch => None,
-        _ => Some(read_only("CREATE, ALTER and DROP")),
+        _ => Some(not_within("this form of CREATE, ALTER and DROP")),
     }
 }
 
-fn read_only(what: &str) -> Error {
-    Error::unsupported(format!("{what} are not supported: the tables are read-only"))
-        .with_hint("change the files; the server sees new and replaced ones within seconds")
+/// Statements of their own never come here as nodes: they are recognised before.
+fn not_within(what: &str) -> Error {
+    Error::unsupported(format!("{what} cannot be part of another statement")).with_hint("send it by itself")
 }

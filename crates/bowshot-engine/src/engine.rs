@@ -1,14 +1,19 @@
 //! The engine itself and the state that one session has in it.
 
-use crate::catalog::{self, CatalogParts, DEFAULT_CATALOG, DEFAULT_SCHEMA};
-use crate::enforce::{self, Action, AuthorizedPlan};
+use crate::catalog::{self, CatalogParts, DEFAULT_CATALOG, DEFAULT_SCHEMA, Visible};
+use crate::enforce::{self, Action, AuthorizedPlan, Change};
 use crate::error::{Error, classify};
 use crate::execute::{self, Execution, Parallelism, Run};
-use crate::plan::{self, Planned};
+use crate::pinned::{Pinned, TEMPORARY_CATALOG};
+use crate::plan;
 use crate::runtime::QueryRuntime;
 use crate::system::SystemTables;
+use crate::write::ddl::Stores;
+use crate::write::names::Names;
+use crate::write::recognise::{Recognised, nothing, recognise};
 use crate::{metadata, parameters};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
+use bowshot_storage::tables::TableStore;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
@@ -49,6 +54,10 @@ pub struct EngineConfig {
     pub dialect: &'static str,
     /// Rows of one batch.
     pub batch_rows: usize,
+    /// Whether who makes a table must say that it is kept in memory, since the operator has named a place for durable ones.
+    pub durable_expected: bool,
+    /// Bytes of the temporary tables of one session.
+    pub temporary_bytes: u64,
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
     /// survives the session, and no served file is visible.
     pub scratch: bool,
@@ -67,6 +76,8 @@ impl Default for EngineConfig {
             listing_ttl: Duration::from_secs(1),
             dialect: "ansi",
             batch_rows: 8192,
+            durable_expected: false,
+            temporary_bytes: 1 << 30,
             scratch: false,
             session_config: None,
         }
@@ -88,6 +99,7 @@ struct Shared {
     scratch: bool,
     dialect: &'static str,
     spill_folder: Option<PathBuf>,
+    temporary_bytes: u64,
 }
 
 impl Engine {
@@ -108,7 +120,8 @@ impl Engine {
         builder.build_arc().map_err(classify)
     }
 
-    /// An engine over the tables of `main`, with the tables of `system` if somebody provides them.
+    /// An engine over the files of schema `main` and the tables of a store, with the tables of `system` if somebody
+    /// provides them.
     ///
     /// # Errors
     /// When no threads can be started.
@@ -117,6 +130,7 @@ impl Engine {
         environment: Arc<RuntimeEnv>,
         main: Arc<dyn SchemaProvider>,
         system: Option<Arc<dyn SystemTables>>,
+        tables: Arc<TableStore>,
     ) -> Result<Self> {
         let runtime = QueryRuntime::start(config.threads.saturating_mul(THREADS_PER_PARTITION))
             .map_err(Error::Runtime)?;
@@ -127,10 +141,21 @@ impl Engine {
             .with_runtime_env(environment)
             .with_default_features()
             .build();
-        let parts = CatalogParts { main, system };
+        let nothing = own_tables(0).snapshot();
+        let durable_expected = config.durable_expected;
+        let parts = CatalogParts { main, system, tables, nothing, durable_expected };
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         Ok(Self {
-            shared: Arc::new(Shared { runtime, template, memory, parts, scratch, dialect, spill_folder }),
+            shared: Arc::new(Shared {
+                runtime,
+                template,
+                memory,
+                parts,
+                scratch,
+                dialect,
+                spill_folder,
+                temporary_bytes: config.temporary_bytes,
+            }),
         })
     }
 
@@ -151,7 +176,13 @@ impl Engine {
     pub fn scratch(config: &EngineConfig) -> Result<Self> {
         let config = EngineConfig { scratch: true, ..config.clone() };
         let environment = Self::environment(&config)?;
-        Self::new(&config, environment, Arc::new(MemorySchemaProvider::new()), None)
+        let tables = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, 0);
+        Self::new(&config, environment, Arc::new(MemorySchemaProvider::new()), None, tables)
+    }
+
+    /// Bytes of the rows in tables.
+    pub fn table_bytes(&self) -> u64 {
+        self.shared.parts.tables.memory_bytes()
     }
 
     /// Folder of spilled data, if the operator names one.
@@ -176,16 +207,24 @@ impl Engine {
     /// When its catalogs cannot be made; does not happen with the providers that Bowshot has.
     pub fn open_session(&self, principal: &Principal) -> Result<EngineSession> {
         let mut state = self.shared.template.clone();
-        let names = &state.config_options().catalog;
-        let catalogs = if self.shared.scratch {
-            catalog::scratch(&names.default_catalog, &names.default_schema)
-        } else {
-            catalog::serving(&self.shared.parts, principal, state.table_functions())
-        };
-        state.register_catalog_list(catalogs.map_err(classify)?);
-        let context = SessionContext::new_with_state(state);
-        Ok(EngineSession { context, scratch: self.shared.scratch })
+        if self.shared.scratch {
+            let names = &state.config_options().catalog;
+            let catalogs =
+                catalog::scratch(&names.default_catalog, &names.default_schema).map_err(classify)?;
+            state.register_catalog_list(catalogs);
+        }
+        Ok(EngineSession {
+            context: SessionContext::new_with_state(state),
+            principal: principal.clone(),
+            own: own_tables(self.shared.temporary_bytes),
+            shared: Arc::clone(&self.shared),
+            scratch: self.shared.scratch,
+        })
     }
+}
+
+fn own_tables(bytes: u64) -> Arc<TableStore> {
+    TableStore::in_memory(TEMPORARY_CATALOG, DEFAULT_SCHEMA, bytes)
 }
 
 fn session_config(config: &EngineConfig) -> SessionConfig {
@@ -207,10 +246,13 @@ fn session_config(config: &EngineConfig) -> SessionConfig {
     session
 }
 
-/// What one session has in the engine: its settings and its view of the catalogs. Clones share both.
+/// What one session has in the engine: its settings, its own tables and its view of the catalogs. Clones share all.
 #[derive(Clone)]
 pub struct EngineSession {
     context: SessionContext,
+    shared: Arc<Shared>,
+    principal: Principal,
+    own: Arc<TableStore>,
     scratch: bool,
 }
 
@@ -221,14 +263,69 @@ impl std::fmt::Debug for EngineSession {
 }
 
 impl EngineSession {
-    /// Parses, plans and authorises one statement. CPU work: to be called on the query runtime.
+    /// The tables as they are now.
+    pub fn pin(&self) -> Pinned {
+        Pinned::new(self.shared.parts.tables.snapshot(), self.own.snapshot())
+    }
+
+    /// Makes what a transaction has changed visible to everybody, all at once.
+    ///
+    /// # Errors
+    /// `Conflict` when another one was first.
+    pub fn commit(&self, base: &Pinned, changed: &Pinned) -> Result<()> {
+        self.shared.parts.tables.commit(base.shared(), changed.shared())?;
+        self.own.commit(base.own(), changed.own())?;
+        Ok(())
+    }
+
+    pub(crate) fn visible(&self, pinned: &Pinned) -> Visible {
+        Visible::new(self.shared.parts.clone(), self.principal.clone(), pinned.clone(), self.context.clone())
+    }
+
+    pub(crate) fn names(&self, pinned: &Pinned) -> Names {
+        let state = self.context.state_ref();
+        let state = state.read();
+        let names = &state.config_options().catalog;
+        Names {
+            pinned: pinned.clone(),
+            parts: self.shared.parts.clone(),
+            default_catalog: names.default_catalog.clone(),
+            default_schema: names.default_schema.clone(),
+        }
+    }
+
+    pub(crate) fn stores(&self) -> Stores {
+        Stores { shared: Arc::clone(&self.shared.parts.tables), own: Arc::clone(&self.own) }
+    }
+
+    /// The session's settings with the catalogs of one moment.
+    pub(crate) fn state(&self, pinned: &Pinned) -> SessionState {
+        if self.scratch { self.context.state() } else { self.visible(pinned).state() }
+    }
+
+    /// Parses, plans and authorises one statement on the tables of one moment. CPU work: to be called on the query runtime.
     ///
     /// # Errors
     /// `Syntax`, `Invalid`, `NotFound` from planning; `Denied` and `Unsupported` from enforcement.
-    pub async fn plan(&self, sql: &str) -> Result<AuthorizedPlan> {
-        let state = self.context.state();
-        let planned: Planned = plan::plan(&state, sql).await?;
-        enforce::enforce(planned, self.scratch)
+    pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
+        let state = self.state(pinned);
+        let statement = plan::parse(&state, sql)?;
+        let recognised = if self.scratch {
+            None
+        } else {
+            let (visible, names) = (self.visible(pinned), self.names(pinned));
+            Box::pin(recognise(&statement, &visible, &names)).await?
+        };
+        let (planned, action) = match recognised {
+            None => (plan::plan(&state, statement).await?, None),
+            Some(Recognised::Write(write, rows)) => {
+                (plan::planned(rows)?, Some(Action::Write(Change(Arc::from(write)))))
+            }
+            Some(Recognised::Transaction(statement)) => {
+                (plan::planned(nothing())?, Some(Action::Transaction(statement)))
+            }
+        };
+        enforce::enforce(planned, action, pinned.clone(), self.scratch)
     }
 
     /// The schema that running the plan gives; no fields for a plan that acts.
@@ -276,7 +373,7 @@ impl EngineSession {
         parallelism: Parallelism,
         layout: Layout,
     ) -> Result<Execution> {
-        let mut state = self.context.state();
+        let mut state = self.state(plan.pinned());
         if let Parallelism::Streams(streams) = parallelism {
             let partitions = &mut state.config_mut().options_mut().execution.target_partitions;
             *partitions = streams.max(*partitions);
@@ -310,6 +407,9 @@ impl EngineSession {
             Action::Set { .. } | Action::Reset { .. } => {
                 Err(ApiError::internal("a session option reached the engine as a plan"))
             }
+            Action::Write(_) | Action::Transaction(_) => {
+                Err(ApiError::internal("a statement that changes tables was run as a query"))
+            }
         }
     }
 
@@ -329,21 +429,31 @@ impl EngineSession {
     }
 
     /// Names of the catalogs, sorted.
-    pub fn catalogs(&self) -> Vec<String> {
-        metadata::catalogs(self.context.state().catalog_list())
+    pub fn catalogs(&self, pinned: &Pinned) -> Vec<String> {
+        metadata::catalogs(self.state(pinned).catalog_list())
     }
 
     /// Pairs of catalog and schema, sorted.
-    pub fn schemas(&self, catalog: Option<&str>, pattern: Option<&str>) -> Vec<(String, String)> {
-        metadata::schemas(self.context.state().catalog_list(), catalog, pattern)
+    pub fn schemas(
+        &self,
+        catalog: Option<&str>,
+        pattern: Option<&str>,
+        pinned: &Pinned,
+    ) -> Vec<(String, String)> {
+        metadata::schemas(self.state(pinned).catalog_list(), catalog, pattern)
     }
 
     /// Tables, sorted. May read file footers: to be called on the query runtime.
     ///
     /// # Errors
     /// None today; a table that cannot be read is listed with the reason.
-    pub async fn tables(&self, filter: &TableFilter, layout: Layout) -> Result<Vec<TableEntry>> {
-        let state = self.context.state();
+    pub async fn tables(
+        &self,
+        filter: &TableFilter,
+        layout: Layout,
+        pinned: &Pinned,
+    ) -> Result<Vec<TableEntry>> {
+        let state = self.state(pinned);
         metadata::tables(state.catalog_list(), filter, layout).await
     }
 }

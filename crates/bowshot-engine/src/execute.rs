@@ -54,11 +54,7 @@ pub(crate) fn result_schema(state: &SessionState, plan: &LogicalPlan, layout: La
 /// Prepares a plan without parameters.
 pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Execution> {
     let planned = run.plan.planned();
-    if !planned.parameters().fields().is_empty() {
-        let wanted = planned.parameters().fields().len();
-        return Err(Error::invalid(format!("the statement has {wanted} parameters, but none were bound"))
-            .with_hint("prepare the statement and bind values"));
-    }
+    parameters::check_none(planned.parameters())?;
     let (state, plan) = session.take_effect(run.plan, run.state()).await?;
     let schema = result_schema(&state, &plan, run.layout);
     let physical = physical_plan(&state, &plan, planned.ordered()).await?;

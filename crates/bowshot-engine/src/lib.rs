@@ -2,9 +2,13 @@
 //!
 //! One statement passes through, in this order:
 //!
-//! 1. [`plan`]: text → one parsed statement → logical plan, with its parameters ([`parameters`]);
+//! 1. [`plan`]: text → one parsed statement → logical plan, with its parameters ([`parameters`]); what changes tables is
+//!    recognised on the way ([`write`]), and planned as the query that gives the rows;
 //! 2. [`enforce`]: logical plan → [`AuthorizedPlan`], the only thing that can run;
-//! 3. [`execute`]: parameters bound → physical plan → one [`BatchStream`](bowshot_api::BatchStream) for each partition.
+//! 3. [`execute`]: parameters bound → physical plan → one [`BatchStream`](bowshot_api::BatchStream) for each partition; or
+//!    [`write::apply`]: those rows into the next state of a table.
+//!
+//! All tables that a statement sees are those of one moment ([`pinned`]).
 //!
 //! The engine never talks to clients, keeps no session registry and decides nothing about who may connect. Everything
 //! that costs CPU runs on its own runtime ([`runtime`]), never on the sockets' one.
@@ -17,20 +21,26 @@ mod error;
 mod execute;
 mod metadata;
 mod parameters;
+mod pinned;
 mod plan;
 mod progress;
 mod runtime;
 mod statistics;
 mod straight;
 mod system;
+mod transaction;
+mod write;
 mod yielding;
 
 pub use catalog::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA};
-pub use enforce::{Action, AuthorizedPlan};
+pub use enforce::{Action, AuthorizedPlan, Change, TransactionStatement};
 pub use engine::{Engine, EngineConfig, EngineSession};
 pub use error::Error;
 pub use execute::{Execution, Parallelism};
+pub use pinned::{Pinned, TEMPORARY_CATALOG};
 pub use plan::{Planned, parser_dialect};
 pub use progress::ProgressMeter;
 pub use runtime::QueryRuntime;
 pub use system::SystemTables;
+pub use transaction::Transaction;
+pub use write::run::Written;

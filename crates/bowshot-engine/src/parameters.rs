@@ -2,7 +2,7 @@
 
 use crate::error::classify;
 use bowshot_api::{Error, Result};
-use datafusion::arrow::array::Array;
+use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -88,6 +88,36 @@ pub(crate) fn check(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch) -
     Ok(())
 }
 
+/// Refuses to run a statement with parameters of which none were bound.
+///
+/// # Errors
+/// `Invalid` if there are any.
+pub(crate) fn check_none(expected: &Schema) -> Result<()> {
+    let wanted = expected.fields().len();
+    if wanted == 0 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("the statement has {wanted} parameters, but none were bound"))
+        .with_hint("prepare the statement and bind values"))
+}
+
+/// All rows of parameters, in the types that the plan expects; each column has the name of its parameter.
+///
+/// # Errors
+/// `Invalid` when values cannot be cast.
+pub(crate) fn columns(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch) -> Result<RecordBatch> {
+    let wanted = plan.get_parameter_fields().map_err(classify)?;
+    let (mut fields, mut columns) =
+        (Vec::with_capacity(rows.num_columns()), Vec::with_capacity(rows.num_columns()));
+    for (field, column) in expected.fields().iter().zip(rows.columns()) {
+        let target = wanted.get(field.name()).and_then(Option::as_ref).map(|field| field.data_type());
+        let column = cast(field.name(), column, target)?;
+        fields.push(Field::new(field.name(), column.data_type().clone(), true));
+        columns.push(column);
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(|error| classify(error.into()))
+}
+
 /// One row of parameters put into the plan.
 ///
 /// # Errors
@@ -113,7 +143,7 @@ fn values(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch, row: usize)
     let mut list = Vec::with_capacity(wanted.len());
     for (field, column) in expected.fields().iter().zip(rows.columns()) {
         let target = wanted.get(field.name()).and_then(Option::as_ref).map(|field| field.data_type());
-        let value = value(field.name(), column.slice(row, 1).as_ref(), target)?;
+        let value = value(field.name(), &column.slice(row, 1), target)?;
         list.push(ScalarAndMetadata::from(value.clone()));
         values.insert(field.name().trim_start_matches('$').to_owned(), ScalarAndMetadata::from(value));
     }
@@ -121,20 +151,22 @@ fn values(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch, row: usize)
     Ok(if numbered { ParamValues::List(list) } else { ParamValues::Map(values) })
 }
 
-fn value(name: &str, column: &dyn Array, target: Option<&DataType>) -> Result<ScalarValue> {
-    let bound = ScalarValue::try_from_array(column, 0).map_err(classify)?;
+fn value(name: &str, column: &ArrayRef, target: Option<&DataType>) -> Result<ScalarValue> {
+    ScalarValue::try_from_array(cast(name, column, target)?.as_ref(), 0).map_err(classify)
+}
+
+fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>) -> Result<ArrayRef> {
     let Some(target) = target.filter(|target| *target != &DataType::Null && *target != column.data_type())
     else {
-        return Ok(bound);
+        return Ok(Arc::clone(column));
     };
     let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let cast = cast_with_options(column, target, &strict).map_err(|error| {
+    cast_with_options(column, target, &strict).map_err(|error| {
         Error::invalid(format!(
             "parameter `{name}` of type {} cannot be used as {target}",
             column.data_type()
         ))
         .with_hint("bind a value of that type, or cast the parameter in the statement")
         .with_source(error)
-    })?;
-    ScalarValue::try_from_array(cast.as_ref(), 0).map_err(classify)
+    })
 }

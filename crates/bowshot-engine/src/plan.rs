@@ -51,16 +51,20 @@ impl Planned {
     }
 }
 
-/// Parses and plans one statement in the dialect of the session.
-pub(crate) async fn plan(state: &SessionState, sql: &str) -> Result<Planned> {
-    let statement = parse(state, sql)?;
-    let plan = state.statement_to_plan(statement).await.map_err(classify)?;
+/// Plans one parsed statement.
+pub(crate) async fn plan(state: &SessionState, statement: Statement) -> Result<Planned> {
+    planned(state.statement_to_plan(statement).await.map_err(classify)?)
+}
+
+/// A plan with the parameters that it wants.
+pub(crate) fn planned(plan: LogicalPlan) -> Result<Planned> {
     let parameters = parameters::schema(&plan)?;
     let ordered = asks_for_order(&plan);
     Ok(Planned { plan: Arc::new(plan), parameters, ordered })
 }
 
-fn parse(state: &SessionState, sql: &str) -> Result<Statement> {
+/// Parses one statement in the dialect of the session.
+pub(crate) fn parse(state: &SessionState, sql: &str) -> Result<Statement> {
     let options = &state.config_options().sql_parser;
     let dialect = dialect_from_str(options.dialect)
         .ok_or_else(|| Error::invalid(format!("dialect `{}` is not known", options.dialect)))?;

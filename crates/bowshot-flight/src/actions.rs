@@ -7,7 +7,7 @@ use crate::proto::{
 };
 use crate::statement::{endpoint, timestamp};
 use crate::ticket::{Order, any, command};
-use crate::{prepared, session_options};
+use crate::{prepared, session_options, transaction};
 use arrow_flight::sql::{ActionCancelQueryResult, Any, Command, ProstMessageExt};
 use arrow_flight::{
     Action, ActionType, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightEndpoint,
@@ -18,7 +18,7 @@ use bytes::Bytes;
 use prost::Message;
 
 /// What ListActions tells: name and what it does, in words.
-const SUPPORTED: [(&str, &str); 8] = [
+const SUPPORTED: [(&str, &str); 12] = [
     ("CancelFlightInfo", "stop a query: CancelFlightInfoRequest, answers CancelFlightInfoResult"),
     ("RenewFlightEndpoint", "keep a result longer: RenewFlightEndpointRequest, answers FlightEndpoint"),
     (
@@ -29,6 +29,10 @@ const SUPPORTED: [(&str, &str); 8] = [
     ("CloseSession", "end the session: CloseSessionRequest, answers CloseSessionResult"),
     ("CreatePreparedStatement", "prepare a statement: ActionCreatePreparedStatementRequest in Any"),
     ("ClosePreparedStatement", "forget a prepared statement: ActionClosePreparedStatementRequest in Any"),
+    ("BeginTransaction", "begin a transaction: ActionBeginTransactionRequest in Any"),
+    ("EndTransaction", "commit a transaction or roll it back: ActionEndTransactionRequest in Any"),
+    ("BeginSavepoint", "mark a point of a transaction: ActionBeginSavepointRequest in Any"),
+    ("EndSavepoint", "forget a savepoint or return to it: ActionEndSavepointRequest in Any"),
     ("CancelQuery", "stop a query, the older form of CancelFlightInfo: ActionCancelQueryRequest in Any"),
 ];
 
@@ -57,13 +61,13 @@ pub(crate) async fn run(caller: &Caller, action: &Action) -> Result<Option<Bytes
             let _: CloseSessionRequest = raw(action)?;
             Ok(Some(session_options::close(caller).await?.encode_to_vec().into()))
         }
-        "CreatePreparedStatement" | "ClosePreparedStatement" | "CancelQuery" => {
-            sql_action(caller, action).await
-        }
-        "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
-            Err(Error::unsupported("transactions are not supported")
-                .with_hint("turn autocommit on; every statement takes effect by itself"))
-        }
+        "CreatePreparedStatement"
+        | "ClosePreparedStatement"
+        | "CancelQuery"
+        | "BeginTransaction"
+        | "EndTransaction"
+        | "BeginSavepoint"
+        | "EndSavepoint" => sql_action(caller, action).await,
         "CreatePreparedSubstraitPlan" => Err(Error::unsupported("substrait plans are not supported")
             .with_hint("prepare the statement as SQL text")),
         other => Err(Error::unsupported(format!("unknown action `{}`", shorten(other)))
@@ -82,6 +86,21 @@ async fn sql_action(caller: &Caller, action: &Action) -> Result<Option<Bytes>> {
         }
         ("ClosePreparedStatement", Command::ActionClosePreparedStatementRequest(request)) => {
             prepared::close(caller, &request).await?;
+            Ok(None)
+        }
+        ("BeginTransaction", Command::ActionBeginTransactionRequest(_)) => {
+            Ok(Some(transaction::begin(caller).await?.as_any().encode_to_vec().into()))
+        }
+        ("EndTransaction", Command::ActionEndTransactionRequest(request)) => {
+            transaction::end(caller, &request).await?;
+            Ok(None)
+        }
+        ("BeginSavepoint", Command::ActionBeginSavepointRequest(request)) => {
+            let result = transaction::begin_savepoint(caller, &request).await?;
+            Ok(Some(result.as_any().encode_to_vec().into()))
+        }
+        ("EndSavepoint", Command::ActionEndSavepointRequest(request)) => {
+            transaction::end_savepoint(caller, &request).await?;
             Ok(None)
         }
         ("CancelQuery", Command::ActionCancelQueryRequest(request)) => {
@@ -137,7 +156,7 @@ fn query_of(endpoint: &FlightEndpoint) -> Result<Option<QueryId>> {
     let ticket = endpoint.ticket.as_ref().ok_or_else(|| Error::invalid("the endpoint has no ticket"))?;
     Ok(match Order::decode(&ticket.ticket)? {
         Order::Query(ticket) => Some(ticket.query),
-        Order::Sql(_) | Order::Prepared(_) | Order::Command(_) => None,
+        Order::Sql(..) | Order::Prepared(_) | Order::Command(_) => None,
     })
 }
 

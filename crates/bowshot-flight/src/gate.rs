@@ -6,6 +6,7 @@
 use crate::body::{Observation, Observed, Payload};
 use crate::caller::Caller;
 use crate::connection::Connection;
+use crate::request_body::RequestBody;
 use crate::service::FlightSql;
 use crate::status::{framing, refuse};
 use crate::{cookie, stream};
@@ -67,7 +68,7 @@ impl Gate {
         if method == "Handshake" {
             // It brings its credentials along.
             request.extensions_mut().insert(connection);
-            return passed(rpc.call(request).await);
+            return passed(rpc.call(request.map(RequestBody::new)).await);
         }
         let caller = match Caller::identify(connection, request.headers(), deadline).await {
             Ok(caller) => Arc::new(caller),
@@ -81,7 +82,7 @@ impl Gate {
             }
         } else {
             request.extensions_mut().insert(Arc::clone(&caller));
-            passed(rpc.call(request).await)
+            passed(rpc.call(request.map(RequestBody::new)).await)
         };
         if let Some(value) = caller.opened().and_then(cookie::write) {
             response.headers_mut().insert(http::header::SET_COOKIE, value);

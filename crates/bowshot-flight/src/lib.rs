@@ -3,11 +3,12 @@
 //! ```text
 //! socket ─► listen.rs ─► gate.rs ─┬─ DoGet ─► stream.rs ─► bowshot-ipc ─► socket
 //!                                 └─ others ─► service.rs (the generated trait) ─► statement.rs, poll.rs, put.rs,
-//!                                              actions.rs ─► prepared.rs, session_options.rs, metadata.rs
+//!                                              actions.rs ─► prepared.rs, transaction.rs, ingest.rs, metadata.rs
 //! ```
 //!
 //! - Who calls, and in which session: `auth.rs`, `cookie.rs`, `caller.rs`, `connection.rs`.
-//! - What goes out and comes back as opaque bytes: `ticket.rs`. What the generated messages lack: `proto.rs`.
+//! - What goes out and comes back as opaque bytes: `ticket.rs`, `handle.rs`. What comes in as a stream: `upload.rs`,
+//!   over a `request_body.rs` that tells an end from a break. What the generated messages lack: `proto.rs`.
 //! - What the protocol leaves open, and how it is decided here: `profile.rs`.
 //! - Errors as gRPC statuses: `status.rs`. What is counted: `metrics.rs`, `body.rs`.
 //!
@@ -23,6 +24,8 @@ pub mod client;
 mod connection;
 mod cookie;
 mod gate;
+mod handle;
+mod ingest;
 mod keys;
 mod listen;
 mod message_size;
@@ -34,6 +37,7 @@ mod prepared;
 mod profile;
 mod proto;
 mod put;
+mod request_body;
 mod service;
 mod session_options;
 mod sql_info;
@@ -41,7 +45,9 @@ mod statement;
 mod status;
 mod stream;
 mod ticket;
+mod transaction;
 mod type_info;
+mod upload;
 
 #[cfg(test)]
 mod tests;

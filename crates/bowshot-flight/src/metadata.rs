@@ -13,7 +13,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use arrow_flight::sql::Command;
-use bowshot_api::{About, Error, Result, Session};
+use bowshot_api::{About, Error, Limits, Result, Session};
 
 /// The schema of a metadata command's answer; `None` for every other command.
 pub(crate) fn schema_of(command: &Command) -> Option<SchemaRef> {
@@ -37,6 +37,7 @@ pub(crate) fn schema_of(command: &Command) -> Option<SchemaRef> {
 pub(crate) async fn answer(
     session: &dyn Session,
     about: &About,
+    limits: &Limits,
     command: &Command,
 ) -> Result<(SchemaRef, Vec<RecordBatch>)> {
     let batch = match command {
@@ -44,12 +45,12 @@ pub(crate) async fn answer(
         Command::CommandGetDbSchemas(schemas) => catalog::schemas(session, schemas).await?,
         Command::CommandGetTables(tables) => catalog::tables(session, tables).await?,
         Command::CommandGetTableTypes(_) => catalog::table_types()?,
-        Command::CommandGetPrimaryKeys(_) => RecordBatch::new_empty(keys::primary_schema()),
+        Command::CommandGetPrimaryKeys(wanted) => keys::primary(session, wanted).await?,
         Command::CommandGetExportedKeys(_)
         | Command::CommandGetImportedKeys(_)
         | Command::CommandGetCrossReference(_) => RecordBatch::new_empty(keys::foreign_schema()),
         Command::CommandGetXdbcTypeInfo(types) => type_info::answer(types.data_type)?,
-        Command::CommandGetSqlInfo(info) => sql_info::answer(about, &info.info)?,
+        Command::CommandGetSqlInfo(info) => sql_info::answer(about, limits, &info.info)?,
         other => return Err(Error::unsupported(format!("`{}` is not a metadata command", other.type_url()))),
     };
     Ok((batch.schema(), vec![batch]))

@@ -4,10 +4,10 @@
 //! descriptor holds the query and how much of it the client has seen; a call with it waits until there is more to see.
 
 use crate::caller::Caller;
-use crate::statement::{Runnable, Wanted, answer_info, metadata_info, timestamp, wanted};
+use crate::statement::{Wanted, answer_info, metadata_info, timestamp, wanted};
 use crate::ticket::PollTicket;
 use arrow_flight::{FlightDescriptor, PollInfo};
-use bowshot_api::{Delivery, Error, Progress, QueryId, Request, Result};
+use bowshot_api::{Delivery, Error, Progress, QueryId, Result};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long the first call waits, so that a short statement is done at once.
@@ -39,9 +39,8 @@ enum First {
 
 async fn first(caller: &Caller, descriptor: FlightDescriptor) -> Result<First> {
     match wanted(caller, &descriptor).await? {
-        Wanted::Statement(Runnable { session, statement }) => {
-            let request = Request { statement, endpoints: None, delivery: Some(Delivery::Spool) };
-            Ok(First::Started(session.start(&request).await?.query))
+        Wanted::Statement(runnable) => {
+            Ok(First::Started(runnable.start(None, Some(Delivery::Spool)).await?.query))
         }
         Wanted::Metadata(command, ticket) => {
             let info = metadata_info(caller, &command, ticket, descriptor)?;

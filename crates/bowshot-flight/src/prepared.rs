@@ -1,13 +1,14 @@
 //! Prepared statements: made and closed by actions, bound by DoPut (`put.rs`), run by `statement.rs`.
 
 use crate::caller::Caller;
+use crate::handle::{PreparedHandle, TransactionHandle, scope};
 use crate::proto::ActionCreatePreparedStatementResult;
-use crate::statement::prepared_session;
-use crate::ticket::{PreparedHandle, no_transaction};
 use arrow_flight::sql::{ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest};
 use bowshot_api::{ErrorKind, Result};
 
-/// Plans the statement and keeps it in the caller's session. Nothing runs.
+/// Plans the statement and keeps it in the session of its transaction, else in the caller's. Nothing runs.
+///
+/// Whoever runs the handle runs it within that transaction: the statement is of no use after its end.
 ///
 /// Updates carry an encapsulated schema without fields and `is_update`, since clients tell updates from queries by
 /// either, and some cannot read empty bytes.
@@ -15,9 +16,9 @@ pub(crate) async fn create(
     caller: &Caller,
     request: ActionCreatePreparedStatementRequest,
 ) -> Result<ActionCreatePreparedStatementResult> {
-    no_transaction(request.transaction_id.as_ref())?;
-    let session = caller.session().await?;
-    let prepared = session.prepare(&request.query).await?;
+    let transaction = TransactionHandle::of_command(request.transaction_id.as_ref())?;
+    let (session, transaction) = scope(caller, transaction).await?;
+    let prepared = session.prepare(&request.query, transaction).await?;
     let handle = PreparedHandle { session: session.id(), statement: prepared.id };
     Ok(ActionCreatePreparedStatementResult {
         prepared_statement_handle: handle.encode(),
@@ -30,7 +31,7 @@ pub(crate) async fn create(
 /// Forgets a statement; one that is gone already is fine.
 pub(crate) async fn close(caller: &Caller, request: &ActionClosePreparedStatementRequest) -> Result<()> {
     let handle = PreparedHandle::decode(&request.prepared_statement_handle)?;
-    match prepared_session(caller, handle) {
+    match handle.session(caller) {
         Ok(session) => session.close_prepared(handle.statement).await,
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

@@ -1,5 +1,5 @@
-//! Protocol messages that the generated module of `arrow-flight` lacks, written by hand after Flight.proto and
-//! FlightSql.proto: session options, and prepared statements with `is_update`.
+//! Protocol messages that the generated module of `arrow-flight` lacks or hides, written by hand after Flight.proto and
+//! FlightSql.proto: session options, prepared statements with `is_update`, and how a savepoint ends.
 
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -115,4 +115,13 @@ pub(crate) struct ActionCreatePreparedStatementResult {
     pub(crate) parameter_schema: Bytes,
     #[prost(bool, optional, tag = "4")]
     pub(crate) is_update: Option<bool>,
+}
+
+/// What the action `EndSavepoint` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum EndSavepoint {
+    Unspecified = 0,
+    Release = 1,
+    Rollback = 2,
 }

@@ -72,7 +72,7 @@ impl FlightService for FlightSql {
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Answer<Self::DoPutStream> {
         let (caller, messages) = split(request)?;
-        let app_metadata = put::put(&caller, messages).await?;
+        let app_metadata = put::put(&caller, messages).await.map_err(refuse)?;
         Ok(rows(vec![PutResult { app_metadata }]))
     }
 

@@ -16,7 +16,7 @@ use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, UnionFields, UnionMode};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{About, Error, Result};
+use bowshot_api::{About, Error, Limits, Result};
 use codes::Value;
 use std::sync::{Arc, LazyLock};
 
@@ -26,8 +26,8 @@ pub(crate) fn schema() -> SchemaRef {
 }
 
 /// The rows of the requested codes, by code; all standard codes when none is named. Unknown codes have no row.
-pub(crate) fn answer(about: &About, requested: &[u32]) -> Result<RecordBatch> {
-    let mut rows = codes::all(about);
+pub(crate) fn answer(about: &About, limits: &Limits, requested: &[u32]) -> Result<RecordBatch> {
+    let mut rows = codes::all(about, limits);
     rows.retain(|(code, _)| requested.is_empty() || requested.contains(code));
     rows.sort_by_key(|(code, _)| *code);
     let names = UInt32Array::from_iter_values(rows.iter().map(|(code, _)| *code));

@@ -3,21 +3,52 @@
 //! GetFlightInfo starts the statement, so whatever effect it has is there when the call returns; DoGet only attaches.
 
 use crate::caller::Caller;
-use crate::metadata;
-use crate::ticket::{Order, PreparedHandle, QueryTicket};
+use crate::ticket::{Order, QueryTicket};
+use crate::{handle, metadata};
 use arrow::datatypes::SchemaRef;
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::sql::Command;
 use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
-use bowshot_api::{Answer, Error, OptionValue, Request, Result, Session, Statement, TableEntry, TableFilter};
+use bowshot_api::{
+    Answer, Delivery, Endpoints, Error, OptionValue, Request, Result, Session, Statement, TableEntry,
+    TableFilter, TableName, TransactionId,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Something to run, with the session that runs it.
+/// Something to run, with the session that runs it and the transaction that it belongs to. Of prepared statements the
+/// session knows the transaction.
 pub(crate) struct Runnable {
     pub(crate) session: Arc<dyn Session>,
     pub(crate) statement: Statement,
+    pub(crate) transaction: Option<TransactionId>,
+}
+
+impl Runnable {
+    /// Starts it.
+    pub(crate) async fn start(
+        self,
+        endpoints: Option<Endpoints>,
+        delivery: Option<Delivery>,
+    ) -> Result<Answer> {
+        let Self { session, statement, transaction } = self;
+        session.start(&Request { statement, endpoints, delivery, transaction }).await
+    }
+
+    /// Plans it without running it.
+    async fn schema(self) -> Result<SchemaRef> {
+        let Self { session, statement, transaction } = self;
+        match (statement, transaction) {
+            // Only what is prepared is described within a transaction.
+            (Statement::Sql(text), Some(_)) => {
+                let prepared = session.prepare(&text, transaction).await?;
+                session.close_prepared(prepared.id).await?;
+                Ok(prepared.description.schema)
+            }
+            (statement, _) => Ok(session.describe(&statement).await?.schema),
+        }
+    }
 }
 
 /// What a descriptor or ticket asks for, with its session found.
@@ -33,11 +64,7 @@ pub(crate) enum Wanted {
 /// Answers GetFlightInfo: starts the statement, or tells where to get the metadata.
 pub(crate) async fn flight_info(caller: &Caller, descriptor: FlightDescriptor) -> Result<FlightInfo> {
     match wanted(caller, &descriptor).await? {
-        Wanted::Statement(Runnable { session, statement }) => {
-            let request = Request { statement, endpoints: None, delivery: None };
-            let answer = session.start(&request).await?;
-            Ok(answer_info(&answer, Some(descriptor)))
-        }
+        Wanted::Statement(runnable) => Ok(answer_info(&runnable.start(None, None).await?, Some(descriptor))),
         Wanted::Metadata(command, ticket) => metadata_info(caller, &command, ticket, descriptor),
         Wanted::Query(_) => Err(not_a_command()),
     }
@@ -46,7 +73,7 @@ pub(crate) async fn flight_info(caller: &Caller, descriptor: FlightDescriptor) -
 /// Answers GetSchema: plans the statement without running it.
 pub(crate) async fn schema(caller: &Caller, descriptor: &FlightDescriptor) -> Result<SchemaRef> {
     match wanted(caller, descriptor).await? {
-        Wanted::Statement(Runnable { session, statement }) => Ok(session.describe(&statement).await?.schema),
+        Wanted::Statement(runnable) => runnable.schema().await,
         Wanted::Metadata(command, _) => {
             check_metadata_caller(caller, &command)?;
             metadata_schema(&command)
@@ -57,25 +84,31 @@ pub(crate) async fn schema(caller: &Caller, descriptor: &FlightDescriptor) -> Re
 
 /// Finds out what a descriptor asks for.
 pub(crate) async fn wanted(caller: &Caller, descriptor: &FlightDescriptor) -> Result<Wanted> {
-    let is_path = descriptor.r#type == DescriptorType::Path as i32
-        || (descriptor.r#type == DescriptorType::Unknown as i32 && !descriptor.path.is_empty());
-    if !is_path {
+    if !is_path(descriptor) {
         return resolve(caller, Order::decode(&descriptor.cmd)?, &descriptor.cmd).await;
     }
     let session = caller.session().await?;
     let statement = Statement::Sql(select_all(&session, &descriptor.path)?);
-    Ok(Wanted::Statement(Runnable { session, statement }))
+    Ok(Wanted::Statement(Runnable { session, statement, transaction: None }))
+}
+
+/// Whether a descriptor names a table by its path instead of having a command.
+pub(crate) fn is_path(descriptor: &FlightDescriptor) -> bool {
+    descriptor.r#type == DescriptorType::Path as i32
+        || (descriptor.r#type == DescriptorType::Unknown as i32 && !descriptor.path.is_empty())
 }
 
 /// Finds the session of an order; `bytes` are those that the order was read from.
 pub(crate) async fn resolve(caller: &Caller, order: Order, bytes: &Bytes) -> Result<Wanted> {
     Ok(match order {
-        Order::Sql(text) => {
-            Wanted::Statement(Runnable { session: caller.session().await?, statement: Statement::Sql(text) })
+        Order::Sql(text, transaction) => {
+            let (session, transaction) = handle::scope(caller, transaction).await?;
+            Wanted::Statement(Runnable { session, statement: Statement::Sql(text), transaction })
         }
         Order::Prepared(handle) => Wanted::Statement(Runnable {
-            session: prepared_session(caller, handle)?,
+            session: handle.session(caller)?,
             statement: Statement::Prepared(handle.statement),
+            transaction: None,
         }),
         Order::Query(ticket) => Wanted::Query(ticket),
         Order::Command(command) => {
@@ -84,17 +117,6 @@ pub(crate) async fn resolve(caller: &Caller, order: Order, bytes: &Bytes) -> Res
             }
             Wanted::Metadata(command, bytes.clone())
         }
-    })
-}
-
-/// The session that holds a prepared statement; it may belong to another connection of the same caller.
-pub(crate) fn prepared_session(caller: &Caller, handle: PreparedHandle) -> Result<Arc<dyn Session>> {
-    caller.server().find_session(handle.session, caller.principal()).map_err(|error| match error.kind() {
-        bowshot_api::ErrorKind::NotFound => {
-            Error::not_found("prepared statement not found: its session has ended")
-                .with_hint("prepare the statement again")
-        }
-        _ => error,
     })
 }
 
@@ -229,15 +251,37 @@ fn table_info(session: &Arc<dyn Session>, table: &TableEntry) -> Result<FlightIn
     })
 }
 
-/// `SELECT * FROM` the table that a path of one to three names says.
+/// `SELECT * FROM` the table of a path.
 fn select_all(session: &Arc<dyn Session>, path: &[String]) -> Result<String> {
-    if path.is_empty() || path.len() > 3 || path.iter().any(String::is_empty) {
-        return Err(Error::invalid(format!("a path of {} names is no table", path.len()))
-            .with_hint("send a table, a schema and a table, or a catalog, a schema and a table"));
-    }
+    let TableName { catalog, schema_name, name } = table_name(path)?;
     let quote = quote_of(session);
-    let names: Vec<String> = path.iter().map(|name| quoted(name, quote)).collect();
+    let names: Vec<String> =
+        [catalog, schema_name, Some(name)].into_iter().flatten().map(|name| quoted(&name, quote)).collect();
     Ok(format!("SELECT * FROM {}", names.join(".")))
+}
+
+/// The table that a path of one to three names says.
+pub(crate) fn table_name(path: &[String]) -> Result<TableName> {
+    let (catalog, schema_name, name) = match path {
+        [name] => (None, None, name),
+        [schema, name] => (None, Some(schema), name),
+        [catalog, schema, name] => (Some(catalog), Some(schema), name),
+        _ => return Err(no_table(path)),
+    };
+    if path.iter().any(String::is_empty) {
+        return Err(no_table(path));
+    }
+    Ok(TableName { catalog: catalog.cloned(), schema_name: schema_name.cloned(), name: name.clone() })
+}
+
+fn no_table(path: &[String]) -> Error {
+    let problem = if path.iter().any(String::is_empty) {
+        "a path with an empty name is no table".to_owned()
+    } else {
+        format!("a path of {} names is no table", path.len())
+    };
+    Error::invalid(problem)
+        .with_hint("send a table, a schema and a table, or a catalog, a schema and a table")
 }
 
 fn quote_of(session: &Arc<dyn Session>) -> char {

@@ -12,6 +12,8 @@ use tonic::{Code, Status};
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 /// What the messages of this server's own internal errors begin with.
 const INTERNAL: &str = "internal error";
+/// What is told of a request that its client did not end.
+pub(crate) const CUT_OFF: &str = "the request was cut off";
 
 /// The gRPC code of a kind.
 pub(crate) fn code(kind: ErrorKind) -> Code {
@@ -42,19 +44,29 @@ pub(crate) fn refuse(error: Error) -> Status {
     status(&error, None)
 }
 
-/// The status for a request that the generated code could not read. That code calls it an internal error; but it is
-/// the caller who can do something about it.
+/// The status for a request that the generated code could not read; the crate's own statuses stay as they are.
 pub(crate) fn framing(status: Status) -> Status {
+    match unreadable(&status) {
+        Some(error) => refuse(error),
+        None => status,
+    }
+}
+
+/// What the generated code's status says about a request that it could not read. That code calls it an internal error;
+/// but it is the caller who can do something about it.
+pub(crate) fn unreadable(status: &Status) -> Option<Error> {
     match status.code() {
-        Code::Internal if !status.message().starts_with(INTERNAL) => refuse(
+        Code::Internal if !status.message().starts_with(INTERNAL) => Some(
             Error::invalid(format!("malformed request: {}", status.message()))
-                .with_hint("send one message of the type that the call takes"),
+                .with_hint("send messages of the type that the call takes"),
         ),
-        Code::OutOfRange => refuse(
+        Code::OutOfRange => Some(
             Error::new(ErrorKind::LimitReached, format!("request too large: {}", status.message()))
                 .with_hint("send smaller messages, or raise `limits.max_message_bytes`"),
         ),
-        _ => status,
+        // No kind has this code: it is that of `request_body.rs`.
+        Code::Unknown => Some(Error::new(ErrorKind::Cancelled, CUT_OFF)),
+        _ => None,
     }
 }
 
@@ -174,6 +186,7 @@ mod tests {
         for (status, expected) in [
             (Status::internal("Missing request message."), Code::InvalidArgument),
             (Status::out_of_range("too large"), Code::ResourceExhausted),
+            (Status::unknown(CUT_OFF), Code::Cancelled),
             (refuse(Error::internal("slot 7 is empty")), Code::Internal),
             (Status::not_found("x"), Code::NotFound),
         ] {

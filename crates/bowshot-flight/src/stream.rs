@@ -2,14 +2,12 @@
 //! would copy every batch; here the answer's body hands the arrays' own memory to the socket.
 
 use crate::caller::Caller;
-use crate::metrics;
-use crate::statement::{Runnable, Wanted, metadata_session, resolve};
+use crate::statement::{Wanted, metadata_session, resolve};
 use crate::status::{refuse, status};
 use crate::ticket::{Order, QueryTicket};
+use crate::{metadata, metrics};
 use arrow_flight::Ticket;
-use bowshot_api::{
-    BatchStream, Compression, Delivery, Endpoints, Error, ErrorKind, QueryId, Request, Result,
-};
+use bowshot_api::{BatchStream, Compression, Delivery, Endpoints, Error, ErrorKind, QueryId, Result};
 use bowshot_ipc::{EncodeOptions, Encoder, FlightBody};
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt};
@@ -57,21 +55,17 @@ async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Sta
     let order = Order::decode(&ticket).map_err(refuse)?;
     match resolve(caller, order, &ticket).await.map_err(refuse)? {
         Wanted::Query(ticket) => attach(caller, ticket).await,
-        Wanted::Statement(Runnable { session, statement }) => {
-            let request = Request {
-                statement,
-                endpoints: Some(Endpoints::Exactly(1)),
-                delivery: Some(Delivery::Stream),
-            };
-            let answer = session.start(&request).await.map_err(refuse)?;
+        Wanted::Statement(runnable) => {
+            let answer = runnable.start(Some(Endpoints::Exactly(1)), Some(Delivery::Stream)).await;
+            let answer = answer.map_err(refuse)?;
             let compression = answer.layout.compression;
             attach(caller, QueryTicket { query: answer.query, partition: 0, compression }).await
         }
         Wanted::Metadata(command, _) => {
             let session = metadata_session(caller, &command).await.map_err(refuse)?;
-            let about = caller.server().about();
-            let (schema, batches) =
-                crate::metadata::answer(session.as_ref(), about, &command).await.map_err(refuse)?;
+            let (about, limits) = (caller.server().about(), caller.server().limits());
+            let answer = metadata::answer(session.as_ref(), about, limits, &command).await;
+            let (schema, batches) = answer.map_err(refuse)?;
             let batches = BatchStream::from_batches(schema, batches);
             Ok(Source { batches, compression: Compression::None, query: None })
         }

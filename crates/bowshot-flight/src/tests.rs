@@ -5,13 +5,17 @@ mod client;
 mod door;
 mod life;
 mod statements;
+mod transactions;
+mod writing;
 
+use crate::proto::ActionCreatePreparedStatementResult;
+use arrow::array::{ArrayRef, Int64Array};
 use arrow::record_batch::RecordBatch;
 use arrow_flight::flight_service_client::FlightServiceClient;
-use arrow_flight::sql::ProstMessageExt;
+use arrow_flight::sql::{ActionCreatePreparedStatementRequest, Any, ProstMessageExt};
 use arrow_flight::{Action, FlightData, FlightDescriptor, FlightInfo, Ticket};
 use bowshot_api::Limits;
-use bowshot_ipc::{Decoded, Decoder};
+use bowshot_ipc::{Decoded, Decoder, EncodeOptions, Encoder};
 use bytes::Bytes;
 use door::{Counts, Door};
 use prost::Message;
@@ -137,4 +141,51 @@ fn cookie_of<T>(response: &Response<T>) -> Option<String> {
 
 fn code_of<T: std::fmt::Debug>(result: Result<T, Status>) -> Code {
     result.unwrap_err().code()
+}
+
+async fn prepare(
+    client: &mut Client,
+    query: &str,
+    transaction_id: Option<Bytes>,
+) -> ActionCreatePreparedStatementResult {
+    let request = ActionCreatePreparedStatementRequest { query: query.to_owned(), transaction_id };
+    let body = client.action("CreatePreparedStatement", any(&request)).await.unwrap().unwrap();
+    let wrapped = Any::decode(body).unwrap();
+    assert!(wrapped.type_url.ends_with(".ActionCreatePreparedStatementResult"));
+    ActionCreatePreparedStatementResult::decode(wrapped.value).unwrap()
+}
+
+fn command(command: Vec<u8>) -> FlightDescriptor {
+    FlightDescriptor::new_cmd(command)
+}
+
+/// The messages that send batches under a descriptor.
+fn upload(descriptor: FlightDescriptor, batches: &[RecordBatch]) -> Vec<FlightData> {
+    upload_with(descriptor, batches, EncodeOptions::default())
+}
+
+fn upload_with(
+    descriptor: FlightDescriptor,
+    batches: &[RecordBatch],
+    options: EncodeOptions,
+) -> Vec<FlightData> {
+    let mut encoder = Encoder::new(batches[0].schema(), options).unwrap();
+    let mut messages = vec![encoder.schema_message().unwrap()];
+    for batch in batches {
+        messages.extend(encoder.encode(batch).unwrap());
+    }
+    let mut data: Vec<FlightData> = messages
+        .into_iter()
+        .map(|message| FlightData {
+            data_header: message.header,
+            data_body: message.body.concat().into(),
+            ..FlightData::default()
+        })
+        .collect();
+    data[0].flight_descriptor = Some(descriptor);
+    data
+}
+
+fn numbers(values: Vec<i64>) -> RecordBatch {
+    RecordBatch::try_from_iter([("p", Arc::new(Int64Array::from(values)) as ArrayRef)]).unwrap()
 }

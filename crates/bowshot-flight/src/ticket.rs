@@ -1,18 +1,18 @@
-//! Everything opaque that is handed to clients and comes back: tickets, prepared-statement handles, poll descriptors,
-//! and the bytes of commands. Whatever comes in is hostile until it has been read here.
+//! Tickets, poll descriptors and the bytes of commands: what is handed to clients and comes back, but for the handles
+//! of `handle.rs`. Whatever comes in is hostile until it has been read here.
 //!
 //! ```text
 //! ticket of a query    Any(TicketStatementQuery): query id (16) · partition (u32 LE) · compression (u8)
 //! ticket of metadata   the metadata command itself, as Any
 //! ticket of one trip   SQL text, Any(CommandStatementQuery) or Any(CommandPreparedStatementQuery)
-//! prepared handle      session id (16) · statement id (16)
 //! poll descriptor      FF "bowshot.poll" 01 · query id (16) · fraction seen (f64 LE)
 //! ```
 //!
 //! The compression travels in the ticket because it may be redeemed on a connection that knows nothing of the session.
 
+use crate::handle::{PreparedHandle, TransactionHandle};
 use arrow_flight::sql::{Any, Command, ProstMessageExt, TicketStatementQuery};
-use bowshot_api::{Compression, Error, QueryId, Result, SessionId, Statement, StatementId};
+use bowshot_api::{Compression, Error, QueryId, Result, Statement};
 use bytes::Bytes;
 use prost::Message;
 
@@ -65,36 +65,6 @@ impl QueryTicket {
     }
 }
 
-/// A prepared statement and the session that holds it, so that the handle works over every connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PreparedHandle {
-    pub(crate) session: SessionId,
-    pub(crate) statement: StatementId,
-}
-
-impl PreparedHandle {
-    /// The handle's bytes; they never change while the statement lives.
-    pub(crate) fn encode(self) -> Bytes {
-        [*self.session.as_bytes(), *self.statement.as_bytes()].concat().into()
-    }
-
-    /// Reads a handle.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
-        Self::read(bytes).ok_or_else(|| {
-            Error::invalid("the prepared statement handle was not issued by this server")
-                .with_hint("send the handle exactly as CreatePreparedStatement returned it")
-        })
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (session, statement) = bytes.split_first_chunk::<16>()?;
-        Some(Self {
-            session: SessionId::from_slice(session)?,
-            statement: StatementId::from_slice(statement)?,
-        })
-    }
-}
-
 /// What a client sends back to ask again how far a query is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PollTicket {
@@ -128,8 +98,8 @@ impl PollTicket {
 /// What the bytes of a descriptor's command or of a ticket ask for.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Text or a prepared statement of the caller's session.
-    Sql(String),
+    /// Text, for the session of its transaction, else for the caller's.
+    Sql(String, Option<TransactionHandle>),
     /// A prepared statement, which names its own session.
     Prepared(PreparedHandle),
     /// A partition of a query that runs already.
@@ -144,8 +114,8 @@ impl Order {
         let Some(any) = any(bytes) else { return Self::text(bytes) };
         Ok(match command(any)? {
             Command::CommandStatementQuery(query) => {
-                no_transaction(query.transaction_id.as_ref())?;
-                Self::Sql(query.query)
+                let transaction = TransactionHandle::of_command(query.transaction_id.as_ref())?;
+                Self::Sql(query.query, transaction)
             }
             Command::CommandPreparedStatementQuery(query) => {
                 Self::Prepared(PreparedHandle::decode(&query.prepared_statement_handle)?)
@@ -161,7 +131,7 @@ impl Order {
         match Statement::from_bytes(bytes)? {
             Statement::Sql(text) if text.trim().is_empty() => Err(Error::invalid("the command is empty")
                 .with_hint("send SQL text, or a Flight SQL command wrapped in google.protobuf.Any")),
-            Statement::Sql(text) => Ok(Self::Sql(text)),
+            Statement::Sql(text) => Ok(Self::Sql(text, None)),
             Statement::Prepared(_) => Err(Error::internal("text was read as a prepared statement")),
         }
     }
@@ -183,15 +153,6 @@ pub(crate) fn command(any: Any) -> Result<Command> {
     }
 }
 
-/// Refuses a transaction id: none has been given out.
-pub(crate) fn no_transaction(id: Option<&Bytes>) -> Result<()> {
-    match id {
-        Some(id) if !id.is_empty() => Err(Error::not_found("transaction not found")
-            .with_hint("this server has no transactions yet; leave the transaction id unset")),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,7 +161,8 @@ mod tests {
 
     fn read(bytes: &[u8]) -> String {
         match Order::decode(bytes) {
-            Ok(Order::Sql(text)) => format!("sql {text}"),
+            Ok(Order::Sql(text, None)) => format!("sql {text}"),
+            Ok(Order::Sql(text, Some(_))) => format!("sql {text} in a transaction"),
             Ok(Order::Prepared(_)) => "prepared".to_owned(),
             Ok(Order::Query(ticket)) => format!("partition {}", ticket.partition),
             Ok(Order::Command(command)) => command.type_url().rsplit('.').next().unwrap().to_owned(),
@@ -222,9 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_and_poll_descriptors_come_back() {
-        let handle = PreparedHandle { session: SessionId::random(), statement: StatementId::random() };
-        assert_eq!(PreparedHandle::decode(&handle.encode()).unwrap(), handle);
+    fn poll_descriptors_come_back() {
         let poll = PollTicket { query: QueryId::random(), seen: 0.25 };
         assert_eq!(PollTicket::decode(&poll.encode()).unwrap().unwrap(), poll);
     }
@@ -242,7 +202,11 @@ mod tests {
             (b"SELECT 1".to_vec(), "sql SELECT 1"),
             (any(&query("SELECT 2", None)), "sql SELECT 2"),
             (any(&query("SELECT 2", Some(b""))), "sql SELECT 2"),
-            (any(&query("SELECT 2", Some(b"t"))), "NotFound: transaction not found"),
+            (
+                any(&query("SELECT 2", Some(b"t"))),
+                "Invalid: the transaction id was not issued by this server",
+            ),
+            (any(&query("SELECT 2", Some(&[7; 32]))), "sql SELECT 2 in a transaction"),
             (any(&prepared(&[7; 32])), "prepared"),
             (any(&CommandGetTables::default()), "CommandGetTables"),
         ] {

@@ -24,6 +24,10 @@ const GAUGES: &[Gauge] = &[
         status.query_memory_bytes
     }),
     ("bowshot_prepared_statements", "Open prepared statements.", |status| status.prepared_statements as u64),
+    ("bowshot_open_transactions", "Open transactions.", |status| status.open_transactions as u64),
+    ("bowshot_table_bytes", "Bytes of the rows in tables that are kept in memory.", |status| {
+        status.table_bytes
+    }),
 ];
 
 pub(crate) async fn metrics(State(context): State<Context>) -> Response {

@@ -48,6 +48,8 @@ impl Server for Quiet {
             result_spill_bytes: 6,
             query_memory_bytes: 7,
             prepared_statements: 8,
+            open_transactions: 9,
+            table_bytes: 10,
         }
     }
     async fn authenticate(&self, _: &Credentials) -> Result<Principal> {
@@ -212,6 +214,12 @@ async fn metrics_are_what_prometheus_reads() {
         # HELP bowshot_prepared_statements Open prepared statements.
         # TYPE bowshot_prepared_statements gauge
         bowshot_prepared_statements 8
+        # HELP bowshot_open_transactions Open transactions.
+        # TYPE bowshot_open_transactions gauge
+        bowshot_open_transactions 9
+        # HELP bowshot_table_bytes Bytes of the rows in tables that are kept in memory.
+        # TYPE bowshot_table_bytes gauge
+        bowshot_table_bytes 10
         # HELP bowshot_build_info Version of the server.
         # TYPE bowshot_build_info gauge
         bowshot_build_info{version="1.2.3"} 1

@@ -158,6 +158,9 @@ async fn sweep(shared: Weak<Shared>) {
         tokio::time::sleep(SWEEP).await;
         let Some(shared) = shared.upgrade() else { return };
         shared.results.end_expired(Instant::now());
+        shared
+            .sessions
+            .each(|session| session.transactions().end_idle(shared.house.limits.transaction_timeout));
         for session in shared.sessions.idle(shared.house.limits.session_timeout) {
             session.close().await;
         }
@@ -179,10 +182,12 @@ impl Server for Bowshot {
     }
 
     fn status(&self) -> ServerStatus {
-        let (sessions, prepared_statements) = self.shared.sessions.counts();
+        let (sessions, prepared_statements, open_transactions) = self.shared.sessions.counts();
         ServerStatus {
             sessions,
             prepared_statements,
+            open_transactions,
+            table_bytes: self.shared.engine.table_bytes(),
             running_queries: self.shared.admission.running(),
             queued_queries: self.shared.admission.waiting(),
             open_results: self.shared.results.open(),

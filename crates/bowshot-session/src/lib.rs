@@ -25,6 +25,7 @@ mod spill;
 mod task;
 #[cfg(test)]
 mod tests;
+mod transactions;
 
 pub use bowshot::{Bowshot, Drained};
 pub use query_log::QueryLog;

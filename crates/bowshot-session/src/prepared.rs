@@ -2,7 +2,7 @@
 
 use crate::retained;
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Error, ErrorKind, Limits, Result, StatementId};
+use bowshot_api::{Error, ErrorKind, Limits, Result, StatementId, TransactionId};
 use bowshot_engine::AuthorizedPlan;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,15 +15,17 @@ const PLAN_AGE: Duration = Duration::from_secs(1);
 pub(crate) struct PreparedStatement {
     pub(crate) sql: Arc<str>,
     pub(crate) parameters: Arc<Vec<RecordBatch>>,
+    /// The transaction that it belongs to.
+    pub(crate) transaction: Option<TransactionId>,
     parameter_bytes: usize,
     plan: AuthorizedPlan,
     planned: Instant,
 }
 
 impl PreparedStatement {
-    pub(crate) fn new(sql: &str, plan: AuthorizedPlan) -> Self {
+    pub(crate) fn new(sql: &str, plan: AuthorizedPlan, transaction: Option<TransactionId>) -> Self {
         let (sql, parameters) = (Arc::from(sql), Arc::default());
-        Self { sql, parameters, parameter_bytes: 0, plan, planned: Instant::now() }
+        Self { sql, parameters, transaction, parameter_bytes: 0, plan, planned: Instant::now() }
     }
 
     /// Bytes that it holds of what the client has sent.

@@ -6,18 +6,22 @@ use crate::result::{Launch, QueryResult};
 use crate::results::Ended;
 use crate::session::ClientSession;
 use crate::task;
+use crate::transactions::Scope;
+use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
-    BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, QueryId, Request, Result,
-    Statement,
+    BatchStream, Delivery, Endpoints, Error, ErrorKind, Ingest, Lifecycle, OptionValue, QueryId, Request,
+    Result, Statement,
 };
-use bowshot_engine::{Action, AuthorizedPlan, Execution, Parallelism, ProgressMeter};
+use bowshot_engine::{Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often a statement is planned again because a file changed under it before its first row.
 const RETRIES: usize = 2;
+/// How often a statement that changes tables runs again because another writer was first.
+const MAX_CONFLICTS: usize = 100;
 /// Longer than a look at the files is believed, so that planning again sees the change.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_100);
 
@@ -30,13 +34,16 @@ pub(crate) async fn start(
     request: &Request,
     expected: Expected,
 ) -> Result<Arc<QueryResult>> {
+    let mut repeatable = true;
     for _ in 0..RETRIES {
-        match attempt(session, request, expected).await {
-            Err(error) if error.kind() == ErrorKind::Conflict => tokio::time::sleep(LOOK_AGAIN).await,
+        match attempt(session, request, expected, &mut repeatable).await {
+            Err(error) if error.kind() == ErrorKind::Conflict && repeatable => {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
             other => return other,
         }
     }
-    attempt(session, request, expected).await
+    attempt(session, request, expected, &mut repeatable).await
 }
 
 /// What kind of statement a caller has asked for.
@@ -47,20 +54,43 @@ pub(crate) enum Expected {
     Effect,
 }
 
-async fn attempt(session: &ClientSession, request: &Request, expected: Expected) -> Result<Arc<QueryResult>> {
+async fn attempt(
+    session: &ClientSession,
+    request: &Request,
+    expected: Expected,
+    repeatable: &mut bool,
+) -> Result<Arc<QueryResult>> {
     let started = Instant::now();
     accept(session)?;
     let slot = session.server().admission.enter().await?;
     accept(session)?;
     let options = session.current_options();
-    let authorised = authorise(session, &request.statement).await?;
+    let transaction = match request.transaction {
+        None => session.transaction_of(&request.statement)?,
+        named => named,
+    };
+    let mut scope = session.transactions().scope(transaction).await?;
+    let pinned = scope.pin(session.engine());
+    let authorised = authorise(session, &request.statement, &pinned).await?;
+    // What has acted is not to act again.
+    *repeatable = matches!(authorised.plan.action(), Action::Query);
     if expected == Expected::Effect && !authorised.plan.action().is_update() {
         return Err(
             Error::invalid("the statement returns rows and changes nothing").with_hint("run it as a query")
         );
     }
     let endpoints = endpoints(request, &options, session);
-    let execution = execute(session, &authorised, endpoints, &options).await?;
+    let execution = if matches!(authorised.plan.action(), Action::Write(_)) {
+        write(session, &authorised, scope).await?
+    } else {
+        if !matches!(authorised.plan.action(), Action::Query) {
+            // What ends a transaction must not wait for itself.
+            scope = Scope::Alone;
+        }
+        let execution = execute(session, &authorised, endpoints, &options).await?;
+        drop(scope);
+        execution
+    };
     let launch = Launch {
         id: QueryId::random(),
         principal: session.owner().clone(),
@@ -82,7 +112,60 @@ async fn attempt(session: &ClientSession, request: &Request, expected: Expected)
     Ok(query)
 }
 
-fn accept(session: &ClientSession) -> Result<()> {
+/// Runs a statement that changes tables, and makes it count. Where it is a transaction by itself and another writer was
+/// first, it runs again on what that one has left.
+async fn write(session: &ClientSession, authorised: &Authorised, mut scope: Scope) -> Result<Execution> {
+    let mut authorised = authorised.clone();
+    for _ in 0..MAX_CONFLICTS {
+        let engine = session.engine().clone();
+        let this = authorised.clone();
+        let work = async move { engine.write(&this.sql, &this.plan, &this.parameters).await };
+        let written = task::run(session.server().engine.runtime(), work).await?;
+        match scope.keep(session.engine(), authorised.plan.pinned(), written.pinned) {
+            Ok(()) => return counted(written.rows),
+            Err(error) if error.kind() == ErrorKind::Conflict && scope.is_alone() => {}
+            Err(error) => return Err(error),
+        }
+        let plan = plan(session, &authorised.sql, &scope.pin(session.engine())).await?;
+        authorised = Authorised { plan, ..authorised };
+    }
+    Err(Error::new(ErrorKind::Conflict, format!("other writers were first {MAX_CONFLICTS} times"))
+        .with_hint("run the statement again"))
+}
+
+/// Writes rows that a client sends into a table. They come once: a conflict is the client's to answer.
+pub(crate) async fn ingest(session: &ClientSession, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
+    accept(session)?;
+    let _slot = session.server().admission.enter().await?;
+    accept(session)?;
+    let transaction = ingest.transaction.or_else(|| session.transactions().only());
+    let mut scope = session.transactions().scope(transaction).await?;
+    let pinned = scope.pin(session.engine());
+    let (engine, wanted, base) = (session.engine().clone(), ingest.clone(), pinned.clone());
+    let work = async move { engine.ingest(&wanted, rows, &base).await };
+    let written = task::run(session.server().engine.runtime(), work).await?;
+    scope.keep(session.engine(), &pinned, written.pinned)?;
+    Ok(written.rows.unwrap_or(0))
+}
+
+/// The result of a statement that has changed rows: how many.
+fn counted(rows: Option<u64>) -> Result<Execution> {
+    let Some(rows) = rows else { return Ok(nothing()) };
+    let count: ArrayRef = Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]));
+    let batch = RecordBatch::try_from_iter([("count", count)])
+        .map_err(|error| Error::internal("a count is no batch").with_source(error))?;
+    let schema = batch.schema();
+    let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
+    Ok(Execution {
+        schema,
+        streams: vec![stream],
+        ordered: true,
+        rows: Some(1),
+        progress: ProgressMeter::default(),
+    })
+}
+
+pub(crate) fn accept(session: &ClientSession) -> Result<()> {
     session.check_open()?;
     match session.server().lifecycle() {
         Lifecycle::Ready => Ok(()),
@@ -102,19 +185,23 @@ pub(crate) struct Authorised {
     pub(crate) parameters: Arc<Vec<RecordBatch>>,
 }
 
-/// Plans the statement, or takes the plan that a prepared one has.
-pub(crate) async fn authorise(session: &ClientSession, statement: &Statement) -> Result<Authorised> {
+/// Plans the statement on the tables of one moment, or takes the plan that a prepared one has for it.
+pub(crate) async fn authorise(
+    session: &ClientSession,
+    statement: &Statement,
+    pinned: &Pinned,
+) -> Result<Authorised> {
     match statement {
         Statement::Sql(sql) => {
-            let plan = plan(session, sql).await?;
+            let plan = plan(session, sql, pinned).await?;
             Ok(Authorised { sql: Arc::from(sql.as_str()), plan, parameters: Arc::default() })
         }
         Statement::Prepared(id) => {
             let prepared = session.prepared().get(*id)?;
-            let plan = match prepared.fresh_plan() {
+            let plan = match prepared.fresh_plan().filter(|plan| plan.pinned().is_same(pinned)) {
                 Some(plan) => plan.clone(),
                 None => {
-                    let plan = plan(session, &prepared.sql).await?;
+                    let plan = plan(session, &prepared.sql, pinned).await?;
                     session.prepared().replan(*id, &plan);
                     plan
                 }
@@ -124,15 +211,15 @@ pub(crate) async fn authorise(session: &ClientSession, statement: &Statement) ->
     }
 }
 
-pub(crate) async fn plan(session: &ClientSession, sql: &str) -> Result<AuthorizedPlan> {
+pub(crate) async fn plan(session: &ClientSession, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
     let limit = session.server().house.limits.max_sql_bytes;
     if sql.len() > limit {
         let message = format!("the statement has {} bytes, more than the limit of {limit}", sql.len());
         return Err(Error::new(ErrorKind::LimitReached, message)
             .with_hint("pass values as parameters, or raise `limits.max_sql_bytes`"));
     }
-    let (engine, sql) = (session.engine().clone(), sql.to_owned());
-    task::run(session.server().engine.runtime(), async move { engine.plan(&sql).await }).await
+    let (engine, sql, pinned) = (session.engine().clone(), sql.to_owned(), pinned.clone());
+    task::run(session.server().engine.runtime(), async move { engine.plan(&sql, &pinned).await }).await
 }
 
 fn endpoints(request: &Request, options: &Options, session: &ClientSession) -> Endpoints {
@@ -181,7 +268,11 @@ async fn execute(
             session.set(name, None)?;
             Ok(nothing())
         }
-        Action::Query | Action::Scratch | Action::Set { .. } | Action::Reset { .. } => {
+        Action::Transaction(statement) => {
+            session.transactions().run(statement, session.engine()).await?;
+            Ok(nothing())
+        }
+        Action::Write(_) | Action::Query | Action::Scratch | Action::Set { .. } | Action::Reset { .. } => {
             let (engine, authorised, layout) = (session.engine().clone(), authorised.clone(), options.layout);
             let parallelism = match endpoints {
                 Endpoints::Exactly(count) if count > 1 => Parallelism::Streams(count),

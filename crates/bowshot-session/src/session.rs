@@ -5,15 +5,17 @@ use crate::options::{self, Options};
 use crate::prepared::{PreparedStatement, PreparedStatements};
 use crate::query::{self, Expected};
 use crate::task;
+use crate::transactions::Transactions;
 use arrow::array::AsArray;
-use arrow::datatypes::{Schema, UInt64Type};
+use arrow::datatypes::{Int64Type, Schema, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    Answer, Description, Error, ErrorKind, Layout, OptionValue, Prepared, Principal, Request, Result,
-    Session, SessionId, Statement, StatementId, TableEntry, TableFilter,
+    Answer, BatchStream, Description, Error, ErrorKind, Ingest, Layout, OptionValue, Prepared, PrimaryKey,
+    Principal, Request, Result, SavepointId, Session, SessionId, Statement, StatementId, TableEntry,
+    TableFilter, TableName, TransactionEnd, TransactionId,
 };
-use bowshot_engine::{AuthorizedPlan, EngineSession};
+use bowshot_engine::{AuthorizedPlan, EngineSession, Pinned};
 use futures::StreamExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +28,7 @@ pub(crate) struct ClientSession {
     engine: EngineSession,
     options: Mutex<Options>,
     prepared: PreparedStatements,
+    transactions: Transactions,
     used: Mutex<Instant>,
     closed: AtomicBool,
     server: Arc<Shared>,
@@ -40,6 +43,7 @@ impl ClientSession {
             engine,
             options: Mutex::new(options),
             prepared: PreparedStatements::default(),
+            transactions: Transactions::default(),
             used: Mutex::new(Instant::now()),
             closed: AtomicBool::new(false),
             server,
@@ -64,6 +68,26 @@ impl ClientSession {
 
     pub(crate) fn prepared(&self) -> &PreparedStatements {
         &self.prepared
+    }
+
+    pub(crate) fn transactions(&self) -> &Transactions {
+        &self.transactions
+    }
+
+    /// The tables that one sees who asks within a transaction, else within the one that the session has begun.
+    async fn pin(&self, transaction: Option<TransactionId>) -> Result<Pinned> {
+        Ok(self.transactions.scope(transaction).await?.pin(&self.engine))
+    }
+
+    /// The transaction that a statement belongs to.
+    pub(crate) fn transaction_of(&self, statement: &Statement) -> Result<Option<TransactionId>> {
+        match statement {
+            Statement::Sql(_) => Ok(None),
+            Statement::Prepared(id) => {
+                let made_in = self.prepared.get(*id)?.transaction;
+                Ok(made_in.map(|transaction| self.transactions.successor(transaction)))
+            }
+        }
     }
 
     pub(crate) fn prepared_statements(&self) -> usize {
@@ -120,12 +144,13 @@ impl ClientSession {
 
     /// Names of catalog and schema must exist, else every later statement would fail in a puzzling way.
     fn check_names(&self, old: &Options, new: &Options) -> Result<()> {
-        if new.catalog != old.catalog && !self.engine.catalogs().contains(&new.catalog) {
+        let pinned = self.engine.pin();
+        if new.catalog != old.catalog && !self.engine.catalogs(&pinned).contains(&new.catalog) {
             return Err(Error::invalid(format!("catalog `{}` not found", new.catalog)).with_hint(
                 "list the catalogs with `SELECT DISTINCT table_catalog FROM information_schema.tables`",
             ));
         }
-        let schemas = || self.engine.schemas(Some(&new.catalog), None);
+        let schemas = || self.engine.schemas(Some(&new.catalog), None, &pinned);
         if new.schema != old.schema && !schemas().iter().any(|(_, schema)| *schema == new.schema) {
             return Err(Error::invalid(format!("schema `{}` not found", new.schema))
                 .with_hint("list the schemas with `SELECT schema_name FROM information_schema.schemata`"));
@@ -161,16 +186,18 @@ impl Session for ClientSession {
 
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         self.check_open()?;
-        let authorised = query::authorise(self, statement).await?;
+        let authorised =
+            query::authorise(self, statement, &self.pin(self.transaction_of(statement)?).await?).await?;
         let bound = authorised.parameters.iter().find(|batch| batch.num_rows() > 0).cloned();
         self.description(authorised.plan, bound).await
     }
 
-    async fn prepare(&self, sql: &str) -> Result<Prepared> {
+    async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
         self.check_open()?;
-        let plan = query::plan(self, sql).await?;
+        let plan = query::plan(self, sql, &self.pin(transaction).await?).await?;
         let description = self.description(plan.clone(), None).await?;
-        let id = self.prepared.add(PreparedStatement::new(sql, plan), &self.server.house.limits)?;
+        let id =
+            self.prepared.add(PreparedStatement::new(sql, plan, transaction), &self.server.house.limits)?;
         Ok(Prepared { id, description })
     }
 
@@ -182,7 +209,9 @@ impl Session for ClientSession {
             let message = format!("{rows} rows of parameters were bound, more than the limit of {limit}");
             return Err(Error::new(ErrorKind::LimitReached, message).with_hint("bind fewer rows at a time"));
         }
-        let authorised = query::authorise(self, &Statement::Prepared(id)).await?;
+        let statement = Statement::Prepared(id);
+        let pinned = self.pin(self.transaction_of(&statement)?).await?;
+        let authorised = query::authorise(self, &statement, &pinned).await?;
         for batch in &parameters {
             self.engine.check_parameters(&authorised.plan, batch)?;
         }
@@ -209,6 +238,35 @@ impl Session for ClientSession {
         Ok(affected.or(nothing))
     }
 
+    async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
+        query::ingest(self, ingest, rows).await
+    }
+
+    async fn begin(&self) -> Result<TransactionId> {
+        query::accept(self)?;
+        self.transactions.begin(false)
+    }
+
+    async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()> {
+        self.check_open()?;
+        self.transactions.end(transaction, end, &self.engine).await
+    }
+
+    async fn savepoint(&self, transaction: TransactionId, name: &str) -> Result<SavepointId> {
+        self.check_open()?;
+        self.transactions.savepoint(transaction, name).await
+    }
+
+    async fn end_savepoint(&self, savepoint: SavepointId, end: TransactionEnd) -> Result<()> {
+        self.check_open()?;
+        self.transactions.end_savepoint(savepoint, end).await
+    }
+
+    async fn primary_key(&self, table: &TableName) -> Result<Option<PrimaryKey>> {
+        self.check_open()?;
+        self.engine.primary_key(table, &self.pin(None).await?)
+    }
+
     fn options(&self) -> Vec<(String, OptionValue)> {
         self.lock_options().list()
     }
@@ -220,32 +278,36 @@ impl Session for ClientSession {
 
     async fn catalogs(&self) -> Result<Vec<String>> {
         self.check_open()?;
-        Ok(self.engine.catalogs())
+        Ok(self.engine.catalogs(&self.pin(None).await?))
     }
 
     async fn schemas(&self, catalog: Option<&str>, pattern: Option<&str>) -> Result<Vec<(String, String)>> {
         self.check_open()?;
-        Ok(self.engine.schemas(catalog, pattern))
+        Ok(self.engine.schemas(catalog, pattern, &self.pin(None).await?))
     }
 
     async fn tables(&self, filter: &TableFilter) -> Result<Vec<TableEntry>> {
         self.check_open()?;
         let (engine, filter, layout) = (self.engine.clone(), filter.clone(), self.layout());
-        let work = async move { engine.tables(&filter, layout).await };
+        let pinned = self.pin(None).await?;
+        let work = async move { engine.tables(&filter, layout, &pinned).await };
         task::run(self.server.engine.runtime(), work).await
     }
 
     async fn close(&self) {
         if !self.closed.swap(true, Ordering::AcqRel) {
             self.prepared.clear();
+            self.transactions.clear();
             self.server.results.session_closed(self.id);
             self.server.sessions.remove(self.id);
         }
     }
 }
 
-/// Affected rows that a statement with an effect reports: one unsigned column, `count`.
+/// Affected rows that a statement with an effect reports: one column, `count`. DataFusion's own is unsigned.
 fn count(batch: &RecordBatch) -> u64 {
-    let counts = batch.columns().first().and_then(|column| column.as_primitive_opt::<UInt64Type>());
-    counts.map_or(0, |counts| (0..counts.len()).map(|row| counts.value(row)).sum())
+    let Some(column) = batch.columns().first() else { return 0 };
+    let ours = column.as_primitive_opt::<Int64Type>().and_then(arrow::compute::sum);
+    let engines = column.as_primitive_opt::<UInt64Type>().and_then(arrow::compute::sum);
+    ours.and_then(|count| u64::try_from(count).ok()).or(engines).unwrap_or(0)
 }

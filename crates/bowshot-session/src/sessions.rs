@@ -45,9 +45,14 @@ impl Sessions {
         self.lock().values().filter(|session| session.idle() > timeout).map(Arc::clone).collect()
     }
 
-    /// Open sessions and their prepared statements.
-    pub(crate) fn counts(&self) -> (usize, usize) {
+    pub(crate) fn each(&self, act: impl Fn(&ClientSession)) {
+        self.lock().values().for_each(|session| act(session));
+    }
+
+    /// Open sessions, their prepared statements and their transactions.
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let open = self.lock();
-        (open.len(), open.values().map(|session| session.prepared_statements()).sum())
+        let prepared = open.values().map(|session| session.prepared_statements()).sum();
+        (open.len(), prepared, open.values().map(|session| session.transactions().count()).sum())
     }
 }

@@ -262,7 +262,7 @@ async fn a_full_line_is_refused_and_a_slot_comes_back() {
 async fn every_row_of_parameters_is_one_execution() {
     let server = server(small());
     let session = session(&server).await;
-    let prepared = session.prepare("SELECT CAST(? AS BIGINT) * 2 AS twice").await.expect("prepares");
+    let prepared = session.prepare("SELECT CAST(? AS BIGINT) * 2 AS twice", None).await.expect("prepares");
     assert_eq!(prepared.description.parameters.fields().len(), 1);
     let missing = session.start(&Request::prepared(prepared.id)).await.expect_err("nothing is bound");
     assert_eq!(missing.kind(), ErrorKind::Invalid);
@@ -286,7 +286,7 @@ async fn every_row_of_parameters_is_one_execution() {
 async fn a_parameter_without_a_type_takes_the_type_of_its_value() {
     let server = server(small());
     let session = session(&server).await;
-    let prepared = session.prepare("SELECT $1 AS value").await.expect("prepares");
+    let prepared = session.prepare("SELECT $1 AS value", None).await.expect("prepares");
     let schema = Arc::new(Schema::new(vec![Field::new("0", DataType::Int64, true)]));
     let batch = RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(vec![Some(7)]))]).expect("fits");
     session.bind(prepared.id, vec![batch]).await.expect("binds");
@@ -411,14 +411,15 @@ async fn a_reader_that_leaves_early_is_logged_as_cancelled() {
 async fn what_prepared_statements_hold_is_bounded() {
     let server = server(Limits { max_prepared_bytes: 20_000, ..small() });
     let session = session(&server).await;
-    let prepared = session.prepare("SELECT $1::bigint").await.expect("prepares");
+    let prepared = session.prepare("SELECT $1::bigint", None).await.expect("prepares");
     let values = |count: i64| {
         let schema = Schema::new(vec![Field::new("$1", DataType::Int64, true)]);
         let column = Arc::new(Int64Array::from_iter_values(0..count));
         vec![RecordBatch::try_new(Arc::new(schema), vec![column]).expect("a batch")]
     };
     session.bind(prepared.id, values(2_000)).await.expect("fits");
-    let error = session.prepare(&format!("SELECT '{}'", "x".repeat(5_000))).await.expect_err("too much");
+    let error =
+        session.prepare(&format!("SELECT '{}'", "x".repeat(5_000)), None).await.expect_err("too much");
     assert_eq!(error.kind(), ErrorKind::LimitReached);
     session.bind(prepared.id, values(2_001)).await.expect("in place of the others");
     let error = session.bind(prepared.id, values(3_000)).await.expect_err("too much");

@@ -1,5 +1,7 @@
-//! Tables made of files. [`FileCatalog`] turns the sources that the operator names into the tables of schema `main`,
-//! keeps them current while files come, go and change, and scans them. It never writes.
+//! Tables: those made of files, and in [`tables`] those that Bowshot writes.
+//!
+//! [`FileCatalog`] turns the sources that the operator names into the tables of schema `main`, keeps them current while
+//! files come, go and change, and scans them. It never writes. The rest of this page is about files.
 //!
 //! # What becomes a table
 //!
@@ -68,6 +70,7 @@ mod source;
 mod spec;
 mod store;
 mod table;
+pub mod tables;
 mod text;
 mod version;
 

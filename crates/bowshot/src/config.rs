@@ -66,6 +66,8 @@ pub(crate) struct Config {
     pub(crate) spill_folder: Option<PathBuf>,
     pub(crate) spill_bytes: u64,
     pub(crate) scratch: bool,
+    pub(crate) table_bytes: u64,
+    pub(crate) temporary_bytes: u64,
     pub(crate) storage: StorageOptions,
     pub(crate) limits: Limits,
 }
@@ -92,6 +94,8 @@ impl Default for Config {
             spill_folder: None,
             spill_bytes: engine.spill_bytes,
             scratch: false,
+            table_bytes: 4 << 30,
+            temporary_bytes: engine.temporary_bytes,
             storage: StorageOptions::default(),
             limits: Limits::default(),
         }
@@ -162,6 +166,8 @@ impl Config {
             dialect: self.dialect.name(),
             batch_rows: self.batch_rows,
             scratch: self.scratch,
+            durable_expected: matches!(self.data, Some(DataFolder::At(_))),
+            temporary_bytes: self.temporary_bytes,
             session_config: None,
         }
     }

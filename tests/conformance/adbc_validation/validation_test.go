@@ -2,14 +2,12 @@
 package validation
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow-adbc/go/adbc"
 	"github.com/apache/arrow-adbc/go/adbc/driver/flightsql"
@@ -20,17 +18,14 @@ import (
 	"github.com/stretchr/testify/suite"
 )
 
-// How long the server may take to see a new, replaced or removed file.
-const seenWithin = 20 * time.Second
-
 func TestDatabase(t *testing.T)   { suite.Run(t, &validation.DatabaseTests{Quirks: newQuirks(t)}) }
 func TestConnection(t *testing.T) { suite.Run(t, &validation.ConnectionTests{Quirks: newQuirks(t)}) }
 func TestStatement(t *testing.T)  { suite.Run(t, &validation.StatementTests{Quirks: newQuirks(t)}) }
 
-// quirks tells the suite what Bowshot has. Tables are made as files in the served folder, since the server reads only.
+// quirks tells the suite what Bowshot has.
 type quirks struct {
 	t              *testing.T
-	uri, tables    string
+	uri            string
 	version, arrow string
 	allocator      *memory.CheckedAllocator
 }
@@ -43,7 +38,6 @@ func newQuirks(t *testing.T) *quirks {
 	return &quirks{
 		t:       t,
 		uri:     os.Getenv("BOWSHOT_URI"),
-		tables:  os.Getenv("BOWSHOT_TABLES"),
 		version: locked(t, string(lock), "bowshot"),
 		arrow:   locked(t, string(lock), "arrow"),
 	}
@@ -81,10 +75,11 @@ func (q *quirks) SupportsGetParameterSchema() bool            { return true }
 func (q *quirks) SupportsDynamicParameterBinding() bool       { return true }
 func (q *quirks) SupportsErrorIngestIncompatibleSchema() bool { return true }
 
-// The driver has no statistics; transactions and ingest wait for the server's writing.
-func (q *quirks) SupportsStatistics() bool         { return false }
-func (q *quirks) SupportsTransactions() bool       { return false }
-func (q *quirks) SupportsBulkIngest(_ string) bool { return false }
+func (q *quirks) SupportsTransactions() bool       { return true }
+func (q *quirks) SupportsBulkIngest(_ string) bool { return true }
+
+// The driver has no statistics.
+func (q *quirks) SupportsStatistics() bool { return false }
 
 func (q *quirks) GetMetadata(code adbc.InfoCode) interface{} {
 	switch code {
@@ -130,41 +125,8 @@ func (q *quirks) SampleTableSchemaMetadata(table string, kind arrow.DataType) ar
 	return arrow.MetadataFrom(metadata)
 }
 
+// CreateSampleTable makes a table of the rows, in place of one that is there.
 func (q *quirks) CreateSampleTable(name string, rows arrow.RecordBatch) error {
-	hidden := filepath.Join(q.tables, "."+name+".arrow")
-	file, err := os.Create(hidden)
-	if err != nil {
-		return err
-	}
-	writer, err := ipc.NewFileWriter(file, ipc.WithSchema(rows.Schema()))
-	if err != nil {
-		return err
-	}
-	if err := writer.Write(rows); err != nil {
-		return err
-	}
-	if err := writer.Close(); err != nil {
-		return err
-	}
-	// The file writer leaves closing to whoever opened the file.
-	_ = file.Close()
-	if err := os.Rename(hidden, q.file(name)); err != nil {
-		return err
-	}
-	return q.waitFor(name, true)
-}
-
-func (q *quirks) DropTable(_ adbc.Connection, name string) error {
-	if err := os.Remove(q.file(name)); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return q.waitFor(name, false)
-}
-
-func (q *quirks) file(name string) string { return filepath.Join(q.tables, name+".arrow") }
-
-// waitFor waits until a table can be queried, or cannot.
-func (q *quirks) waitFor(name string, wanted bool) error {
 	database, err := flightsql.NewDriver(memory.DefaultAllocator).NewDatabase(q.DatabaseOptions())
 	if err != nil {
 		return err
@@ -175,13 +137,57 @@ func (q *quirks) waitFor(name string, wanted bool) error {
 		return err
 	}
 	defer connection.Close()
-	for deadline := time.Now().Add(seenWithin); ; {
-		_, err := connection.GetTableSchema(context.Background(), nil, nil, name)
-		if (err == nil) == wanted {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s table %s is there: %v: %s", seenWithin, name, !wanted, strings.TrimSpace(fmt.Sprint(err)))
-		}
+	statement, err := connection.NewStatement()
+	if err != nil {
+		return err
 	}
+	defer statement.Close()
+	if err := statement.SetOption(adbc.OptionKeyIngestTargetTable, name); err != nil {
+		return err
+	}
+	if err := statement.SetOption(adbc.OptionKeyIngestMode, adbc.OptionValueIngestModeReplace); err != nil {
+		return err
+	}
+	// The driver never frees what was bound to it, so it gets a copy that the suite's allocator does not know.
+	copied, err := copyOf(rows)
+	if err != nil {
+		return err
+	}
+	if err := statement.Bind(context.Background(), copied); err != nil {
+		return err
+	}
+	written, err := statement.ExecuteUpdate(context.Background())
+	if err == nil && written != rows.NumRows() {
+		err = fmt.Errorf("wrote %d rows of %d", written, rows.NumRows())
+	}
+	return err
+}
+
+func copyOf(rows arrow.RecordBatch) (arrow.RecordBatch, error) {
+	var stream bytes.Buffer
+	writer := ipc.NewWriter(&stream, ipc.WithSchema(rows.Schema()))
+	if err := writer.Write(rows); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	reader, err := ipc.NewReader(&stream, ipc.WithAllocator(memory.DefaultAllocator))
+	if err != nil {
+		return nil, err
+	}
+	return reader.Read()
+}
+
+func (q *quirks) DropTable(connection adbc.Connection, name string) error {
+	statement, err := connection.NewStatement()
+	if err != nil {
+		return err
+	}
+	defer statement.Close()
+	if err := statement.SetSqlQuery("DROP TABLE IF EXISTS " + name); err != nil {
+		return err
+	}
+	_, err = statement.ExecuteUpdate(context.Background())
+	return err
 }

@@ -2,7 +2,7 @@
 
 use super::{answer, schema_of, table_schema};
 use arrow::array::{Array, AsArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use arrow_flight::sql::{
     Command, CommandGetCatalogs, CommandGetCrossReference, CommandGetDbSchemas, CommandGetExportedKeys,
@@ -11,8 +11,9 @@ use arrow_flight::sql::{
 };
 use async_trait::async_trait;
 use bowshot_api::{
-    About, Answer, Description, Error, OptionValue, Prepared, Principal, Request, Result, Session, SessionId,
-    Statement, StatementId, TableEntry, TableFilter, TableKind, like,
+    About, Answer, BatchStream, Description, Error, Ingest, Limits, OptionValue, Prepared, PrimaryKey,
+    Principal, Request, Result, SavepointId, Session, SessionId, Statement, StatementId, TableEntry,
+    TableFilter, TableKind, TableName, TransactionEnd, TransactionId, like,
 };
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ impl Session for FixedCatalog {
     async fn describe(&self, _: &Statement) -> Result<Description> {
         Err(Error::unsupported("a catalog only"))
     }
-    async fn prepare(&self, _: &str) -> Result<Prepared> {
+    async fn prepare(&self, _: &str, _: Option<TransactionId>) -> Result<Prepared> {
         Err(Error::unsupported("a catalog only"))
     }
     async fn bind(&self, _: StatementId, _: Vec<RecordBatch>) -> Result<()> {
@@ -75,6 +76,32 @@ impl Session for FixedCatalog {
     }
     async fn update(&self, _: &Request) -> Result<Option<u64>> {
         Err(Error::unsupported("a catalog only"))
+    }
+    async fn ingest(&self, _: &Ingest, _: BatchStream) -> Result<u64> {
+        Err(Error::unsupported("a catalog only"))
+    }
+    async fn begin(&self) -> Result<TransactionId> {
+        Err(Error::unsupported("a catalog only"))
+    }
+    async fn end(&self, _: TransactionId, _: TransactionEnd) -> Result<()> {
+        Err(Error::unsupported("a catalog only"))
+    }
+    async fn savepoint(&self, _: TransactionId, _: &str) -> Result<SavepointId> {
+        Err(Error::unsupported("a catalog only"))
+    }
+    async fn end_savepoint(&self, _: SavepointId, _: TransactionEnd) -> Result<()> {
+        Err(Error::unsupported("a catalog only"))
+    }
+    async fn primary_key(&self, table: &TableName) -> Result<Option<PrimaryKey>> {
+        match table.name.as_str() {
+            "orders" => Ok(Some(PrimaryKey {
+                table: ["bowshot", "main", "orders"].map(str::to_owned),
+                name: Some("orders_key".to_owned()),
+                columns: vec!["year".to_owned(), "id".to_owned()],
+            })),
+            "broken" => Ok(None),
+            _ => Err(Error::not_found("table not found")),
+        }
     }
     fn options(&self) -> Vec<(String, OptionValue)> {
         Vec::new()
@@ -110,7 +137,7 @@ impl Session for FixedCatalog {
 
 async fn run(command: Command) -> RecordBatch {
     let about = About { name: "Bowshot".into(), version: "1".into(), arrow_version: "59".into() };
-    let (schema, batches) = answer(&session(), &about, &command).await.unwrap();
+    let (schema, batches) = answer(&session(), &about, &Limits::default(), &command).await.unwrap();
     assert_eq!(schema_of(&command), Some(SchemaRef::clone(&schema)));
     let [batch] = <[RecordBatch; 1]>::try_from(batches).unwrap();
     assert_eq!(batch.schema(), schema);
@@ -163,6 +190,27 @@ async fn schemas_and_catalogs() {
     assert_eq!(column(&catalogs, 0), ["bowshot"]);
     let types = run(Command::CommandGetTableTypes(CommandGetTableTypes {})).await;
     assert_eq!(column(&types, 0), ["SYSTEM TABLE", "TABLE", "VIEW"]);
+}
+
+#[tokio::test]
+async fn primary_keys_have_a_row_for_each_column() {
+    let keys = |catalog: Option<&str>, table: &str| {
+        Command::CommandGetPrimaryKeys(CommandGetPrimaryKeys {
+            catalog: catalog.map(str::to_owned),
+            db_schema: None,
+            table: table.to_owned(),
+        })
+    };
+    let found = run(keys(Some("bowshot"), "orders")).await;
+    assert_eq!(column(&found, 0), ["bowshot", "bowshot"]);
+    assert_eq!(column(&found, 1), ["main", "main"]);
+    assert_eq!(column(&found, 2), ["orders", "orders"]);
+    assert_eq!(column(&found, 3), ["year", "id"]);
+    assert_eq!(found.column(4).as_primitive::<Int32Type>().values(), &[1, 2]);
+    assert_eq!(column(&found, 5), ["orders_key", "orders_key"]);
+    for command in [keys(None, "broken"), keys(None, "nothing"), keys(Some(""), "orders")] {
+        assert_eq!(run(command).await.num_rows(), 0);
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
-//! The standard codes and their values for a server that reads.
+//! The standard codes and their values.
 
 use super::words;
 use arrow_flight::sql::SqlInfo as Code;
-use bowshot_api::About;
+use bowshot_api::{About, Limits};
+use std::time::Duration;
 
 /// A value, by union member.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,8 +17,8 @@ pub(super) enum Value {
 }
 
 /// Code and value of all standard codes.
-pub(super) fn all(about: &About) -> Vec<(u32, Value)> {
-    let mut rows = server(about);
+pub(super) fn all(about: &About, limits: &Limits) -> Vec<(u32, Value)> {
+    let mut rows = server(about, limits);
     rows.extend(syntax());
     rows.extend(TRUE.iter().map(|code| (*code, Value::Bool(true))));
     rows.extend(FALSE.iter().map(|code| (*code, Value::Bool(false))));
@@ -25,7 +26,7 @@ pub(super) fn all(about: &About) -> Vec<(u32, Value)> {
     rows.into_iter().filter_map(|(code, value)| Some((u32::try_from(code as i32).ok()?, value))).collect()
 }
 
-fn server(about: &About) -> Vec<(Code, Value)> {
+fn server(about: &About, limits: &Limits) -> Vec<(Code, Value)> {
     let text = |text: &str| Value::Text(text.to_owned());
     vec![
         (Code::FlightSqlServerName, text(&about.name)),
@@ -33,11 +34,16 @@ fn server(about: &About) -> Vec<(Code, Value)> {
         (Code::FlightSqlServerArrowVersion, text(&about.arrow_version)),
         (Code::FlightSqlServerSubstraitMinVersion, text("")),
         (Code::FlightSqlServerSubstraitMaxVersion, text("")),
-        (Code::FlightSqlServerTransaction, Value::Bitmask(0)),
-        // Statement handles live as long as their session, transaction handles do not exist.
+        (Code::FlightSqlServerTransaction, Value::Bitmask(TRANSACTIONS_AND_SAVEPOINTS)),
+        // Statement handles live as long as their session.
         (Code::FlightSqlServerStatementTimeout, Value::Bitmask(0)),
-        (Code::FlightSqlServerTransactionTimeout, Value::Bitmask(0)),
+        (Code::FlightSqlServerTransactionTimeout, Value::Bitmask(millis(limits.transaction_timeout))),
     ]
+}
+
+/// Zero says that there is no timeout, and so it does here.
+fn millis(timeout: Duration) -> i32 {
+    i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX)
 }
 
 fn syntax() -> Vec<(Code, Value)> {
@@ -71,8 +77,8 @@ fn syntax() -> Vec<(Code, Value)> {
         // In comparisons, EXISTS and IN; not with ANY and ALL.
         (Code::SqlSupportedSubqueries, Value::Bitmask(bits(&[0, 1, 2]))),
         (Code::SqlSupportedUnions, Value::Bitmask(bits(&[0, 1]))),
-        (Code::SqlDefaultTransactionIsolation, Value::BigInt(NO_TRANSACTIONS)),
-        (Code::SqlSupportedTransactionsIsolationLevels, Value::Bitmask(bits(&[0]))),
+        (Code::SqlDefaultTransactionIsolation, Value::BigInt(i64::from(REPEATABLE_READ))),
+        (Code::SqlSupportedTransactionsIsolationLevels, Value::Bitmask(bits(&[REPEATABLE_READ]))),
         // Results are read once, forward, and cannot be changed.
         (Code::SqlSupportedResultSetTypes, Value::Bitmask(bits(&[1]))),
         (Code::SqlSupportedConcurrenciesForResultSetUnspecified, Value::Bitmask(0)),
@@ -92,13 +98,21 @@ const LOWER_CASE: i64 = 3;
 const AS_WRITTEN: i64 = 0;
 /// `SQL_NULLS_SORTED_HIGH`
 const NULLS_HIGH: i64 = 0;
-/// `SQL_TRANSACTION_NONE`
-const NO_TRANSACTIONS: i64 = 0;
+/// `SQL_SUPPORTED_TRANSACTION_SAVEPOINT`
+const TRANSACTIONS_AND_SAVEPOINTS: i32 = 2;
+/// `SQL_TRANSACTION_REPEATABLE_READ`: the highest level that snapshots keep. They are not serializable.
+const REPEATABLE_READ: u32 = 3;
 
 const TRUE: &[Code] = &[
-    Code::FlightSqlServerReadOnly,
     Code::FlightSqlServerSql,
     Code::FlightSqlServerCancel,
+    Code::FlightSqlServerBulkIngestion,
+    Code::FlightSqlServerIngestTransactionsSupported,
+    Code::SqlDdlSchema,
+    Code::SqlDdlTable,
+    Code::SqlTransactionsSupported,
+    Code::SqlBatchUpdatesSupported,
+    Code::SqlSavepointsSupported,
     Code::SqlAllTablesAreSelectable,
     Code::SqlSupportsColumnAliasing,
     Code::SqlNullPlusNullIsNull,
@@ -112,22 +126,16 @@ const TRUE: &[Code] = &[
 ];
 
 const FALSE: &[Code] = &[
+    Code::FlightSqlServerReadOnly,
     Code::FlightSqlServerSubstrait,
-    Code::FlightSqlServerBulkIngestion,
-    Code::FlightSqlServerIngestTransactionsSupported,
     Code::SqlDdlCatalog,
-    Code::SqlDdlSchema,
-    Code::SqlDdlTable,
     Code::SqlSupportsDifferentTableCorrelationNames,
     Code::SqlSupportsIntegrityEnhancementFacility,
     Code::SqlSelectForUpdateSupported,
     Code::SqlStoredProceduresSupported,
     Code::SqlMaxRowSizeIncludesBlobs,
-    Code::SqlTransactionsSupported,
     Code::SqlDataDefinitionCausesTransactionCommit,
     Code::SqlDataDefinitionsInTransactionsIgnored,
-    Code::SqlBatchUpdatesSupported,
-    Code::SqlSavepointsSupported,
     Code::SqlNamedParametersSupported,
     Code::SqlLocatorsUpdateCopy,
     Code::SqlStoredFunctionsUsingCallSyntaxSupported,

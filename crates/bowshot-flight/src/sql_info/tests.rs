@@ -2,16 +2,17 @@
 
 use super::*;
 use arrow::array::AsArray;
-use arrow::datatypes::UInt32Type;
+use arrow::datatypes::{Int32Type, Int64Type, UInt32Type};
 use arrow_flight::sql::SqlInfo;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 fn about() -> About {
     About { name: "Bowshot".to_owned(), version: "1.2.3".to_owned(), arrow_version: "59".to_owned() }
 }
 
 fn members_by_code(requested: &[u32]) -> BTreeMap<u32, i8> {
-    let batch = answer(&about(), requested).unwrap();
+    let batch = answer(&about(), &Limits::default(), requested).unwrap();
     let codes = batch.column(0).as_primitive::<UInt32Type>();
     let values = batch.column(1).as_union();
     (0..batch.num_rows()).map(|row| (codes.value(row), values.type_id(row))).collect()
@@ -47,13 +48,47 @@ fn requested_codes_only_and_unknown_ones_have_no_row() {
 
 #[test]
 fn values_are_where_the_offsets_point() {
-    let batch = answer(&about(), &[1, 3, 504, 508]).unwrap();
+    let batch = answer(&about(), &Limits::default(), &[1, 4, 504, 508]).unwrap();
     let values = batch.column(1).as_union();
     assert_eq!(values.value(0).as_string::<i32>().value(0), "1.2.3");
     assert!(values.value(1).as_boolean().value(0));
     assert_eq!(values.value(2).as_string::<i32>().value(0), "\"");
     let words = values.value(3).as_list::<i32>().value(0);
     assert!(words.as_string::<i32>().iter().flatten().any(|word| word == "SELECT"));
+}
+
+#[test]
+fn what_drivers_ask_before_they_write() {
+    let limits = Limits { transaction_timeout: Duration::from_secs(90), ..Limits::default() };
+    let number = |code: u32| {
+        let batch = answer(&about(), &limits, &[code]).unwrap();
+        let value = batch.column(1).as_union().value(0);
+        match value.data_type() {
+            DataType::Boolean => i64::from(value.as_boolean().value(0)),
+            DataType::Int32 => i64::from(value.as_primitive::<Int32Type>().value(0)),
+            _ => value.as_primitive::<Int64Type>().value(0),
+        }
+    };
+    let expected = [
+        (SqlInfo::FlightSqlServerReadOnly, 0),
+        (SqlInfo::FlightSqlServerTransaction, 2),
+        (SqlInfo::FlightSqlServerBulkIngestion, 1),
+        (SqlInfo::FlightSqlServerIngestTransactionsSupported, 1),
+        (SqlInfo::FlightSqlServerTransactionTimeout, 90_000),
+        (SqlInfo::SqlDdlCatalog, 0),
+        (SqlInfo::SqlDdlSchema, 1),
+        (SqlInfo::SqlDdlTable, 1),
+        (SqlInfo::SqlDefaultTransactionIsolation, 3),
+        (SqlInfo::SqlTransactionsSupported, 1),
+        (SqlInfo::SqlSupportedTransactionsIsolationLevels, 1 << 3),
+        (SqlInfo::SqlDataDefinitionCausesTransactionCommit, 0),
+        (SqlInfo::SqlDataDefinitionsInTransactionsIgnored, 0),
+        (SqlInfo::SqlBatchUpdatesSupported, 1),
+        (SqlInfo::SqlSavepointsSupported, 1),
+    ];
+    for (code, value) in expected {
+        assert_eq!(number(u32::try_from(code as i32).unwrap()), value, "{code:?}");
+    }
 }
 
 #[test]
@@ -80,7 +115,7 @@ fn union_as_the_go_and_cpp_clients_compare_it() {
         Field::new("value", DataType::Union(fields, UnionMode::Dense), false),
     ]);
     assert_eq!(*schema(), expected);
-    assert_eq!(*answer(&about(), &[]).unwrap().schema(), expected);
+    assert_eq!(*answer(&about(), &Limits::default(), &[]).unwrap().schema(), expected);
 }
 
 #[test]

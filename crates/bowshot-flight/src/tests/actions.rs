@@ -125,15 +125,8 @@ async fn actions_that_are_listed_and_those_that_are_not() {
         let result = client.action(&action.r#type, vec![0xff]).await;
         assert_eq!(code_of(result), Code::InvalidArgument, "{}", action.r#type);
     }
-    for name in [
-        "BeginTransaction",
-        "EndTransaction",
-        "BeginSavepoint",
-        "EndSavepoint",
-        "CreatePreparedSubstraitPlan",
-    ] {
-        assert_eq!(code_of(client.action(name, vec![]).await), Code::Unimplemented, "{name}");
-    }
+    let plan = client.action("CreatePreparedSubstraitPlan", vec![]).await;
+    assert_eq!(code_of(plan), Code::Unimplemented);
     let unknown = client.action("Dance", vec![]).await.unwrap_err();
     assert_eq!(unknown.code(), Code::Unimplemented);
     assert!(unknown.message().contains("ListActions"), "{}", unknown.message());

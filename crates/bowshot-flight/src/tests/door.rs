@@ -6,15 +6,18 @@
 //! hang        never starts                    break       panics in the middle of its result
 //! bad         an internal error               ?           one row, one Int64 parameter
 //! ```
+//!
+//! Rows may be written into any table. Those of the table `stuck` are never taken after the first batch.
 
 use arrow::array::{Array, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    About, Answer, BatchStream, CancelOutcome, Credentials, Delivery, Description, Error, ErrorKind, Layout,
-    Lifecycle, Limits, OptionValue, Prepared, Principal, Progress, QueryId, Request, Result, Secret, Server,
-    ServerStatus, Session, SessionId, Statement, StatementId, TableEntry, TableFilter, TableKind,
+    About, Answer, BatchStream, CancelOutcome, Credentials, Delivery, Description, Error, ErrorKind, Ingest,
+    Layout, Lifecycle, Limits, OptionValue, Prepared, PrimaryKey, Principal, Progress, QueryId, Request,
+    Result, SavepointId, Secret, Server, ServerStatus, Session, SessionId, Statement, StatementId,
+    TableEntry, TableFilter, TableKind, TableName, TransactionEnd, TransactionId,
 };
 use futures::StreamExt;
 use std::collections::{BTreeMap, HashMap};
@@ -27,6 +30,20 @@ use tokio::sync::watch;
 pub(super) struct Counts {
     pub(super) sessions: usize,
     pub(super) streams: usize,
+    /// Batches that came to be written, whether they were or not.
+    pub(super) arrived: usize,
+}
+
+/// What has had an effect, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Effect {
+    /// A statement ran, in a transaction or not.
+    Ran(String, Option<TransactionId>),
+    /// Rows were written into a table.
+    Wrote(String, Option<TransactionId>, Vec<RecordBatch>),
+    Ended(TransactionEnd),
+    Saved(String),
+    EndedSavepoint(TransactionEnd),
 }
 
 #[derive(Debug)]
@@ -37,6 +54,7 @@ pub(super) struct Door {
     users_only: bool,
     pub(super) counts: watch::Sender<Counts>,
     pub(super) checks: Mutex<usize>,
+    effects: Mutex<Vec<Effect>>,
     sessions: Mutex<HashMap<SessionId, Arc<Room>>>,
     queries: Mutex<HashMap<QueryId, Query>>,
 }
@@ -55,8 +73,12 @@ struct Room {
     principal: Principal,
     door: Weak<Door>,
     options: Mutex<BTreeMap<String, OptionValue>>,
-    prepared: Mutex<HashMap<StatementId, (String, Vec<RecordBatch>)>>,
+    prepared: Mutex<HashMap<StatementId, PreparedStatement>>,
+    transactions: Mutex<HashMap<TransactionId, Vec<SavepointId>>>,
 }
+
+/// Text, parameters and transaction of a prepared statement.
+type PreparedStatement = (String, Vec<RecordBatch>, Option<TransactionId>);
 
 fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]))
@@ -75,9 +97,19 @@ impl Door {
             users_only,
             counts: watch::Sender::default(),
             checks: Mutex::default(),
+            effects: Mutex::default(),
             sessions: Mutex::default(),
             queries: Mutex::default(),
         })
+    }
+
+    /// What has had an effect since this was last asked.
+    pub(super) fn effects(&self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects.lock().unwrap())
+    }
+
+    fn note(&self, effect: Effect) {
+        self.effects.lock().unwrap().push(effect);
     }
 
     fn start(&self, sql: &str, delivery: Option<Delivery>) -> Answer {
@@ -100,6 +132,13 @@ impl Door {
 
 /// A stream in the count.
 struct Counted(Arc<Door>);
+
+impl Counted {
+    fn new(door: Arc<Door>) -> Self {
+        door.counts.send_modify(|counts| counts.streams += 1);
+        Self(door)
+    }
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -150,6 +189,7 @@ impl Server for Door {
             door: Weak::clone(&self.me),
             options: Mutex::default(),
             prepared: Mutex::default(),
+            transactions: Mutex::default(),
         });
         self.sessions.lock().unwrap().insert(room.id, Arc::clone(&room));
         self.counts.send_modify(|counts| counts.sessions += 1);
@@ -174,8 +214,7 @@ impl Server for Door {
         if query.answer.expires.is_none() && std::mem::replace(&mut query.read, true) {
             return Err(missing());
         }
-        let counted = Counted(self.me.upgrade().unwrap());
-        self.counts.send_modify(|counts| counts.streams += 1);
+        let counted = Counted::new(self.me.upgrade().unwrap());
         let first = match query.sql.split_once(' ') {
             Some(("rows", number)) => vec![Ok(batch(number.parse().unwrap()))],
             _ => vec![Ok(batch(1))],
@@ -233,10 +272,27 @@ impl Room {
             Statement::Sql(sql) => Ok(sql.clone()),
             Statement::Prepared(id) => {
                 let prepared = self.prepared.lock().unwrap();
-                let (sql, bound) = prepared.get(id).ok_or_else(|| Error::not_found("statement not found"))?;
+                let (sql, bound, _) =
+                    prepared.get(id).ok_or_else(|| Error::not_found("statement not found"))?;
                 let rows: usize = bound.iter().map(RecordBatch::num_rows).sum();
                 Ok(if sql == "?" { format!("rows {rows}") } else { sql.clone() })
             }
+        }
+    }
+
+    /// The transaction of a request, which must be open.
+    fn transaction(&self, request: &Request) -> Result<Option<TransactionId>> {
+        let transaction = match &request.statement {
+            Statement::Prepared(id) => self.prepared.lock().unwrap().get(id).and_then(|known| known.2),
+            Statement::Sql(_) => request.transaction,
+        };
+        self.check(transaction).map(|()| transaction)
+    }
+
+    fn check(&self, transaction: Option<TransactionId>) -> Result<()> {
+        match transaction {
+            Some(id) if !self.transactions.lock().unwrap().contains_key(&id) => Err(no_transaction()),
+            _ => Ok(()),
         }
     }
 
@@ -251,6 +307,10 @@ impl Room {
     }
 }
 
+fn no_transaction() -> Error {
+    Error::not_found("transaction not found").with_hint("begin a new transaction")
+}
+
 #[async_trait]
 impl Session for Room {
     fn id(&self) -> SessionId {
@@ -263,16 +323,17 @@ impl Session for Room {
 
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         if let Statement::Prepared(id) = statement
-            && let Some((sql, _)) = self.prepared.lock().unwrap().get(id)
+            && let Some((sql, ..)) = self.prepared.lock().unwrap().get(id)
         {
             return Ok(Self::description(sql));
         }
         Ok(Self::description(&self.sql(statement)?))
     }
 
-    async fn prepare(&self, sql: &str) -> Result<Prepared> {
+    async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
+        self.check(transaction)?;
         let id = StatementId::random();
-        self.prepared.lock().unwrap().insert(id, (sql.to_owned(), Vec::new()));
+        self.prepared.lock().unwrap().insert(id, (sql.to_owned(), Vec::new(), transaction));
         Ok(Prepared { id, description: Self::description(sql) })
     }
 
@@ -290,6 +351,8 @@ impl Session for Room {
 
     async fn start(&self, request: &Request) -> Result<Answer> {
         let sql = self.sql(&request.statement)?;
+        let transaction = self.transaction(request)?;
+        self.door().note(Effect::Ran(sql.clone(), transaction));
         match sql.as_str() {
             "panic" => panic!("a panic in a statement"),
             "hang" => futures::future::pending().await,
@@ -299,7 +362,71 @@ impl Session for Room {
     }
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
-        self.sql(&request.statement).map(|_| Some(3))
+        let sql = self.sql(&request.statement)?;
+        let transaction = self.transaction(request)?;
+        self.door().note(Effect::Ran(sql, transaction));
+        Ok(Some(3))
+    }
+
+    async fn ingest(&self, ingest: &Ingest, mut rows: BatchStream) -> Result<u64> {
+        self.check(ingest.transaction)?;
+        let door = self.door();
+        let _counted = Counted::new(Arc::clone(&door));
+        let mut batches: Vec<RecordBatch> = Vec::new();
+        while let Some(batch) = rows.next().await {
+            batches.push(batch?);
+            door.counts.send_modify(|counts| counts.arrived += 1);
+            if ingest.table == "stuck" {
+                return futures::future::pending().await;
+            }
+        }
+        assert!(batches.iter().all(|batch| batch.schema() == rows.schema()));
+        let count = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+        let path = [ingest.catalog.as_deref(), ingest.schema_name.as_deref(), Some(ingest.table.as_str())];
+        let mut name = path.into_iter().flatten().collect::<Vec<_>>().join(".");
+        if ingest.temporary {
+            name.insert_str(0, "temporary ");
+        }
+        let name = format!("{name} {:?} {:?}", ingest.if_missing, ingest.if_exists);
+        door.note(Effect::Wrote(name, ingest.transaction, batches));
+        Ok(count as u64)
+    }
+
+    async fn begin(&self) -> Result<TransactionId> {
+        let id = TransactionId::random();
+        self.transactions.lock().unwrap().insert(id, Vec::new());
+        Ok(id)
+    }
+
+    async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()> {
+        self.transactions.lock().unwrap().remove(&transaction).ok_or_else(no_transaction)?;
+        self.door().note(Effect::Ended(end));
+        Ok(())
+    }
+
+    async fn savepoint(&self, transaction: TransactionId, name: &str) -> Result<SavepointId> {
+        let id = SavepointId::random();
+        let mut transactions = self.transactions.lock().unwrap();
+        transactions.get_mut(&transaction).ok_or_else(no_transaction)?.push(id);
+        self.door().note(Effect::Saved(name.to_owned()));
+        Ok(id)
+    }
+
+    async fn end_savepoint(&self, savepoint: SavepointId, end: TransactionEnd) -> Result<()> {
+        let transactions = self.transactions.lock().unwrap();
+        if !transactions.values().flatten().any(|known| *known == savepoint) {
+            return Err(Error::not_found("savepoint not found"));
+        }
+        self.door().note(Effect::EndedSavepoint(end));
+        Ok(())
+    }
+
+    async fn primary_key(&self, table: &TableName) -> Result<Option<PrimaryKey>> {
+        Ok((table.name == "t1").then(|| PrimaryKey {
+            table: ["c", "s", "t1"].map(str::to_owned),
+            name: None,
+            columns: vec!["n".to_owned()],
+        }))
     }
 
     fn options(&self) -> Vec<(String, OptionValue)> {

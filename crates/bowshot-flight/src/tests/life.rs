@@ -76,7 +76,7 @@ async fn a_panic_ends_its_own_call_only() {
 }
 
 /// A call without a gRPC client, which would keep the deadline by itself and send nothing malformed.
-async fn bare_call(port: &Port, method: &str, timeout: &str, body: Vec<u8>) -> http::HeaderMap {
+pub(super) async fn bare_call(port: &Port, method: &str, timeout: &str, body: Vec<u8>) -> http::HeaderMap {
     let socket = TokioIo::new(TcpStream::connect(port.address).await.unwrap());
     let (mut http, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), socket).await.unwrap();
@@ -105,8 +105,8 @@ async fn the_clients_deadline_ends_the_wait() {
     assert!(port.client().await.info("rows 1").await.is_ok());
 }
 
-fn framed(message: Vec<u8>) -> Vec<u8> {
-    [vec![0, 0, 0, 0, u8::try_from(message.len()).unwrap()], message].concat()
+pub(super) fn framed(message: Vec<u8>) -> Vec<u8> {
+    [vec![0], u32::try_from(message.len()).unwrap().to_be_bytes().to_vec(), message].concat()
 }
 
 #[tokio::test]

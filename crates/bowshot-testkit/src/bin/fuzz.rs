@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const CONFIGURATION: &str = include_str!("../../../../tests/fuzz/bowshot.toml");
 
 /// Gauges that must be zero when all clients are gone.
-const ZERO: [&str; 8] = [
+const ZERO: [&str; 9] = [
     "bowshot_sessions",
     "bowshot_running_queries",
     "bowshot_queued_queries",
@@ -25,6 +25,7 @@ const ZERO: [&str; 8] = [
     "bowshot_result_spill_bytes",
     "bowshot_query_memory_bytes",
     "bowshot_prepared_statements",
+    "bowshot_open_transactions",
 ];
 
 /// File handles above the idle number that are fine: the scrape's own connection.

@@ -4,8 +4,9 @@
 use anyhow::{Context, Result};
 use bowshot_access::Authenticator;
 use bowshot_api::Limits;
-use bowshot_engine::{Engine, EngineConfig};
+use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig};
 use bowshot_session::{Bowshot, QueryLog};
+use bowshot_storage::tables::TableStore;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::prelude::SessionConfig;
 use std::net::SocketAddr;
@@ -30,7 +31,8 @@ pub async fn start(session_config: SessionConfig) -> Result<Server> {
         EngineConfig { scratch: true, session_config: Some(session_config), ..EngineConfig::default() };
     let environment = Engine::environment(&config)?;
     let nothing: Arc<dyn SchemaProvider> = Arc::new(MemorySchemaProvider::new());
-    let engine = Engine::new(&config, environment, nothing, None)?;
+    let tables = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, 0);
+    let engine = Engine::new(&config, environment, nothing, None, tables)?;
     let server =
         Bowshot::new(engine, Authenticator::anonymous(), Limits::default(), Arc::new(QueryLog::default()));
     server.set_ready();

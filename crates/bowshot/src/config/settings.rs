@@ -77,7 +77,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "data",
         "--data",
         |c| Slot::Data(&mut c.data),
-        "folder of durable tables, or `memory`; nothing durable exists yet, so a folder is made and locked only when it is named",
+        "folder of durable tables, or `memory`; nothing durable exists yet, so a folder is made and locked only when it is named, and then CREATE TABLE must say `WITH (storage = 'memory')`",
     ),
     flag("dialect", "--dialect", |c| Slot::Dialect(&mut c.dialect), "SQL dialect of new sessions"),
     flag(
@@ -176,6 +176,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         |c| Slot::Count(&mut c.storage.scan_threads, 1),
         "threads that read headers and footers of files",
     ),
+    key(
+        "storage.memory_bytes",
+        |c| Slot::LongSize(&mut c.table_bytes),
+        "memory for the rows of tables that are kept in memory",
+    ),
+    key(
+        "storage.temporary_bytes",
+        |c| Slot::LongSize(&mut c.temporary_bytes),
+        "memory for the rows of the temporary tables of one session",
+    ),
     key("limits.max_sessions", |c| Slot::Count(&mut c.limits.max_sessions, 1), "sessions open at once"),
     key(
         "limits.max_connections",
@@ -212,6 +222,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "limits.session_timeout",
         |c| Slot::Duration(&mut c.limits.session_timeout),
         "how long a session may stay unused",
+    ),
+    key(
+        "limits.transaction_timeout",
+        |c| Slot::Duration(&mut c.limits.transaction_timeout),
+        "an open transaction without a statement for this long is rolled back",
     ),
     key(
         "limits.max_prepared_statements",

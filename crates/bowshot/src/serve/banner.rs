@@ -39,9 +39,9 @@ fn danger(addresses: &Addresses, nobody_is_known: bool) -> Option<&'static str> 
     let mut reached = [addresses.flight, addresses.http].into_iter().flatten();
     match (reached.any(|address| !address.ip().to_canonical().is_loopback()), nobody_is_known) {
         (false, _) => None,
-        (true, true) => {
-            Some("whoever reaches these addresses can read all tables, since no users are configured")
-        }
+        (true, true) => Some(
+            "whoever reaches these addresses can read all tables and make new ones, since no users are configured",
+        ),
         (true, false) => {
             Some("passwords, tokens and rows cross the network unencrypted: put a proxy with TLS in front")
         }
@@ -67,6 +67,7 @@ fn text(running: &Running, addresses: &Addresses) -> String {
     } else {
         text.push_str(&table(&running.sources));
     }
+    text.push_str("\ntables that clients make are kept in memory: they end with this server\n");
     text.push('\n');
     for (name, uri) in [("Flight SQL", addresses.flight_uri()), ("HTTP", addresses.http_uri())] {
         if let Some(uri) = uri {

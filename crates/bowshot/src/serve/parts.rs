@@ -5,8 +5,9 @@ use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result};
 use bowshot_access::Authenticator;
-use bowshot_engine::{Engine, SystemTables};
+use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, SystemTables};
 use bowshot_session::{Bowshot, QueryLog};
+use bowshot_storage::tables::TableStore;
 use bowshot_storage::{FileCatalog, TableSummary};
 use std::sync::Arc;
 
@@ -38,7 +39,9 @@ impl Parts {
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
         let log = Arc::new(QueryLog::default());
         let system: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
-        let engine = Engine::new(&engine_config, environment, catalog.schema_provider(), Some(system))?;
+        let tables = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes);
+        let engine =
+            Engine::new(&engine_config, environment, catalog.schema_provider(), Some(system), tables)?;
         Ok(Self { catalog, engine, log })
     }
 

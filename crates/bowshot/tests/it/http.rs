@@ -24,6 +24,8 @@ async fn metrics_follow_what_happens() {
         "bowshot_result_spill_bytes",
         "bowshot_query_memory_bytes",
         "bowshot_prepared_statements",
+        "bowshot_open_transactions",
+        "bowshot_table_bytes",
     ] {
         assert_eq!(server.metric(gauge), 0.0, "{gauge} on a server that nobody has used");
     }

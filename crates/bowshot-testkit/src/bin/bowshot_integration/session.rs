@@ -5,8 +5,9 @@ use crate::server::Stage;
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    Answer, Description, Error, OptionValue, Prepared, Principal, Request, Result, Session, SessionId,
-    Statement, StatementId, TableEntry, TableFilter,
+    Answer, BatchStream, Description, Error, Ingest, OptionValue, Prepared, PrimaryKey, Principal, Request,
+    Result, SavepointId, Session, SessionId, Statement, StatementId, TableEntry, TableFilter, TableName,
+    TransactionEnd, TransactionId,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,6 +50,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn no_writing() -> Error {
+    Error::unsupported("the scenario writes nothing")
+}
+
 fn describe(reply: &Reply) -> Description {
     Description {
         schema: Arc::clone(&reply.schema),
@@ -71,7 +76,7 @@ impl Session for CannedSession {
         self.reply(statement).map(describe)
     }
 
-    async fn prepare(&self, sql: &str) -> Result<Prepared> {
+    async fn prepare(&self, sql: &str, _: Option<TransactionId>) -> Result<Prepared> {
         let description = describe(self.reply(&Statement::Sql(sql.to_owned()))?);
         let id = StatementId::random();
         lock(&self.prepared).insert(id, sql.to_owned());
@@ -99,6 +104,30 @@ impl Session for CannedSession {
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
         Ok(self.reply(&request.statement)?.updated)
+    }
+
+    async fn ingest(&self, _: &Ingest, _: BatchStream) -> Result<u64> {
+        Err(no_writing())
+    }
+
+    async fn begin(&self) -> Result<TransactionId> {
+        Err(no_writing())
+    }
+
+    async fn end(&self, _: TransactionId, _: TransactionEnd) -> Result<()> {
+        Err(no_writing())
+    }
+
+    async fn savepoint(&self, _: TransactionId, _: &str) -> Result<SavepointId> {
+        Err(no_writing())
+    }
+
+    async fn end_savepoint(&self, _: SavepointId, _: TransactionEnd) -> Result<()> {
+        Err(no_writing())
+    }
+
+    async fn primary_key(&self, _: &TableName) -> Result<Option<PrimaryKey>> {
+        Ok(None)
     }
 
     fn options(&self) -> Vec<(String, OptionValue)> {

@@ -197,6 +197,34 @@ class QueryTest {
   }
 
   @Test
+  void updatesTellHowManyRowsTheyChanged() throws SQLException {
+    try (Statement statement = connection.createStatement()) {
+      statement.executeUpdate("CREATE TABLE jdbc_writing (id BIGINT, name VARCHAR)");
+      try {
+        assertEquals(2, statement.executeUpdate("INSERT INTO jdbc_writing VALUES (1, 'one'), (2, 'two')"));
+        try (PreparedStatement insert =
+            connection.prepareStatement("INSERT INTO jdbc_writing VALUES (?, ?)")) {
+          for (long id = 3; id < 6; id++) {
+            insert.setLong(1, id);
+            insert.setString(2, "row " + id);
+            assertEquals(1, insert.executeUpdate());
+          }
+        }
+        assertEquals(4, statement.executeUpdate("UPDATE jdbc_writing SET name = 'x' WHERE id > 1"));
+        assertEquals(1, statement.executeUpdate("DELETE FROM jdbc_writing WHERE id = 1"));
+        try (ResultSet rows =
+            statement.executeQuery("SELECT count(*), min(id) FROM jdbc_writing WHERE name = 'x'")) {
+          assertTrue(rows.next());
+          assertEquals(4, rows.getInt(1));
+          assertEquals(2, rows.getInt(2));
+        }
+      } finally {
+        statement.executeUpdate("DROP TABLE jdbc_writing");
+      }
+    }
+  }
+
+  @Test
   @Timeout(60)
   void cancelStopsAQuery() throws Exception {
     // Its first rows come at once and its last one not today.

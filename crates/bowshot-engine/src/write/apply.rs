@@ -1,0 +1,308 @@
+//! Runs the query of a statement that changes rows, and makes the next state of the table.
+
+use crate::error::classify;
+use crate::pinned::Pinned;
+use crate::write::ddl::{self, Stores};
+use crate::write::fit::{self, Casts, Fit};
+use crate::write::merge::PUT;
+use crate::write::names::Names;
+use crate::write::{NewTable, Write};
+use bowshot_api::{BatchStream, Error, Result};
+use bowshot_storage::tables::{Definition, Entry, EntryName, Segment, Table, TableStore};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array,
+};
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef, UInt64Type};
+use datafusion::common::ScalarValue;
+use datafusion::execution::SessionState;
+use futures::{Stream, StreamExt};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Rows below which batches are united before they become a segment: a scan pays for each.
+const SMALL_ROWS: usize = 8 << 10;
+
+/// What applying a statement needs beside its rows.
+pub(crate) struct Place<'a> {
+    pub(crate) names: &'a Names,
+    pub(crate) stores: &'a Stores,
+    pub(crate) state: &'a SessionState,
+}
+
+/// The state after a statement, and the number of rows that it changed.
+pub(crate) struct Applied {
+    pub(crate) pinned: Pinned,
+    pub(crate) rows: u64,
+}
+
+/// Takes the rows of the statement's query in and applies it.
+pub(crate) async fn apply(
+    write: &Write,
+    rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
+    place: &Place<'_>,
+) -> Result<Applied> {
+    match write {
+        Write::Ddl(change) => {
+            let (pinned, rows) = change.apply(place.names, place.stores)?;
+            Ok(Applied { pinned, rows })
+        }
+        Write::CreateAs(new) => create_as(new, rows, place).await,
+        Write::Insert(name) => {
+            let table = place.names.table(name)?;
+            insert(name, &table, Casts::Assign, rows, place).await
+        }
+        Write::Delete(name) => delete(name, rows, place).await,
+        Write::Update(name) => update(name, rows, place).await,
+        Write::Merge(name) => merge(name, rows, place).await,
+    }
+}
+
+async fn create_as(
+    new: &NewTable,
+    rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
+    place: &Place<'_>,
+) -> Result<Applied> {
+    if ddl::room_for(place.names, &new.name, new.when_there, false)?.is_none() {
+        return Ok(Applied { pinned: place.names.pinned.clone(), rows: 0 });
+    }
+    let table = Arc::new(Table::new(new.definition.clone()));
+    insert(&new.name, &table, Casts::Assign, rows, place).await
+}
+
+/// Adds rows to a table, which is put under its name.
+pub(crate) async fn insert(
+    name: &EntryName,
+    table: &Arc<Table>,
+    casts: Casts,
+    mut rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
+    place: &Place<'_>,
+) -> Result<Applied> {
+    let fit = Fit::new(name, table.definition(), casts, place.state)?;
+    let mut added = Added::new(place.stores.of(name), table.schema());
+    while let Some(batch) = rows.next().await {
+        added.add(fit.fit(&batch?)?)?;
+    }
+    finish(name, table, table.as_ref().clone(), added, place).await
+}
+
+async fn finish(
+    name: &EntryName,
+    before: &Arc<Table>,
+    after: Table,
+    added: Added<'_>,
+    place: &Place<'_>,
+) -> Result<Applied> {
+    let (segments, rows) = added.finish()?;
+    let kept = Arc::new(after);
+    let after = kept.append(segments);
+    if before.definition().primary_key.is_some() {
+        let new: Vec<RecordBatch> = after.segments().skip(kept.segment_count()).cloned().collect();
+        fit::check_key(name, &kept, &new, place.state).await?;
+    }
+    let pinned = ddl::put(&place.names.pinned, name, Entry::Table(Arc::new(after)))?;
+    Ok(Applied { pinned, rows })
+}
+
+async fn delete(
+    name: &EntryName,
+    mut rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
+    place: &Place<'_>,
+) -> Result<Applied> {
+    let table = place.names.table(name)?;
+    let mut addresses = Vec::new();
+    while let Some(batch) = rows.next().await {
+        addresses.extend_from_slice(addresses_of(&batch?)?.values());
+    }
+    let (after, rows) = table.delete(place.stores.of(name), &addresses)?;
+    let pinned = ddl::put(&place.names.pinned, name, Entry::Table(Arc::new(after)))?;
+    Ok(Applied { pinned, rows })
+}
+
+async fn update(
+    name: &EntryName,
+    mut rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
+    place: &Place<'_>,
+) -> Result<Applied> {
+    let table = place.names.table(name)?;
+    let fit = Fit::new(name, table.definition(), Casts::Assign, place.state)?;
+    let mut added = Added::new(place.stores.of(name), table.schema());
+    let mut seen = HashSet::new();
+    while let Some(batch) = rows.next().await {
+        // A row that meets several rows of FROM is changed once, by the first of them.
+        let batch = first_of_each(&batch?, &mut seen)?;
+        added.add(fit.fit(&columns_from(&batch, 1)?)?)?;
+    }
+    replace(name, &table, seen, added, place).await
+}
+
+async fn merge(
+    name: &EntryName,
+    mut rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
+    place: &Place<'_>,
+) -> Result<Applied> {
+    let table = place.names.table(name)?;
+    let fit = Fit::new(name, table.definition(), Casts::Assign, place.state)?;
+    let mut added = Added::new(place.stores.of(name), table.schema());
+    let (mut seen, mut changed) = (HashSet::new(), 0);
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        let (new, met) = fit::split_by_null(&batch)?;
+        for address in addresses_of(&met)?.values() {
+            if !seen.insert(*address) {
+                return Err(Error::invalid(format!("MERGE would change a row of table `{name}` twice"))
+                    .with_hint("make the source give one row for each row of the target"));
+            }
+        }
+        changed += batch.num_rows() as u64;
+        added.add(fit.fit(&columns_from(&new, 2)?)?)?;
+        added.add(fit.fit(&columns_from(&acting(&met, PUT)?, 2)?)?)?;
+    }
+    let applied = replace(name, &table, seen, added, place).await?;
+    Ok(Applied { rows: changed, ..applied })
+}
+
+/// Takes rows out and puts others in; tells how many were put in.
+async fn replace(
+    name: &EntryName,
+    table: &Arc<Table>,
+    gone: HashSet<u64>,
+    added: Added<'_>,
+    place: &Place<'_>,
+) -> Result<Applied> {
+    if gone.is_empty() && added.rows == 0 {
+        return Ok(Applied { pinned: place.names.pinned.clone(), rows: 0 });
+    }
+    let gone: Vec<u64> = gone.into_iter().collect();
+    let (kept, _) = table.delete(place.stores.of(name), &gone)?;
+    finish(name, table, kept, added, place).await
+}
+
+fn addresses_of(rows: &RecordBatch) -> Result<&UInt64Array> {
+    let addresses = rows.columns().first().and_then(|column| column.as_primitive_opt::<UInt64Type>());
+    addresses
+        .filter(|addresses| addresses.null_count() == 0)
+        .ok_or_else(|| Error::internal("a change of rows came without their addresses"))
+}
+
+fn first_of_each(rows: &RecordBatch, seen: &mut HashSet<u64>) -> Result<RecordBatch> {
+    let addresses = addresses_of(rows)?;
+    let first: BooleanArray = addresses.values().iter().map(|address| Some(seen.insert(*address))).collect();
+    if first.false_count() == 0 {
+        return Ok(rows.clone());
+    }
+    filter_record_batch(rows, &first).map_err(|error| classify(error.into()))
+}
+
+fn acting(rows: &RecordBatch, act: i64) -> Result<RecordBatch> {
+    let acts = rows.columns().get(1).and_then(|column| column.as_primitive_opt::<Int64Type>());
+    let acts = acts.ok_or_else(|| Error::internal("a merge came without its acts"))?;
+    let mask: BooleanArray = acts.iter().map(|this| Some(this == Some(act))).collect();
+    filter_record_batch(rows, &mask).map_err(|error| classify(error.into()))
+}
+
+fn columns_from(rows: &RecordBatch, first: usize) -> Result<RecordBatch> {
+    let positions: Vec<usize> = (first..rows.num_columns()).collect();
+    rows.project(&positions).map_err(|error| classify(error.into()))
+}
+
+/// Rows that become segments: small batches are united, large ones stay as they came.
+pub(crate) struct Added<'a> {
+    store: &'a Arc<TableStore>,
+    schema: SchemaRef,
+    small: Vec<RecordBatch>,
+    small_rows: usize,
+    segments: Vec<Arc<Segment>>,
+    rows: u64,
+}
+
+impl<'a> Added<'a> {
+    pub(crate) fn new(store: &'a Arc<TableStore>, schema: SchemaRef) -> Self {
+        Self { store, schema, small: Vec::new(), small_rows: 0, segments: Vec::new(), rows: 0 }
+    }
+
+    fn add(&mut self, rows: RecordBatch) -> Result<()> {
+        self.rows += rows.num_rows() as u64;
+        if rows.num_rows() >= SMALL_ROWS {
+            self.segments.push(self.store.segment(rows)?);
+            return Ok(());
+        }
+        if rows.num_rows() > 0 {
+            self.small_rows += rows.num_rows();
+            self.small.push(rows);
+        }
+        if self.small_rows >= SMALL_ROWS { self.unite() } else { Ok(()) }
+    }
+
+    fn unite(&mut self) -> Result<()> {
+        let united = match std::mem::take(&mut self.small).as_slice() {
+            [] => return Ok(()),
+            [one] => one.clone(),
+            many => fit::united(&self.schema, many)?,
+        };
+        self.small_rows = 0;
+        self.segments.push(self.store.segment(united)?);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Vec<Arc<Segment>>, u64)> {
+        self.unite()?;
+        Ok((self.segments, self.rows))
+    }
+}
+
+/// The columns of a stream that go into the columns of a table, found by name.
+///
+/// # Errors
+/// `Invalid`, naming the columns of either side that the other lacks.
+pub(crate) fn by_name(
+    schema: &SchemaRef,
+    definition: &Definition,
+    table: &EntryName,
+) -> Result<Vec<Option<usize>>> {
+    let given: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    if let Some(twice) =
+        given.iter().enumerate().find(|(at, name)| given.iter().take(*at).any(|n| n == *name))
+    {
+        return Err(Error::invalid(format!("column `{}` is there twice", twice.1)));
+    }
+    if let Some(extra) = given.iter().find(|name| definition.position(name).is_none()) {
+        let there: Vec<&str> = definition.columns.iter().map(|column| column.field.name().as_str()).collect();
+        return Err(Error::invalid(format!("table `{table}` has no column `{extra}`"))
+            .with_hint(format!("it has {}", there.join(", "))));
+    }
+    Ok(definition
+        .columns
+        .iter()
+        .map(|column| given.iter().position(|name| *name == column.field.name()))
+        .collect())
+}
+
+/// A stream of rows with the columns of a table in order: what is not given is the default, or null.
+pub(crate) fn arranged(
+    rows: BatchStream,
+    positions: Vec<Option<usize>>,
+    absent: Vec<Option<ScalarValue>>,
+    schema: SchemaRef,
+) -> impl Stream<Item = Result<RecordBatch>> + Send + Unpin {
+    Box::pin(rows.map(move |batch| {
+        let batch = batch?;
+        let columns =
+            positions.iter().zip(&absent).zip(schema.fields()).map(|((position, absent), field)| {
+                match (position.and_then(|position| batch.columns().get(position)), absent) {
+                    (Some(column), _) => Ok(Arc::clone(column)),
+                    (None, Some(value)) => value.to_array_of_size(batch.num_rows()).map_err(classify),
+                    (None, None) => Ok(new_null_array(field.data_type(), batch.num_rows())),
+                }
+            });
+        let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+        let fields: Vec<_> = columns
+            .iter()
+            .zip(schema.fields())
+            .map(|(column, field)| Field::new(field.name(), column.data_type().clone(), true))
+            .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let schema = Arc::new(Schema::new(fields));
+        RecordBatch::try_new_with_options(schema, columns, &options).map_err(|error| classify(error.into()))
+    }))
+}

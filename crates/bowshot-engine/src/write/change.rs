@@ -1,0 +1,232 @@
+//! UPDATE and DELETE as the queries that find the rows and give what they become.
+
+use crate::catalog::{CHANGE_SCHEMA, TARGET};
+use crate::write::names::{self, ident};
+use bowshot_api::{Error, Result};
+use bowshot_storage::tables::Definition;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, AssignmentTarget, CreateTable, Delete, Expr, FromTable, Ident, ObjectName, Query, Select,
+    SelectItem, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind,
+};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+/// Name of the column with the address of a row.
+pub(crate) const ADDRESS: &str = "__bowshot_address";
+
+/// The rows that a DELETE takes out: their addresses.
+pub(crate) fn delete(delete: &Delete) -> Result<(ObjectName, Box<Query>)> {
+    if delete.returning.is_some() || delete.output.is_some() {
+        return Err(no_returning());
+    }
+    if !delete.tables.is_empty() {
+        return Err(Error::unsupported("DELETE takes rows out of one table")
+            .with_hint("write `DELETE FROM table USING others WHERE …`"));
+    }
+    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+    let [target] = from.as_slice() else {
+        return Err(
+            Error::unsupported("DELETE takes rows out of one table").with_hint("name the others with USING")
+        );
+    };
+    let (name, target, alias) = retarget(target)?;
+    let mut query = template()?;
+    query.order_by = order(&delete.order_by)?;
+    query.limit_clause = limit(delete.limit.as_ref())?;
+    let select = select_of(&mut query)?;
+    select.projection = vec![SelectItem::UnnamedExpr(column(&alias, ADDRESS))];
+    select.from = std::iter::once(target).chain(delete.using.iter().flatten().cloned()).collect();
+    select.selection.clone_from(&delete.selection);
+    Ok((name, query))
+}
+
+/// The rows that an UPDATE changes: their addresses and what their columns become.
+pub(crate) fn update(
+    update: &Update,
+    definition: impl FnOnce(&ObjectName) -> Result<std::sync::Arc<Definition>>,
+) -> Result<(ObjectName, Box<Query>)> {
+    if update.returning.is_some() || update.output.is_some() {
+        return Err(no_returning());
+    }
+    if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
+        return Err(Error::unsupported("UPDATE has no OR, ORDER BY and LIMIT")
+            .with_hint("name the rows with WHERE … IN (SELECT … ORDER BY … LIMIT n)"));
+    }
+    let (name, target, alias) = retarget(&update.table)?;
+    let definition = definition(&name)?;
+    let values = assigned(&update.assignments, &alias, &definition)?;
+    let others = match &update.from {
+        None => Vec::new(),
+        Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) => {
+            tables.clone()
+        }
+    };
+    let mut query = template()?;
+    let select = select_of(&mut query)?;
+    select.projection = vec![SelectItem::UnnamedExpr(column(&alias, ADDRESS))];
+    for (field, value) in definition.columns.iter().zip(values) {
+        let name = field.field.name();
+        let expr = value.unwrap_or_else(|| column(&alias, name));
+        select.projection.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) });
+    }
+    select.from = std::iter::once(target).chain(others).collect();
+    select.selection.clone_from(&update.selection);
+    Ok((name, query))
+}
+
+/// For each column of the table what is assigned to it.
+pub(crate) fn assigned(
+    assignments: &[Assignment],
+    table: &Ident,
+    definition: &Definition,
+) -> Result<Vec<Option<Expr>>> {
+    let mut values = vec![None; definition.columns.len()];
+    for assignment in assignments {
+        let AssignmentTarget::ColumnName(target) = &assignment.target else {
+            return Err(Error::unsupported("several columns cannot be assigned at once")
+                .with_hint("assign one after the other: `SET a = …, b = …`"));
+        };
+        let name = ident(&names::last(target)?);
+        check_qualifier(target, table)?;
+        let position = definition.position(&name).ok_or_else(|| no_column(&name, definition))?;
+        let default = definition.columns.get(position).and_then(|column| column.default.as_deref());
+        let value = value_or_default(&assignment.value, default)?;
+        if let Some(slot) = values.get_mut(position)
+            && slot.replace(value).is_some()
+        {
+            return Err(Error::invalid(format!("column `{name}` is assigned twice")));
+        }
+    }
+    Ok(values)
+}
+
+/// `SET other.x = 1` changes no column of this table.
+fn check_qualifier(target: &ObjectName, table: &Ident) -> Result<()> {
+    let [.., qualifier, _] = target.0.as_slice() else { return Ok(()) };
+    if qualifier.as_ident().is_some_and(|qualifier| ident(qualifier) == ident(table)) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("`{target}` is no column of the changed table"))
+        .with_hint(format!("name its columns alone, or as `{table}.column`")))
+}
+
+/// `DEFAULT` in the place of a value is the default of the column.
+pub(crate) fn value_or_default(value: &Expr, default: Option<&str>) -> Result<Expr> {
+    match value {
+        Expr::Identifier(name)
+            if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default") =>
+        {
+            expression(default.unwrap_or("NULL"))
+        }
+        other => Ok(other.clone()),
+    }
+}
+
+/// SQL text as an expression.
+pub(crate) fn expression(sql: &str) -> Result<Expr> {
+    let parsed = Parser::new(&GenericDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_expr());
+    parsed.map_err(|error| Error::internal(format!("`{sql}` is no expression: {error}")))
+}
+
+pub(crate) fn no_column(name: &str, definition: &Definition) -> Error {
+    let there: Vec<&str> = definition.columns.iter().map(|column| column.field.name().as_str()).collect();
+    Error::not_found(format!("column `{name}` not found"))
+        .with_hint(format!("the table has {}", there.join(", ")))
+}
+
+fn no_returning() -> Error {
+    Error::unsupported("RETURNING is not supported").with_hint("query the rows in the same transaction")
+}
+
+/// The target with its addresses in the place of the table, under the name that the statement calls it by.
+fn retarget(table: &TableWithJoins) -> Result<(ObjectName, TableWithJoins, Ident)> {
+    if !table.joins.is_empty() {
+        return Err(Error::unsupported("a join cannot be changed")
+            .with_hint("name the other tables with FROM or USING"));
+    }
+    let (name, relation, alias) = retarget_factor(&table.relation)?;
+    Ok((name, TableWithJoins { relation, joins: Vec::new() }, alias))
+}
+
+/// See [`retarget`].
+pub(crate) fn retarget_factor(table: &TableFactor) -> Result<(ObjectName, TableFactor, Ident)> {
+    let TableFactor::Table { name, alias, args: None, .. } = table else {
+        return Err(Error::unsupported(format!("`{table}` is no table whose rows can be changed")));
+    };
+    let alias = match alias {
+        Some(alias) => alias.name.clone(),
+        None => names::last(name)?,
+    };
+    let mut changed = table.clone();
+    if let TableFactor::Table { name, alias: place, .. } = &mut changed {
+        *name = target_name();
+        *place = Some(TableAlias { name: alias.clone(), ..alias_template()? });
+    }
+    Ok((name.clone(), changed, alias))
+}
+
+/// What the changed table is called in the query that a statement becomes.
+pub(crate) fn target_name() -> ObjectName {
+    ObjectName::from(vec![Ident::with_quote('"', CHANGE_SCHEMA), Ident::with_quote('"', TARGET)])
+}
+
+fn alias_template() -> Result<TableAlias> {
+    let mut query = parse("SELECT 1 FROM t AS t")?;
+    let select = select_of(&mut query)?;
+    match select.from.pop().map(|table| table.relation) {
+        Some(TableFactor::Table { alias: Some(alias), .. }) => Ok(alias),
+        _ => Err(Error::internal("a table with an alias was parsed as something else")),
+    }
+}
+
+pub(crate) fn column(table: &Ident, name: &str) -> Expr {
+    Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', name)])
+}
+
+/// A query to be filled in.
+pub(crate) fn template() -> Result<Box<Query>> {
+    parse("SELECT 1 FROM t")
+}
+
+pub(crate) fn parse(sql: &str) -> Result<Box<Query>> {
+    let mut parsed = Parser::parse_sql(&GenericDialect {}, sql)
+        .map_err(|error| Error::internal(format!("`{sql}` is no query: {error}")))?;
+    match parsed.pop() {
+        Some(Statement::Query(query)) => Ok(query),
+        _ => Err(Error::internal(format!("`{sql}` is no query"))),
+    }
+}
+
+/// A table to be filled in.
+pub(crate) fn parse_create(sql: &str) -> Result<CreateTable> {
+    let mut parsed = Parser::parse_sql(&GenericDialect {}, sql)
+        .map_err(|error| Error::internal(format!("`{sql}` makes no table: {error}")))?;
+    match parsed.pop() {
+        Some(Statement::CreateTable(create)) => Ok(create),
+        _ => Err(Error::internal(format!("`{sql}` makes no table"))),
+    }
+}
+
+pub(crate) fn select_of(query: &mut Query) -> Result<&mut Select> {
+    match query.body.as_mut() {
+        SetExpr::Select(select) => Ok(select),
+        _ => Err(Error::internal("a template was parsed as something else")),
+    }
+}
+
+fn order(
+    order: &[datafusion::sql::sqlparser::ast::OrderByExpr],
+) -> Result<Option<datafusion::sql::sqlparser::ast::OrderBy>> {
+    if order.is_empty() {
+        return Ok(None);
+    }
+    let text = order.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    Ok(parse(&format!("SELECT 1 FROM t ORDER BY {text}"))?.order_by)
+}
+
+fn limit(limit: Option<&Expr>) -> Result<Option<datafusion::sql::sqlparser::ast::LimitClause>> {
+    match limit {
+        None => Ok(None),
+        Some(limit) => Ok(parse(&format!("SELECT 1 FROM t LIMIT {limit}"))?.limit_clause),
+    }
+}

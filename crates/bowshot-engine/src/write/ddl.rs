@@ -1,0 +1,183 @@
+//! Changes of the catalog.
+
+use crate::pinned::Pinned;
+use crate::write::alter::{self, Alteration, column_of};
+use crate::write::names::Names;
+use crate::write::{NewTable, NewView, WhenThere};
+use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_storage::tables::{Entry, EntryName, Table, TableStore, View};
+use std::sync::Arc;
+
+/// A change of the catalog.
+#[derive(Debug, Clone)]
+pub(crate) enum Ddl {
+    CreateCatalog { name: String, keep: bool },
+    CreateSchema { catalog: String, name: String, keep: bool },
+    CreateTable(NewTable),
+    CreateView(NewView),
+    DropCatalog { name: String, if_exists: bool, cascade: bool },
+    DropSchema { catalog: String, name: String, if_exists: bool, cascade: bool },
+    DropTable { name: EntryName, if_exists: bool },
+    DropView { name: EntryName, if_exists: bool },
+    Alter { name: EntryName, if_exists: bool, changes: Vec<Alteration> },
+    Comment { name: EntryName, column: Option<String>, text: Option<String> },
+    Truncate { names: Vec<EntryName> },
+}
+
+impl Ddl {
+    /// Whether it changes rows, of which it tells the number.
+    pub(crate) fn counts(&self) -> bool {
+        matches!(self, Self::Truncate { .. })
+    }
+
+    /// The state after the change, and the number of rows that it changed.
+    pub(crate) fn apply(&self, names: &Names, store: &Stores) -> Result<(Pinned, u64)> {
+        let pinned = &names.pinned;
+        let changed = match self {
+            Self::CreateCatalog { name, keep: true } if pinned.shared().has_catalog(name) => pinned.clone(),
+            Self::CreateCatalog { name, .. } => pinned.changed(name, |tables| tables.create_catalog(name))?,
+            Self::CreateSchema { catalog, name, keep: true } if pinned.has_schema(catalog, name) => {
+                pinned.clone()
+            }
+            Self::CreateSchema { catalog, name, .. } => {
+                pinned.changed(catalog, |tables| tables.create_schema(catalog, name))?
+            }
+            Self::CreateTable(new) => create_table(new, names)?,
+            Self::CreateView(new) => create_view(new, names)?,
+            Self::DropCatalog { name, if_exists: true, .. } if !pinned.shared().has_catalog(name) => {
+                pinned.clone()
+            }
+            Self::DropCatalog { name, cascade, .. } => {
+                pinned.changed(name, |tables| tables.drop_catalog(name, *cascade))?
+            }
+            Self::DropSchema { catalog, name, if_exists: true, .. } if !pinned.has_schema(catalog, name) => {
+                pinned.clone()
+            }
+            Self::DropSchema { catalog, name, cascade, .. } => {
+                pinned.changed(catalog, |tables| tables.drop_schema(catalog, name, *cascade))?
+            }
+            Self::DropTable { name, if_exists } => drop_table(name, *if_exists, names)?,
+            Self::DropView { name, if_exists } => drop_view(name, *if_exists, names)?,
+            Self::Alter { name, if_exists, changes } => {
+                alter::alter(name, *if_exists, changes, names, store)?
+            }
+            Self::Comment { name, column, text } => {
+                comment(name, column.as_deref(), text.as_ref(), names, store)?
+            }
+            Self::Truncate { names: tables } => return truncate(tables, names),
+        };
+        Ok((changed, 0))
+    }
+}
+
+/// Where new rows of a table are kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Stores {
+    pub(crate) shared: Arc<TableStore>,
+    pub(crate) own: Arc<TableStore>,
+}
+
+impl Stores {
+    pub(crate) fn of(&self, name: &EntryName) -> &Arc<TableStore> {
+        if name.catalog == crate::pinned::TEMPORARY_CATALOG { &self.own } else { &self.shared }
+    }
+}
+
+/// The state with a table or view under its name.
+pub(crate) fn put(pinned: &Pinned, name: &EntryName, entry: Entry) -> Result<Pinned> {
+    pinned.changed(&name.catalog, |tables| tables.with_entry(name, entry))
+}
+
+/// What is to happen to a name for something new: `None` to leave everything as it is.
+pub(crate) fn room_for(
+    names: &Names,
+    name: &EntryName,
+    when_there: WhenThere,
+    view: bool,
+) -> Result<Option<()>> {
+    names.check_new(name)?;
+    let Some(there) = names.pinned.entry(name) else { return Ok(Some(())) };
+    match when_there {
+        WhenThere::Keep => Ok(None),
+        WhenThere::Replace if matches!(there, Entry::View(_)) == view => Ok(Some(())),
+        WhenThere::Replace => Err(Error::invalid(format!("`{name}` is a {}", kind(there)))
+            .with_hint(format!("drop it first: `DROP {} {name}`", kind(there).to_uppercase()))),
+        WhenThere::Fail => {
+            Err(Error::new(ErrorKind::AlreadyExists, format!("{} `{name}` already exists", kind(there)))
+                .with_hint("use IF NOT EXISTS to keep it, OR REPLACE to make it anew, or another name"))
+        }
+    }
+}
+
+fn kind(entry: &Entry) -> &'static str {
+    match entry {
+        Entry::Table(_) => "table",
+        Entry::View(_) => "view",
+    }
+}
+
+fn create_table(new: &NewTable, names: &Names) -> Result<Pinned> {
+    match room_for(names, &new.name, new.when_there, false)? {
+        Some(()) => put(&names.pinned, &new.name, Entry::Table(Arc::new(Table::new(new.definition.clone())))),
+        None => Ok(names.pinned.clone()),
+    }
+}
+
+fn create_view(new: &NewView, names: &Names) -> Result<Pinned> {
+    match room_for(names, &new.name, new.when_there, true)? {
+        Some(()) => put(&names.pinned, &new.name, Entry::View(Arc::new(new.view.clone()))),
+        None => Ok(names.pinned.clone()),
+    }
+}
+
+fn drop_table(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {
+    if if_exists && names.pinned.entry(name).is_none() && !names.parts.is_file_table(name) {
+        return Ok(names.pinned.clone());
+    }
+    names.table(name).map_err(|error| match names.pinned.entry(name) {
+        Some(Entry::View(_)) => error.with_hint(format!("use `DROP VIEW {name}`")),
+        _ => error,
+    })?;
+    names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
+}
+
+fn drop_view(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {
+    match names.pinned.entry(name) {
+        Some(Entry::View(_)) => names.pinned.changed(&name.catalog, |tables| tables.without_entry(name)),
+        Some(Entry::Table(_)) => Err(Error::invalid(format!("`{name}` is a table, not a view"))
+            .with_hint(format!("use `DROP TABLE {name}`"))),
+        None if if_exists => Ok(names.pinned.clone()),
+        None => Err(Error::not_found(format!("view `{name}` not found"))),
+    }
+}
+
+fn truncate(tables: &[EntryName], names: &Names) -> Result<(Pinned, u64)> {
+    let (mut pinned, mut rows) = (names.pinned.clone(), 0);
+    for name in tables {
+        let table = names.table(name)?;
+        rows += table.rows();
+        pinned = put(&pinned, name, Entry::Table(Arc::new(table.truncate())))?;
+    }
+    Ok((pinned, rows))
+}
+
+fn comment(
+    name: &EntryName,
+    column: Option<&str>,
+    text: Option<&String>,
+    names: &Names,
+    store: &Stores,
+) -> Result<Pinned> {
+    if let (Some(Entry::View(view)), None) = (names.pinned.entry(name), column) {
+        let view = View { comment: text.cloned(), ..view.as_ref().clone() };
+        return put(&names.pinned, name, Entry::View(Arc::new(view)));
+    }
+    let table = names.table(name)?;
+    let mut definition = table.definition().as_ref().clone();
+    match column {
+        None => definition.comment = text.cloned(),
+        Some(column) => column_of(&mut definition, name, column)?.comment = text.cloned(),
+    }
+    let table = table.redefine(store.of(name), definition, |rows| Ok(rows.clone()))?;
+    put(&names.pinned, name, Entry::Table(Arc::new(table)))
+}

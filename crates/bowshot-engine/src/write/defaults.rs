@@ -1,0 +1,115 @@
+//! Tables with the defaults of their columns, where the planner of INSERT looks for them.
+
+use crate::error::classify;
+use async_trait::async_trait;
+use bowshot_storage::tables::Definition;
+use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DFSchema, Result, ScalarValue, Statistics};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast};
+use datafusion::physical_plan::ExecutionPlan;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A table and the parsed defaults of its columns.
+#[derive(Debug)]
+pub(crate) struct WithDefaults {
+    schema: SchemaRef,
+    table: Arc<dyn TableProvider>,
+    defaults: HashMap<String, Expr>,
+}
+
+impl WithDefaults {
+    /// The table itself if no column has a default.
+    pub(crate) fn wrap(
+        table: Arc<dyn TableProvider>,
+        definition: &Definition,
+        state: &SessionState,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let defaults = defaults_of(definition, state)?;
+        Ok(if defaults.is_empty() {
+            table
+        } else {
+            Arc::new(Self { schema: table.schema(), table, defaults })
+        })
+    }
+
+    /// The table as INSERT is planned on it: nulls may come to every column, since whether they may stay is decided where
+    /// the column can be named.
+    pub(crate) fn to_insert(
+        table: Arc<dyn TableProvider>,
+        definition: &Definition,
+        state: &SessionState,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let fields = table.schema();
+        let fields = fields.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
+        let defaults = defaults_of(definition, state)?;
+        Ok(Arc::new(Self { schema, table, defaults }))
+    }
+}
+
+fn defaults_of(definition: &Definition, state: &SessionState) -> Result<HashMap<String, Expr>> {
+    let columns = definition.columns.iter();
+    let given = columns.filter_map(|column| Some((column.field.name().clone(), column.default.as_deref()?)));
+    given.map(|(name, sql)| Ok((name, parse(sql, state)?))).collect()
+}
+
+/// A default, which may use functions and no columns.
+pub(crate) fn parse(sql: &str, state: &SessionState) -> Result<Expr> {
+    state.create_logical_expr(sql, &DFSchema::empty())
+}
+
+/// The value of an expression without columns, in a type.
+///
+/// # Errors
+/// For an expression that is none or whose value does not fit the type.
+pub(crate) fn computed(
+    sql: &str,
+    data_type: &DataType,
+    state: &SessionState,
+) -> bowshot_api::Result<ScalarValue> {
+    let evaluate = || {
+        let expr = cast(parse(sql, state)?, data_type.clone());
+        let physical = state.create_physical_expr(expr, &DFSchema::empty())?;
+        let one = RecordBatchOptions::new().with_row_count(Some(1));
+        let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one)?;
+        ScalarValue::try_from_array(physical.evaluate(&row)?.into_array(1)?.as_ref(), 0)
+    };
+    evaluate().map_err(classify)
+}
+
+#[async_trait]
+impl TableProvider for WithDefaults {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        self.table.table_type()
+    }
+
+    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+        self.defaults.get(column)
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.table.scan(state, projection, filters, limit).await
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        self.table.supports_filters_pushdown(filters)
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        self.table.statistics()
+    }
+}

@@ -1,0 +1,82 @@
+//! Statements that change tables.
+//!
+//! ```text
+//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl)
+//!                             ├─► INSERT, CTAS: a query that gives the new rows   (DataFusion's own planning)
+//!                             └─► UPDATE, DELETE, MERGE: a query over the target with the addresses of its rows
+//!                                                                                 (change, merge)
+//!          ─► enforce, as every plan ─► apply: run the query, fit its rows to the table, make the next state
+//! ```
+//!
+//! DataFusion's hooks for DELETE and UPDATE hand a provider the filters that are left in the optimised plan. A subquery
+//! has become a join by then and `WHERE false` an empty relation, so that the list is empty and means "all rows"
+//! (apache/datafusion#24654). No hook is used here: a statement that changes rows is planned as the query that finds
+//! them, and what that query does not return is not touched.
+
+mod alter;
+pub(crate) mod apply;
+mod bound;
+mod change;
+pub(crate) mod ddl;
+pub(crate) mod defaults;
+pub(crate) mod define;
+mod fit;
+mod merge;
+pub(crate) mod names;
+mod nulls;
+pub(crate) mod recognise;
+pub(crate) mod run;
+
+use bowshot_storage::tables::{Definition, EntryName, View};
+use ddl::Ddl;
+
+/// What a statement changes. The plan beside it gives the rows.
+#[derive(Debug, Clone)]
+pub(crate) enum Write {
+    /// Changes the catalog; the plan gives nothing.
+    Ddl(Ddl),
+    /// Makes a table of the rows.
+    CreateAs(NewTable),
+    /// Adds the rows, whose columns are those of the table in order.
+    Insert(EntryName),
+    /// Takes the rows out: one column, the address.
+    Delete(EntryName),
+    /// Puts rows in the place of others: the address, then the columns of the table in order.
+    Update(EntryName),
+    /// The address or null, what to do (see [`merge`]), then the columns of the table in order.
+    Merge(EntryName),
+}
+
+/// A table to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct NewTable {
+    pub(crate) name: EntryName,
+    /// For `CREATE TABLE … AS` the columns are those of the rows.
+    pub(crate) definition: Definition,
+    pub(crate) when_there: WhenThere,
+}
+
+/// A view to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct NewView {
+    pub(crate) name: EntryName,
+    pub(crate) view: View,
+    pub(crate) when_there: WhenThere,
+}
+
+/// What `CREATE` does with a name that is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenThere {
+    Fail,
+    /// `IF NOT EXISTS`
+    Keep,
+    /// `OR REPLACE`
+    Replace,
+}
+
+impl Write {
+    /// Whether the result tells a number of rows.
+    pub(crate) fn counts(&self) -> bool {
+        !matches!(self, Self::Ddl(ddl) if !ddl.counts())
+    }
+}

@@ -1,0 +1,150 @@
+//! From the names in a statement to the things that they mean.
+
+use crate::catalog::{CatalogParts, DEFAULT_SCHEMA};
+use crate::pinned::{Pinned, TEMPORARY_CATALOG};
+use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_storage::tables::{Entry, EntryName, Table};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use std::sync::Arc;
+
+/// What a statement that changes something knows of names.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    pub(crate) pinned: Pinned,
+    pub(crate) parts: CatalogParts,
+    pub(crate) default_catalog: String,
+    pub(crate) default_schema: String,
+}
+
+/// An identifier as it is stored: lower case unless it was quoted.
+pub(crate) fn ident(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
+}
+
+fn parts(name: &ObjectName) -> Result<Vec<String>> {
+    let part = |part: &ObjectNamePart| {
+        part.as_ident().map(ident).ok_or_else(|| Error::invalid(format!("`{name}` is no name of a table")))
+    };
+    name.0.iter().map(part).collect()
+}
+
+/// The last part of a name, which is what its columns are called by.
+pub(crate) fn last(name: &ObjectName) -> Result<Ident> {
+    let part = name.0.last().and_then(ObjectNamePart::as_ident);
+    part.cloned().ok_or_else(|| Error::invalid(format!("`{name}` is no name of a table")))
+}
+
+impl Names {
+    /// The full name of a thing that is there or will be.
+    pub(crate) fn resolve(&self, name: &ObjectName) -> Result<EntryName> {
+        let full = match parts(name)?.as_slice() {
+            [name] => return Ok(self.unqualified(name)),
+            [schema, name] if schema == TEMPORARY_CATALOG => {
+                EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name)
+            }
+            [schema, name] => EntryName::new(&self.default_catalog, schema, name),
+            [catalog, schema, name] => EntryName::new(catalog, schema, name),
+            _ => return Err(Error::invalid(format!("`{name}` has more than three parts"))),
+        };
+        Ok(full)
+    }
+
+    /// The session's own tables hide those of the default schema.
+    fn unqualified(&self, name: &str) -> EntryName {
+        let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name);
+        if self.pinned.entry(&own).is_some() {
+            return own;
+        }
+        EntryName::new(&self.default_catalog, &self.default_schema, name)
+    }
+
+    /// The name of something to be made.
+    pub(crate) fn new_name(&self, name: &ObjectName, temporary: bool) -> Result<EntryName> {
+        let full = match parts(name)?.as_slice() {
+            [name] if temporary => EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name),
+            [name] => EntryName::new(&self.default_catalog, &self.default_schema, name),
+            _ => self.resolve(name)?,
+        };
+        if temporary && full.catalog != TEMPORARY_CATALOG {
+            return Err(Error::invalid(format!("the temporary table `{name}` cannot be in another schema"))
+                .with_hint("leave the schema out"));
+        }
+        self.check_new(&full)?;
+        Ok(full)
+    }
+
+    /// A new table is kept in memory only if whoever makes it knows.
+    pub(crate) fn check_kept(&self, name: &EntryName, called_memory: bool) -> Result<()> {
+        if called_memory || name.catalog == TEMPORARY_CATALOG || !self.parts.durable_expected {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!("table `{name}` cannot be made durable yet")).with_hint(
+            "keep it in memory with `CREATE TABLE … WITH (storage = 'memory')`, or start the server with `--data memory`",
+        ))
+    }
+
+    /// Something can be made under this name: its schema is there, and no file has it.
+    pub(crate) fn check_new(&self, name: &EntryName) -> Result<()> {
+        if !self.pinned.has_schema(&name.catalog, &name.schema) {
+            let schema = format!("{}.{}", name.catalog, name.schema);
+            return Err(Error::not_found(format!("schema `{schema}` not found"))
+                .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
+        }
+        if self.parts.is_file_table(name) {
+            return Err(Error::new(
+                ErrorKind::AlreadyExists,
+                format!("`{name}` is a table of files that the server serves"),
+            )
+            .with_hint("choose another name; tables of files are read-only"));
+        }
+        Ok(())
+    }
+
+    /// The schema of a name of one or two parts: catalog and schema.
+    pub(crate) fn schema(&self, name: &ObjectName) -> Result<(String, String)> {
+        match parts(name)?.as_slice() {
+            [schema] => Ok((self.default_catalog.clone(), schema.clone())),
+            [catalog, schema] => Ok((catalog.clone(), schema.clone())),
+            _ => Err(Error::invalid(format!("`{name}` is no name of a schema"))),
+        }
+    }
+
+    /// The catalog of a name of one part.
+    pub(crate) fn catalog(&self, name: &ObjectName) -> Result<String> {
+        match parts(name)?.as_slice() {
+            [catalog] => Ok(catalog.clone()),
+            _ => Err(Error::invalid(format!("`{name}` is no name of a catalog"))),
+        }
+    }
+
+    /// The table of a name, which must be one whose rows can be changed.
+    pub(crate) fn writable(&self, name: &ObjectName) -> Result<(EntryName, Arc<Table>)> {
+        let name = self.resolve(name)?;
+        let table = self.table(&name)?;
+        Ok((name, table))
+    }
+
+    /// See [`Names::writable`].
+    pub(crate) fn table(&self, name: &EntryName) -> Result<Arc<Table>> {
+        match self.pinned.entry(name) {
+            Some(Entry::Table(table)) => Ok(Arc::clone(table)),
+            Some(Entry::View(_)) => Err(Error::invalid(format!("`{name}` is a view, not a table"))
+                .with_hint("change the tables that it reads")),
+            None => Err(self.not_there(name)),
+        }
+    }
+
+    /// Why there is nothing to change under a name.
+    pub(crate) fn not_there(&self, name: &EntryName) -> Error {
+        if self.parts.is_file_table(name) {
+            return Error::unsupported(format!("`{name}` is a table of files: it is read-only")).with_hint(
+                format!(
+                    "change the files, or make a table of your own: `CREATE TABLE … AS SELECT * FROM {}`",
+                    name.name
+                ),
+            );
+        }
+        Error::not_found(format!("table `{name}` not found"))
+            .with_hint("list the tables with `SELECT * FROM information_schema.tables`")
+    }
+}

@@ -1,0 +1,178 @@
+//! `x IN (query)` below NOT and the like.
+//!
+//! DataFusion 55.2 makes a mark join of a test that is not at the top of a condition, which says "no" where SQL says
+//! "unknown": when `x` is null, or when it is not found and the query gives a null. Below a NOT the "no" becomes a "yes", and
+//! a DELETE takes rows that it must not. Here the three answers are spelled out with EXISTS, which knows only two. Where
+//! nothing turns a "no" into a "yes" (under AND and OR alone) unknown and no are the same, and nothing needs to be done.
+
+use crate::write::change;
+use bowshot_api::{Error, ErrorKind, Result};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Query, SetExpr, Statement, VisitMut, VisitorMut,
+};
+use std::ops::ControlFlow;
+
+/// Tests that are spelled out in one statement: each becomes three joins.
+const MAX_TESTS: usize = 16;
+
+/// The statement with null-aware tests in the conditions of all its queries.
+pub(crate) fn aware(statement: &mut Statement) -> Result<()> {
+    match statement.visit(&mut Queries { tests: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Queries {
+    tests: usize,
+}
+
+impl VisitorMut for Queries {
+    type Break = Error;
+
+    /// Queries come from the outside in, so that those which spelling out has copied come too.
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        match in_set(query.body.as_mut(), &mut self.tests) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+fn in_set(set: &mut SetExpr, tests: &mut usize) -> Result<()> {
+    match set {
+        SetExpr::Select(select) => match &mut select.selection {
+            Some(condition) => in_condition(condition, tests),
+            None => Ok(()),
+        },
+        SetExpr::SetOperation { left, right, .. } => {
+            in_set(left, tests)?;
+            in_set(right, tests)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn in_condition(condition: &mut Expr, tests: &mut usize) -> Result<()> {
+    match condition {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            in_condition(left, tests)?;
+            in_condition(right, tests)
+        }
+        Expr::Nested(inner) => in_condition(inner, tests),
+        // DataFusion's join for it knows nulls.
+        Expr::InSubquery { .. } => Ok(()),
+        other => below_or(other, tests),
+    }
+}
+
+/// Where unknown still counts as no, but mark joins are made.
+fn below_or(condition: &mut Expr, tests: &mut usize) -> Result<()> {
+    match condition {
+        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+            below_or(left, tests)?;
+            below_or(right, tests)
+        }
+        Expr::Nested(inner) => below_or(inner, tests),
+        Expr::InSubquery { negated: false, .. } => Ok(()),
+        other => match other.visit(&mut Spell { depth: 0, tests }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
+        },
+    }
+}
+
+struct Spell<'a> {
+    /// Queries around the expression: their conditions get their own turn.
+    depth: usize,
+    tests: &'a mut usize,
+}
+
+impl VisitorMut for Spell<'_> {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        let Expr::InSubquery { expr: value, subquery, negated } = &*expr else {
+            return ControlFlow::Continue(());
+        };
+        if self.depth > 0 {
+            return ControlFlow::Continue(());
+        }
+        *self.tests += 1;
+        if *self.tests > MAX_TESTS {
+            return ControlFlow::Break(too_many());
+        }
+        match spelled_out(value, subquery, *negated) {
+            Ok(spelled) => {
+                *expr = spelled;
+                ControlFlow::Continue(())
+            }
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+fn too_many() -> Error {
+    Error::new(
+        ErrorKind::LimitReached,
+        format!("more than {MAX_TESTS} tests `IN (query)` stand below OR or NOT"),
+    )
+    .with_hint("join the queries with UNION ALL into one test")
+}
+
+fn spelled_out(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
+    let (found, not_found) = if negated { ("FALSE", "TRUE") } else { ("TRUE", "FALSE") };
+    let among = format!(
+        "SELECT 1 FROM ({query}) AS __bowshot_in (__bowshot_value) WHERE __bowshot_in.__bowshot_value"
+    );
+    change::expression(&format!(
+        "(CASE WHEN EXISTS ({among} = ({value})) THEN {found} \
+         WHEN EXISTS ({among} IS NULL) THEN NULL \
+         WHEN ({value}) IS NULL AND EXISTS ({query}) THEN NULL \
+         ELSE {not_found} END)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::aware;
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    #[test]
+    fn only_where_unknown_could_become_yes() {
+        for (condition, spelled) in [
+            ("a IN (SELECT k FROM u)", 0),
+            ("a NOT IN (SELECT k FROM u) AND (b = 1 AND a IN (SELECT k FROM u))", 0),
+            ("b = 1 OR a IN (SELECT k FROM u)", 0),
+            ("b = 1 OR a NOT IN (SELECT k FROM u)", 1),
+            ("NOT (a IN (SELECT k FROM u))", 1),
+            ("b = 1 AND (a = 2 OR NOT a IN (SELECT k FROM u))", 1),
+            ("EXISTS (SELECT 1 FROM u WHERE NOT (u.k IN (SELECT v FROM w)))", 1),
+            ("a IN (SELECT k FROM u WHERE k = 1 OR k NOT IN (SELECT v FROM w))", 1),
+        ] {
+            let sql = format!("SELECT 1 FROM t WHERE {condition}");
+            let mut statement = Parser::parse_sql(&GenericDialect {}, &sql).expect("parses").remove(0);
+            aware(&mut statement).expect("can be spelled out");
+            assert_eq!(statement.to_string().matches("CASE").count(), spelled, "{statement}");
+        }
+    }
+
+    #[test]
+    fn their_number_is_limited() {
+        let many = vec!["NOT (a IN (SELECT k FROM u))"; 17].join(" OR ");
+        let sql = format!("SELECT 1 FROM t WHERE {many}");
+        let mut statement = Parser::parse_sql(&GenericDialect {}, &sql).expect("parses").remove(0);
+        assert!(aware(&mut statement).is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! The statements that change tables, as a session runs them. Nothing is visible to others before the session commits.
+
+use crate::enforce::{Action, AuthorizedPlan};
+use crate::engine::EngineSession;
+use crate::error::classify;
+use crate::pinned::{Pinned, TEMPORARY_CATALOG};
+use crate::write::apply::{self, Applied, Place, arranged, by_name};
+use crate::write::fit::Casts;
+use crate::write::names::Names;
+use crate::write::{Write, bound, defaults, define};
+use crate::{DEFAULT_SCHEMA, parameters, yielding};
+use bowshot_api::{
+    BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, PrimaryKey, Result, TableName,
+};
+use bowshot_storage::tables::{Definition, Entry, EntryName, Table};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::ScalarValue;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execute_stream;
+use futures::StreamExt;
+use std::sync::Arc;
+
+/// Rows of a batch on its way into a table: scans of the table pay for each.
+const BATCH_ROWS: usize = 64 << 10;
+
+/// What a statement has made.
+#[derive(Debug)]
+pub struct Written {
+    /// The state of all tables after it.
+    pub pinned: Pinned,
+    /// The number of rows that it changed; `None` for a change of the catalog.
+    pub rows: Option<u64>,
+}
+
+impl EngineSession {
+    /// Runs a statement that changes tables on the state that it was planned on. `sql` is planned again for each row of
+    /// parameters after the first, so that it sees what the rows before have changed. To be called on the query runtime.
+    ///
+    /// # Errors
+    /// From running the query, and for rows that do not fit the table.
+    pub async fn write(&self, sql: &str, plan: &AuthorizedPlan, rows: &[RecordBatch]) -> Result<Written> {
+        let write = effect(plan)?;
+        if rows.is_empty() {
+            parameters::check_none(plan.planned().parameters())?;
+            let applied = self.run(write, plan.planned().plan().clone(), plan.pinned()).await?;
+            return Ok(Written { pinned: applied.pinned, rows: write.counts().then_some(applied.rows) });
+        }
+        if let Some(all) = bound::all_at_once(write, plan.planned(), rows)? {
+            let applied = self.run(write, all, plan.pinned()).await?;
+            return Ok(Written { pinned: applied.pinned, rows: Some(applied.rows) });
+        }
+        let (mut pinned, mut changed) = (plan.pinned().clone(), 0);
+        for batch in rows {
+            for row in 0..batch.num_rows() {
+                let plan = if pinned.is_same(plan.pinned()) {
+                    plan.clone()
+                } else {
+                    self.plan(sql, &pinned).await?
+                };
+                let planned = plan.planned();
+                let bound = parameters::bind(planned.plan(), planned.parameters(), batch, row)?;
+                let applied = self.run(effect(&plan)?, bound, &pinned).await?;
+                (pinned, changed) = (applied.pinned, changed + applied.rows);
+            }
+        }
+        Ok(Written { pinned, rows: write.counts().then_some(changed) })
+    }
+
+    async fn run(&self, write: &Write, plan: LogicalPlan, pinned: &Pinned) -> Result<Applied> {
+        let state = self.state(pinned);
+        let (names, stores) = (self.names(pinned), self.stores());
+        let place = Place { names: &names, stores: &stores, state: &state };
+        let rows = if matches!(write, Write::Ddl(_)) { None } else { Some(stream(&state, &plan).await?) };
+        let rows = futures::stream::iter(rows).flatten().map(|batch| batch.map_err(classify));
+        apply::apply(write, Box::pin(rows), &place).await
+    }
+
+    /// Takes rows into a table. To be called on the query runtime.
+    ///
+    /// # Errors
+    /// See [`bowshot_api::Session::ingest`].
+    pub async fn ingest(&self, ingest: &Ingest, rows: BatchStream, pinned: &Pinned) -> Result<Written> {
+        let state = self.state(pinned);
+        let (names, stores) = (self.names(pinned), self.stores());
+        let name = target_of(ingest, &names);
+        let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
+        let positions = by_name(&rows.schema(), table.definition(), &name)?;
+        let absent = absent_values(table.definition(), &state).await?;
+        let rows = arranged(rows, positions, absent, table.schema());
+        let place = Place { names: &names, stores: &stores, state: &state };
+        let applied = apply::insert(&name, &table, Casts::Exact, rows, &place).await?;
+        Ok(Written { pinned: applied.pinned, rows: Some(applied.rows) })
+    }
+
+    /// The primary key of a table.
+    ///
+    /// # Errors
+    /// `NotFound` without such a table.
+    pub fn primary_key(&self, table: &TableName, pinned: &Pinned) -> Result<Option<PrimaryKey>> {
+        let names = self.names(pinned);
+        let name = EntryName {
+            catalog: table.catalog.clone().unwrap_or_else(|| names.default_catalog.clone()),
+            schema: table.schema_name.clone().unwrap_or_else(|| names.default_schema.clone()),
+            name: table.name.clone(),
+        };
+        if names.parts.is_file_table(&name) || matches!(pinned.entry(&name), Some(Entry::View(_))) {
+            return Ok(None);
+        }
+        let there = names.table(&name)?;
+        let EntryName { catalog, schema, name } = name;
+        Ok(there.definition().primary_key.as_ref().map(|key| PrimaryKey {
+            table: [catalog, schema, name],
+            name: key.name.clone(),
+            columns: key.columns.clone(),
+        }))
+    }
+}
+
+fn effect(plan: &AuthorizedPlan) -> Result<&Write> {
+    match plan.action() {
+        Action::Write(change) => Ok(&change.0),
+        _ => Err(Error::internal("a statement that changes nothing was run as a change")),
+    }
+}
+
+async fn stream(state: &SessionState, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
+    let physical = state.create_physical_plan(plan).await.map_err(classify)?;
+    let physical = yielding::ensure(physical)?;
+    let config = state.config().clone().with_batch_size(BATCH_ROWS);
+    let context = TaskContext::from(state).with_session_config(config);
+    execute_stream(physical, Arc::new(context)).map_err(classify)
+}
+
+/// Names in an ingest are taken as they are.
+fn target_of(ingest: &Ingest, names: &Names) -> EntryName {
+    if ingest.temporary {
+        return EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &ingest.table);
+    }
+    EntryName {
+        catalog: ingest.catalog.clone().unwrap_or_else(|| names.default_catalog.clone()),
+        schema: ingest.schema_name.clone().unwrap_or_else(|| names.default_schema.clone()),
+        name: ingest.table.clone(),
+    }
+}
+
+/// The table that the rows go into: the one that is there, or a new one with the columns of the rows.
+fn target(ingest: &Ingest, name: &EntryName, schema: &SchemaRef, names: &Names) -> Result<Table> {
+    let there = names.pinned.entry(name);
+    match (there, ingest.if_exists) {
+        (Some(_), IfExists::Append) => names.table(name).map(|table| table.as_ref().clone()),
+        (Some(_), IfExists::Replace) => {
+            names.table(name)?;
+            new_table(schema)
+        }
+        (Some(_), IfExists::Fail) => {
+            Err(Error::new(ErrorKind::AlreadyExists, format!("table `{name}` already exists"))
+                .with_hint("append to it, replace it, or choose another name"))
+        }
+        (None, _) if ingest.if_missing == IfMissing::Fail => Err(names.not_there(name)),
+        (None, IfExists::Append | IfExists::Replace) if names.parts.is_file_table(name) => {
+            Err(names.not_there(name))
+        }
+        (None, _) => {
+            names.check_new(name)?;
+            names.check_kept(name, false)?;
+            new_table(schema)
+        }
+    }
+}
+
+fn new_table(schema: &SchemaRef) -> Result<Table> {
+    let definition = define::of_rows(schema)?;
+    Ok(Table::new(definition))
+}
+
+/// The defaults of all columns, computed once.
+async fn absent_values(definition: &Definition, state: &SessionState) -> Result<Vec<Option<ScalarValue>>> {
+    let mut values = Vec::with_capacity(definition.columns.len());
+    for column in &definition.columns {
+        values.push(match &column.default {
+            Some(default) => Some(defaults::computed(default, column.field.data_type(), state)?),
+            None => None,
+        });
+    }
+    Ok(values)
+}

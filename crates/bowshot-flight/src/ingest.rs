@@ -1,0 +1,161 @@
+//! DoPut of rows into a table: `CommandStatementIngest`, and paths, for clients that know Flight but no SQL.
+//!
+//! The rows go to the session while they arrive. All of them are written or none, so everything that can be refused
+//! without them is refused first.
+
+use crate::caller::Caller;
+use crate::handle::{TransactionHandle, scope};
+use crate::put::update_result;
+use crate::statement::table_name;
+use crate::upload::Upload;
+use arrow_flight::sql::{
+    CommandStatementIngest, TableDefinitionOptions, TableExistsOption, TableNotExistOption,
+};
+use bowshot_api::{Error, IfExists, IfMissing, Ingest, Result, Session, TableName};
+use bytes::Bytes;
+
+/// Writes rows as the command says; the bytes are the metadata of the one result.
+pub(crate) async fn ingest(
+    caller: &Caller,
+    command: CommandStatementIngest,
+    upload: Upload,
+) -> Result<Bytes> {
+    let handle = TransactionHandle::of_command(command.transaction_id.as_ref())?;
+    let mut ingest = target(command)?;
+    let (session, transaction) = scope(caller, handle).await?;
+    ingest.transaction = transaction;
+    write(caller, session.as_ref(), &ingest, upload).await
+}
+
+/// Makes the rows the content of the table that a path names, which is created if it is not there.
+pub(crate) async fn store(caller: &Caller, path: &[String], upload: Upload) -> Result<Bytes> {
+    let TableName { catalog, schema_name, name } = table_name(path)?;
+    let ingest = Ingest {
+        catalog,
+        schema_name,
+        table: name,
+        temporary: false,
+        if_missing: IfMissing::Create,
+        if_exists: IfExists::Replace,
+        transaction: None,
+    };
+    let session = caller.session().await?;
+    write(caller, session.as_ref(), &ingest, upload).await
+}
+
+async fn write(caller: &Caller, session: &dyn Session, ingest: &Ingest, upload: Upload) -> Result<Bytes> {
+    // One message may grow by its compression, but not without bounds.
+    let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
+    let rows = upload.batches(max_bytes).await?;
+    Ok(update_result(Some(session.ingest(ingest, rows).await?)))
+}
+
+/// What the command asks for, but for its transaction.
+fn target(command: CommandStatementIngest) -> Result<Ingest> {
+    let CommandStatementIngest {
+        table_definition_options: table_options,
+        table,
+        schema,
+        catalog,
+        temporary,
+        transaction_id: _,
+        options,
+    } = command;
+    if table.is_empty() {
+        return Err(Error::invalid("the ingest names no table").with_hint("set `table`"));
+    }
+    if temporary && (schema.is_some() || catalog.is_some()) {
+        return Err(Error::invalid("a temporary table has no schema and no catalog of the caller's choice")
+            .with_hint("leave `schema` and `catalog` unset"));
+    }
+    if let Some(name) = options.keys().min() {
+        return Err(Error::invalid(format!("unknown ingest option `{name}`"))
+            .with_hint("leave out `options`: there are none"));
+    }
+    let table_options = table_options.unwrap_or_default();
+    Ok(Ingest {
+        catalog,
+        schema_name: schema,
+        table,
+        temporary,
+        if_missing: if_missing(&table_options)?,
+        if_exists: if_exists(&table_options)?,
+        transaction: None,
+    })
+}
+
+fn if_missing(options: &TableDefinitionOptions) -> Result<IfMissing> {
+    match TableNotExistOption::try_from(options.if_not_exist) {
+        Ok(TableNotExistOption::Create) => Ok(IfMissing::Create),
+        Ok(TableNotExistOption::Fail) => Ok(IfMissing::Fail),
+        Ok(TableNotExistOption::Unspecified) | Err(_) => {
+            Err(Error::invalid("the ingest does not say what to do if the table is missing")
+                .with_hint("set `table_definition_options.if_not_exist` to create or fail"))
+        }
+    }
+}
+
+fn if_exists(options: &TableDefinitionOptions) -> Result<IfExists> {
+    match TableExistsOption::try_from(options.if_exists) {
+        Ok(TableExistsOption::Fail) => Ok(IfExists::Fail),
+        Ok(TableExistsOption::Append) => Ok(IfExists::Append),
+        Ok(TableExistsOption::Replace) => Ok(IfExists::Replace),
+        Ok(TableExistsOption::Unspecified) | Err(_) => {
+            Err(Error::invalid("the ingest does not say what to do if the table exists")
+                .with_hint("set `table_definition_options.if_exists` to fail, append or replace"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(if_not_exist: i32, if_exists: i32) -> CommandStatementIngest {
+        CommandStatementIngest {
+            table_definition_options: Some(TableDefinitionOptions { if_not_exist, if_exists }),
+            table: "T".to_owned(),
+            ..CommandStatementIngest::default()
+        }
+    }
+
+    #[test]
+    fn what_to_do_with_tables_that_are_there_or_not() {
+        for (wire, expected) in [(1, IfMissing::Create), (2, IfMissing::Fail)] {
+            assert_eq!(target(command(wire, 1)).unwrap().if_missing, expected);
+        }
+        for (wire, expected) in [(1, IfExists::Fail), (2, IfExists::Append), (3, IfExists::Replace)] {
+            assert_eq!(target(command(1, wire)).unwrap().if_exists, expected);
+        }
+    }
+
+    #[test]
+    fn commands_that_are_refused() {
+        let named = |schema: Option<&str>, catalog: Option<&str>| CommandStatementIngest {
+            schema: schema.map(str::to_owned),
+            catalog: catalog.map(str::to_owned),
+            temporary: true,
+            ..command(1, 1)
+        };
+        let unsaid = CommandStatementIngest { table_definition_options: None, ..command(1, 1) };
+        let unnamed = CommandStatementIngest { table: String::new(), ..command(1, 1) };
+        let optioned = CommandStatementIngest {
+            options: [("speed".to_owned(), "11".to_owned())].into(),
+            ..command(1, 1)
+        };
+        for (command, expected) in [
+            (command(0, 1), "the ingest does not say what to do if the table is missing"),
+            (command(3, 1), "the ingest does not say what to do if the table is missing"),
+            (command(1, 0), "the ingest does not say what to do if the table exists"),
+            (command(1, -1), "the ingest does not say what to do if the table exists"),
+            (unsaid, "the ingest does not say what to do if the table is missing"),
+            (unnamed, "the ingest names no table"),
+            (named(Some("s"), None), "a temporary table has no schema and no catalog of the caller's choice"),
+            (named(None, Some("c")), "a temporary table has no schema and no catalog of the caller's choice"),
+            (optioned, "unknown ingest option `speed`"),
+        ] {
+            assert_eq!(target(command).unwrap_err().message(), expected);
+        }
+        assert!(target(named(None, None)).unwrap().temporary);
+    }
+}

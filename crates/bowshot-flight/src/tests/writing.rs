@@ -1,0 +1,268 @@
+//! Rows into tables: by command and by path, whole and broken.
+
+use super::door::Effect;
+use super::life::{bare_call, framed};
+use super::transactions::{begin, id_of};
+use super::*;
+use arrow::array::{AsArray, DictionaryArray};
+use arrow::datatypes::{Int32Type, Int64Type, Schema};
+use arrow_flight::sql::{CommandStatementIngest, DoPutUpdateResult, TableDefinitionOptions};
+use futures::StreamExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn ingest(table: &str) -> CommandStatementIngest {
+    let options = TableDefinitionOptions { if_not_exist: 1, if_exists: 2 };
+    CommandStatementIngest {
+        table_definition_options: Some(options),
+        table: table.to_owned(),
+        ..CommandStatementIngest::default()
+    }
+}
+
+fn into(table: &str) -> FlightDescriptor {
+    command(any(&ingest(table)))
+}
+
+fn path(names: &[&str]) -> FlightDescriptor {
+    FlightDescriptor::new_path(names.iter().map(|name| (*name).to_owned()).collect())
+}
+
+fn written(answer: Bytes) -> i64 {
+    DoPutUpdateResult::decode(answer).unwrap().record_count
+}
+
+fn wrote(name: &str, batches: Vec<RecordBatch>) -> Effect {
+    Effect::Wrote(name.to_owned(), None, batches)
+}
+
+#[tokio::test]
+async fn rows_arrive_as_they_were_sent() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let batches = vec![numbers(vec![1, 2]), numbers(vec![3])];
+    assert_eq!(written(client.put(upload(into("T"), &batches)).await.unwrap()), 3);
+    assert_eq!(port.door.effects(), [wrote("T Create Append", batches.clone())]);
+
+    let transaction = begin(&mut client).await;
+    let full = CommandStatementIngest {
+        table_definition_options: Some(TableDefinitionOptions { if_not_exist: 2, if_exists: 3 }),
+        schema: Some("s".to_owned()),
+        catalog: Some("c".to_owned()),
+        transaction_id: Some(transaction.clone()),
+        ..ingest("t")
+    };
+    // The handle names the session, so the rows may come over another connection.
+    let mut other = port.client().await;
+    assert_eq!(written(other.put(upload(command(any(&full)), &batches)).await.unwrap()), 3);
+    let effect = Effect::Wrote("c.s.t Fail Replace".to_owned(), id_of(&transaction), batches.clone());
+    assert_eq!(port.door.effects(), [effect]);
+
+    let temporary = CommandStatementIngest { temporary: true, ..ingest("t") };
+    client.put(upload(command(any(&temporary)), &batches)).await.unwrap();
+    assert_eq!(port.door.effects(), [wrote("temporary t Create Append", batches)]);
+    port.until(|counts| counts.streams == 0).await;
+}
+
+#[tokio::test]
+async fn paths_are_tables_that_are_replaced() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let batches = vec![numbers(vec![1, 2])];
+    for (names, expected) in [
+        (&["t"][..], "t Create Replace"),
+        (&["s", "t"], "s.t Create Replace"),
+        (&["c", "s", "t"], "c.s.t Create Replace"),
+    ] {
+        assert_eq!(written(client.put(upload(path(names), &batches)).await.unwrap()), 2);
+        assert_eq!(port.door.effects(), [wrote(expected, batches.clone())]);
+    }
+    for names in [&[][..], &["a", "b", "c", "d"], &["a", ""]] {
+        let status = client.put(upload(path(names), &batches)).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{names:?}");
+    }
+    assert_eq!(port.door.effects(), []);
+}
+
+#[tokio::test]
+async fn no_rows_are_rows_too_if_there_is_a_schema() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let mut only_schema = upload(into("t"), &[numbers(vec![])]);
+    only_schema.truncate(1);
+    // Some clients send the descriptor first and the schema in a message of its own.
+    let mut apart = upload(into("t"), &[numbers(vec![])]);
+    let flight_descriptor = apart[0].flight_descriptor.take();
+    apart.insert(0, FlightData { flight_descriptor, ..FlightData::default() });
+    for messages in [only_schema, apart, upload(into("t"), &[numbers(vec![])])] {
+        assert_eq!(written(client.put(messages).await.unwrap()), 0);
+        assert_eq!(port.door.effects(), [wrote("t Create Append", vec![])]);
+    }
+}
+
+#[tokio::test]
+async fn dictionary_columns_come_through() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let column: DictionaryArray<Int32Type> =
+        vec![Some("a"), None, Some("b"), Some("a")].into_iter().collect();
+    let batch = RecordBatch::try_from_iter([("d", Arc::new(column) as ArrayRef)]).unwrap();
+    let options = EncodeOptions { keep_dictionaries: true, ..EncodeOptions::default() };
+    let messages = upload_with(into("t"), std::slice::from_ref(&batch), options);
+    assert!(messages.len() > 2, "the dictionary goes by itself");
+    assert_eq!(written(client.put(messages).await.unwrap()), 4);
+    assert_eq!(port.door.effects(), [wrote("t Create Append", vec![batch])]);
+}
+
+#[tokio::test]
+async fn streams_that_are_refused_write_nothing() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let rows = [numbers(vec![1]), numbers(vec![2])];
+    let whole = upload(into("t"), &rows);
+    let descriptor = |ingest: &CommandStatementIngest| command(any(ingest));
+    let mut unsaid = ingest("t");
+    unsaid.table_definition_options = None;
+    let mut placed = CommandStatementIngest { temporary: true, ..ingest("t") };
+    placed.schema = Some("s".to_owned());
+    let foreign = CommandStatementIngest { transaction_id: Some("txn".into()), ..ingest("t") };
+    let unknown = CommandStatementIngest { transaction_id: Some(vec![7; 32].into()), ..ingest("t") };
+    let change = |change: fn(&mut Vec<FlightData>)| {
+        let mut messages = whole.clone();
+        change(&mut messages);
+        messages
+    };
+    for (messages, expected) in [
+        (upload(descriptor(&unsaid), &rows), Code::InvalidArgument),
+        (upload(descriptor(&placed), &rows), Code::InvalidArgument),
+        (upload(descriptor(&foreign), &rows), Code::InvalidArgument),
+        (upload(descriptor(&unknown), &rows), Code::NotFound),
+        (change(|messages| messages[0].data_header = Bytes::new()), Code::InvalidArgument),
+        (change(|messages| messages[0].data_header = Bytes::from_static(b"hello")), Code::InvalidArgument),
+        (change(|messages| messages[2].data_header = Bytes::from_static(b"hello")), Code::InvalidArgument),
+        (change(|messages| messages[2].data_body = Bytes::new()), Code::InvalidArgument),
+        (change(|messages| messages.push(messages[0].clone())), Code::InvalidArgument),
+        (change(|messages| messages.truncate(1)).split_off(1), Code::InvalidArgument),
+    ] {
+        let status = client.put(messages).await.unwrap_err();
+        assert_eq!(status.code(), expected, "{status:?}");
+        assert_eq!(port.door.effects(), []);
+    }
+    port.until(|counts| counts.streams == 0).await;
+    assert!(client.put(whole).await.is_ok());
+}
+
+#[tokio::test]
+async fn messages_over_the_limit_say_so() {
+    let limits = Limits { max_message_bytes: 10_000, ..Limits::default() };
+    let port = Port::open_with(limits, false).await;
+    let mut client = port.client().await;
+    let batches = [numbers(vec![1]), numbers((0..5_000).collect())];
+    let status = client.put(upload(into("t"), &batches)).await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("limits.max_message_bytes"), "{}", status.message());
+    assert_eq!(port.door.effects(), []);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_in_the_middle_writes_nothing() {
+    let port = Port::open().await;
+    for whole_connection in [false, true] {
+        let client = port.client().await;
+        let before = port.door.counts.borrow().arrived;
+        let mut messages = upload(into("t"), &[numbers(vec![1]), numbers(vec![2]), numbers(vec![3])]);
+        messages.truncate(3);
+        let messages = futures::stream::iter(messages).chain(futures::stream::pending());
+        let request = client.request(messages);
+        let mut rpc = client.rpc.clone();
+        let call = tokio::spawn(async move { rpc.do_put(request).await.map(|_| ()) });
+        port.until(|counts| counts.arrived == before + 2).await;
+        if whole_connection {
+            drop(client);
+        }
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+        port.until(|counts| counts.streams == 0).await;
+        assert_eq!(port.door.effects(), []);
+    }
+    port.until(|counts| counts.sessions == 0).await;
+}
+
+#[tokio::test]
+async fn a_message_that_ends_early_writes_nothing() {
+    let port = Port::open().await;
+    let messages = upload(into("t"), &[numbers(vec![1]), numbers(vec![2])]);
+    let frames: Vec<Vec<u8>> = messages.iter().map(|message| framed(message.encode_to_vec())).collect();
+    let mut ends: Vec<usize> = Vec::new();
+    for frame in &frames {
+        ends.push(ends.last().unwrap_or(&0) + frame.len());
+    }
+    let whole = frames.concat();
+    // Five bytes behind an end there is a length without its message.
+    let behind = ends.iter().map(|end| end + 5).filter(|cut| *cut < whole.len()).collect::<Vec<_>>();
+    for cut in (1..whole.len()).step_by(11).chain(behind).filter(|cut| !ends.contains(cut)) {
+        let headers = bare_call(&port, "DoPut", "20S", whole[..cut].to_vec()).await;
+        assert_eq!(headers["grpc-status"], "3", "{cut} of {}: {headers:?}", whole.len());
+        assert_eq!(port.door.effects(), []);
+    }
+    assert_eq!(bare_call(&port, "DoPut", "20S", whole).await.get("grpc-status"), None);
+    assert_eq!(port.door.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_falls_silent_is_let_go() {
+    let limits = Limits { reader_timeout: Duration::from_millis(100), ..Limits::default() };
+    let port = Port::open_with(limits, false).await;
+    let mut client = port.client().await;
+    let whole = upload(into("t"), &[numbers(vec![1])]);
+    for sent in 0..=whole.len() {
+        let messages = futures::stream::iter(whole[..sent].to_vec()).chain(futures::stream::pending());
+        let request = client.request(messages);
+        let answer = tokio::time::timeout(PATIENCE, client.rpc.do_put(request)).await.unwrap();
+        let status = answer.map(|_| ()).unwrap_err();
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{sent}");
+        assert!(status.message().contains("limits.reader_timeout"), "{}", status.message());
+    }
+    port.until(|counts| counts.streams == 0).await;
+    assert_eq!(port.door.effects(), []);
+}
+
+#[tokio::test]
+async fn a_slow_table_slows_its_client() {
+    const OFFERED: usize = 256;
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let first = upload(into("stuck"), &[numbers((0..1 << 17).collect())]);
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&taken);
+    let rows = first.last().cloned().unwrap();
+    let more = futures::stream::iter(std::iter::repeat_n(rows, OFFERED)).inspect(move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+    });
+    let request = client.request(futures::stream::iter(first).chain(more));
+    let call = client.rpc.do_put(request);
+    assert!(tokio::time::timeout(Duration::from_secs(1), call).await.is_err(), "nobody takes the rows");
+    // A megabyte each: what is under way fits the window of the stream, and a little more in the client.
+    assert!(taken.load(Ordering::Relaxed) < 32, "{taken:?}");
+    port.until(|counts| counts.streams == 0).await;
+    assert_eq!(port.door.effects(), []);
+}
+
+#[tokio::test]
+async fn many_batches_keep_their_order() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let batches: Vec<RecordBatch> = (0..200).map(|number| numbers(vec![number; 1_000])).collect();
+    assert_eq!(written(client.put(upload(into("t"), &batches)).await.unwrap()), 200_000);
+    let effects = port.door.effects();
+    let [Effect::Wrote(_, None, written)] = effects.as_slice() else { panic!("{effects:?}") };
+    let firsts = written.iter().map(|batch| batch.column(0).as_primitive::<Int64Type>().value(0));
+    assert!(firsts.eq(0..200));
+}
+
+#[tokio::test]
+async fn a_table_without_columns_comes_through() {
+    let port = Port::open().await;
+    let mut client = port.client().await;
+    let empty = RecordBatch::new_empty(Arc::new(Schema::empty()));
+    assert_eq!(written(client.put(upload(into("t"), &[empty])).await.unwrap()), 0);
+}

@@ -1,0 +1,255 @@
+//! The open transactions of one session. Statements of one transaction run one after the other; different transactions know
+//! nothing of each other until they commit.
+
+use bowshot_api::{Error, ErrorKind, Result, SavepointId, TransactionEnd, TransactionId};
+use bowshot_engine::{EngineSession, Pinned, Transaction, TransactionStatement};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::OwnedMutexGuard;
+
+/// Open transactions of one session.
+const MAX_OPEN: usize = 100;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Transactions {
+    open: Mutex<HashMap<TransactionId, Open>>,
+    /// Those that were rolled back for being idle, and that their owners do not know of yet.
+    timed_out: Mutex<VecDeque<TransactionId>>,
+    /// The one that the session has begun with SQL.
+    current: Mutex<Option<TransactionId>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    state: Arc<tokio::sync::Mutex<Transaction>>,
+    used: Instant,
+}
+
+/// What a statement runs in.
+#[derive(Debug)]
+pub(crate) enum Scope {
+    /// It is a transaction by itself.
+    Alone,
+    /// A transaction, which is its own until it has run.
+    Within(OwnedMutexGuard<Transaction>),
+}
+
+impl Scope {
+    /// The tables that the statement sees.
+    pub(crate) fn pin(&mut self, engine: &EngineSession) -> Pinned {
+        match self {
+            Self::Alone => engine.pin(),
+            Self::Within(transaction) => transaction.current(|| engine.pin()).clone(),
+        }
+    }
+
+    /// Keeps what a statement has made of `base`: for everybody, or for the transaction.
+    ///
+    /// # Errors
+    /// `Conflict` when another writer was first.
+    pub(crate) fn keep(&mut self, engine: &EngineSession, base: &Pinned, changed: Pinned) -> Result<()> {
+        match self {
+            Self::Alone => engine.commit(base, &changed),
+            Self::Within(transaction) => transaction.keep(changed),
+        }
+    }
+
+    /// Whether a conflict is answered by running the statement again.
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(self, Self::Alone)
+    }
+}
+
+impl Transactions {
+    /// The scope of a statement: the transaction that it names, else the one that the session has begun, else none.
+    pub(crate) async fn scope(&self, named: Option<TransactionId>) -> Result<Scope> {
+        let Some(id) = named.or_else(|| self.current()) else { return Ok(Scope::Alone) };
+        let state = self.find(id)?;
+        let guard = state.lock_owned().await;
+        // It may have ended while this statement waited.
+        self.find(id)?;
+        Ok(Scope::Within(guard))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Begins a transaction; it sees the tables as they are at its first statement.
+    pub(crate) fn begin(&self, read_only: bool) -> Result<TransactionId> {
+        let mut open = self.lock();
+        if open.len() >= MAX_OPEN {
+            return Err(Error::new(
+                ErrorKind::LimitReached,
+                format!("the session has {MAX_OPEN} open transactions, which is the limit"),
+            )
+            .with_hint("commit or roll back some of them"));
+        }
+        let id = TransactionId::random();
+        let state = Arc::new(tokio::sync::Mutex::new(Transaction::new(read_only)));
+        open.insert(id, Open { state, used: Instant::now() });
+        Ok(id)
+    }
+
+    /// Ends a transaction, whether or not its changes can be kept.
+    pub(crate) async fn end(
+        &self,
+        id: TransactionId,
+        end: TransactionEnd,
+        engine: &EngineSession,
+    ) -> Result<()> {
+        if end == TransactionEnd::Rollback && self.forget_timed_out(id) {
+            // What the caller wants has happened already.
+            return Ok(());
+        }
+        let state = self.find(id)?;
+        // A statement that runs in it comes to its end first.
+        let transaction = state.lock_owned().await;
+        if self.lock().remove(&id).is_none() {
+            return Err(unknown(id));
+        }
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if *current == Some(id) {
+            *current = None;
+        }
+        drop(current);
+        match end {
+            TransactionEnd::Commit => {
+                transaction.change().map_or(Ok(()), |(base, made)| engine.commit(base, made))
+            }
+            TransactionEnd::Rollback => Ok(()),
+        }
+    }
+
+    pub(crate) async fn savepoint(&self, id: TransactionId, name: &str) -> Result<SavepointId> {
+        match self.scope(Some(id)).await? {
+            Scope::Within(mut transaction) => transaction.savepoint(name),
+            Scope::Alone => Err(unknown(id)),
+        }
+    }
+
+    pub(crate) async fn end_savepoint(&self, savepoint: SavepointId, end: TransactionEnd) -> Result<()> {
+        let ids: Vec<TransactionId> = self.lock().keys().copied().collect();
+        for id in ids {
+            let Ok(Scope::Within(mut transaction)) = self.scope(Some(id)).await else { continue };
+            if transaction.has_savepoint(savepoint) {
+                return match end {
+                    TransactionEnd::Commit => transaction.release(savepoint),
+                    TransactionEnd::Rollback => transaction.roll_back_to(savepoint),
+                };
+            }
+        }
+        Err(Error::not_found(format!("savepoint `{savepoint}` not found"))
+            .with_hint("savepoints end with their transaction, and with those before them"))
+    }
+
+    /// Runs one of the statements that begin and end transactions.
+    pub(crate) async fn run(&self, statement: &TransactionStatement, engine: &EngineSession) -> Result<()> {
+        if let TransactionStatement::Begin { read_only } = statement {
+            if self.current().is_some() {
+                return Err(Error::invalid("a transaction is open already")
+                    .with_hint("end it with COMMIT or ROLLBACK"));
+            }
+            let id = self.begin(*read_only)?;
+            *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
+            return Ok(());
+        }
+        let id = self
+            .current()
+            .ok_or_else(|| Error::invalid("no transaction is open").with_hint("begin one with BEGIN"))?;
+        match statement {
+            TransactionStatement::Begin { .. } => Ok(()),
+            TransactionStatement::Commit => self.end(id, TransactionEnd::Commit, engine).await,
+            TransactionStatement::Rollback => self.end(id, TransactionEnd::Rollback, engine).await,
+            TransactionStatement::Savepoint(name) => self.savepoint(id, name).await.map(drop),
+            TransactionStatement::Release(name) => self.named(id, name, Transaction::release).await,
+            TransactionStatement::RollbackTo(name) => self.named(id, name, Transaction::roll_back_to).await,
+        }
+    }
+
+    async fn named(
+        &self,
+        id: TransactionId,
+        name: &str,
+        act: impl FnOnce(&mut Transaction, SavepointId) -> Result<()>,
+    ) -> Result<()> {
+        match self.scope(Some(id)).await? {
+            Scope::Within(mut transaction) => {
+                let savepoint = transaction.find_savepoint(name)?;
+                act(&mut transaction, savepoint)
+            }
+            Scope::Alone => Err(unknown(id)),
+        }
+    }
+
+    /// Rolls those back that nobody has used for so long.
+    pub(crate) fn end_idle(&self, timeout: Duration) {
+        let mut open = self.lock();
+        // One that is locked runs a statement.
+        let idle = |open: &Open| open.used.elapsed() >= timeout && open.state.try_lock().is_ok();
+        let ended: Vec<TransactionId> =
+            open.iter().filter(|(_, open)| idle(open)).map(|(id, _)| *id).collect();
+        ended.iter().for_each(|id| drop(open.remove(id)));
+        drop(open);
+        let mut remembered = self.timed_out.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.extend(ended);
+        while remembered.len() > MAX_OPEN {
+            remembered.pop_front();
+        }
+    }
+
+    fn forget_timed_out(&self, id: TransactionId) -> bool {
+        let mut remembered = self.timed_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = remembered.len();
+        remembered.retain(|ended| *ended != id);
+        remembered.len() < before
+    }
+
+    /// The only open transaction, if there is exactly one. Drivers name none where they mean it, or one that has ended: a
+    /// bulk ingest has no id, and a prepared statement is kept over the end of the transaction that it was made in.
+    pub(crate) fn only(&self) -> Option<TransactionId> {
+        let open = self.lock();
+        let mut ids = open.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
+    }
+
+    /// The transaction itself while it is open, else the only open one, else itself, which is then not found.
+    pub(crate) fn successor(&self, id: TransactionId) -> TransactionId {
+        if self.lock().contains_key(&id) { id } else { self.only().unwrap_or(id) }
+    }
+
+    /// Rolls all of them back.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn current(&self) -> Option<TransactionId> {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, id: TransactionId) -> Result<Arc<tokio::sync::Mutex<Transaction>>> {
+        let mut open = self.lock();
+        if let Some(transaction) = open.get_mut(&id) {
+            transaction.used = Instant::now();
+            return Ok(Arc::clone(&transaction.state));
+        }
+        drop(open);
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if *current == Some(id) {
+            // It was rolled back for being idle: the next statement is not to run as if nothing had been.
+            *current = None;
+        }
+        Err(unknown(id))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TransactionId, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unknown(id: TransactionId) -> Error {
+    Error::not_found(format!("transaction `{id}` not found: it has ended, or was rolled back for being idle"))
+        .with_hint("begin a new transaction")
+}

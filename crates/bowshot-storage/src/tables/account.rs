@@ -1,0 +1,120 @@
+//! Counts the memory that rows keep alive. Arrays share allocations: slices of one batch, columns that came in one
+//! network message, columns that a rewritten table took over. So allocations are counted, each once, not arrays.
+
+use super::Error;
+use arrow::array::{ArrayData, RecordBatch};
+use arrow::buffer::Buffer;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The memory of one store.
+pub(super) struct Account {
+    limit_bytes: u64,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    bytes: u64,
+    /// By address.
+    allocations: HashMap<usize, Allocation>,
+}
+
+struct Allocation {
+    bytes: u64,
+    /// Claims that hold it.
+    users: u64,
+}
+
+/// The right to keep some rows, given back by dropping it. It must go before the rows do: an address that is free may
+/// be another allocation's in the next moment.
+pub(super) struct Claim {
+    account: Arc<Account>,
+    addresses: Vec<usize>,
+}
+
+impl Account {
+    pub(super) fn new(limit_bytes: u64) -> Self {
+        Self { limit_bytes, held: Mutex::default() }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.held().bytes
+    }
+
+    /// Counts the allocations of the rows that are not counted yet, or nothing when that would go over the limit.
+    pub(super) fn claim(self: &Arc<Self>, rows: &RecordBatch) -> Result<Claim, Error> {
+        let allocations = allocations(rows);
+        let mut held = self.held();
+        let new = allocations.iter().filter(|(address, _)| !held.allocations.contains_key(*address));
+        let wanted = held.bytes.saturating_add(new.map(|(_, bytes)| bytes).sum());
+        if wanted > self.limit_bytes {
+            return Err(Error::Full { wanted, limit: self.limit_bytes });
+        }
+        held.bytes = wanted;
+        for (address, bytes) in &allocations {
+            held.allocations.entry(*address).or_insert(Allocation { bytes: *bytes, users: 0 }).users += 1;
+        }
+        Ok(Claim { account: Arc::clone(self), addresses: allocations.into_keys().collect() })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut held = self.account.held();
+        for address in &self.addresses {
+            let Some(allocation) = held.allocations.get_mut(address) else { continue };
+            allocation.users -= 1;
+            if allocation.users == 0 {
+                let bytes = allocation.bytes;
+                held.allocations.remove(address);
+                held.bytes -= bytes;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account")
+            .field("limit_bytes", &self.limit_bytes)
+            .field("bytes", &self.bytes())
+            .finish()
+    }
+}
+
+/// Bytes that stay allocated as long as the rows are there.
+pub(super) fn retained_bytes(rows: &RecordBatch) -> u64 {
+    allocations(rows).values().sum()
+}
+
+/// The allocations behind the rows: address and bytes.
+fn allocations(rows: &RecordBatch) -> BTreeMap<usize, u64> {
+    let mut found = BTreeMap::new();
+    for column in rows.columns() {
+        add_allocations(&column.to_data(), &mut found);
+    }
+    found
+}
+
+fn add_allocations(array: &ArrayData, found: &mut BTreeMap<usize, u64>) {
+    let nulls = array.nulls().map(|nulls| nulls.buffer());
+    for buffer in array.buffers().iter().chain(nulls) {
+        add_allocation(buffer, found);
+    }
+    for child in array.child_data() {
+        add_allocations(child, found);
+    }
+}
+
+fn add_allocation(buffer: &Buffer, found: &mut BTreeMap<usize, u64>) {
+    // Empty buffers have no allocation but a made-up address, which they share.
+    if buffer.capacity() > 0 {
+        found.insert(buffer.data_ptr().as_ptr() as usize, buffer.capacity() as u64);
+    }
+}

@@ -1,0 +1,230 @@
+//! Merges what one transaction changed into what others did meanwhile: three states of the same thing go in, the base
+//! that the transaction began with, what it made of it, and the head. The module `tables` has the rules.
+//!
+//! Catalogs, schemas and entries follow one rule ([`merge_children`]): what is the same in base and changed is left as
+//! the head has it; what was made, dropped or put in another's place needs the head to be as the base was; what only
+//! changed inside is merged inside. Only the rows of a table ([`merge_rows`]) have a finer rule.
+
+use super::snapshot::{CatalogState, SchemaState};
+use super::{Entry, EntryName, Error, Segment, Snapshot, Table, What};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Three states of the same thing.
+#[derive(Debug)]
+pub(super) struct Sides<'a, T> {
+    pub(super) base: &'a T,
+    pub(super) changed: &'a T,
+    pub(super) head: &'a T,
+}
+
+impl<'a, T> Sides<'a, T> {
+    pub(super) fn part<P>(&self, part: impl Fn(&'a T) -> &'a P) -> Sides<'a, P> {
+        Sides { base: part(self.base), changed: part(self.changed), head: part(self.head) }
+    }
+}
+
+/// Something with a name.
+pub(super) trait Node: Clone {
+    fn what(&self) -> What;
+    /// Stays while the thing changes.
+    fn id(&self) -> Uuid;
+    /// Whether both are the very same state of the same thing.
+    fn same(&self, other: &Self) -> bool;
+    /// The merge of three states of the same thing, of which base and changed differ.
+    fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error>;
+}
+
+/// Merges things by name; `parent` is the whole name of what they are in.
+pub(super) fn merge_children<N: Node>(
+    sides: Sides<'_, BTreeMap<String, N>>,
+    parent: &str,
+) -> Result<BTreeMap<String, N>, Error> {
+    let mut merged = sides.head.clone();
+    let names: BTreeSet<&String> = sides.base.keys().chain(sides.changed.keys()).collect();
+    for name in names {
+        let (base, changed, head) = (sides.base.get(name), sides.changed.get(name), sides.head.get(name));
+        if same_state(base, changed) {
+            continue;
+        }
+        let whole_name = || if parent.is_empty() { name.clone() } else { format!("{parent}.{name}") };
+        let result = match (base, changed, head) {
+            (Some(base), Some(changed), Some(head))
+                if base.id() == changed.id() && base.id() == head.id() =>
+            {
+                Some(N::merge(Sides { base, changed, head }, &whole_name())?)
+            }
+            _ if same_state(base, head) => changed.cloned(),
+            _ => return Err(conflict(base, head, whole_name())),
+        };
+        match result {
+            Some(node) => merged.insert(name.clone(), node),
+            None => merged.remove(name),
+        };
+    }
+    Ok(merged)
+}
+
+pub(super) fn same_children<N: Node>(one: &BTreeMap<String, N>, other: &BTreeMap<String, N>) -> bool {
+    let pairs = || one.iter().zip(other);
+    one.len() == other.len()
+        && pairs().all(|((name, node), (other_name, other))| name == other_name && node.same(other))
+}
+
+/// The tables that `merged` has in another state than the head.
+pub(super) fn changed_tables(head: &Snapshot, merged: &Snapshot) -> Vec<(EntryName, Arc<Table>)> {
+    let mut found = Vec::new();
+    for (catalog, merged) in merged.catalog_states() {
+        let head = head.catalog_states().get(catalog);
+        if head.is_some_and(|head| Arc::ptr_eq(head, merged)) {
+            continue;
+        }
+        for (schema, merged) in &merged.schemas {
+            let head = head.and_then(|head| head.schemas.get(schema));
+            if head.is_some_and(|head| Arc::ptr_eq(head, merged)) {
+                continue;
+            }
+            for (name, entry) in &merged.entries {
+                let before = head.and_then(|head| head.entries.get(name));
+                if let (Entry::Table(table), false) = (entry, same_state(before, Some(entry))) {
+                    found.push((EntryName::new(catalog, schema, name), Arc::clone(table)));
+                }
+            }
+        }
+    }
+    found
+}
+
+impl Node for Arc<CatalogState> {
+    fn what(&self) -> What {
+        What::Catalog
+    }
+
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self, other) || (self.id == other.id && same_children(&self.schemas, &other.schemas))
+    }
+
+    fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error> {
+        if Arc::ptr_eq(sides.base, sides.head) {
+            return Ok(Arc::clone(sides.changed));
+        }
+        let schemas = merge_children(sides.part(|catalog| &catalog.schemas), name)?;
+        Ok(Self::new(CatalogState { id: sides.head.id, schemas }))
+    }
+}
+
+impl Node for Arc<SchemaState> {
+    fn what(&self) -> What {
+        What::Schema
+    }
+
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self, other) || (self.id == other.id && same_children(&self.entries, &other.entries))
+    }
+
+    fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error> {
+        if Arc::ptr_eq(sides.base, sides.head) {
+            return Ok(Arc::clone(sides.changed));
+        }
+        let entries = merge_children(sides.part(|schema| &schema.entries), name)?;
+        Ok(Self::new(SchemaState { id: sides.head.id, entries }))
+    }
+}
+
+impl Node for Entry {
+    fn what(&self) -> What {
+        match self {
+            Self::Table(_) => What::Table,
+            Self::View(_) => What::View,
+        }
+    }
+
+    fn id(&self) -> Uuid {
+        match self {
+            Self::Table(table) => table.id(),
+            Self::View(view) => view.id,
+        }
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Table(one), Self::Table(other)) => Arc::ptr_eq(one, other) || one.same(other),
+            (Self::View(one), Self::View(other)) => Arc::ptr_eq(one, other) || one == other,
+            (Self::Table(_), Self::View(_)) | (Self::View(_), Self::Table(_)) => false,
+        }
+    }
+
+    fn merge(sides: Sides<'_, Self>, name: &str) -> Result<Self, Error> {
+        let Sides { base, changed, head } = sides;
+        if base.same(head) {
+            return Ok(changed.clone());
+        }
+        let merged = match (base, changed, head) {
+            (Self::Table(base), Self::Table(changed), Self::Table(head)) => {
+                merge_rows(Sides { base: base.as_ref(), changed: changed.as_ref(), head: head.as_ref() })
+            }
+            _ => None,
+        };
+        match merged {
+            Some(table) => Ok(Self::Table(Arc::new(table))),
+            None => Err(conflict(Some(base), Some(head), name.to_owned())),
+        }
+    }
+}
+
+/// The head's rows without those segments that the transaction took out, and with those that it added at the end.
+/// `None` if that would lose a change.
+fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
+    let Sides { base, changed, head } = sides;
+    let definition = base.definition();
+    if !Arc::ptr_eq(definition, changed.definition()) || !Arc::ptr_eq(definition, head.definition()) {
+        return None;
+    }
+    let added = without(changed.shared_segments(), &ids(base));
+    if definition.primary_key.is_some() && !added.is_empty() {
+        return None;
+    }
+    let kept = ids(changed);
+    let removed: HashSet<u64> = ids(base).difference(&kept).copied().collect();
+    if !removed.is_subset(&ids(head)) {
+        return None;
+    }
+    let mut segments = without(head.shared_segments(), &removed);
+    segments.extend(added);
+    Some(head.with_segments(segments))
+}
+
+fn ids(table: &Table) -> HashSet<u64> {
+    table.shared_segments().iter().map(|segment| segment.id()).collect()
+}
+
+fn without(segments: &[Arc<Segment>], ids: &HashSet<u64>) -> Vec<Arc<Segment>> {
+    segments.iter().filter(|segment| !ids.contains(&segment.id())).cloned().collect()
+}
+
+fn same_state<N: Node>(one: Option<&N>, other: Option<&N>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.same(other),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+fn conflict<N: Node>(base: Option<&N>, head: Option<&N>, name: String) -> Error {
+    let change = match (base, head) {
+        (None, _) => "created",
+        (Some(_), None) => "dropped",
+        (Some(_), Some(_)) => "changed",
+    };
+    let what = head.or(base).map_or(What::Table, Node::what);
+    Error::Conflict { what, name, change }
+}

@@ -1,0 +1,55 @@
+//! Tables that Bowshot itself writes: immutable snapshots, commits of which the first wins, and DataFusion's view of
+//! the rows. Knows no SQL: defaults, checks and keys are kept here as text and enforced above.
+//!
+//! # The road of a change
+//!
+//! ```text
+//! store.snapshot() = base ─▶ table.append / delete / redefine ─▶ base.with_entry = changed ─▶ store.commit(both)
+//!                             (new segments, others shared)                                (merge, publish)
+//! ```
+//!
+//! Nothing that was handed out ever changes: a statement reads one [`Snapshot`] to its end, a savepoint is an older
+//! `Arc<Snapshot>`, and a rollback forgets one. A change costs what it touches: `append` shares all segments, `delete`
+//! rewrites those that lose rows, and a snapshot copies only the maps of names on the way to the entry.
+//!
+//! # What a commit promises
+//!
+//! Snapshot isolation. [`TableStore::commit`] finds out what a transaction did by comparing its two snapshots, and
+//! merges that into the newest one:
+//!
+//! - Appends never conflict with one another, nor with deletes. Only when the table has a primary key, added rows
+//!   conflict with any change of the table, since their keys were compared with the rows of the transaction's base.
+//! - Deletes (and so updates) conflict when they rewrite the same segment, even if the rows differ.
+//! - What was created, dropped, redefined or renamed must be in the newest snapshot as it was in the base.
+//! - What a transaction only read is not looked at. So two transactions may each read what the other one writes, and
+//!   both commit (write skew). Who needs more must write to what he reads.
+//!
+//! # Memory
+//!
+//! This first store keeps all rows in memory; a restart empties it. What depends on that is in `segment`, `account` and
+//! `store`. Rows are counted by the allocations they keep alive, each once, against the limit of the store.
+
+mod account;
+mod definition;
+mod error;
+mod merge;
+mod name;
+mod owned;
+mod provider;
+mod scan;
+mod segment;
+mod snapshot;
+mod store;
+mod table;
+mod unite;
+
+pub use definition::{Check, Column, Definition, Key};
+pub use error::{Error, What};
+pub use name::EntryName;
+pub use segment::Segment;
+pub use snapshot::{Entry, Snapshot, View};
+pub use store::TableStore;
+pub use table::Table;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+//! Names of tables and views, taken as they are: whoever reads SQL has folded them before.
+
+use std::fmt;
+
+/// Name of a table or view.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryName {
+    /// Name of the catalog.
+    pub catalog: String,
+    /// Name of the schema in the catalog.
+    pub schema: String,
+    /// Name of the table or view in the schema.
+    pub name: String,
+}
+
+impl EntryName {
+    /// The name of its three parts.
+    pub fn new(catalog: impl Into<String>, schema: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { catalog: catalog.into(), schema: schema.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for EntryName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.catalog, self.schema, self.name)
+    }
+}

@@ -1,0 +1,70 @@
+//! Unites small segments, so that a table that is filled row by row stays fast to scan.
+
+use super::merge::changed_tables;
+use super::segment::Segment;
+use super::snapshot::Snapshot;
+use super::{Entry, Error, Table, TableStore};
+use arrow::compute::concat_batches;
+use std::sync::Arc;
+
+/// Segments with fewer rows are small.
+const SMALL_ROWS: usize = 4096;
+
+/// Small segments that a table may have.
+const SMALL_SEGMENTS: usize = 64;
+
+/// Rows that a united segment may have: after one transaction of very many small appends there is more than one.
+const UNITED_ROWS: usize = 1 << 20;
+
+/// Unites the small segments of those tables of `merged` that differ from the head. Never fails: without memory for
+/// the copies, or with values that cannot be one array, the segments stay as they are.
+pub(super) fn unite_small_segments(store: &TableStore, head: &Snapshot, merged: &mut Snapshot) {
+    for (name, table) in changed_tables(head, merged) {
+        let small = table.shared_segments().iter().filter(|segment| is_small(segment)).count();
+        if small <= SMALL_SEGMENTS {
+            continue;
+        }
+        match united(store, &table) {
+            Ok(table) => merged.replace(&name, Entry::Table(Arc::new(table))),
+            Err(error) => tracing::debug!(table = %name, %error, "small segments stay"),
+        }
+    }
+}
+
+fn is_small(segment: &Segment) -> bool {
+    segment.rows() < SMALL_ROWS
+}
+
+/// The table with its small segments in one, at the place of the first.
+fn united(store: &TableStore, table: &Table) -> Result<Table, Error> {
+    let (small, large): (Vec<_>, Vec<_>) =
+        table.shared_segments().iter().cloned().enumerate().partition(|(_, segment)| is_small(segment));
+    let first = small.first().map_or(0, |(position, _)| *position);
+    let mut segments: Vec<_> = large.into_iter().map(|(_, segment)| segment).collect();
+    // All before the first small one are large.
+    for (place, group) in (first..).zip(groups(small.into_iter().map(|(_, segment)| segment))) {
+        let rows = concat_batches(&table.schema(), group.iter().map(|segment| segment.batch()))?;
+        segments.insert(place, store.rewritten(&rows)?);
+    }
+    Ok(table.with_segments(segments))
+}
+
+/// Cuts the segments into groups of at most [`UNITED_ROWS`].
+fn groups(segments: impl Iterator<Item = Arc<Segment>>) -> Vec<Vec<Arc<Segment>>> {
+    let mut groups: Vec<Vec<Arc<Segment>>> = Vec::new();
+    let mut room = 0;
+    for segment in segments {
+        let rows = segment.rows();
+        match groups.last_mut() {
+            Some(group) if rows <= room => {
+                room -= rows;
+                group.push(segment);
+            }
+            _ => {
+                room = UNITED_ROWS.saturating_sub(rows);
+                groups.push(vec![segment]);
+            }
+        }
+    }
+    groups
+}
