@@ -3,10 +3,10 @@
 
 use crate::machine;
 use anyhow::Result;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Package with version, and its features.
-type Resolved = BTreeMap<String, String>;
+/// Package with version, and the feature sets it is compiled with: one for the product, perhaps one for build scripts.
+type Resolved = BTreeMap<String, BTreeSet<String>>;
 
 pub(super) fn complaints() -> Result<Vec<String>> {
     let product = resolve(&["--package", "bowshot", "--edges", "no-dev"])?;
@@ -21,6 +21,9 @@ pub(super) fn complaints() -> Result<Vec<String>> {
 
 fn resolve(selection: &[&str]) -> Result<Resolved> {
     let mut args = vec!["tree", "--locked", "--prefix", "none", "--format", "{p}|{f}"];
+    // Named, so that a crate for build scripts and the same crate for the product are two nodes of the tree; else only
+    // the first that is met shows what lies below it.
+    args.extend(["--target", "host-tuple"]);
     args.extend(selection);
     Ok(parse(&machine::read("cargo", &args)?))
 }
@@ -29,12 +32,7 @@ fn parse(tree: &str) -> Resolved {
     let mut resolved = Resolved::new();
     for (package, features) in tree.lines().filter_map(|line| line.split_once('|')) {
         let features = features.trim_end_matches("(*)").trim().to_owned();
-        // A crate shows once for the target and once for build scripts; both sets together are compared.
-        let entry = resolved.entry(package.to_owned()).or_default();
-        if !entry.split(';').any(|known| known == features) {
-            entry.push(';');
-            entry.push_str(&features);
-        }
+        resolved.entry(package.to_owned()).or_default().insert(features);
     }
     resolved
 }
@@ -46,7 +44,7 @@ fn differences(product: &Resolved, other: &Resolved, selection: &str) -> Vec<Str
             let others = other.get(package)?;
             (features != others).then(|| {
                 format!(
-                    "Cargo.toml: `{package}` has features {features} in the product but {others} in {selection}; \
+                    "Cargo.toml: `{package}` has features {features:?} in the product but {others:?} in {selection}; \
                      name it in the workspace manifest with the features of both"
                 )
             })
