@@ -37,28 +37,64 @@ def integers(rows: int) -> pa.Table:
 
 
 def strings(rows: int) -> pa.Table:
-    """20 columns of text, 8 to 32 letters, 20 on average."""
+    """20 columns of text."""
     random = np.random.default_rng(SEED)
-    columns = {}
-    for index in range(COLUMNS):
-        lengths = random.integers(8, 33, rows)
-        offsets = np.zeros(rows + 1, dtype=np.int32)
-        np.cumsum(lengths, out=offsets[1:])
-        letters = random.integers(ord("a"), ord("z") + 1, int(offsets[-1]), dtype=np.uint8)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
-        columns[f"s{index:02}"] = pa.Array.from_buffers(pa.utf8(), rows, buffers)
-    return pa.table(columns)
+    return pa.table({f"s{index:02}": texts(random, rows) for index in range(COLUMNS)})
+
+
+def texts(random: np.random.Generator, rows: int) -> pa.Array:
+    """8 to 32 letters, 20 on average."""
+    lengths = random.integers(8, 33, rows)
+    offsets = np.zeros(rows + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    letters = random.integers(ord("a"), ord("z") + 1, int(offsets[-1]), dtype=np.uint8)
+    return pa.Array.from_buffers(pa.utf8(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(letters)])
+
+
+def accounts(rows: int) -> pa.Table:
+    """A table whose rows are changed by their id: ids in order, two numbers, a text."""
+    random = np.random.default_rng(SEED)
+    return pa.table({
+        "id": np.arange(rows, dtype=np.int64),
+        "quantity": random.integers(0, 1_000_000, rows),
+        "amount": random.random(rows) * 1e6,
+        "name": texts(random, rows),
+    })
+
+
+def chosen_ids(rows: int, slices: int, ids_in_slice: int) -> pa.Table:
+    """Random ids of 0 up to `rows`, none twice, in numbered slices of the same size."""
+    ids = np.random.default_rng(SEED + 1).permutation(rows)[: slices * ids_in_slice].astype(np.int64)
+    return pa.table({"slice": np.repeat(np.arange(slices, dtype=np.int64), ids_in_slice), "id": ids})
 
 
 def arrow_integers(rows: int) -> pathlib.Path:
-    """An Arrow IPC file of integers in batches of 65,536 rows."""
+    return arrow_file(f"integers-{rows}", lambda: integers(rows))
+
+
+def arrow_accounts(rows: int) -> pathlib.Path:
+    return arrow_file(f"accounts-{rows}", lambda: accounts(rows))
+
+
+def arrow_chosen_ids(rows: int, slices: int, ids_in_slice: int) -> pathlib.Path:
+    name = f"chosen-{rows}-{slices}-{ids_in_slice}"
+    return arrow_file(name, lambda: chosen_ids(rows, slices, ids_in_slice))
+
+
+def arrow_lineitem(scale: float) -> pathlib.Path:
+    """lineitem as one Arrow IPC file, so that whoever sends it does not decode Parquet at the same time."""
+    return arrow_file(f"lineitem-{scale}", lambda: pq.read_table(lineitem(scale)))
+
+
+def arrow_file(name: str, table) -> pathlib.Path:
+    """An Arrow IPC file of what `table()` makes, in batches of 65,536 rows."""
 
     def make(path):
-        table = integers(rows)
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=BATCH_ROWS)
+        content = table()
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, content.schema) as writer:
+            writer.write_table(content, max_chunksize=BATCH_ROWS)
 
-    return made(FOLDER / f"integers-{rows}.arrow", make)
+    return made(FOLDER / f"{name}.arrow", make)
 
 
 def parquet_integers(rows: int) -> pathlib.Path:
@@ -69,7 +105,7 @@ def parquet_strings(rows: int) -> pathlib.Path:
     return made(FOLDER / f"strings-{rows}.parquet", lambda path: pq.write_table(strings(rows), path))
 
 
-def lineitem(scale: int) -> pathlib.Path:
+def lineitem(scale: float) -> pathlib.Path:
     """TPC-H's lineitem: the folder of Parquet files that `bowshot demo` makes."""
     folder = FOLDER / f"tpch-{scale}"
     command = [places.program("bowshot"), "demo", "--only-data", "--scale", str(scale), "--data-dir", str(folder)]

@@ -9,15 +9,16 @@ import sys
 from . import processes
 
 CLIENT = pathlib.Path(__file__).with_name("client.py")
+WRITER = pathlib.Path(__file__).with_name("writer.py")
 CLIENT_TIMEOUT_S = 1200
 
 
-def client(server: processes.Server, kind: str, **order) -> dict:
+def client(server: processes.Server, kind: str, program: pathlib.Path = CLIENT, **order) -> dict:
     """One client process; its answer and the processor time that the server spent meanwhile."""
     order = {"kind": kind, "uri": server.uri, **order}
     before = server.cpu_seconds()
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(CLIENT), json.dumps(order)],
+        [sys.executable, "-W", "ignore", str(program), json.dumps(order)],
         capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S,
     )
     if done.returncode != 0:
@@ -25,6 +26,12 @@ def client(server: processes.Server, kind: str, **order) -> dict:
     answer = json.loads(done.stdout)
     answer["server_cpu_s"] = server.cpu_seconds() - before
     return answer
+
+
+def writer(server: processes.Server, kind: str, others: list, **order) -> dict:
+    """A client that writes; it begins when all servers have come to rest."""
+    processes.settle(others)
+    return client(server, kind, WRITER, **order)
 
 
 def in_turn(contenders: list, rounds: int, run) -> dict:
@@ -57,6 +64,22 @@ def transfer(answers: list) -> dict:
         "bytes": size,
         "gb_per_second": size / seconds / 1e9,
         "server_cpu_s_per_gb": sum(answer["server_cpu_s"] for answer in answers) / (moved / 1e9),
+    }
+
+
+def written(answers: list) -> dict:
+    """Medians over the turns of a contender that writes `bytes` in `seconds`."""
+    seconds = statistics.median(answer["seconds"] for answer in answers)
+    size = answers[0]["bytes"]
+    return {
+        "seconds": seconds,
+        "all_seconds": [round(answer["seconds"], 4) for answer in answers],
+        "rows": answers[0]["rows"],
+        "bytes": size,
+        "rows_per_second": answers[0]["rows"] / seconds,
+        "gb_per_second": size / seconds / 1e9,
+        "cpu_s": statistics.median(answer["client_cpu_s"] + answer["server_cpu_s"] for answer in answers),
+        "server_cpu_s": statistics.median(answer["server_cpu_s"] for answer in answers),
     }
 
 

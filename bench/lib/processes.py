@@ -15,6 +15,7 @@ from . import places
 
 TICKS = os.sysconf("SC_CLK_TCK")
 READY_TIMEOUT_S = 120
+SETTLED_TIMEOUT_S = 60
 
 
 @dataclasses.dataclass
@@ -27,9 +28,8 @@ class Server:
     pid: int
 
     def cpu_seconds(self) -> float:
-        """User and system time of the process so far."""
-        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        """User and system time of the process and its children so far."""
+        return tree_ticks(self.pid) / TICKS
 
     def memory(self) -> dict:
         """Resident set in bytes, whole and without file pages."""
@@ -41,21 +41,62 @@ class Server:
         return values
 
 
+@dataclasses.dataclass
+class InProcess(Server):
+    """No server: the database runs in the client's process. `uri` is its file."""
+
+    pid: int = 0
+
+    def cpu_seconds(self) -> float:
+        return 0.0
+
+
+def tree_ticks(pid: int) -> int:
+    """Processor time of a process, of its children that are still there, and of those that have ended."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(int(field) for field in fields[11:15]) + sum(tree_ticks(int(child)) for child in children)
+
+
+def settle(servers: list) -> None:
+    """Waits until no server works in the background any more, so that nobody pays for what another one left to do."""
+    deadline = time.monotonic() + SETTLED_TIMEOUT_S
+    os.sync()
+    while time.monotonic() < deadline:
+        before = [server.cpu_seconds() for server in servers]
+        time.sleep(0.5)
+        if all(server.cpu_seconds() - value < 0.05 for server, value in zip(servers, before)):
+            return
+    print("a server is busy although nobody asks anything of it", file=sys.stderr)
+
+
 class MemorySampler:
-    """Samples a server's memory until it is closed; keeps the peaks."""
+    """Samples a server's memory until it is closed; keeps the peaks, and the resident set over time."""
 
     def __init__(self, server: Server, interval_s: float = 0.05):
         self.server, self.interval_s = server, interval_s
         self.idle = server.memory()
         self.peak = dict(self.idle)
+        self.resident = [self.idle["VmRSS"]]
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self):
         while not self.stopped.wait(self.interval_s):
-            for name, value in self.server.memory().items():
+            sample = self.server.memory()
+            self.resident.append(sample["VmRSS"])
+            for name, value in sample.items():
                 self.peak[name] = max(self.peak[name], value)
+
+    def tenths(self) -> list:
+        """The peak of the resident set in each tenth of the time."""
+        count = len(self.resident)
+        parts = [self.resident[count * part // 10 : count * (part + 1) // 10] for part in range(10)]
+        return [max(part) for part in parts if part]
 
     def close(self) -> dict:
         self.stopped.set()
@@ -69,10 +110,10 @@ class MemorySampler:
 
 
 @contextlib.contextmanager
-def started(name: str, kind: str, command: list, answer):
+def started(name: str, kind: str, command: list, answer, **popen):
     """Runs `command`, calls `answer(process)` for the address, ends the process afterwards."""
     log = tempfile.NamedTemporaryFile("w+", prefix=f"{name}-", suffix=".log")
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, **popen)
     try:
         yield Server(name, kind, answer(process), process.pid)
     except Exception:
@@ -98,13 +139,13 @@ def first_line(process) -> str:
 
 
 @contextlib.contextmanager
-def bowshot(tables: dict, *options: str):
-    """Bowshot with the given tables (name to path)."""
+def bowshot(tables: dict, *options: str, data: str = "memory"):
+    """Bowshot with the given tables (name to path); `data` is the folder of durable tables, or `memory`."""
     with tempfile.TemporaryDirectory() as folder:
         ports = pathlib.Path(folder) / "ports.json"
         command = [
             places.program("bowshot"), "serve", *[f"{name}={path}" for name, path in tables.items()],
-            "--flight", "127.0.0.1:0", "--http", "off", "--data", "memory", "--ports-file", str(ports), *options,
+            "--flight", "127.0.0.1:0", "--http", "off", "--data", data, "--ports-file", str(ports), *options,
         ]
 
         def ready(process):
@@ -122,9 +163,9 @@ def bowshot(tables: dict, *options: str):
 
 
 @contextlib.contextmanager
-def peer(name: str, kind: str, script: str, tables: dict):
+def peer(name: str, kind: str, script: str, tables: dict, *options: str):
     """A peer written in Python (`bench/peers`)."""
-    command = [sys.executable, str(places.PEERS / script), *[f"{name}={path}" for name, path in tables.items()]]
+    command = [sys.executable, str(places.PEERS / script), *options, *[f"{name}={path}" for name, path in tables.items()]]
     with started(name, kind, command, first_line) as server:
         yield server
 

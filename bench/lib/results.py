@@ -1,6 +1,7 @@
 """Results as JSON lines, one for each comparison, and as a table on the terminal."""
 
 import datetime
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import platform
 import subprocess
 
 from . import places
+from .options import Options
 
 
 def commit() -> str:
@@ -30,20 +32,33 @@ def machine() -> dict:
     }
 
 
-def record(scenario: str, case: str, contenders: dict, ratios: dict, **settings) -> None:
-    """Appends one comparison to `bench/results/SCENARIO.jsonl` and prints it."""
+def versions() -> dict:
+    """Of the program under test, Python, and the pinned packages."""
+    done = subprocess.run([places.program("bowshot"), "--version"], capture_output=True, text=True, check=True)
+    names = [line.split("==")[0].split("[")[0] for line in (places.BENCH / "requirements.txt").read_text().split()]
+    return {
+        "bowshot": done.stdout.split()[-1],
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in names},
+    }
+
+
+def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Options, **settings) -> None:
+    """Appends one comparison to `bench/results/SCENARIO.jsonl` and prints it; small ones go to the cache folder."""
     line = {
         "scenario": scenario,
         "case": case,
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "commit": commit(),
         "machine": machine(),
-        "settings": settings,
+        "versions": versions(),
+        "settings": {"scale": options.scale, "rounds": options.rounds, **settings},
         "contenders": contenders,
         "ratios": ratios,
     }
-    places.RESULTS.mkdir(exist_ok=True)
-    with open(places.RESULTS / f"{scenario}.jsonl", "a", encoding="utf-8") as out:
+    folder = options.size(places.RESULTS, places.SMALL_RESULTS)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"{scenario}.jsonl", "a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
     print(f"\n{scenario}: {case}")
     for name, values in contenders.items():

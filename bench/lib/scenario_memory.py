@@ -5,25 +5,26 @@ slow one, and to both at once. One run each: the figure is a peak, not a time.
 import threading
 
 from . import data, measure, processes, results
+from .options import Options
 
 SLOW_BYTES_PER_SECOND = 100_000_000
 LIMIT_BYTES = 512 * 1024 * 1024
 QUERY = "SELECT * FROM lineitem"
 
 
-def run(rounds: int, only: str | None) -> None:
-    tables = {"lineitem": data.lineitem(10)}
+def run(options: Options) -> None:
+    tables = {"lineitem": data.lineitem(options.size(10, 0.1))}
     cases = {"fast": [0], "slow": [SLOW_BYTES_PER_SECOND], "fast and slow": [0, SLOW_BYTES_PER_SECOND]}
     with processes.bowshot(tables) as server:
         warm = measure.client(server, "flight-ticket", action="fetch", query="SELECT 1", repeats=10)
         assert warm["runs"]
         idle = server.memory()["VmRSS"]
         for name, rates in cases.items():
-            if not only or only in name:
-                case(server, name, rates, idle)
+            if options.chosen(name):
+                case(server, name, rates, idle, options)
 
 
-def case(server: processes.Server, name: str, rates: list, idle: int) -> None:
+def case(server: processes.Server, name: str, rates: list, idle: int, options: Options) -> None:
     answers = [None] * len(rates)
 
     def work(index):
@@ -45,4 +46,4 @@ def case(server: processes.Server, name: str, rates: list, idle: int) -> None:
         answer["runs"][0]["seconds"] for answer in answers
     )}}
     ratios = {"peak above idle, in units of 512 MiB": results.at_most(peaks["peak_above_idle"] / LIMIT_BYTES, 1.0)}
-    results.record("memory", name, figures, ratios, slow_bytes_per_second=SLOW_BYTES_PER_SECOND)
+    results.record("memory", name, figures, ratios, options, slow_bytes_per_second=SLOW_BYTES_PER_SECOND)

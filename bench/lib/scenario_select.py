@@ -7,16 +7,18 @@ and behind an Arrow C++ Flight server.
 import contextlib
 
 from . import data, measure, processes, results
+from .options import Options
 
 ROWS = 1_000_000
 REPEATS = 5
 
 
-def run(rounds: int, only: str | None) -> None:
+def run(options: Options) -> None:
+    rows = options.size(ROWS, 50_000)
     tables = {
-        "lineitem": data.lineitem(1),
-        "integers": data.parquet_integers(ROWS),
-        "strings": data.parquet_strings(ROWS),
+        "lineitem": data.lineitem(options.size(1, 0.01)),
+        "integers": data.parquet_integers(rows),
+        "strings": data.parquet_strings(rows),
     }
     with contextlib.ExitStack() as stack:
         ours = lambda: processes.bowshot(tables)
@@ -31,20 +33,20 @@ def run(rounds: int, only: str | None) -> None:
         }
         running, contenders = {}, []
         for label, (start, kind) in starts.items():
-            if only and only not in label:
+            if not options.chosen(label):
                 continue
             if start not in running:
                 running[start] = stack.enter_context(start())
             contenders.append((label, running[start], kind))
         for table in tables:
-            case(contenders, table, rounds)
+            case(contenders, table, options)
 
 
-def case(contenders: list, table: str, rounds: int) -> None:
+def case(contenders: list, table: str, options: Options) -> None:
     def once(server, kind):
         return measure.client(server, kind, action="fetch", query=f"SELECT * FROM {table}", repeats=REPEATS)
 
-    answers = measure.in_turn(contenders, rounds, once)
+    answers = measure.in_turn(contenders, options.rounds, once)
     figures = {label: measure.transfer(answers[label]) for label in answers}
     ratios = {}
     if len(figures) == 4:
@@ -55,4 +57,4 @@ def case(contenders: list, table: str, rounds: int) -> None:
             ratios[f"{label} against DuckDB behind Arrow Flight"] = judge(
                 figures["DuckDB behind Arrow Flight"]["seconds"] / ours, 1.5
             )
-    results.record("select", table, figures, ratios, rounds=rounds, repeats=REPEATS)
+    results.record("select", table, figures, ratios, options, repeats=REPEATS)

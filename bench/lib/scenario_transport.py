@@ -7,13 +7,15 @@ pyarrow, drops every batch, and has one connection a stream.
 import contextlib
 
 from . import data, measure, processes, results
+from .options import Options
 
 ROWS = 4_000_000
 REPEATS = 5
 
 
-def run(rounds: int, only: str | None) -> None:
-    tables = {"integers": data.arrow_integers(ROWS)}
+def run(options: Options) -> None:
+    rows = options.size(ROWS, 100_000)
+    tables = {"integers": data.arrow_integers(rows)}
     with contextlib.ExitStack() as stack:
         servers = {
             "bowshot": (lambda: processes.bowshot(tables), "SELECT * FROM integers"),
@@ -23,19 +25,19 @@ def run(rounds: int, only: str | None) -> None:
             ),
             "stock-arrow-flight": (lambda: processes.stock_flight(tables), "integers"),
         }
-        chosen = {name: value for name, value in servers.items() if not only or only in name}
+        chosen = {name: value for name, value in servers.items() if options.chosen(name)}
         contenders = [(name, stack.enter_context(start()), query) for name, (start, query) in chosen.items()]
         for streams in (1, 4):
-            case(contenders, streams, rounds)
+            case(contenders, streams, rows, options)
 
 
-def case(contenders: list, streams: int, rounds: int) -> None:
+def case(contenders: list, streams: int, rows: int, options: Options) -> None:
     def once(server, query):
         return measure.client(
             server, "flight-ticket", action="drain", query=query, streams=streams, repeats=REPEATS
         )
 
-    answers = measure.in_turn(contenders, rounds, once)
+    answers = measure.in_turn(contenders, options.rounds, once)
     figures = {label: measure.transfer(answers[label]) for label in answers}
     ratios = {}
     if len(figures) == 3:
@@ -49,4 +51,4 @@ def case(contenders: list, streams: int, rounds: int) -> None:
                 ours["gb_per_second"] / stock["gb_per_second"], 1.5
             ),
         }
-    results.record("transport", f"{streams} stream(s)", figures, ratios, rows=ROWS, columns=data.COLUMNS, rounds=rounds)
+    results.record("transport", f"{streams} stream(s)", figures, ratios, options, rows=rows, columns=data.COLUMNS)

@@ -1,5 +1,5 @@
-"""Arrow C++ Flight over Arrow IPC files: maps each file, answers DoGet with the batches of the table that the ticket
-names. Prints its address when it is ready.
+"""Arrow C++ Flight. Maps Arrow IPC files and answers DoGet with the batches of the table that the ticket names; keeps in
+memory what is put under a path. Prints its address when it is ready.
 """
 
 import sys
@@ -15,6 +15,19 @@ class Server(flight.FlightServerBase):
 
     def do_get(self, context, ticket):
         return flight.RecordBatchStream(self.tables[ticket.ticket.decode()])
+
+    def do_put(self, context, descriptor, reader, writer):
+        self.tables[descriptor.path[0].decode()] = reader.read_all()
+
+    def get_flight_info(self, context, descriptor):
+        table = self.tables[descriptor.path[0].decode()]
+        return flight.FlightInfo(table.schema, descriptor, [], table.num_rows, table.nbytes)
+
+    def do_action(self, context, action):
+        if action.type != "drop":
+            raise KeyError(action.type)
+        self.tables.pop(action.body.to_pybytes().decode(), None)
+        return []
 
 
 def main():

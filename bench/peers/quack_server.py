@@ -1,4 +1,6 @@
-"""DuckDB's own Quack server over Parquet files. Prints its address when it is ready; ends with its standard input."""
+"""DuckDB's own Quack server over Parquet files, or with `--file` over a database file that it writes. Prints its address
+when it is ready; ends with its standard input.
+"""
 
 import os
 import sys
@@ -8,9 +10,11 @@ from quack import TOKEN, free_port, load
 
 
 def main():
-    connection = duckdb.connect()
+    arguments = sys.argv[1:]
+    durable = arguments[:1] == ["--file"]
+    connection = duckdb.connect(arguments[1] if durable else ":memory:")
     load(connection)
-    for argument in sys.argv[1:]:
+    for argument in arguments[2 if durable else 0 :]:
         name, _, path = argument.partition("=")
         files = f"{path}/*.parquet" if os.path.isdir(path) else path
         connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{files}')")

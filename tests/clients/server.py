@@ -32,19 +32,25 @@ def wait_until(check, what, seconds=20.0):
         time.sleep(0.01)
 
 
+def clean_environment(more=None):
+    """Our environment without settings of the server, and with what a test adds."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BOWSHOT_")}
+    return {**environment, **(more or {})}
+
+
 class Process:
     """A program that writes a ports file when it is ready."""
 
-    def __init__(self, program, arguments, ports_flag="--ports-file"):
+    def __init__(self, program, arguments, ports_flag="--ports-file", environment=None):
         self.folder = tempfile.TemporaryDirectory(prefix="bowshot-test-")
         self.terminated = False
+        self.killed = False
         self.log_path = pathlib.Path(self.folder.name) / "log"
         self.ports_path = pathlib.Path(self.folder.name) / "ports.json"
         self.command = [str(program), *map(str, arguments), ports_flag, str(self.ports_path)]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("BOWSHOT_")}
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(environment)
             )
         try:
             self.ports = wait_until(self._ready, f"ready: {' '.join(self.command)}", 60)
@@ -75,8 +81,19 @@ class Process:
             self.terminated = True
             self.process.send_signal(signal.SIGTERM)
 
+    def kill(self):
+        """SIGKILL: the program gets no chance to tidy up. Gives its log."""
+        self.killed = True
+        self.process.kill()
+        self.process.wait()
+        log = self.log()
+        self.folder.cleanup()
+        return log
+
     def stop(self):
-        """Ends the program; anything but a clean end is an error."""
+        """Ends the program; anything but a clean end is an error. Nothing to do after `kill`."""
+        if self.killed:
+            return
         self.terminate()
         try:
             code = self.process.wait(60)
@@ -92,18 +109,19 @@ class Process:
         return self
 
     def __exit__(self, kind, _error, _trace):
-        if kind is not None:
+        if kind is not None and not self.killed:
             print(f"--- log of {self.command[0]}\n{self.log()[-20000:]}")
         self.stop()
 
 
 class Server(Process):
-    """`bowshot serve` over some sources."""
+    """`bowshot serve` over some sources; `data` is the folder of durable tables."""
 
-    def __init__(self, *sources, arguments=()):
+    def __init__(self, *sources, arguments=(), data="memory", environment=None, program=None):
         super().__init__(
-            binaries() / "bowshot",
-            ["serve", *sources, "--flight", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", "memory", *arguments],
+            program or binaries() / "bowshot",
+            ["serve", *sources, "--flight", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", data, *arguments],
+            environment=environment,
         )
 
     @property

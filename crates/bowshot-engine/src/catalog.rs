@@ -3,12 +3,15 @@
 //!
 //! Nothing is made before it is asked for, since every statement has catalogs of its own.
 
-use crate::enforce;
+use crate::about_tables::AboutTables;
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
 use crate::system::{SystemSchema, SystemTables};
 use crate::write::defaults::WithDefaults;
+use crate::{as_of, enforce};
 use async_trait::async_trait;
-use bowshot_api::Principal;
+use bowshot_api::{Error as ApiError, Principal};
+use bowshot_storage::exchange::ExchangeFolder;
+use bowshot_storage::tables::durable::AsOf;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore, View};
 use datafusion::catalog::information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider};
 use datafusion::catalog::{
@@ -44,8 +47,8 @@ pub(crate) struct CatalogParts {
     pub(crate) tables: Arc<TableStore>,
     /// What a session has that has no tables of its own.
     pub(crate) nothing: Arc<Snapshot>,
-    /// Whether a table that is kept in memory must be called so.
-    pub(crate) durable_expected: bool,
+    /// The folder of files that statements may name.
+    pub(crate) exchange: Option<Arc<ExchangeFolder>>,
 }
 
 impl CatalogParts {
@@ -140,6 +143,9 @@ impl Visible {
                 return self.provider(entry, true).await.map(Some);
             }
         }
+        if let Some((there, as_of)) = as_of::marked(&name.name) {
+            return self.earlier(&EntryName::new(&name.catalog, &name.schema, there), as_of).map(Some);
+        }
         if let Some(entry) = self.pinned.entry(name) {
             let own = name.catalog == TEMPORARY_CATALOG;
             return self.provider(entry, own).await.map(Some);
@@ -148,6 +154,16 @@ impl Visible {
             return self.parts.main.table(&name.name).await;
         }
         Ok(None)
+    }
+
+    /// A table as it was.
+    fn earlier(&self, name: &EntryName, as_of: AsOf) -> Result<Arc<dyn TableProvider>> {
+        let external = |error: ApiError| DataFusionError::External(Box::new(error));
+        let Some(Entry::Table(table)) = self.pinned.entry(name) else {
+            return Err(external(ApiError::not_found(format!("`{name}` is no table that keeps versions"))));
+        };
+        let earlier = self.parts.tables.table_as_of(table, as_of);
+        Ok(Arc::new(earlier.map_err(|error| external(error.into()))?).provider())
     }
 
     async fn provider(&self, entry: &Entry, own: bool) -> Result<Arc<dyn TableProvider>> {
@@ -244,7 +260,8 @@ impl CatalogProvider for Catalog {
         }
         if name == SYSTEM_SCHEMA && self.name == DEFAULT_CATALOG {
             let tables = Arc::clone(visible.parts.system.as_ref()?);
-            return Some(Arc::new(SystemSchema::new(tables, visible.principal.clone())));
+            let about = AboutTables::new(&visible.pinned, &visible.parts.tables);
+            return Some(Arc::new(SystemSchema::new(tables, visible.principal.clone(), about)));
         }
         let changing = name == CHANGE_SCHEMA && visible.target.is_some();
         (changing || visible.pinned.has_schema(&self.name, name)).then(|| {
@@ -279,6 +296,9 @@ impl SchemaProvider for Schema {
         let mut names = side.names(&self.catalog, &self.schema);
         if self.holds_files() {
             names.extend(self.visible.parts.main.table_names());
+            // A file may have come under the name of a table, which hides it.
+            names.sort_unstable();
+            names.dedup();
         }
         names
     }
@@ -298,7 +318,8 @@ impl SchemaProvider for Schema {
         match self.visible.pinned.entry(&self.name(name)) {
             Some(Entry::Table(_)) => Ok(Some(TableType::Base)),
             Some(Entry::View(_)) => Ok(Some(TableType::View)),
-            None => self.visible.parts.main.table_type(name).await,
+            None if self.holds_files() => self.visible.parts.main.table_type(name).await,
+            None => Ok(None),
         }
     }
 

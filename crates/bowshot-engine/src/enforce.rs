@@ -14,6 +14,10 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
 use std::sync::Arc;
 
+/// Nodes of one plan, all views that it reads included. The text of a statement is bounded before it is parsed
+/// (`complexity.rs`), but views multiply: one that reads another one twice is twice as large.
+const MAX_NODES: usize = 5_000;
+
 /// What running the plan does.
 #[derive(Debug, Clone)]
 pub enum Action {
@@ -34,6 +38,13 @@ pub enum Action {
 /// What a statement changes; only this crate can look inside.
 #[derive(Debug, Clone)]
 pub struct Change(pub(crate) Arc<Write>);
+
+impl Change {
+    /// Whether there is something to keep afterwards: what is written to a file is no change of a table.
+    pub fn is_of_tables(&self) -> bool {
+        !matches!(self.0.as_ref(), Write::CopyOut(_))
+    }
+}
 
 /// A statement about transactions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,11 +122,32 @@ pub(crate) fn enforce(
     Ok(AuthorizedPlan { planned, action, pinned })
 }
 
-/// Checks that a plan only reads.
+/// Checks that a plan is not too large, without walking to the end of one that is. Before anything else walks it.
 ///
 /// # Errors
-/// As [`enforce`].
+/// `LimitReached`.
+pub(crate) fn check_size(plan: &LogicalPlan) -> Result<()> {
+    let mut nodes = 0;
+    let walked = plan.apply_with_subqueries(|_| {
+        nodes += 1;
+        Ok(if nodes > MAX_NODES { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    walked.map_err(crate::error::classify)?;
+    if nodes <= MAX_NODES {
+        return Ok(());
+    }
+    let message = format!("the plan has more than {MAX_NODES} steps, with those of the views that it reads");
+    Err(Error::new(ErrorKind::LimitReached, message).with_hint(
+        "read views less often, or keep the rows of an inner one: `CREATE TABLE … AS SELECT * FROM view`",
+    ))
+}
+
+/// Checks that a plan only reads, and is not too large.
+///
+/// # Errors
+/// As [`enforce`] and [`check_size`].
 pub(crate) fn check_readable(plan: &LogicalPlan) -> Result<()> {
+    check_size(plan)?;
     match plan {
         LogicalPlan::Statement(_) => Err(Error::unsupported("a view is a query")),
         _ => check_nodes(plan, false),
@@ -181,8 +213,7 @@ fn refusal(node: &LogicalPlan, scratch: bool) -> Option<Error> {
         LogicalPlan::Dml(_) if scratch => None,
         LogicalPlan::Dml(_) => Some(not_within("INSERT, UPDATE, DELETE and MERGE")),
         LogicalPlan::Copy(_) => Some(
-            Error::unsupported("COPY is not supported")
-                .with_hint("write the result at the client, for example with `bowshot sql --format parquet`"),
+            Error::unsupported("COPY cannot be part of another statement").with_hint("send it by itself"),
         ),
         LogicalPlan::Extension(extension) => Some(Error::new(
             ErrorKind::Denied,

@@ -2,9 +2,9 @@
 //! part of the work.
 
 use crate::enforce::AuthorizedPlan;
-use crate::engine::EngineSession;
 use crate::error::classify;
 use crate::progress::ProgressMeter;
+use crate::session::EngineSession;
 use crate::statistics::exact_rows;
 use crate::{parameters, straight, yielding};
 use bowshot_api::{BatchStream, Error, Layout, Result};

@@ -8,12 +8,16 @@
 //! 3. [`execute`]: parameters bound → physical plan → one [`BatchStream`](bowshot_api::BatchStream) for each partition; or
 //!    [`write::apply`]: those rows into the next state of a table.
 //!
-//! All tables that a statement sees are those of one moment ([`pinned`]).
+//! [`engine`] is what a process has of it, [`session`] what one client has. All tables that a statement sees are those of
+//! one moment ([`pinned`]), and [`commit`] makes the next one.
 //!
 //! The engine never talks to clients, keeps no session registry and decides nothing about who may connect. Everything
 //! that costs CPU runs on its own runtime ([`runtime`]), never on the sockets' one.
 
+mod about_tables;
+mod as_of;
 mod catalog;
+mod commit;
 mod complexity;
 mod enforce;
 mod engine;
@@ -25,6 +29,7 @@ mod pinned;
 mod plan;
 mod progress;
 mod runtime;
+mod session;
 mod statistics;
 mod straight;
 mod system;
@@ -33,14 +38,16 @@ mod write;
 mod yielding;
 
 pub use catalog::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA};
+pub use datafusion::execution::runtime_env::RuntimeEnv;
 pub use enforce::{Action, AuthorizedPlan, Change, TransactionStatement};
-pub use engine::{Engine, EngineConfig, EngineSession};
+pub use engine::{Engine, EngineConfig};
 pub use error::Error;
 pub use execute::{Execution, Parallelism};
 pub use pinned::{Pinned, TEMPORARY_CATALOG};
 pub use plan::{Planned, parser_dialect};
 pub use progress::ProgressMeter;
 pub use runtime::QueryRuntime;
+pub use session::EngineSession;
 pub use system::SystemTables;
 pub use transaction::Transaction;
 pub use write::run::Written;

@@ -43,6 +43,11 @@ impl Pinned {
         self.side(catalog).has_schema(catalog, schema)
     }
 
+    /// How many catalogs, schemas, tables and views there are on the side where `catalog` is.
+    pub(crate) fn counts(&self, catalog: &str) -> [usize; 3] {
+        self.side(catalog).counts()
+    }
+
     /// The state after a change of something in `catalog`.
     pub(crate) fn changed(
         &self,

@@ -1,10 +1,12 @@
 //! Text → logical plan. One statement at a time; `?` placeholders become `$1`, `$2`, … in the order of the text.
 
 use crate::error::classify;
-use crate::{complexity, parameters};
+use crate::write::copy::{self, parse::CopyStatement};
+use crate::{as_of, complexity, enforce, parameters};
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::config;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
@@ -57,22 +59,43 @@ pub(crate) async fn plan(state: &SessionState, statement: Statement) -> Result<P
 }
 
 /// A plan with the parameters that it wants.
+///
+/// # Errors
+/// `LimitReached` for one that is too large.
 pub(crate) fn planned(plan: LogicalPlan) -> Result<Planned> {
+    enforce::check_size(&plan)?;
     let parameters = parameters::schema(&plan)?;
     let ordered = asks_for_order(&plan);
     Ok(Planned { plan: Arc::new(plan), parameters, ordered })
 }
 
+/// The dialect of the session.
+pub(crate) fn dialect(state: &SessionState) -> Result<Box<dyn Dialect>> {
+    let name = state.config_options().sql_parser.dialect;
+    dialect_from_str(name).ok_or_else(|| Error::invalid(format!("dialect `{name}` is not known")))
+}
+
+/// A statement as the parser gives it, or as it is read here.
+pub(crate) enum Parsed {
+    Sql(Statement),
+    Copy(CopyStatement),
+}
+
 /// Parses one statement in the dialect of the session.
-pub(crate) fn parse(state: &SessionState, sql: &str) -> Result<Statement> {
+pub(crate) fn parse(state: &SessionState, sql: &str) -> Result<Parsed> {
     let options = &state.config_options().sql_parser;
-    let dialect = dialect_from_str(options.dialect)
-        .ok_or_else(|| Error::invalid(format!("dialect `{}` is not known", options.dialect)))?;
+    let dialect = dialect(state)?;
     complexity::check(sql, dialect.as_ref())?;
-    let sql = number_placeholders(sql, dialect.as_ref())?;
+    let sql = as_of::rewrite(sql, dialect.as_ref())?;
+    let sql = number_placeholders(sql.as_ref(), dialect.as_ref())?;
+    let limit = options.recursion_limit.get();
+    let copy = copy::parse::parse(sql.as_ref(), dialect.as_ref(), limit);
+    if let Some(copy) = copy.map_err(|error| classify(DataFusionError::SQL(Box::new(error), None)))? {
+        return Ok(Parsed::Copy(copy));
+    }
     let mut statements = DFParserBuilder::new(sql.as_ref())
         .with_dialect(dialect.as_ref())
-        .with_recursion_limit(options.recursion_limit.get())
+        .with_recursion_limit(limit)
         .build()
         .and_then(|mut parser| parser.parse_statements())
         .map_err(classify)?;
@@ -84,7 +107,7 @@ pub(crate) fn parse(state: &SessionState, sql: &str) -> Result<Statement> {
             Err(Error::new(ErrorKind::Syntax, "there is more than one statement in the text")
                 .with_hint("send one statement at a time"))
         }
-        (Some(statement), true) => Ok(statement),
+        (Some(statement), true) => Ok(Parsed::Sql(statement)),
     }
 }
 
@@ -114,7 +137,7 @@ fn number_placeholders<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Co
 }
 
 /// Byte offset of a place that the tokenizer gives as line and column, both from 1, columns in characters.
-fn offset(lines: &[&str], place: Location) -> Option<usize> {
+pub(crate) fn offset(lines: &[&str], place: Location) -> Option<usize> {
     let line = usize::try_from(place.line).ok()?.checked_sub(1)?;
     let column = usize::try_from(place.column).ok()?.checked_sub(1)?;
     let before: usize = lines.get(..line)?.iter().map(|line| line.len()).sum();

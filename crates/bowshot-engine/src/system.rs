@@ -1,6 +1,7 @@
 //! Schema `system`: what the server knows about itself, as tables. Whoever knows the rows implements [`SystemTables`];
 //! the rows are taken when a statement is planned, for the principal that asks.
 
+use crate::about_tables::{self, AboutTables};
 use async_trait::async_trait;
 use bowshot_api::Principal;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -22,28 +23,33 @@ pub trait SystemTables: Send + Sync + std::fmt::Debug {
 pub(crate) struct SystemSchema {
     tables: Arc<dyn SystemTables>,
     principal: Principal,
+    about: AboutTables,
 }
 
 impl SystemSchema {
-    pub(crate) fn new(tables: Arc<dyn SystemTables>, principal: Principal) -> Self {
-        Self { tables, principal }
+    pub(crate) fn new(tables: Arc<dyn SystemTables>, principal: Principal, about: AboutTables) -> Self {
+        Self { tables, principal, about }
     }
 }
 
 #[async_trait]
 impl SchemaProvider for SystemSchema {
     fn table_names(&self) -> Vec<String> {
-        self.tables.names().into_iter().map(str::to_owned).collect()
+        let mut names: Vec<String> =
+            self.tables.names().into_iter().chain(about_tables::NAMES).map(str::to_owned).collect();
+        names.sort();
+        names
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let Some(rows) = self.tables.rows(name, &self.principal) else { return Ok(None) };
+        let rows = self.about.rows(name).or_else(|| self.tables.rows(name, &self.principal));
+        let Some(rows) = rows else { return Ok(None) };
         let batch = rows.map_err(|error| DataFusionError::External(Box::new(error)))?;
         let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
         Ok(Some(Arc::new(table)))
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.tables.names().contains(&name)
+        self.tables.names().contains(&name) || about_tables::NAMES.contains(&name)
     }
 }

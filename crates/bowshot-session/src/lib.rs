@@ -7,6 +7,7 @@
 //! - `admission`: how many statements run, how many wait;
 //! - `results`/`result`: started queries, claimed or waiting, until they are read, cancelled or expire;
 //! - `partition`/`spill`: the bounded buffer between the engine's work and a reader;
+//! - `write`/`transactions`: statements that change tables, and what they are kept in;
 //! - `query_log`: what `system.queries` shows.
 
 mod admission;
@@ -26,6 +27,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod transactions;
+mod write;
 
 pub use bowshot::{Bowshot, Drained};
 pub use query_log::QueryLog;

@@ -7,12 +7,12 @@ use crate::results::Ended;
 use crate::session::ClientSession;
 use crate::task;
 use crate::transactions::Scope;
-use arrow::array::{ArrayRef, Int64Array};
+use crate::write::{self, Begun};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
-    BatchStream, Delivery, Endpoints, Error, ErrorKind, Ingest, Lifecycle, OptionValue, QueryId, Request,
-    Result, Statement,
+    BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, QueryId, Request, Result,
+    Statement,
 };
 use bowshot_engine::{Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter};
 use std::sync::Arc;
@@ -20,8 +20,6 @@ use std::time::{Duration, Instant};
 
 /// How often a statement is planned again because a file changed under it before its first row.
 const RETRIES: usize = 2;
-/// How often a statement that changes tables runs again because another writer was first.
-const MAX_CONFLICTS: usize = 100;
 /// Longer than a look at the files is believed, so that planning again sees the change.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_100);
 
@@ -80,8 +78,10 @@ async fn attempt(
         );
     }
     let endpoints = endpoints(request, &options, session);
+    let id = QueryId::random();
     let execution = if matches!(authorised.plan.action(), Action::Write(_)) {
-        write(session, &authorised, scope).await?
+        write::write(session, &authorised, scope, Begun { id, started, timeout: timeout(&options, session) })
+            .await?
     } else {
         if !matches!(authorised.plan.action(), Action::Query) {
             // What ends a transaction must not wait for itself.
@@ -92,7 +92,7 @@ async fn attempt(
         execution
     };
     let launch = Launch {
-        id: QueryId::random(),
+        id,
         principal: session.owner().clone(),
         session: session.key(),
         sql: authorised.sql.to_string(),
@@ -110,59 +110,6 @@ async fn attempt(
         wait_until_readable(session, &query).await?;
     }
     Ok(query)
-}
-
-/// Runs a statement that changes tables, and makes it count. Where it is a transaction by itself and another writer was
-/// first, it runs again on what that one has left.
-async fn write(session: &ClientSession, authorised: &Authorised, mut scope: Scope) -> Result<Execution> {
-    let mut authorised = authorised.clone();
-    for _ in 0..MAX_CONFLICTS {
-        let engine = session.engine().clone();
-        let this = authorised.clone();
-        let work = async move { engine.write(&this.sql, &this.plan, &this.parameters).await };
-        let written = task::run(session.server().engine.runtime(), work).await?;
-        match scope.keep(session.engine(), authorised.plan.pinned(), written.pinned) {
-            Ok(()) => return counted(written.rows),
-            Err(error) if error.kind() == ErrorKind::Conflict && scope.is_alone() => {}
-            Err(error) => return Err(error),
-        }
-        let plan = plan(session, &authorised.sql, &scope.pin(session.engine())).await?;
-        authorised = Authorised { plan, ..authorised };
-    }
-    Err(Error::new(ErrorKind::Conflict, format!("other writers were first {MAX_CONFLICTS} times"))
-        .with_hint("run the statement again"))
-}
-
-/// Writes rows that a client sends into a table. They come once: a conflict is the client's to answer.
-pub(crate) async fn ingest(session: &ClientSession, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
-    accept(session)?;
-    let _slot = session.server().admission.enter().await?;
-    accept(session)?;
-    let transaction = ingest.transaction.or_else(|| session.transactions().only());
-    let mut scope = session.transactions().scope(transaction).await?;
-    let pinned = scope.pin(session.engine());
-    let (engine, wanted, base) = (session.engine().clone(), ingest.clone(), pinned.clone());
-    let work = async move { engine.ingest(&wanted, rows, &base).await };
-    let written = task::run(session.server().engine.runtime(), work).await?;
-    scope.keep(session.engine(), &pinned, written.pinned)?;
-    Ok(written.rows.unwrap_or(0))
-}
-
-/// The result of a statement that has changed rows: how many.
-fn counted(rows: Option<u64>) -> Result<Execution> {
-    let Some(rows) = rows else { return Ok(nothing()) };
-    let count: ArrayRef = Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]));
-    let batch = RecordBatch::try_from_iter([("count", count)])
-        .map_err(|error| Error::internal("a count is no batch").with_source(error))?;
-    let schema = batch.schema();
-    let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
-    Ok(Execution {
-        schema,
-        streams: vec![stream],
-        ordered: true,
-        rows: Some(1),
-        progress: ProgressMeter::default(),
-    })
 }
 
 pub(crate) fn accept(session: &ClientSession) -> Result<()> {
@@ -243,7 +190,7 @@ fn delivery(request: &Request, options: &Options) -> Delivery {
     request.delivery.unwrap_or(preferred)
 }
 
-fn timeout(options: &Options, session: &ClientSession) -> Duration {
+pub(crate) fn timeout(options: &Options, session: &ClientSession) -> Duration {
     let operators = session.server().house.limits.statement_timeout;
     match (operators.is_zero(), options.statement_timeout.is_zero()) {
         (_, true) => operators,
@@ -287,7 +234,7 @@ async fn execute(
 }
 
 /// The result of a statement that has acted: no columns, no rows.
-fn nothing() -> Execution {
+pub(crate) fn nothing() -> Execution {
     let schema = Arc::new(Schema::empty());
     let stream = BatchStream::from_batches(Arc::clone(&schema), Vec::new());
     Execution {

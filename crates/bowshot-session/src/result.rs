@@ -412,7 +412,8 @@ async fn move_batches(query: Weak<QueryResult>, partition: Arc<Partition>, mut s
     }
 }
 
-fn out_of_time(timeout: Duration) -> Error {
+/// What a statement ends with that ran for too long.
+pub(crate) fn out_of_time(timeout: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("the statement ran longer than {} ms", timeout.as_millis()))
         .with_hint("raise the session option `statement_timeout_ms` or the limit `limits.statement_timeout`")
 }

@@ -6,6 +6,7 @@ use crate::prepared::{PreparedStatement, PreparedStatements};
 use crate::query::{self, Expected};
 use crate::task;
 use crate::transactions::Transactions;
+use crate::write;
 use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, Schema, UInt64Type};
 use arrow::record_batch::RecordBatch;
@@ -239,7 +240,7 @@ impl Session for ClientSession {
     }
 
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
-        query::ingest(self, ingest, rows).await
+        write::ingest(self, ingest, rows).await
     }
 
     async fn begin(&self) -> Result<TransactionId> {

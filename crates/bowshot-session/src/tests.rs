@@ -1,5 +1,8 @@
 //! The server below the door, with a real engine over scratch catalogs: what is bounded, freed, refused and told.
 
+mod copying;
+mod writing;
+
 use crate::{Bowshot, Drained, QueryLog};
 use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};

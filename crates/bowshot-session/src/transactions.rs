@@ -4,6 +4,7 @@
 use bowshot_api::{Error, ErrorKind, Result, SavepointId, TransactionEnd, TransactionId};
 use bowshot_engine::{EngineSession, Pinned, Transaction, TransactionStatement};
 use std::collections::{HashMap, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
@@ -21,10 +22,57 @@ pub(crate) struct Transactions {
     current: Mutex<Option<TransactionId>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     state: Arc<tokio::sync::Mutex<Transaction>>,
-    used: Instant,
+    used: Arc<LastUse>,
+}
+
+/// When something was used last.
+#[derive(Debug)]
+struct LastUse(Mutex<Instant>);
+
+impl LastUse {
+    fn now() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+
+    fn touch(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+/// A transaction in the hands of the one statement that runs in it. It is idle only from the end of that statement on,
+/// however long the statement ran.
+#[derive(Debug)]
+pub(crate) struct Held {
+    transaction: OwnedMutexGuard<Transaction>,
+    used: Arc<LastUse>,
+}
+
+impl Deref for Held {
+    type Target = Transaction;
+
+    fn deref(&self) -> &Transaction {
+        &self.transaction
+    }
+}
+
+impl DerefMut for Held {
+    fn deref_mut(&mut self) -> &mut Transaction {
+        &mut self.transaction
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Before the lock goes, without which the sweep does not look at the time.
+        self.used.touch();
+    }
 }
 
 /// What a statement runs in.
@@ -33,7 +81,7 @@ pub(crate) enum Scope {
     /// It is a transaction by itself.
     Alone,
     /// A transaction, which is its own until it has run.
-    Within(OwnedMutexGuard<Transaction>),
+    Within(Held),
 }
 
 impl Scope {
@@ -49,9 +97,14 @@ impl Scope {
     ///
     /// # Errors
     /// `Conflict` when another writer was first.
-    pub(crate) fn keep(&mut self, engine: &EngineSession, base: &Pinned, changed: Pinned) -> Result<()> {
+    pub(crate) async fn keep(
+        &mut self,
+        engine: &EngineSession,
+        base: &Pinned,
+        changed: Pinned,
+    ) -> Result<()> {
         match self {
-            Self::Alone => engine.commit(base, &changed),
+            Self::Alone => engine.commit(base, &changed).await,
             Self::Within(transaction) => transaction.keep(changed),
         }
     }
@@ -66,11 +119,10 @@ impl Transactions {
     /// The scope of a statement: the transaction that it names, else the one that the session has begun, else none.
     pub(crate) async fn scope(&self, named: Option<TransactionId>) -> Result<Scope> {
         let Some(id) = named.or_else(|| self.current()) else { return Ok(Scope::Alone) };
-        let state = self.find(id)?;
-        let guard = state.lock_owned().await;
+        let held = self.hold(id).await?;
         // It may have ended while this statement waited.
         self.find(id)?;
-        Ok(Scope::Within(guard))
+        Ok(Scope::Within(held))
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -89,7 +141,7 @@ impl Transactions {
         }
         let id = TransactionId::random();
         let state = Arc::new(tokio::sync::Mutex::new(Transaction::new(read_only)));
-        open.insert(id, Open { state, used: Instant::now() });
+        open.insert(id, Open { state, used: Arc::new(LastUse::now()) });
         Ok(id)
     }
 
@@ -104,22 +156,15 @@ impl Transactions {
             // What the caller wants has happened already.
             return Ok(());
         }
-        let state = self.find(id)?;
         // A statement that runs in it comes to its end first.
-        let transaction = state.lock_owned().await;
+        let transaction = self.hold(id).await?;
         if self.lock().remove(&id).is_none() {
             return Err(unknown(id));
         }
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if *current == Some(id) {
-            *current = None;
-        }
-        drop(current);
-        match end {
-            TransactionEnd::Commit => {
-                transaction.change().map_or(Ok(()), |(base, made)| engine.commit(base, made))
-            }
-            TransactionEnd::Rollback => Ok(()),
+        self.forget_current(id);
+        match (end, transaction.change()) {
+            (TransactionEnd::Commit, Some((base, made))) => engine.commit(base, made).await,
+            (TransactionEnd::Commit, None) | (TransactionEnd::Rollback, _) => Ok(()),
         }
     }
 
@@ -229,19 +274,29 @@ impl Transactions {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, id: TransactionId) -> Result<Arc<tokio::sync::Mutex<Transaction>>> {
-        let mut open = self.lock();
-        if let Some(transaction) = open.get_mut(&id) {
-            transaction.used = Instant::now();
-            return Ok(Arc::clone(&transaction.state));
+    /// Waits for the statement that runs in the transaction.
+    async fn hold(&self, id: TransactionId) -> Result<Held> {
+        let Open { state, used } = self.find(id)?;
+        Ok(Held { transaction: state.lock_owned().await, used })
+    }
+
+    fn find(&self, id: TransactionId) -> Result<Open> {
+        let open = self.lock();
+        if let Some(transaction) = open.get(&id) {
+            transaction.used.touch();
+            return Ok(transaction.clone());
         }
         drop(open);
+        // It was rolled back for being idle: this statement is not to run as if nothing had been, the next one may.
+        self.forget_current(id);
+        Err(unknown(id))
+    }
+
+    fn forget_current(&self, id: TransactionId) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if *current == Some(id) {
-            // It was rolled back for being idle: the next statement is not to run as if nothing had been.
             *current = None;
         }
-        Err(unknown(id))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<TransactionId, Open>> {
@@ -252,4 +307,25 @@ impl Transactions {
 fn unknown(id: TransactionId) -> Error {
     Error::not_found(format!("transaction `{id}` not found: it has ended, or was rolled back for being idle"))
         .with_hint("begin a new transaction")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_transaction_is_idle_from_the_end_of_its_statement() {
+        let transactions = Transactions::default();
+        let id = transactions.begin(false).expect("begins");
+        let scope = transactions.scope(Some(id)).await.expect("open");
+        let begun = Instant::now();
+        std::thread::sleep(Duration::from_millis(50));
+        transactions.end_idle(begun.elapsed());
+        assert_eq!(transactions.count(), 1, "a statement runs in it");
+        drop(scope);
+        transactions.end_idle(begun.elapsed());
+        assert_eq!(transactions.count(), 1, "it was just used");
+        transactions.end_idle(Duration::ZERO);
+        assert_eq!(transactions.count(), 0);
+    }
 }

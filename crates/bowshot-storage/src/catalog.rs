@@ -1,10 +1,10 @@
 //! The catalog: which sources give which tables, looked at again while the server runs.
 
+use crate::delta_folder;
 use crate::discovery;
 use crate::entry::{Definition, TableEntry, Timing, pause};
 use crate::facts::FactSources;
 use crate::file::HandlePool;
-use crate::format::Format;
 use crate::listing::ListingLimits;
 use crate::snapshot::Workshop;
 use crate::store::SnapshotStore;
@@ -35,8 +35,8 @@ pub struct FileCatalog {
 pub struct TableSummary {
     /// The table's name in schema `main`.
     pub name: String,
-    /// Its format, if its files could be read.
-    pub format: Option<Format>,
+    /// Its format, if its files could be read; else empty.
+    pub format: &'static str,
     /// Data files.
     pub files: usize,
     /// Bytes of the data files.
@@ -75,6 +75,7 @@ impl FileCatalog {
             sources: FactSources { sample_rows: options.sample_rows.max(1), store, metadata_cache },
             pool: HandlePool::new(options.max_open_files),
             threads: options.scan_threads,
+            delta: delta_folder::session(runtime),
         });
         discovery::check(&sources, limits)?;
         let tables = Mutex::new(Tables { entries: Entries::default(), next_check: Instant::now() });
@@ -83,7 +84,8 @@ impl FileCatalog {
         Ok(catalog)
     }
 
-    /// Reads headers and footers of all tables, and says what is there and what is wrong.
+    /// Reads headers and footers of all tables, and says what is there and what is wrong. Blocks; to be called on a
+    /// thread of a runtime that may.
     pub fn describe(&self) -> Vec<TableSummary> {
         self.entries().values().map(|entry| summary(entry)).collect()
     }
@@ -157,15 +159,24 @@ fn find_in(entries: &Entries, name: &str) -> Option<Arc<TableEntry>> {
 fn summary(entry: &TableEntry) -> TableSummary {
     let mut summary = TableSummary {
         name: entry.definition.name.clone(),
-        format: None,
+        format: "",
         files: 0,
         bytes: 0,
         path: entry.definition.path.clone(),
         problem: None,
     };
+    if let Ok(Some(delta)) = entry.delta() {
+        let files = tokio::runtime::Handle::current().block_on(delta.files());
+        match files {
+            Ok(files) => summary.files = files,
+            Err(error) => summary.problem = Some(bowshot_api::Error::from(error).to_string()),
+        }
+        summary.format = "delta";
+        return summary;
+    }
     match entry.look() {
         Ok(snapshot) => {
-            summary.format = Some(snapshot.format);
+            summary.format = snapshot.format.name();
             summary.files = snapshot.files.len();
             summary.bytes = snapshot.bytes();
         }
@@ -187,6 +198,9 @@ impl SchemaProvider for FileSchema {
         let Some(entry) = self.0.find_later(name).await else {
             return Ok(None);
         };
+        if let Some(delta) = entry.delta()? {
+            return Ok(Some(delta.provider().await?));
+        }
         let snapshot = entry.current().await?;
         let store = Arc::clone(&self.0.workshop.sources.store);
         Ok(Some(Arc::new(FileTable::new(entry, snapshot, store))))

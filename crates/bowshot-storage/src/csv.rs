@@ -24,6 +24,21 @@ pub(crate) fn facts(file: &Arc<DataFile>, kind: &Kind, sample_rows: usize) -> Re
         return Ok(FileFacts::empty());
     }
     let delimiter = if kind.tabs { b'\t' } else { delimiter(first) };
+    sampled(file, kind, text, delimiter, sample_rows)
+}
+
+/// The same where the separator is known, and of the columns only the names are asked for.
+pub(crate) fn facts_with(file: &Arc<DataFile>, kind: &Kind, delimiter: u8) -> Result<FileFacts, Error> {
+    sampled(file, kind, TextReader::sample(file, kind.compression)?, delimiter, 1)
+}
+
+fn sampled(
+    file: &Arc<DataFile>,
+    kind: &Kind,
+    text: TextReader,
+    delimiter: u8,
+    sample_rows: usize,
+) -> Result<FileFacts, Error> {
     let fault = text.fault();
     let mut counted = Counted { inner: text.bytes, bytes: 0 };
     let (schema, rows) = Format::default()
@@ -50,14 +65,37 @@ pub(crate) fn open(file: &Arc<DataFile>, facts: &FileFacts, request: &Request) -
         Some(range) => TextReader::open_range(file, range.clone())?,
         None => TextReader::open(file, request.compression)?,
     };
-    let fault = text.fault();
     let reader = arrow::csv::ReaderBuilder::new(Arc::clone(&schema))
         .with_header(start == 0)
         .with_delimiter(*delimiter)
         .with_batch_size(request.batch_size)
-        .with_projection(taken)
-        .build_buffered(text.bytes)
-        .map_err(|error| explain(file, &error, 0, None))?;
+        .with_projection(taken);
+    rows(file, text, reader, (start, schema))
+}
+
+/// The rows of a text whose first line is one of them, and whose values are in the order of the wanted columns.
+pub(crate) fn without_header(
+    file: &Arc<DataFile>,
+    text: TextReader,
+    delimiter: u8,
+    request: &Request,
+) -> Result<Batches, Error> {
+    let schema = Arc::clone(&request.schema);
+    let reader = arrow::csv::ReaderBuilder::new(Arc::clone(&schema))
+        .with_header(false)
+        .with_delimiter(delimiter)
+        .with_batch_size(request.batch_size);
+    rows(file, text, reader, (0, schema))
+}
+
+fn rows(
+    file: &Arc<DataFile>,
+    text: TextReader,
+    reader: arrow::csv::ReaderBuilder,
+    (start, schema): (u64, SchemaRef),
+) -> Result<Batches, Error> {
+    let fault = text.fault();
+    let reader = reader.build_buffered(text.bytes).map_err(|error| explain(file, &error, 0, None))?;
     let file = Arc::clone(file);
     Ok(Batches::new(reader.map(move |batch| {
         batch.map_err(|error| match fault.get() {

@@ -2,6 +2,7 @@
 //! snapshot when they changed. Only one thread looks; the others wait for what it finds.
 
 use crate::Error;
+use crate::delta_folder::{self, DeltaFolder};
 use crate::listing::{self, FoundFile, ListingLimits};
 use crate::snapshot::{KnownFiles, Snapshot, Workshop};
 use std::path::PathBuf;
@@ -44,6 +45,7 @@ pub(crate) struct TableEntry {
     workshop: Arc<Workshop>,
     published: RwLock<Option<Published>>,
     known: Mutex<KnownFiles>,
+    delta: Option<DeltaFolder>,
 }
 
 #[derive(Debug)]
@@ -59,7 +61,18 @@ impl TableEntry {
         limits: ListingLimits,
         workshop: Arc<Workshop>,
     ) -> Self {
-        Self { definition, timing, limits, workshop, published: RwLock::default(), known: Mutex::default() }
+        let delta = delta_folder::is_delta(&definition.path)
+            .then(|| DeltaFolder::new(definition.path.clone(), Arc::clone(&workshop.delta)));
+        let (published, known) = (RwLock::default(), Mutex::default());
+        Self { definition, timing, limits, workshop, published, known, delta }
+    }
+
+    /// The table as a Delta table, if it is one and can be read under its name.
+    pub(crate) fn delta(&self) -> Result<Option<&DeltaFolder>, Error> {
+        match (&self.delta, &self.definition.problem) {
+            (Some(_), Some(problem)) => Err(problem.clone()),
+            (delta, _) => Ok(delta.as_ref()),
+        }
     }
 
     /// How long a plan reads exactly the files that it was made for.

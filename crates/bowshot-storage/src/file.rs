@@ -6,6 +6,7 @@
 
 use crate::Error;
 use crate::arrow_ipc;
+use crate::tables::Segment;
 use crate::version::FileIdentity;
 use bowshot_ipc::{FilePages, MappedFile};
 use bytes::Bytes;
@@ -300,11 +301,21 @@ fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Keeps the handles of a table's files while a plan may read them; they close with the last plan.
 #[derive(Debug)]
-pub(crate) struct Lease(pub(crate) Vec<Arc<DataFile>>);
+pub(crate) struct Lease {
+    files: Vec<Arc<DataFile>>,
+    /// What must not go before the files are read.
+    _kept: Vec<Arc<Segment>>,
+}
+
+impl Lease {
+    pub(crate) fn new(files: Vec<Arc<DataFile>>, kept: Vec<Arc<Segment>>) -> Self {
+        Self { files, _kept: kept }
+    }
+}
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        for file in &self.0 {
+        for file in &self.files {
             file.close();
         }
     }

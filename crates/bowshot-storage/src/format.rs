@@ -19,15 +19,22 @@ pub enum Format {
     Avro,
 }
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Format {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
             Self::Parquet => "parquet",
             Self::Csv => "csv",
             Self::Json => "json",
             Self::Arrow => "arrow",
             Self::Avro => "avro",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

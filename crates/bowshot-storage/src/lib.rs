@@ -12,8 +12,8 @@
 //! - A folder without a name gives one table per file and per folder in it. If it has `key=value` folders itself, or
 //!   only files of one format whose names differ in digits and identifiers alone (`part-0001.parquet` …), it is one
 //!   table named after the folder.
-//! - Hidden files, markers (`_SUCCESS`, `.crc`) and unfinished copies (`.tmp`, `.part`, `~`) are left out. A Delta,
-//!   Iceberg or Hudi table is refused, since its log decides which of its files count.
+//! - Hidden files, markers (`_SUCCESS`, `.crc`) and unfinished copies (`.tmp`, `.part`, `~`) are left out. A folder
+//!   with a Delta log is one table, of those files and rows that its log names. An Iceberg or Hudi table is refused.
 //! - Links are followed; a folder is entered once, and a file that is linked into its own table counts once.
 //!
 //! # Formats
@@ -51,9 +51,11 @@ mod avro;
 mod batches;
 mod catalog;
 mod csv;
+mod delta_folder;
 mod discovery;
 mod entry;
 mod error;
+pub mod exchange;
 mod facts;
 mod file;
 mod format;

@@ -64,7 +64,7 @@ fn keep_what_is_proven(statistics: &mut Statistics, columns: &Schema, metadata: 
     }
 }
 
-fn explain(file: &DataFile, error: ParquetError) -> Error {
+pub(crate) fn explain(file: &DataFile, error: ParquetError) -> Error {
     let ParquetError::External(inner) = error else {
         return Error::corrupt(file.path(), error);
     };
@@ -75,7 +75,7 @@ fn explain(file: &DataFile, error: ParquetError) -> Error {
 }
 
 /// The footer reader's view of a file.
-struct Chunks(Arc<DataFile>);
+pub(crate) struct Chunks(pub(crate) Arc<DataFile>);
 
 impl Length for Chunks {
     fn len(&self) -> u64 {

@@ -16,6 +16,7 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result as DataFusionResult, ScalarValue, Statistics};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileGroup;
+use datafusion::execution::SessionState;
 use datafusion_datasource::compute_all_files_statistics;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,7 +55,18 @@ pub(crate) struct SnapshotFile {
 }
 
 impl SnapshotFile {
-    fn planned(&self) -> PartitionedFile {
+    /// A Parquet file of a table whose columns in files are `file_schema`.
+    pub(crate) fn of_parquet(
+        data: Arc<DataFile>,
+        facts: Arc<FileFacts>,
+        file_schema: &Schema,
+        partition_values: Vec<ScalarValue>,
+    ) -> Self {
+        let statistics = Arc::new(statistics(&data, &facts, file_schema, &partition_values));
+        Self { data, facts, compression: Compression::None, partition_values, statistics }
+    }
+
+    pub(crate) fn planned(&self) -> PartitionedFile {
         let planned = PlannedFile {
             data: Arc::clone(&self.data),
             facts: Arc::clone(&self.facts),
@@ -81,6 +93,7 @@ pub(crate) struct Workshop {
     pub(crate) sources: FactSources,
     pub(crate) pool: Arc<HandlePool>,
     pub(crate) threads: usize,
+    pub(crate) delta: Arc<SessionState>,
 }
 
 impl Snapshot {
@@ -168,7 +181,10 @@ impl Snapshot {
     pub(crate) fn lease(&self) -> Arc<Lease> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         lease.upgrade().unwrap_or_else(|| {
-            let new = Arc::new(Lease(self.files.iter().map(|file| Arc::clone(&file.data)).collect()));
+            let new = Arc::new(Lease::new(
+                self.files.iter().map(|file| Arc::clone(&file.data)).collect(),
+                Vec::new(),
+            ));
             *lease = Arc::downgrade(&new);
             new
         })

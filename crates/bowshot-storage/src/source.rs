@@ -98,13 +98,7 @@ impl FileSource for RowSource {
     }
 
     fn file_type(&self) -> &str {
-        match self.format {
-            Format::Parquet => "parquet",
-            Format::Csv => "csv",
-            Format::Json => "json",
-            Format::Arrow => "arrow",
-            Format::Avro => "avro",
-        }
+        self.format.name()
     }
 
     fn supports_repartitioning(&self) -> bool {

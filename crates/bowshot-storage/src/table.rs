@@ -100,7 +100,7 @@ impl TableProvider for FileTable {
             .with_table_partition_cols(snapshot.partition_fields.clone())
             .build();
         let source: Arc<dyn FileSource> = match snapshot.format {
-            Format::Parquet => Arc::new(NamedSource::new(self.parquet_source(state, schema), lease)),
+            Format::Parquet => Arc::new(NamedSource::new(parquet_source(&self.store, state, schema), lease)),
             format => {
                 let splittable = limit.is_none() && splittable(&snapshot, &kept, state).await?;
                 Arc::new(RowSource::new(format, schema, splittable, lease))
@@ -131,22 +131,25 @@ impl TableProvider for FileTable {
     }
 }
 
-impl FileTable {
-    fn parquet_source(&self, state: &dyn Session, schema: TableSchema) -> Arc<dyn FileSource> {
-        let mut options = TableParquetOptions::new();
-        options.global = state.config_options().execution.parquet.clone();
-        options.global.schema_force_view_types = false;
-        let hint = options.global.metadata_size_hint;
-        let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
-        let store = Arc::clone(&self.store) as Arc<dyn ObjectStore>;
-        let mut source = ParquetSource::new(schema)
-            .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(Arc::new(CachedParquetFileReaderFactory::new(store, cache)));
-        if let Some(hint) = hint {
-            source = source.with_metadata_size_hint(hint);
-        }
-        Arc::new(source)
+/// Reads Parquet files of a store as plain Arrow, with the footers that are cached.
+pub(crate) fn parquet_source(
+    store: &Arc<SnapshotStore>,
+    state: &dyn Session,
+    schema: TableSchema,
+) -> Arc<dyn FileSource> {
+    let mut options = TableParquetOptions::new();
+    options.global = state.config_options().execution.parquet.clone();
+    options.global.schema_force_view_types = false;
+    let hint = options.global.metadata_size_hint;
+    let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
+    let store = Arc::clone(store) as Arc<dyn ObjectStore>;
+    let mut source = ParquetSource::new(schema)
+        .with_table_parquet_options(options)
+        .with_parquet_file_reader_factory(Arc::new(CachedParquetFileReaderFactory::new(store, cache)));
+    if let Some(hint) = hint {
+        source = source.with_metadata_size_hint(hint);
     }
+    Arc::new(source)
 }
 
 /// Places of the files that may hold rows that pass the filters.

@@ -18,7 +18,7 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     resolve("--flight", &config.flight, reach).await?;
     resolve("--http", &config.http, reach).await?;
     data_folder::examine(config.data.as_ref())?;
-    let parts = Parts::open(config).await?;
+    let parts = Parts::open(config, None).await?;
     let sources = parts.served().await?;
     let mut text = source_table(&sources);
     text.push_str(&format!(

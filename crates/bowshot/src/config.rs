@@ -68,6 +68,7 @@ pub(crate) struct Config {
     pub(crate) scratch: bool,
     pub(crate) table_bytes: u64,
     pub(crate) temporary_bytes: u64,
+    pub(crate) exchange_folder: Option<PathBuf>,
     pub(crate) storage: StorageOptions,
     pub(crate) limits: Limits,
 }
@@ -96,6 +97,7 @@ impl Default for Config {
             scratch: false,
             table_bytes: 4 << 30,
             temporary_bytes: engine.temporary_bytes,
+            exchange_folder: None,
             storage: StorageOptions::default(),
             limits: Limits::default(),
         }
@@ -166,8 +168,8 @@ impl Config {
             dialect: self.dialect.name(),
             batch_rows: self.batch_rows,
             scratch: self.scratch,
-            durable_expected: matches!(self.data, Some(DataFolder::At(_))),
             temporary_bytes: self.temporary_bytes,
+            exchange_folder: self.exchange_folder.clone(),
             session_config: None,
         }
     }

@@ -22,6 +22,7 @@ use anyhow::{Context, Result, bail};
 use bowshot_api::Server;
 use bowshot_http::RenderMetrics;
 use bowshot_session::{Bowshot, Drained};
+use bowshot_storage::tables::TableStore;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,12 +56,13 @@ pub(crate) struct Running {
     /// Where HTTP is served, unless it is off.
     pub(crate) http: Option<SocketAddr>,
     server: Arc<Bowshot>,
+    tables: Arc<TableStore>,
     drain_timeout: Duration,
     front_ends: JoinSet<Result<()>>,
     stop: watch::Sender<bool>,
     ports_file: Option<PortsFile>,
     sources: Vec<banner::Served>,
-    _data: data_folder::Held,
+    data: data_folder::Held,
 }
 
 /// Starts everything that the configuration asks for and returns when it is ready.
@@ -77,18 +79,19 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let flight = address::bind("--flight", &config.flight, reach).await?;
     let http = address::bind("--http", &config.http, reach).await?;
     let data = data_folder::take(config.data.as_ref())?;
-    let parts = Parts::open(config).await?;
+    let parts = Parts::open(config, data.folder()).await?;
     let (stop, stopped) = watch::channel(false);
     let mut running = Running {
         flight: local(flight.as_ref())?,
         http: local(http.as_ref())?,
         drain_timeout: config.limits.drain_timeout,
         server: parts.server(config, authenticator),
+        tables: parts.tables(),
         front_ends: JoinSet::new(),
         stop,
         ports_file: None,
         sources: Vec::new(),
-        _data: data,
+        data,
     };
     running.start_front_ends((flight, http), &metrics::start()?, &stopped);
     // Reading the headers of many files takes a while, in which the server is alive but not ready.
@@ -172,6 +175,10 @@ impl Running {
             tracing::warn!("connections that did not end in time are cut off");
         }
         self.front_ends.shutdown().await;
+        let tables = Arc::clone(&self.tables);
+        if let Err(error) = tokio::task::spawn_blocking(move || tables.settle()).await {
+            tracing::warn!(%error, "other programs may not see the newest rows");
+        }
         if drained == Drained::CutOff {
             bail!("the drain timeout is over: queries that still ran were cut off");
         }

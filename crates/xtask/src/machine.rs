@@ -46,10 +46,24 @@ pub(crate) fn has(program: &str) -> bool {
     env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }
 
+/// A command without what Cargo tells this program about itself. Build scripts of dependencies ask Cargo to run them
+/// again when such a variable changes (ring's does), so that with them each clone, and each change between `cargo` and
+/// `cargo xtask`, would compile everything above ring anew.
+pub(crate) fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name.as_ref());
+        }
+    }
+    command
+}
+
 /// Runs a command in the repository root with its output shown.
 pub(crate) fn show(program: &str, args: &[&str]) -> Result<bool> {
     say(&format!("$ {program} {}", args.join(" ")));
-    let status = Command::new(program)
+    let status = command(program)
         .args(args)
         .current_dir(root())
         .stdin(Stdio::null())
@@ -60,7 +74,7 @@ pub(crate) fn show(program: &str, args: &[&str]) -> Result<bool> {
 
 /// Runs a command in the repository root and returns what it printed to stdout.
 pub(crate) fn read(program: &str, args: &[&str]) -> Result<String> {
-    let output = Command::new(program)
+    let output = command(program)
         .args(args)
         .current_dir(root())
         .stdin(Stdio::null())

@@ -1,9 +1,10 @@
 //! ALTER TABLE: one definition of a table becomes another, and its rows follow.
 
+use crate::error::classify;
 use crate::pinned::Pinned;
 use crate::write::ddl::{Stores, put};
-use crate::write::fit;
 use crate::write::names::Names;
+use crate::write::{define, fit};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::{
     Check, Column, Definition, Entry, EntryName, Error as TablesError, Table, TableStore,
@@ -115,10 +116,11 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
             let position = definition.position(column).ok_or_else(|| no_column(name, column))?;
             // What was held against the old values is not known of the new ones.
             check_unused(&definition, name, column)?;
+            let data_type = define::kept_type(definition.storage, column, data_type)?;
             let column = column_of(&mut definition, name, column)?;
-            column.field = Arc::new(column.field.as_ref().clone().with_data_type(data_type.clone()));
+            column.field = Arc::new(column.field.as_ref().clone().with_data_type(data_type));
             let (field, schema) = (Arc::clone(&column.field), definition.schema());
-            Ok(table.redefine(store, definition, |rows| retyped(rows, position, &field, &schema))?)
+            Ok(table.redefine(store, definition, false, |rows| retyped(rows, position, &field, &schema))?)
         }
         Alteration::AddCheck(check) => {
             if definition.checks.iter().any(|there| there.name == check.name) {
@@ -142,10 +144,13 @@ fn add_column(
     store: &Arc<TableStore>,
 ) -> Result<Table> {
     let mut definition = table.definition().as_ref().clone();
-    definition.columns.push(column.clone());
+    let data_type = define::kept_type(definition.storage, column.field.name(), column.field.data_type())?;
+    let field = Arc::new(column.field.as_ref().clone().with_data_type(data_type.clone()));
+    let value = if value.is_null() { value.clone() } else { value.cast_to(&data_type).map_err(classify)? };
+    definition.columns.push(Column { field, ..column.clone() });
     let schema = definition.schema();
-    Ok(table.redefine(store, definition, |rows| {
-        let added = filled(value, column.field.data_type(), rows.num_rows())?;
+    Ok(table.redefine(store, definition, value.is_null(), |rows| {
+        let added = filled(&value, &data_type, rows.num_rows())?;
         let columns = rows.columns().iter().cloned().chain([added]).collect();
         Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
     })?)
@@ -163,7 +168,7 @@ fn drop_column(table: &Table, name: &EntryName, position: usize, store: &Arc<Tab
         .with_hint("drop the table"));
     }
     let kept: Vec<usize> = (0..=definition.columns.len()).filter(|index| *index != position).collect();
-    Ok(table.redefine(store, definition, |rows| Ok(rows.project(&kept)?))?)
+    Ok(table.redefine(store, definition, false, |rows| Ok(rows.project(&kept)?))?)
 }
 
 fn rename_column(definition: &mut Definition, table: &EntryName, from: &str, to: &str) -> Result<()> {
@@ -199,7 +204,9 @@ fn set_nullable(
 /// The same rows under another definition of the same types.
 fn relabel(table: &Table, store: &Arc<TableStore>, definition: Definition) -> Result<Table> {
     let schema = definition.schema();
-    Ok(table.redefine(store, definition, |rows| {
+    let same_names =
+        table.schema().fields().iter().zip(schema.fields()).all(|(old, new)| old.name() == new.name());
+    Ok(table.redefine(store, definition, same_names, |rows| {
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), rows.columns().to_vec(), &options)?)
     })?)

@@ -8,7 +8,7 @@ use crate::write::merge::PUT;
 use crate::write::names::Names;
 use crate::write::{NewTable, Write};
 use bowshot_api::{BatchStream, Error, Result};
-use bowshot_storage::tables::{Definition, Entry, EntryName, Segment, Table, TableStore};
+use bowshot_storage::tables::{Definition, Entry, EntryName, SegmentWriter, Table};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array,
 };
@@ -19,9 +19,8 @@ use datafusion::execution::SessionState;
 use futures::{Stream, StreamExt};
 use std::collections::HashSet;
 use std::sync::Arc;
-
-/// Rows below which batches are united before they become a segment: a scan pays for each.
-const SMALL_ROWS: usize = 8 << 10;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 /// What applying a statement needs beside its rows.
 pub(crate) struct Place<'a> {
@@ -44,7 +43,7 @@ pub(crate) async fn apply(
 ) -> Result<Applied> {
     match write {
         Write::Ddl(change) => {
-            let (pinned, rows) = change.apply(place.names, place.stores)?;
+            let (pinned, rows) = blocking(|| change.apply(place.names, place.stores))?;
             Ok(Applied { pinned, rows })
         }
         Write::CreateAs(new) => create_as(new, rows, place).await,
@@ -55,6 +54,7 @@ pub(crate) async fn apply(
         Write::Delete(name) => delete(name, rows, place).await,
         Write::Update(name) => update(name, rows, place).await,
         Write::Merge(name) => merge(name, rows, place).await,
+        Write::CopyOut(_) | Write::CopyIn(_) => Err(Error::internal("COPY takes another road")),
     }
 }
 
@@ -79,9 +79,9 @@ pub(crate) async fn insert(
     place: &Place<'_>,
 ) -> Result<Applied> {
     let fit = Fit::new(name, table.definition(), casts, place.state)?;
-    let mut added = Added::new(place.stores.of(name), table.schema());
+    let mut added = SegmentWriter::new(place.stores.of(name), table);
     while let Some(batch) = rows.next().await {
-        added.add(fit.fit(&batch?)?)?;
+        added.write(fit.fit(&batch?)?).await?;
     }
     finish(name, table, table.as_ref().clone(), added, place).await
 }
@@ -90,16 +90,17 @@ async fn finish(
     name: &EntryName,
     before: &Arc<Table>,
     after: Table,
-    added: Added<'_>,
+    added: SegmentWriter,
     place: &Place<'_>,
 ) -> Result<Applied> {
-    let (segments, rows) = added.finish()?;
+    let rows = added.rows();
+    let segments = added.finish().await?;
     let kept = Arc::new(after);
-    let after = kept.append(segments);
     if before.definition().primary_key.is_some() {
-        let new: Vec<RecordBatch> = after.segments().skip(kept.segment_count()).cloned().collect();
-        fit::check_key(name, &kept, &new, place.state).await?;
+        let new = Table::new(kept.definition().as_ref().clone()).append(segments.clone());
+        fit::check_key(name, &kept, &Arc::new(new), place.state).await?;
     }
+    let after = kept.append(segments);
     let pinned = ddl::put(&place.names.pinned, name, Entry::Table(Arc::new(after)))?;
     Ok(Applied { pinned, rows })
 }
@@ -114,7 +115,7 @@ async fn delete(
     while let Some(batch) = rows.next().await {
         addresses.extend_from_slice(addresses_of(&batch?)?.values());
     }
-    let (after, rows) = table.delete(place.stores.of(name), &addresses)?;
+    let (after, rows) = blocking(|| table.delete(place.stores.of(name), &addresses))?;
     let pinned = ddl::put(&place.names.pinned, name, Entry::Table(Arc::new(after)))?;
     Ok(Applied { pinned, rows })
 }
@@ -126,12 +127,12 @@ async fn update(
 ) -> Result<Applied> {
     let table = place.names.table(name)?;
     let fit = Fit::new(name, table.definition(), Casts::Assign, place.state)?;
-    let mut added = Added::new(place.stores.of(name), table.schema());
+    let mut added = SegmentWriter::new(place.stores.of(name), &table);
     let mut seen = HashSet::new();
     while let Some(batch) = rows.next().await {
         // A row that meets several rows of FROM is changed once, by the first of them.
         let batch = first_of_each(&batch?, &mut seen)?;
-        added.add(fit.fit(&columns_from(&batch, 1)?)?)?;
+        added.write(fit.fit(&columns_from(&batch, 1)?)?).await?;
     }
     replace(name, &table, seen, added, place).await
 }
@@ -143,7 +144,7 @@ async fn merge(
 ) -> Result<Applied> {
     let table = place.names.table(name)?;
     let fit = Fit::new(name, table.definition(), Casts::Assign, place.state)?;
-    let mut added = Added::new(place.stores.of(name), table.schema());
+    let mut added = SegmentWriter::new(place.stores.of(name), &table);
     let (mut seen, mut changed) = (HashSet::new(), 0);
     while let Some(batch) = rows.next().await {
         let batch = batch?;
@@ -155,8 +156,8 @@ async fn merge(
             }
         }
         changed += batch.num_rows() as u64;
-        added.add(fit.fit(&columns_from(&new, 2)?)?)?;
-        added.add(fit.fit(&columns_from(&acting(&met, PUT)?, 2)?)?)?;
+        added.write(fit.fit(&columns_from(&new, 2)?)?).await?;
+        added.write(fit.fit(&columns_from(&acting(&met, PUT)?, 2)?)?).await?;
     }
     let applied = replace(name, &table, seen, added, place).await?;
     Ok(Applied { rows: changed, ..applied })
@@ -167,15 +168,22 @@ async fn replace(
     name: &EntryName,
     table: &Arc<Table>,
     gone: HashSet<u64>,
-    added: Added<'_>,
+    added: SegmentWriter,
     place: &Place<'_>,
 ) -> Result<Applied> {
-    if gone.is_empty() && added.rows == 0 {
+    if gone.is_empty() && added.rows() == 0 {
         return Ok(Applied { pinned: place.names.pinned.clone(), rows: 0 });
     }
     let gone: Vec<u64> = gone.into_iter().collect();
-    let (kept, _) = table.delete(place.stores.of(name), &gone)?;
+    let (kept, _) = blocking(|| table.delete(place.stores.of(name), &gone))?;
     finish(name, table, kept, added, place).await
+}
+
+/// Work that reads and writes files: the other tasks of this thread go on elsewhere.
+fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    let several =
+        Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if several { block_in_place(work) } else { work() }
 }
 
 fn addresses_of(rows: &RecordBatch) -> Result<&UInt64Array> {
@@ -204,51 +212,6 @@ fn acting(rows: &RecordBatch, act: i64) -> Result<RecordBatch> {
 fn columns_from(rows: &RecordBatch, first: usize) -> Result<RecordBatch> {
     let positions: Vec<usize> = (first..rows.num_columns()).collect();
     rows.project(&positions).map_err(|error| classify(error.into()))
-}
-
-/// Rows that become segments: small batches are united, large ones stay as they came.
-pub(crate) struct Added<'a> {
-    store: &'a Arc<TableStore>,
-    schema: SchemaRef,
-    small: Vec<RecordBatch>,
-    small_rows: usize,
-    segments: Vec<Arc<Segment>>,
-    rows: u64,
-}
-
-impl<'a> Added<'a> {
-    pub(crate) fn new(store: &'a Arc<TableStore>, schema: SchemaRef) -> Self {
-        Self { store, schema, small: Vec::new(), small_rows: 0, segments: Vec::new(), rows: 0 }
-    }
-
-    fn add(&mut self, rows: RecordBatch) -> Result<()> {
-        self.rows += rows.num_rows() as u64;
-        if rows.num_rows() >= SMALL_ROWS {
-            self.segments.push(self.store.segment(rows)?);
-            return Ok(());
-        }
-        if rows.num_rows() > 0 {
-            self.small_rows += rows.num_rows();
-            self.small.push(rows);
-        }
-        if self.small_rows >= SMALL_ROWS { self.unite() } else { Ok(()) }
-    }
-
-    fn unite(&mut self) -> Result<()> {
-        let united = match std::mem::take(&mut self.small).as_slice() {
-            [] => return Ok(()),
-            [one] => one.clone(),
-            many => fit::united(&self.schema, many)?,
-        };
-        self.small_rows = 0;
-        self.segments.push(self.store.segment(united)?);
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<(Vec<Arc<Segment>>, u64)> {
-        self.unite()?;
-        Ok((self.segments, self.rows))
-    }
 }
 
 /// The columns of a stream that go into the columns of a table, found by name.

@@ -6,7 +6,14 @@ use crate::write::names::Names;
 use crate::write::{NewTable, NewView, WhenThere};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::{Entry, EntryName, Table, TableStore, View};
+use chrono::Duration;
 use std::sync::Arc;
+
+/// What all catalogs may hold together, and once more the temporary tables of one session: every snapshot and every
+/// listing goes over the names.
+const MAX_CATALOGS: usize = 1_000;
+const MAX_SCHEMAS: usize = 10_000;
+const MAX_ENTRIES: usize = 100_000;
 
 /// A change of the catalog.
 #[derive(Debug, Clone)]
@@ -22,12 +29,14 @@ pub(crate) enum Ddl {
     Alter { name: EntryName, if_exists: bool, changes: Vec<Alteration> },
     Comment { name: EntryName, column: Option<String>, text: Option<String> },
     Truncate { names: Vec<EntryName> },
+    Optimize { name: EntryName },
+    Vacuum { name: EntryName, retain: Duration },
 }
 
 impl Ddl {
-    /// Whether it changes rows, of which it tells the number.
+    /// Whether it tells a number: of rows that are gone, of segments that are united, of files that are gone.
     pub(crate) fn counts(&self) -> bool {
-        matches!(self, Self::Truncate { .. })
+        matches!(self, Self::Truncate { .. } | Self::Optimize { .. } | Self::Vacuum { .. })
     }
 
     /// The state after the change, and the number of rows that it changed.
@@ -35,11 +44,18 @@ impl Ddl {
         let pinned = &names.pinned;
         let changed = match self {
             Self::CreateCatalog { name, keep: true } if pinned.shared().has_catalog(name) => pinned.clone(),
-            Self::CreateCatalog { name, .. } => pinned.changed(name, |tables| tables.create_catalog(name))?,
+            Self::CreateCatalog { name, .. } => {
+                let [catalogs, schemas, _] = pinned.counts(name);
+                check_room(catalogs, MAX_CATALOGS, "catalogs")?;
+                check_room(schemas, MAX_SCHEMAS, "schemas")?;
+                pinned.changed(name, |tables| tables.create_catalog(name))?
+            }
             Self::CreateSchema { catalog, name, keep: true } if pinned.has_schema(catalog, name) => {
                 pinned.clone()
             }
             Self::CreateSchema { catalog, name, .. } => {
+                let [_, schemas, _] = pinned.counts(catalog);
+                check_room(schemas, MAX_SCHEMAS, "schemas")?;
                 pinned.changed(catalog, |tables| tables.create_schema(catalog, name))?
             }
             Self::CreateTable(new) => create_table(new, names)?,
@@ -65,6 +81,11 @@ impl Ddl {
                 comment(name, column.as_deref(), text.as_ref(), names, store)?
             }
             Self::Truncate { names: tables } => return truncate(tables, names),
+            Self::Optimize { name } => return optimize(name, names, store),
+            Self::Vacuum { name, retain } => {
+                let done = store.of(name).vacuum(names.table(name)?.as_ref(), *retain)?;
+                return Ok((pinned.clone(), done.files as u64));
+            }
         };
         Ok((changed, 0))
     }
@@ -84,8 +105,24 @@ impl Stores {
 }
 
 /// The state with a table or view under its name.
+///
+/// # Errors
+/// `LimitReached` for one more than there may be.
 pub(crate) fn put(pinned: &Pinned, name: &EntryName, entry: Entry) -> Result<Pinned> {
+    if pinned.entry(name).is_none() {
+        let [.., entries] = pinned.counts(&name.catalog);
+        check_room(entries, MAX_ENTRIES, "tables and views")?;
+    }
     pinned.changed(&name.catalog, |tables| tables.with_entry(name, entry))
+}
+
+/// Transactions that run side by side do not see what the others make, and may go over the limit together.
+fn check_room(there: usize, limit: usize, what: &str) -> Result<()> {
+    if there < limit {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::LimitReached, format!("there are {there} {what}, and the limit is {limit}"))
+        .with_hint(format!("drop {what} that are not needed")))
 }
 
 /// What is to happen to a name for something new: `None` to leave everything as it is.
@@ -161,6 +198,14 @@ fn truncate(tables: &[EntryName], names: &Names) -> Result<(Pinned, u64)> {
     Ok((pinned, rows))
 }
 
+fn optimize(name: &EntryName, names: &Names, stores: &Stores) -> Result<(Pinned, u64)> {
+    let (table, done) = names.table(name)?.optimized(stores.of(name))?;
+    if done.before == 0 {
+        return Ok((names.pinned.clone(), 0));
+    }
+    Ok((put(&names.pinned, name, Entry::Table(Arc::new(table)))?, done.before as u64))
+}
+
 fn comment(
     name: &EntryName,
     column: Option<&str>,
@@ -178,6 +223,19 @@ fn comment(
         None => definition.comment = text.cloned(),
         Some(column) => column_of(&mut definition, name, column)?.comment = text.cloned(),
     }
-    let table = table.redefine(store.of(name), definition, |rows| Ok(rows.clone()))?;
+    let table = table.redefine(store.of(name), definition, true, |rows| Ok(rows.clone()))?;
     put(&names.pinned, name, Entry::Table(Arc::new(table)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_one_that_fits_is_made_and_the_next_one_refused() {
+        check_room(MAX_CATALOGS - 1, MAX_CATALOGS, "catalogs").expect("there is room for one");
+        let error = check_room(MAX_CATALOGS, MAX_CATALOGS, "catalogs").expect_err("there is none");
+        assert_eq!(error.kind(), ErrorKind::LimitReached);
+        assert_eq!(error.message(), "there are 1000 catalogs, and the limit is 1000");
+    }
 }

@@ -5,8 +5,8 @@ use crate::error::classify;
 use crate::write::names::{Names, ident};
 use crate::write::{NewTable, NewView, WhenThere, Write, ddl::Ddl, defaults};
 use bowshot_api::{Error, Layout, Result};
-use bowshot_storage::tables::{Check, Column, Definition, Key, View};
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use bowshot_storage::tables::{Check, Column, Definition, Key, Storage, View, durable_type};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::Statement;
@@ -25,16 +25,16 @@ pub(crate) async fn table(
     state: &SessionState,
 ) -> Result<(Write, Option<LogicalPlan>)> {
     let when_there = when_there(create.or_replace, create.if_not_exists)?;
-    let in_memory = names_memory(std::mem::replace(&mut create.table_options, CreateTableOptions::None))?;
+    let asked = storage_option(std::mem::replace(&mut create.table_options, CreateTableOptions::None))?;
     let temporary = std::mem::take(&mut create.temporary);
     let name = names.new_name(&create.name, temporary)?;
-    names.check_kept(&name, in_memory)?;
+    let storage = names.storage(&name, asked)?;
     let parts = Parts::take(&mut create)?;
     let has_rows = create.query.is_some();
     create.or_replace = false;
     create.if_not_exists = false;
     let rows = planned(create, state).await?;
-    let definition = parts.definition(rows.schema().as_arrow(), has_rows)?;
+    let definition = parts.definition(rows.schema().as_arrow(), has_rows, storage)?;
     check_expressions(&definition, state)?;
     let table = NewTable { name, definition, when_there };
     Ok(if has_rows {
@@ -70,15 +70,15 @@ pub(crate) fn when_there(or_replace: bool, if_not_exists: bool) -> Result<WhenTh
 }
 
 /// The only option of a table is where its rows are kept.
-fn names_memory(options: CreateTableOptions) -> Result<bool> {
+fn storage_option(options: CreateTableOptions) -> Result<Option<Storage>> {
     let options = match options {
-        CreateTableOptions::None => return Ok(false),
+        CreateTableOptions::None => return Ok(None),
         CreateTableOptions::With(options)
         | CreateTableOptions::Options(options)
         | CreateTableOptions::Plain(options)
         | CreateTableOptions::TableProperties(options) => options,
     };
-    let named = !options.is_empty();
+    let mut storage = None;
     for option in options {
         let SqlOption::KeyValue { key, value } = &option else {
             return Err(unknown_option(&option.to_string()));
@@ -86,12 +86,30 @@ fn names_memory(options: CreateTableOptions) -> Result<bool> {
         if ident(key) != "storage" {
             return Err(unknown_option(&key.value));
         }
-        if text(value).as_deref() != Some("memory") {
-            return Err(Error::unsupported(format!("storage {value} is not there"))
-                .with_hint("tables are kept in memory: `WITH (storage = 'memory')`"));
-        }
+        storage = Some(match text(value).as_deref() {
+            Some("memory") => Storage::Memory,
+            Some("durable") => Storage::Durable,
+            _ => {
+                return Err(Error::unsupported(format!("storage {value} is not there"))
+                    .with_hint("write `storage = 'durable'` or `storage = 'memory'`"));
+            }
+        });
     }
-    Ok(named)
+    Ok(storage)
+}
+
+/// The type in which a table keeps the values of a column.
+///
+/// # Errors
+/// `Unsupported` for a type that a durable table has no place for.
+pub(crate) fn kept_type(storage: Storage, column: &str, data_type: &DataType) -> Result<DataType> {
+    if storage == Storage::Memory {
+        return Ok(data_type.clone());
+    }
+    durable_type(data_type).ok_or_else(|| {
+        Error::unsupported(format!("column `{column}` of type {data_type} cannot be durable"))
+            .with_hint("store another type, or keep the table in memory: `WITH (storage = 'memory')`")
+    })
 }
 
 fn unknown_option(name: &str) -> Error {
@@ -184,7 +202,7 @@ impl Parts {
         self.checks.push(Check { name, sql: expr.to_string() });
     }
 
-    fn definition(self, schema: &Schema, has_rows: bool) -> Result<Definition> {
+    fn definition(self, schema: &Schema, has_rows: bool, storage: Storage) -> Result<Definition> {
         let schema = Layout::default().schema(schema);
         let mut columns = Vec::with_capacity(schema.fields().len());
         let mut seen = HashSet::new();
@@ -200,8 +218,9 @@ impl Parts {
             let of = |list: &[(String, String)]| {
                 list.iter().find(|(name, _)| name == field.name()).map(|(_, value)| value.clone())
             };
+            let data_type = kept_type(storage, field.name(), field.data_type())?;
             columns.push(Column {
-                field: Arc::new(Field::new(field.name(), field.data_type().clone(), nullable)),
+                field: Arc::new(Field::new(field.name(), data_type, nullable)),
                 default: of(&self.defaults),
                 comment: of(&self.comments),
             });
@@ -215,7 +234,7 @@ impl Parts {
             return Err(Error::invalid(format!("constraint `{}` is there twice", twice.name))
                 .with_hint("give the constraints different names"));
         }
-        let definition = Definition { columns, primary_key, checks, comment };
+        let definition = Definition { storage, columns, primary_key, checks, comment };
         let key = definition.primary_key.iter().flat_map(|key| &key.columns);
         match key.clone().find(|column| definition.position(column).is_none()) {
             Some(missing) => {
@@ -241,8 +260,8 @@ pub(crate) fn check_column_name(name: &str) -> Result<()> {
 }
 
 /// A table with the columns of some rows.
-pub(crate) fn of_rows(schema: &Schema) -> Result<Definition> {
-    Parts::default().definition(schema, true)
+pub(crate) fn of_rows(schema: &Schema, storage: Storage) -> Result<Definition> {
+    Parts::default().definition(schema, true, storage)
 }
 
 fn key_column(column: &IndexColumn) -> Result<String> {

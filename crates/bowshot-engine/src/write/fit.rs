@@ -5,12 +5,9 @@ use bowshot_api::{Error, Result};
 use bowshot_storage::tables::{Check, Definition, EntryName, Table};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::kernels::cmp::eq;
-use datafusion::arrow::compute::{
-    CastOptions, cast_with_options, concat_batches, filter_record_batch, is_null,
-};
+use datafusion::arrow::compute::{CastOptions, cast_with_options, filter_record_batch, is_null};
 use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::arrow::util::display::array_value_to_string;
-use datafusion::catalog::MemTable;
 use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
@@ -217,10 +214,14 @@ pub(crate) fn mentions(sql: &str, column: &str) -> bool {
 /// Fails if a column that is to have no nulls has some.
 pub(crate) fn check_nulls(table: &Table, field: &FieldRef) -> Result<()> {
     let Some(position) = table.definition().position(field.name()) else { return Ok(()) };
-    let has_nulls = |rows: &RecordBatch| rows.column(position).logical_null_count() > 0;
-    if !field.is_nullable() && table.segments().any(has_nulls) {
-        return Err(Error::invalid(format!("column `{}` has rows without a value", field.name()))
-            .with_hint("give them one first with UPDATE"));
+    if field.is_nullable() {
+        return Ok(());
+    }
+    for rows in table.batches() {
+        if rows?.column(position).logical_null_count() > 0 {
+            return Err(Error::invalid(format!("column `{}` has rows without a value", field.name()))
+                .with_hint("give them one first with UPDATE"));
+        }
     }
     Ok(())
 }
@@ -229,25 +230,24 @@ pub(crate) fn check_nulls(table: &Table, field: &FieldRef) -> Result<()> {
 pub(crate) fn check_all(name: &EntryName, table: &Table, check: &Check, state: &SessionState) -> Result<()> {
     let definition = Definition { checks: vec![check.clone()], ..table.definition().as_ref().clone() };
     let fit = Fit::new(name, &definition, Casts::Assign, state)?;
-    table.segments().try_for_each(|rows| fit.fit(rows).map(drop))
+    table.batches().try_for_each(|rows| fit.fit(&rows?).map(drop))
 }
 
-/// Fails if rows of `after`, of which `added` are new, have the same primary key.
+/// Fails if rows of `added` have the same primary key, or that of a row that was there before.
 pub(crate) async fn check_key(
     name: &EntryName,
     before: &Arc<Table>,
-    added: &[RecordBatch],
+    added: &Arc<Table>,
     state: &SessionState,
 ) -> Result<()> {
     let Some(key) = &before.definition().primary_key else { return Ok(()) };
-    if added.iter().all(|rows| rows.num_rows() == 0) {
+    if added.rows() == 0 {
         return Ok(());
     }
     let quoted: Vec<String> =
         key.columns.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
     let context = SessionContext::new_with_config_rt(SessionConfig::new(), Arc::clone(state.runtime_env()));
-    let new = MemTable::try_new(before.schema(), vec![added.to_vec()]).map_err(classify)?;
-    context.register_table("\"new\"", Arc::new(new)).map_err(classify)?;
+    context.register_table("\"new\"", added.provider()).map_err(classify)?;
     context.register_table("\"old\"", before.provider()).map_err(classify)?;
     let columns = quoted.join(", ");
     let same =
@@ -284,9 +284,4 @@ pub(crate) fn split_by_null(rows: &RecordBatch) -> Result<(RecordBatch, RecordBa
     let others = datafusion::arrow::compute::not(&nulls).map_err(|error| classify(error.into()))?;
     let take = |mask| filter_record_batch(rows, mask).map_err(|error| classify(error.into()));
     Ok((take(&nulls)?, take(&others)?))
-}
-
-/// One batch of many.
-pub(crate) fn united(schema: &SchemaRef, rows: &[RecordBatch]) -> Result<RecordBatch> {
-    concat_batches(schema, rows).map_err(|error| classify(error.into()))
 }

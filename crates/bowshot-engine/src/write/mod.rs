@@ -3,8 +3,9 @@
 //! ```text
 //! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl)
 //!                             ├─► INSERT, CTAS: a query that gives the new rows   (DataFusion's own planning)
-//!                             └─► UPDATE, DELETE, MERGE: a query over the target with the addresses of its rows
-//!                                                                                 (change, merge)
+//!                             ├─► UPDATE, DELETE, MERGE: a query over the target with the addresses of its rows
+//!                             │                                                   (change, merge)
+//!                             └─► COPY: a query whose rows go into a file, or a file of rows for a table   (copy)
 //!          ─► enforce, as every plan ─► apply: run the query, fit its rows to the table, make the next state
 //! ```
 //!
@@ -14,9 +15,11 @@
 //! them, and what that query does not return is not touched.
 
 mod alter;
+mod altering;
 pub(crate) mod apply;
 mod bound;
 mod change;
+pub(crate) mod copy;
 pub(crate) mod ddl;
 pub(crate) mod defaults;
 pub(crate) mod define;
@@ -26,8 +29,11 @@ pub(crate) mod names;
 mod nulls;
 pub(crate) mod recognise;
 pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod upkeep;
 
 use bowshot_storage::tables::{Definition, EntryName, View};
+use copy::{CopyIn, CopyOut};
 use ddl::Ddl;
 
 /// What a statement changes. The plan beside it gives the rows.
@@ -45,6 +51,10 @@ pub(crate) enum Write {
     Update(EntryName),
     /// The address or null, what to do (see [`merge`]), then the columns of the table in order.
     Merge(EntryName),
+    /// Writes the rows to a file, and changes no table.
+    CopyOut(CopyOut),
+    /// Adds the rows of a file; the plan gives nothing.
+    CopyIn(CopyIn),
 }
 
 /// A table to be made.

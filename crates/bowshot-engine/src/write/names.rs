@@ -3,7 +3,7 @@
 use crate::catalog::{CatalogParts, DEFAULT_SCHEMA};
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_storage::tables::{Entry, EntryName, Table};
+use bowshot_storage::tables::{Entry, EntryName, Storage, Table};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use std::sync::Arc;
 
@@ -73,14 +73,18 @@ impl Names {
         Ok(full)
     }
 
-    /// A new table is kept in memory only if whoever makes it knows.
-    pub(crate) fn check_kept(&self, name: &EntryName, called_memory: bool) -> Result<()> {
-        if called_memory || name.catalog == TEMPORARY_CATALOG || !self.parts.durable_expected {
-            return Ok(());
+    /// Where the rows of a new table are kept: where the statement says, else where they last longest.
+    pub(crate) fn storage(&self, name: &EntryName, asked: Option<Storage>) -> Result<Storage> {
+        let possible = name.catalog != TEMPORARY_CATALOG && self.parts.tables.has_folder();
+        match asked {
+            Some(Storage::Durable) if !possible => {
+                Err(Error::unsupported(format!("table `{name}` cannot be durable"))
+                    .with_hint("start the server with `--data FOLDER`; temporary tables are never durable"))
+            }
+            Some(asked) => Ok(asked),
+            None if possible => Ok(Storage::Durable),
+            None => Ok(Storage::Memory),
         }
-        Err(Error::unsupported(format!("table `{name}` cannot be made durable yet")).with_hint(
-            "keep it in memory with `CREATE TABLE … WITH (storage = 'memory')`, or start the server with `--data memory`",
-        ))
     }
 
     /// Something can be made under this name: its schema is there, and no file has it.
@@ -89,6 +93,9 @@ impl Names {
             let schema = format!("{}.{}", name.catalog, name.schema);
             return Err(Error::not_found(format!("schema `{schema}` not found"))
                 .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
+        }
+        if name.name.starts_with("__bowshot") {
+            return Err(Error::invalid(format!("the name `{}` is reserved", name.name)));
         }
         if self.parts.is_file_table(name) {
             return Err(Error::new(

@@ -1,9 +1,9 @@
 //! The statements that change tables, as a session runs them. Nothing is visible to others before the session commits.
 
 use crate::enforce::{Action, AuthorizedPlan};
-use crate::engine::EngineSession;
 use crate::error::classify;
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
+use crate::session::EngineSession;
 use crate::write::apply::{self, Applied, Place, arranged, by_name};
 use crate::write::fit::Casts;
 use crate::write::names::Names;
@@ -42,6 +42,9 @@ impl EngineSession {
     /// From running the query, and for rows that do not fit the table.
     pub async fn write(&self, sql: &str, plan: &AuthorizedPlan, rows: &[RecordBatch]) -> Result<Written> {
         let write = effect(plan)?;
+        if let Some(written) = self.copy(write, plan, rows).await? {
+            return Ok(written);
+        }
         if rows.is_empty() {
             parameters::check_none(plan.planned().parameters())?;
             let applied = self.run(write, plan.planned().plan().clone(), plan.pinned()).await?;
@@ -125,7 +128,7 @@ fn effect(plan: &AuthorizedPlan) -> Result<&Write> {
     }
 }
 
-async fn stream(state: &SessionState, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
+pub(crate) async fn stream(state: &SessionState, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
     let physical = state.create_physical_plan(plan).await.map_err(classify)?;
     let physical = yielding::ensure(physical)?;
     let config = state.config().clone().with_batch_size(BATCH_ROWS);
@@ -152,7 +155,7 @@ fn target(ingest: &Ingest, name: &EntryName, schema: &SchemaRef, names: &Names) 
         (Some(_), IfExists::Append) => names.table(name).map(|table| table.as_ref().clone()),
         (Some(_), IfExists::Replace) => {
             names.table(name)?;
-            new_table(schema)
+            new_table(schema, name, names)
         }
         (Some(_), IfExists::Fail) => {
             Err(Error::new(ErrorKind::AlreadyExists, format!("table `{name}` already exists"))
@@ -164,19 +167,21 @@ fn target(ingest: &Ingest, name: &EntryName, schema: &SchemaRef, names: &Names) 
         }
         (None, _) => {
             names.check_new(name)?;
-            names.check_kept(name, false)?;
-            new_table(schema)
+            new_table(schema, name, names)
         }
     }
 }
 
-fn new_table(schema: &SchemaRef) -> Result<Table> {
-    let definition = define::of_rows(schema)?;
+fn new_table(schema: &SchemaRef, name: &EntryName, names: &Names) -> Result<Table> {
+    let definition = define::of_rows(schema, names.storage(name, None)?)?;
     Ok(Table::new(definition))
 }
 
 /// The defaults of all columns, computed once.
-async fn absent_values(definition: &Definition, state: &SessionState) -> Result<Vec<Option<ScalarValue>>> {
+pub(crate) async fn absent_values(
+    definition: &Definition,
+    state: &SessionState,
+) -> Result<Vec<Option<ScalarValue>>> {
     let mut values = Vec::with_capacity(definition.columns.len());
     for column in &definition.columns {
         values.push(match &column.default {

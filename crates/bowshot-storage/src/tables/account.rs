@@ -1,4 +1,4 @@
-//! Counts the memory that rows keep alive. Arrays share allocations: slices of one batch, columns that came in one
+//! Numbers the segments of a store, and counts the memory that rows keep alive. Arrays share allocations: slices of one batch, columns that came in one
 //! network message, columns that a rewritten table took over. So allocations are counted, each once, not arrays.
 
 use super::Error;
@@ -6,11 +6,13 @@ use arrow::array::{ArrayData, RecordBatch};
 use arrow::buffer::Buffer;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The memory of one store.
 pub(super) struct Account {
     limit_bytes: u64,
+    next_segment: AtomicU64,
     held: Mutex<Held>,
 }
 
@@ -35,8 +37,19 @@ pub(super) struct Claim {
 }
 
 impl Account {
-    pub(super) fn new(limit_bytes: u64) -> Self {
-        Self { limit_bytes, held: Mutex::default() }
+    /// `next_segment` is a number that no segment of the store has.
+    pub(super) fn new(limit_bytes: u64, next_segment: u64) -> Self {
+        Self { limit_bytes, next_segment: AtomicU64::new(next_segment), held: Mutex::default() }
+    }
+
+    /// A number for a new segment.
+    pub(super) fn number(&self) -> u64 {
+        self.next_segment.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// From now on, no new segment gets a number below this one.
+    pub(super) fn begin_at(&self, number: u64) {
+        self.next_segment.fetch_max(number, Ordering::Relaxed);
     }
 
     pub(super) fn bytes(&self) -> u64 {

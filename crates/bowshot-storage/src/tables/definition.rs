@@ -33,9 +33,21 @@ pub struct Key {
     pub columns: Vec<String>,
 }
 
+/// Where the rows of a table are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Storage {
+    /// In memory; table and rows end with the server.
+    #[default]
+    Memory,
+    /// In the data folder, see [`durable`](super::durable). Columns have the types of [`super::durable_type`].
+    Durable,
+}
+
 /// Columns and constraints of a table. Constraints are kept here and enforced by the engine.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Definition {
+    /// Where the rows are kept. Stays as it is while the table is there.
+    pub storage: Storage,
     /// The columns in their order.
     pub columns: Vec<Column>,
     /// The primary key. Rows that are added to a table that has one conflict with every other change of the table.
@@ -57,6 +69,11 @@ impl Definition {
             }
         };
         Arc::new(Schema::new(self.columns.iter().map(plain).collect::<Vec<_>>()))
+    }
+
+    /// Whether table and rows outlive the server.
+    pub fn is_durable(&self) -> bool {
+        self.storage == Storage::Durable
     }
 
     /// Place of the column of exactly this name.

@@ -3,6 +3,9 @@
 use arrow::error::ArrowError;
 use bowshot_api::ErrorKind;
 use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,27 @@ pub enum Error {
     /// The rows would take more memory than the store may use, in bytes.
     #[error("tables in memory would take {wanted} bytes, more than their limit: {limit}")]
     Full { wanted: u64, limit: u64 },
+    /// A file of the data folder cannot be read or written.
+    #[error("cannot {doing} `{}`: {reason}", path.display())]
+    File { doing: &'static str, path: PathBuf, reason: Arc<io::Error> },
+    /// The catalog of the data folder cannot be read or written.
+    #[error("the catalog of the data folder {doing}: {reason}")]
+    Catalog { doing: &'static str, reason: String },
+    /// The data folder has tables, but nothing says which.
+    #[error("the data folder `{}` has tables but no catalog", path.display())]
+    NoCatalog { path: PathBuf },
+    /// The data folder has a table, or a version of one, that its catalog does not know.
+    #[error("the catalog of the data folder is older than the table `{}`", path.display())]
+    OldCatalog { path: PathBuf },
+    /// Nothing is kept any more, since it is not known what of the last commit is on disk.
+    #[error("tables cannot be changed since the data folder failed: {reason}")]
+    Stopped { reason: String },
+    /// A file of a table cannot be read.
+    #[error(transparent)]
+    Read(#[from] crate::Error),
+    /// An earlier state of a table is not kept, or never was.
+    #[error("{0}")]
+    NoVersion(String),
     /// A row to delete is not there: the address is of another state of the table.
     #[error("no row at segment {segment}, row {row}")]
     NoRow { segment: u64, row: u64 },
@@ -67,6 +91,22 @@ pub enum Error {
 }
 
 impl Error {
+    pub(super) fn file(doing: &'static str, path: &Path, reason: io::Error) -> Self {
+        Self::File { doing, path: path.to_path_buf(), reason: Arc::new(reason) }
+    }
+
+    /// The same for another commit that shared the failed write.
+    pub(super) fn again(&self) -> Self {
+        match self {
+            Self::File { doing, path, reason } => {
+                Self::File { doing, path: path.clone(), reason: Arc::clone(reason) }
+            }
+            Self::Catalog { doing, reason } => Self::Catalog { doing, reason: reason.clone() },
+            Self::Stopped { reason } => Self::Stopped { reason: reason.clone() },
+            other => Self::Invalid(other.to_string()),
+        }
+    }
+
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Missing { .. } => ErrorKind::NotFound,
@@ -74,7 +114,15 @@ impl Error {
             Self::NotEmpty { .. } | Self::IsDefault { .. } | Self::Invalid(_) => ErrorKind::Invalid,
             Self::Conflict { .. } => ErrorKind::Conflict,
             Self::Full { .. } => ErrorKind::LimitReached,
-            Self::NoRow { .. } | Self::Rewritten { .. } | Self::Rows(_) => ErrorKind::Internal,
+            Self::File { reason, .. } if reason.kind() == io::ErrorKind::StorageFull => {
+                ErrorKind::LimitReached
+            }
+            Self::File { .. } | Self::Catalog { .. } | Self::Stopped { .. } => ErrorKind::Unavailable,
+            Self::NoCatalog { .. } | Self::OldCatalog { .. } => ErrorKind::Corrupt,
+            Self::NoVersion(_) => ErrorKind::NotFound,
+            Self::NoRow { .. } | Self::Rewritten { .. } | Self::Rows(_) | Self::Read(_) => {
+                ErrorKind::Internal
+            }
             Self::Caller(error) => error.kind(),
         }
     }
@@ -86,7 +134,19 @@ impl Error {
             | Self::Rewritten { .. }
             | Self::Rows(_)
             | Self::Invalid(_)
+            | Self::Read(_)
             | Self::Caller(_) => None,
+            Self::File { .. } | Self::Catalog { .. } => {
+                Some("make room on the disk or mend it, and run the statement again")
+            }
+            Self::OldCatalog { .. } => Some(
+                "bring back the newest `catalog.sqlite`, with its `-wal` file; or move that folder away, which can be served by its path",
+            ),
+            Self::NoCatalog { .. } => Some(
+                "bring its `catalog.sqlite` back from a backup; its tables can be served by their paths as Delta tables",
+            ),
+            Self::Stopped { .. } => Some("mend the disk and start the server again"),
+            Self::NoVersion(_) => Some("list what is kept with `SELECT * FROM system.table_history`"),
             Self::Exists { .. } => Some("choose another name, or drop it first"),
             Self::NotEmpty { .. } => Some("drop what is in it first, or add CASCADE"),
             Self::IsDefault { .. } => Some("drop its tables and views one by one"),
@@ -98,8 +158,10 @@ impl Error {
 
 impl From<Error> for bowshot_api::Error {
     fn from(error: Error) -> Self {
-        if let Error::Caller(error) = error {
-            return error;
+        match error {
+            Error::Caller(error) => return error,
+            Error::Read(error) => return error.into(),
+            _ => {}
         }
         let converted = Self::new(error.kind(), error.to_string());
         let converted = match error.hint() {

@@ -190,17 +190,44 @@ fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
         return None;
     }
     let added = without(changed.shared_segments(), &ids(base));
-    if definition.primary_key.is_some() && !added.is_empty() {
+    // The keys of the added rows were compared with the rows of the base; uniting segments changes none.
+    let inserts = changed.edits().inserted != base.edits().inserted;
+    if definition.primary_key.is_some() && inserts && head.edits() != base.edits() {
         return None;
     }
     let kept = ids(changed);
     let removed: HashSet<u64> = ids(base).difference(&kept).copied().collect();
-    if !removed.is_subset(&ids(head)) {
-        return None;
-    }
-    let mut segments = without(head.shared_segments(), &removed);
+    let there = taken_apart(base, head, &removed)?;
+    let mut segments = without(&there, &removed);
     segments.extend(added);
-    Some(head.with_segments(segments))
+    let edits = head.edits().plus(changed.edits().minus(base.edits()));
+    Some(head.with_segments(segments).with_edits(edits))
+}
+
+/// The head's segments, in which those that were united since the base are single again where the transaction has
+/// taken one of them out: uniting changes no row, so it is nobody's conflict. `None` if another one took them out.
+fn taken_apart(base: &Table, head: &Table, removed: &HashSet<u64>) -> Option<Vec<Arc<Segment>>> {
+    let mut missing: HashSet<u64> = removed.difference(&ids(head)).copied().collect();
+    if missing.is_empty() {
+        return Some(head.shared_segments().to_vec());
+    }
+    let there = base.shared_segments().iter().map(|segment| (segment.id(), segment)).collect();
+    let mut segments = Vec::new();
+    for segment in head.shared_segments() {
+        let parts = segment.parts_among(&there);
+        match parts.filter(|parts| parts.iter().any(|part| missing.contains(&part.id()))) {
+            None => segments.push(Arc::clone(segment)),
+            Some(parts) => {
+                for part in parts {
+                    if !missing.remove(&part.id()) {
+                        // Its number has had its time.
+                        segments.push(Arc::new(part.again().ok()?.of_parts(&[part])));
+                    }
+                }
+            }
+        }
+    }
+    missing.is_empty().then_some(segments)
 }
 
 fn ids(table: &Table) -> HashSet<u64> {

@@ -19,19 +19,23 @@
 //!
 //! - Appends never conflict with one another, nor with deletes. Only when the table has a primary key, added rows
 //!   conflict with any change of the table, since their keys were compared with the rows of the transaction's base.
-//! - Deletes (and so updates) conflict when they rewrite the same segment, even if the rows differ.
+//! - Deletes (and so updates) conflict when they rewrite the same segment, even if the rows differ. Uniting segments
+//!   changes no row and conflicts with nothing, unless rows were united that the transaction has never seen.
 //! - What was created, dropped, redefined or renamed must be in the newest snapshot as it was in the base.
 //! - What a transaction only read is not looked at. So two transactions may each read what the other one writes, and
 //!   both commit (write skew). Who needs more must write to what he reads.
 //!
-//! # Memory
+//! # Where rows are
 //!
-//! This first store keeps all rows in memory; a restart empties it. What depends on that is in `segment`, `account` and
-//! `store`. Rows are counted by the allocations they keep alive, each once, against the limit of the store.
+//! A segment is a record batch in memory or a Parquet file; the table's definition says which of the two outlives the
+//! server ([`durable`]). Rows in memory are counted by the allocations they keep alive, each once, against the limit of
+//! the store.
 
 mod account;
 mod definition;
+pub mod durable;
 mod error;
+mod file_scan;
 mod merge;
 mod name;
 mod owned;
@@ -42,14 +46,17 @@ mod snapshot;
 mod store;
 mod table;
 mod unite;
+mod writer;
 
-pub use definition::{Check, Column, Definition, Key};
+pub use definition::{Check, Column, Definition, Key, Storage};
+pub use durable::durable_type;
 pub use error::{Error, What};
 pub use name::EntryName;
 pub use segment::Segment;
 pub use snapshot::{Entry, Snapshot, View};
-pub use store::TableStore;
+pub use store::{StoreOptions, TableStore};
 pub use table::Table;
+pub use writer::SegmentWriter;
 
 #[cfg(test)]
 mod tests;

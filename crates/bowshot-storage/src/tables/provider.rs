@@ -1,6 +1,7 @@
-//! A state of a table as DataFusion sees it.
+//! A state of a table as DataFusion sees it: the rows in files, then those in memory.
 
 use super::Table;
+use super::file_scan::FileScan;
 use super::scan::TableSource;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
@@ -8,8 +9,9 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::datasource::TableType;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::union::UnionExec;
 use std::sync::Arc;
 
 /// The rows of a table, with their addresses or without.
@@ -30,6 +32,20 @@ impl TableRows {
         let fields: Vec<_> = table.schema().fields().iter().cloned().chain([address]).collect();
         Self { schema: Arc::new(Schema::new(fields)), table }
     }
+
+    fn in_memory(
+        &self,
+        state: &dyn Session,
+        projection: &[usize],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let source = TableSource::new(&self.table, &self.schema, limit, state.config())?;
+        Ok(DataSourceExec::from_data_source(source.with_projection(projection.to_vec())?))
+    }
+
+    fn has_rows_in_memory(&self) -> bool {
+        self.table.shared_segments().iter().any(|segment| segment.memory().is_some())
+    }
 }
 
 #[async_trait]
@@ -49,11 +65,28 @@ impl TableProvider for TableRows {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let source = TableSource::new(&self.table, &self.schema, limit, state.config())?;
-        let source = match projection {
-            Some(projection) => source.with_projection(projection.clone())?,
-            None => source,
+        let projection = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
+        let in_files = match self.table.disk() {
+            Some(disk) => {
+                let (table, schema) = (self.table.as_ref(), &self.schema);
+                FileScan { table, schema, disk, state }.plan(&projection, limit)?
+            }
+            None => None,
         };
-        Ok(DataSourceExec::from_data_source(source))
+        match in_files {
+            None => self.in_memory(state, &projection, limit),
+            Some(files) if !self.has_rows_in_memory() => Ok(files),
+            Some(files) => UnionExec::try_new(vec![files, self.in_memory(state, &projection, limit)?]),
+        }
+    }
+
+    /// Files are read by the conditions, and give more rows than fulfil them.
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = if self.table.disk().is_some() {
+            TableProviderFilterPushDown::Inexact
+        } else {
+            TableProviderFilterPushDown::Unsupported
+        };
+        Ok(vec![support; filters.len()])
     }
 }

@@ -1,9 +1,9 @@
-//! Scans a table: which rows go to which partition, and the batches of a partition. Columns go out as they are stored;
+//! Scans the rows of a table that are in memory: which rows go to which partition, and the batches of a partition. Columns go out as they are stored;
 //! a segment is cut only when it is larger than the share of a partition, and then without a copy.
 
 use super::Table;
-use super::segment::{ColumnFacts, Segment, fitted};
-use super::table::{Totals, address};
+use super::segment::{ColumnFacts, MemoryRows, Segment, fitted};
+use super::table::address;
 use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
@@ -41,7 +41,14 @@ pub(super) struct TableSource {
     fetch: Option<usize>,
 }
 
-/// Successive rows of a segment.
+/// Sums over segments.
+#[derive(Debug, Clone)]
+struct Totals {
+    rows: u64,
+    columns: Vec<ColumnFacts>,
+}
+
+/// Successive rows of a segment in memory.
 #[derive(Debug, Clone)]
 struct Piece {
     segment: Arc<Segment>,
@@ -59,14 +66,16 @@ impl TableSource {
         limit: Option<usize>,
         config: &SessionConfig,
     ) -> Result<Self> {
-        let all = usize::try_from(table.rows()).unwrap_or(usize::MAX);
+        let stored = table.schema().fields().len();
+        let totals = Totals::of(table, stored);
+        let all = usize::try_from(totals.rows).unwrap_or(usize::MAX);
         let rows = limit.map_or(all, |limit| limit.min(all));
         let partitions = layout(table, rows, config);
         Ok(Self {
             partitions: partitions.into(),
-            totals: (rows == all).then(|| table.totals().clone()),
+            totals: (rows == all).then_some(totals),
             schema: Arc::clone(schema),
-            stored: table.schema().fields().len(),
+            stored,
             projection: (0..schema.fields().len()).collect(),
             projected_schema: Arc::clone(schema),
             fetch: None,
@@ -81,7 +90,7 @@ impl TableSource {
 
     /// The columns that are read of these rows, without a copy.
     fn read(&self, piece: &Piece) -> Result<RecordBatch> {
-        let stored = piece.segment.batch().columns();
+        let stored = piece.segment.memory().map(|rows| rows.batch().columns()).unwrap_or_default();
         let columns = self.projection.iter().map(|place| match stored.get(*place) {
             _ if *place == self.stored => Ok(piece.addresses()),
             Some(column) if piece.rows == column.len() => Ok(Arc::clone(column)),
@@ -93,12 +102,13 @@ impl TableSource {
 
     /// Sums over what the partitions give, and whether they are exact: of part of a segment only the rows are known.
     fn totals_of(&self, partitions: &[Vec<Piece>]) -> (Totals, bool) {
-        let mut totals = Totals { rows: 0, bytes: 0, columns: vec![ColumnFacts::default(); self.stored] };
+        let mut totals = Totals::zero(self.stored);
         let mut exact = true;
         for piece in partitions.iter().flat_map(|pieces| fetched(pieces, self.fetch)) {
             exact &= piece.rows == piece.segment.rows();
             totals.rows += piece.rows as u64;
-            for (total, facts) in totals.columns.iter_mut().zip(piece.segment.columns()) {
+            let facts = piece.segment.memory().map(MemoryRows::columns).unwrap_or_default();
+            for (total, facts) in totals.columns.iter_mut().zip(facts) {
                 total.add(piece.share(*facts));
             }
         }
@@ -209,6 +219,23 @@ impl DataSource for TableSource {
     }
 }
 
+impl Totals {
+    fn zero(columns: usize) -> Self {
+        Self { rows: 0, columns: vec![ColumnFacts::default(); columns] }
+    }
+
+    fn of(table: &Table, columns: usize) -> Self {
+        let mut totals = Self::zero(columns);
+        for rows in table.shared_segments().iter().filter_map(|segment| segment.memory()) {
+            totals.rows += rows.rows() as u64;
+            for (total, facts) in totals.columns.iter_mut().zip(rows.columns()) {
+                total.add(*facts);
+            }
+        }
+        totals
+    }
+}
+
 impl Piece {
     /// The same rows in pieces of at most `step` rows.
     fn cut(self, step: usize) -> impl Iterator<Item = Self> {
@@ -254,7 +281,8 @@ fn layout(table: &Table, rows: usize, config: &SessionConfig) -> Vec<Vec<Piece>>
     let share = rows.div_ceil(partitions);
     let (mut layout, mut partition) = (Vec::new(), Vec::new());
     let (mut room, mut left) = (share, rows);
-    for (position, segment) in table.shared_segments().iter().enumerate() {
+    let segments = table.shared_segments().iter().enumerate();
+    for (position, segment) in segments.filter(|(_, segment)| segment.memory().is_some()) {
         let end = segment.rows().min(left);
         let mut offset = 0;
         while offset < end {

@@ -1,17 +1,44 @@
-//! Rows in memory.
+//! Some rows of a table: in memory, or in a file.
 
 use super::Error;
 use super::account::{Account, Claim, retained_bytes};
+use super::durable::StoredFile;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use std::collections::HashMap;
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
-/// Some rows of a table: one record batch in memory, counted against the store's limit until the last user drops it.
+/// See the module. Never changes.
 pub struct Segment {
     /// Unique in the store.
     id: u64,
+    place: Place,
+    account: Arc<Account>,
+    /// The segments whose rows these are, if they were united.
+    parts: Option<Arc<Parts>>,
+}
+
+/// The numbers of segments that went into one, and what went into those.
+#[derive(Debug)]
+struct Parts {
+    ids: Vec<(u64, Option<Arc<Parts>>)>,
+    /// Numbers in this and below.
+    count: usize,
+}
+
+/// Numbers that a segment remembers, so that those of a table that is changed for ever do not grow for ever.
+const MAX_PARTS: usize = 4096;
+
+enum Place {
+    Memory(MemoryRows),
+    File(StoredFile),
+}
+
+/// One record batch, counted against the store's limit until the last user drops it.
+pub(super) struct MemoryRows {
     /// Before the rows: fields are dropped in this order, see [`Claim`].
     _claim: Claim,
     rows: RecordBatch,
@@ -27,30 +54,114 @@ pub(super) struct ColumnFacts {
     pub(super) nulls: u64,
 }
 
+/// The rows of a segment, batch by batch.
+pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>;
+
 impl Segment {
     /// Takes the rows over without a copy, so they must be the store's own.
-    pub(super) fn new(id: u64, rows: RecordBatch, account: &Arc<Account>) -> Result<Self, Error> {
+    pub(super) fn in_memory(id: u64, rows: RecordBatch, account: &Arc<Account>) -> Result<Self, Error> {
         let claim = account.claim(&rows)?;
         let bytes = retained_bytes(&rows);
         let columns = rows.columns().iter().map(ColumnFacts::of).collect();
-        Ok(Self { id, _claim: claim, rows, bytes, columns })
+        let place = Place::Memory(MemoryRows { _claim: claim, rows, bytes, columns });
+        Ok(Self { id, place, account: Arc::clone(account), parts: None })
+    }
+
+    pub(super) fn in_file(id: u64, file: StoredFile, account: &Arc<Account>) -> Self {
+        Self { id, place: Place::File(file), account: Arc::clone(account), parts: None }
+    }
+
+    /// The same segment, which remembers that it has the rows of others.
+    pub(super) fn of_parts(self, parts: &[Arc<Self>]) -> Self {
+        let below = |segment: &Arc<Self>| segment.parts.as_ref().map_or(0, |parts| parts.count);
+        let all: usize = parts.iter().map(|segment| 1 + below(segment)).sum();
+        let deep = all <= MAX_PARTS;
+        let ids = parts.iter().map(|segment| (segment.id, segment.parts.clone().filter(|_| deep))).collect();
+        let count = if deep { all } else { parts.len() };
+        Self { parts: Some(Arc::new(Parts { ids, count })), ..self }
+    }
+
+    /// Those of `there` whose rows this segment has, if they are all there.
+    pub(super) fn parts_among(&self, there: &HashMap<u64, &Arc<Self>>) -> Option<Vec<Arc<Self>>> {
+        let mut found = Vec::new();
+        self.parts.as_ref()?.find(there, &mut found)?;
+        Some(found)
+    }
+
+    /// The same rows under a new number.
+    pub(super) fn again(&self) -> Result<Self, Error> {
+        let id = self.account.number();
+        match &self.place {
+            Place::Memory(rows) => Self::in_memory(id, rows.batch().clone(), &self.account),
+            Place::File(file) => Ok(Self::in_file(id, file.again(), &self.account)),
+        }
     }
 
     pub(super) fn id(&self) -> u64 {
         self.id
     }
 
+    pub(super) fn memory(&self) -> Option<&MemoryRows> {
+        match &self.place {
+            Place::Memory(rows) => Some(rows),
+            Place::File(_) => None,
+        }
+    }
+
+    pub(super) fn file(&self) -> Option<&StoredFile> {
+        match &self.place {
+            Place::Memory(_) => None,
+            Place::File(file) => Some(file),
+        }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        match &self.place {
+            Place::Memory(rows) => rows.rows(),
+            Place::File(file) => file.rows(),
+        }
+    }
+
+    /// Bytes of memory that the rows keep allocated, also those that other segments share; else those of the file.
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.place {
+            Place::Memory(rows) => rows.bytes,
+            Place::File(file) => file.bytes(),
+        }
+    }
+
+    /// The rows in the columns of `schema`.
+    pub(super) fn read(&self, schema: &SchemaRef) -> Result<Batches, Error> {
+        match &self.place {
+            Place::Memory(rows) => {
+                let fitted = fitted(schema, rows.batch().columns().to_vec(), rows.rows())?;
+                Ok(Box::new(iter::once(Ok(fitted))))
+            }
+            Place::File(file) => file.read(schema),
+        }
+    }
+}
+
+impl Parts {
+    fn find(&self, there: &HashMap<u64, &Arc<Segment>>, found: &mut Vec<Arc<Segment>>) -> Option<()> {
+        for (id, below) in &self.ids {
+            match (there.get(id), below) {
+                (Some(segment), _) => found.push(Arc::clone(segment)),
+                (None, Some(below)) => below.find(there, found)?,
+                (None, None) => return None,
+            }
+        }
+        Some(())
+    }
+}
+
+impl MemoryRows {
     pub(super) fn batch(&self) -> &RecordBatch {
         &self.rows
     }
 
     pub(super) fn rows(&self) -> usize {
         self.rows.num_rows()
-    }
-
-    /// Bytes that the rows keep allocated, also those that other segments share.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     pub(super) fn columns(&self) -> &[ColumnFacts] {

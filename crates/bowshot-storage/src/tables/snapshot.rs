@@ -68,6 +68,28 @@ impl Snapshot {
         Self { version: 0, defaults: Arc::new(defaults), catalogs }
     }
 
+    /// Nothing at all: what a new data folder has.
+    pub(super) fn empty(defaults: Defaults) -> Self {
+        Self::restored(defaults, BTreeMap::new())
+    }
+
+    /// What was there when the server ended.
+    pub(super) fn restored(defaults: Defaults, catalogs: BTreeMap<String, Arc<CatalogState>>) -> Self {
+        Self { version: 0, defaults: Arc::new(defaults), catalogs }
+    }
+
+    /// All tables.
+    pub fn tables(&self) -> impl Iterator<Item = (EntryName, &Arc<Table>)> {
+        self.catalogs.iter().flat_map(|(catalog, state)| {
+            state.schemas.iter().flat_map(move |(schema, state)| {
+                state.entries.iter().filter_map(move |(name, entry)| match entry {
+                    Entry::Table(table) => Some((EntryName::new(catalog, schema, name), table)),
+                    Entry::View(_) => None,
+                })
+            })
+        })
+    }
+
     /// Number of the commit that published it; changed copies keep that of their origin.
     pub fn version(&self) -> u64 {
         self.version
@@ -81,6 +103,14 @@ impl Snapshot {
     /// Names of the schemas of a catalog, sorted; none if there is no such catalog.
     pub fn schemas(&self, catalog: &str) -> Vec<String> {
         self.catalogs.get(catalog).map_or_else(Vec::new, |catalog| catalog.schemas.keys().cloned().collect())
+    }
+
+    /// How many catalogs there are, schemas in all of them, and tables and views in all of those.
+    pub fn counts(&self) -> [usize; 3] {
+        let schemas = self.catalogs.values().flat_map(|catalog| catalog.schemas.values());
+        schemas.fold([self.catalogs.len(), 0, 0], |[catalogs, schemas, entries], schema| {
+            [catalogs, schemas + 1, entries + schema.entries.len()]
+        })
     }
 
     /// Whether there is such a catalog.

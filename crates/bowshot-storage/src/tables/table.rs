@@ -1,7 +1,8 @@
 //! One state of a table, and the states that changes make of it.
 
+use super::durable::{Disk, StoredFile};
 use super::provider::TableRows;
-use super::segment::{ColumnFacts, Segment, fitted};
+use super::segment::{Segment, fitted};
 use super::store::TableStore;
 use super::{Definition, Error};
 use arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch};
@@ -18,15 +19,17 @@ pub struct Table {
     definition: Arc<Definition>,
     schema: SchemaRef,
     segments: Vec<Arc<Segment>>,
-    totals: Totals,
+    rows: u64,
+    bytes: u64,
+    version: u64,
+    edits: Edits,
 }
 
-/// Sums over the segments.
-#[derive(Debug, Clone)]
-pub(super) struct Totals {
-    pub(super) rows: u64,
-    pub(super) bytes: u64,
-    pub(super) columns: Vec<ColumnFacts>,
+/// Rows that changes have ever put in and taken out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Edits {
+    pub(super) inserted: u64,
+    pub(super) deleted: u64,
 }
 
 impl Table {
@@ -37,8 +40,18 @@ impl Table {
 
     fn with_id(id: Uuid, definition: Definition) -> Self {
         let schema = definition.schema();
-        let totals = Totals::zero(&schema);
-        Self { id, definition: Arc::new(definition), schema, segments: Vec::new(), totals }
+        let (definition, segments, edits) = (Arc::new(definition), Vec::new(), Edits::default());
+        Self { id, definition, schema, segments, rows: 0, bytes: 0, version: 0, edits }
+    }
+
+    /// A table as the catalog has it.
+    pub(super) fn restored(
+        id: Uuid,
+        definition: Definition,
+        segments: Vec<Arc<Segment>>,
+        version: u64,
+    ) -> Self {
+        Self { version, ..Self::with_id(id, definition).with_segments(segments) }
     }
 
     /// Tells the table from all others, also from earlier ones of the same name. Stays through all changes.
@@ -58,12 +71,12 @@ impl Table {
 
     /// Number of rows.
     pub fn rows(&self) -> u64 {
-        self.totals.rows
+        self.rows
     }
 
-    /// Bytes of memory that the rows keep. What segments share is counted in each.
+    /// Bytes of memory that the rows keep, and of the files that hold them. What segments share is counted in each.
     pub fn bytes(&self) -> u64 {
-        self.totals.bytes
+        self.bytes
     }
 
     /// Number of segments.
@@ -71,9 +84,17 @@ impl Table {
         self.segments.len()
     }
 
+    /// Number of the table's commit that made this state, of a durable table. Changes keep it until they commit.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// The rows, in the order of their addresses.
-    pub fn segments(&self) -> impl Iterator<Item = &RecordBatch> {
-        self.segments.iter().map(|segment| segment.batch())
+    pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, Error>> {
+        self.segments.iter().flat_map(|segment| match segment.read(&self.schema) {
+            Ok(batches) => batches,
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        })
     }
 
     /// The rows and then those of `segments`, whose columns must have the types of the table's columns; a scan of
@@ -81,15 +102,15 @@ impl Table {
     pub fn append(&self, segments: Vec<Arc<Segment>>) -> Self {
         let mut appended = self.clone();
         for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
-            appended.totals.add(&segment);
-            appended.segments.push(segment);
+            appended.edits.inserted += segment.rows() as u64;
+            appended.push(segment);
         }
         appended
     }
 
     /// The table without its rows.
     pub fn truncate(&self) -> Self {
-        self.with_segments(Vec::new())
+        self.with_segments(Vec::new()).with_deleted(self.rows)
     }
 
     /// Takes out the rows at the addresses that the address column of [`Self::addressed_provider`] gave, in any order
@@ -105,12 +126,29 @@ impl Table {
             };
             let kept = BooleanArray::new(kept.finish(), None);
             if kept.true_count() > 0 {
-                segments.push(store.rewritten(&filter_record_batch(segment.batch(), &kept)?)?);
+                segments.extend(self.filtered(store, segment, &kept)?);
             }
         }
         let left = self.with_segments(segments);
         let gone = self.rows() - left.rows();
-        Ok((left, gone))
+        Ok((left.with_deleted(gone), gone))
+    }
+
+    /// The rows of a segment where `kept` is true.
+    fn filtered(
+        &self,
+        store: &Arc<TableStore>,
+        segment: &Segment,
+        kept: &BooleanArray,
+    ) -> Result<Option<Arc<Segment>>, Error> {
+        let mut at = 0;
+        let rows = segment.read(&self.schema)?.map(move |rows| {
+            let rows = rows?;
+            let these = kept.slice(at, rows.num_rows().min(kept.len() - at));
+            at += these.len();
+            Ok(filter_record_batch(&rows, &these)?)
+        });
+        store.rewritten(self, rows)
     }
 
     /// For each segment that loses rows, which of them stay.
@@ -134,31 +172,48 @@ impl Table {
         Ok(kept)
     }
 
-    /// The table with another definition, and with its rows rewritten: `rewrite` gets a segment in the old schema and
-    /// gives the same number of rows in the new one. The id stays. A segment that comes back as it was is shared.
-    /// Fails when rows do not fit the new schema, at the limit of memory, and with what `rewrite` fails.
+    /// The table with another definition, and with its rows rewritten: `rewrite` gets rows in the old schema and
+    /// gives the same number of rows in the new one. The id stays. Rows in memory that come back as they were are
+    /// shared, and so are files if `keep_files`: what they hold is read by the names of the columns, and columns that
+    /// they lack are null. Fails when rows do not fit the new schema, at the limit of memory or disk, and with what
+    /// `rewrite` fails.
     pub fn redefine(
         &self,
         store: &Arc<TableStore>,
         definition: Definition,
-        mut rewrite: impl FnMut(&RecordBatch) -> Result<RecordBatch, Error>,
+        keep_files: bool,
+        rewrite: impl Fn(&RecordBatch) -> Result<RecordBatch, Error>,
     ) -> Result<Self, Error> {
-        let redefined = Self::with_id(self.id, definition);
+        let redefined =
+            Self { version: self.version, edits: self.edits, ..Self::with_id(self.id, definition) };
         let mut segments = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
-            let rows = fitted(&self.schema, segment.batch().columns().to_vec(), segment.rows())?;
-            let rows = rewrite(&rows)?;
-            if rows.num_rows() != segment.rows() {
-                return Err(Error::Rewritten { before: segment.rows(), after: rows.num_rows() });
+            if keep_files && segment.file().is_some() {
+                segments.push(Arc::clone(segment));
+                continue;
             }
-            let rows = fitted(&redefined.schema, rows.columns().to_vec(), rows.num_rows())?;
-            segments.push(if same_columns(&rows, segment.batch()) {
-                Arc::clone(segment)
-            } else {
-                store.taken_over(rows)?
+            let mut shared = false;
+            let rows = segment.read(&self.schema)?.map(|rows| {
+                let fitted = redefined.refitted(&rows?, &rewrite)?;
+                shared = segment.memory().is_some_and(|there| same_columns(&fitted, there.batch()));
+                Ok(fitted)
             });
+            let rewritten = store.taken_over(&redefined, rows)?;
+            segments.extend(if shared { Some(Arc::clone(segment)) } else { rewritten });
         }
         Ok(redefined.with_segments(segments))
+    }
+
+    fn refitted(
+        &self,
+        rows: &RecordBatch,
+        rewrite: &impl Fn(&RecordBatch) -> Result<RecordBatch, Error>,
+    ) -> Result<RecordBatch, Error> {
+        let made = rewrite(rows)?;
+        if made.num_rows() != rows.num_rows() {
+            return Err(Error::Rewritten { before: rows.num_rows(), after: made.num_rows() });
+        }
+        Ok(fitted(&self.schema, made.columns().to_vec(), made.num_rows())?)
     }
 
     /// The rows as a table for DataFusion.
@@ -174,23 +229,43 @@ impl Table {
 
     /// The same table with other rows.
     pub(super) fn with_segments(&self, segments: Vec<Arc<Segment>>) -> Self {
-        let mut totals = Totals::zero(&self.schema);
-        segments.iter().for_each(|segment| totals.add(segment));
-        Self {
-            id: self.id,
-            definition: Arc::clone(&self.definition),
-            schema: Arc::clone(&self.schema),
-            segments,
-            totals,
-        }
+        let mut changed =
+            Self { segments: Vec::with_capacity(segments.len()), rows: 0, bytes: 0, ..self.clone() };
+        segments.into_iter().for_each(|segment| changed.push(segment));
+        changed
+    }
+
+    fn push(&mut self, segment: Arc<Segment>) {
+        self.rows += segment.rows() as u64;
+        self.bytes += segment.bytes();
+        self.segments.push(segment);
+    }
+
+    fn with_deleted(self, rows: u64) -> Self {
+        let deleted = self.edits.deleted + rows;
+        Self { edits: Edits { deleted, ..self.edits }, ..self }
+    }
+
+    pub(super) fn with_edits(self, edits: Edits) -> Self {
+        Self { edits, ..self }
+    }
+
+    /// The state that a commit publishes.
+    pub(super) fn numbered(&self, version: u64) -> Self {
+        Self { version, ..self.clone() }
+    }
+
+    pub(super) fn edits(&self) -> Edits {
+        self.edits
     }
 
     pub(super) fn shared_segments(&self) -> &[Arc<Segment>] {
         &self.segments
     }
 
-    pub(super) fn totals(&self) -> &Totals {
-        &self.totals
+    /// Where the files are, if the table has some.
+    pub(super) fn disk(&self) -> Option<&Disk> {
+        self.segments.iter().find_map(|segment| segment.file()).map(StoredFile::disk)
     }
 
     /// Whether both are the very same state: table, definition and rows.
@@ -203,17 +278,16 @@ impl Table {
     }
 }
 
-impl Totals {
-    fn zero(schema: &SchemaRef) -> Self {
-        Self { rows: 0, bytes: 0, columns: vec![ColumnFacts::default(); schema.fields().len()] }
+impl Edits {
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self {
+            inserted: self.inserted.saturating_sub(other.inserted),
+            deleted: self.deleted.saturating_sub(other.deleted),
+        }
     }
 
-    fn add(&mut self, segment: &Segment) {
-        self.rows += segment.rows() as u64;
-        self.bytes += segment.bytes();
-        for (total, facts) in self.columns.iter_mut().zip(segment.columns()) {
-            total.add(*facts);
-        }
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { inserted: self.inserted + other.inserted, deleted: self.deleted + other.deleted }
     }
 }
 

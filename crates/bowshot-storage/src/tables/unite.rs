@@ -1,7 +1,7 @@
 //! Unites small segments, so that a table that is filled row by row stays fast to scan.
 
 use super::merge::changed_tables;
-use super::segment::Segment;
+use super::segment::{MemoryRows, Segment, without_dead_texts};
 use super::snapshot::Snapshot;
 use super::{Entry, Error, Table, TableStore};
 use arrow::compute::concat_batches;
@@ -21,7 +21,8 @@ const UNITED_ROWS: usize = 1 << 20;
 pub(super) fn unite_small_segments(store: &TableStore, head: &Snapshot, merged: &mut Snapshot) {
     for (name, table) in changed_tables(head, merged) {
         let small = table.shared_segments().iter().filter(|segment| is_small(segment)).count();
-        if small <= SMALL_SEGMENTS {
+        let tidying = store.folder().is_some_and(|folder| folder.keeper.is_tidying(table.id()));
+        if small <= SMALL_SEGMENTS || tidying {
             continue;
         }
         match united(store, &table) {
@@ -32,7 +33,7 @@ pub(super) fn unite_small_segments(store: &TableStore, head: &Snapshot, merged: 
 }
 
 fn is_small(segment: &Segment) -> bool {
-    segment.rows() < SMALL_ROWS
+    segment.memory().is_some() && segment.rows() < SMALL_ROWS
 }
 
 /// The table with its small segments in one, at the place of the first.
@@ -43,8 +44,9 @@ fn united(store: &TableStore, table: &Table) -> Result<Table, Error> {
     let mut segments: Vec<_> = large.into_iter().map(|(_, segment)| segment).collect();
     // All before the first small one are large.
     for (place, group) in (first..).zip(groups(small.into_iter().map(|(_, segment)| segment))) {
-        let rows = concat_batches(&table.schema(), group.iter().map(|segment| segment.batch()))?;
-        segments.insert(place, store.rewritten(&rows)?);
+        let batches = group.iter().filter_map(|segment| segment.memory()).map(MemoryRows::batch);
+        let rows = concat_batches(&table.schema(), batches)?;
+        segments.insert(place, store.united(without_dead_texts(&rows)?, &group)?);
     }
     Ok(table.with_segments(segments))
 }

@@ -1,6 +1,7 @@
 //! The crate from outside: real files in temporary folders, read through SQL.
 
 mod changes;
+mod damaged;
 mod folders;
 mod formats;
 

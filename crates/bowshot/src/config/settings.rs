@@ -77,7 +77,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "data",
         "--data",
         |c| Slot::Data(&mut c.data),
-        "folder of durable tables, or `memory`; nothing durable exists yet, so a folder is made and locked only when it is named, and then CREATE TABLE must say `WITH (storage = 'memory')`",
+        "folder of durable tables, made if need be; `memory`, or nothing: tables end with the server",
     ),
     flag("dialect", "--dialect", |c| Slot::Dialect(&mut c.dialect), "SQL dialect of new sessions"),
     flag(
@@ -186,6 +186,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         |c| Slot::LongSize(&mut c.temporary_bytes),
         "memory for the rows of the temporary tables of one session",
     ),
+    key(
+        "storage.exchange_folder",
+        |c| Slot::Path(&mut c.exchange_folder),
+        "the one folder whose files COPY may read and write, for every user; COPY is refused when empty",
+    ),
     key("limits.max_sessions", |c| Slot::Count(&mut c.limits.max_sessions, 1), "sessions open at once"),
     key(
         "limits.max_connections",
@@ -206,7 +211,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "limits.statement_timeout",
         |c| Slot::Duration(&mut c.limits.statement_timeout),
-        "longest run of one query, from the end of planning to its last batch; 0 means no limit",
+        "longest run of one statement, from the end of planning to its last batch, or to its commit if it writes; 0 means no limit",
     ),
     key(
         "limits.result_timeout",

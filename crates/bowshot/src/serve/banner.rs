@@ -67,7 +67,12 @@ fn text(running: &Running, addresses: &Addresses) -> String {
     } else {
         text.push_str(&table(&running.sources));
     }
-    text.push_str("\ntables that clients make are kept in memory: they end with this server\n");
+    match running.data.folder() {
+        Some(folder) => _ = writeln!(text, "\ntables that clients make are kept in {}", folder.display()),
+        None => text.push_str(
+            "\ntables that clients make are kept in memory: they end with this server (see --data)\n",
+        ),
+    }
     text.push('\n');
     for (name, uri) in [("Flight SQL", addresses.flight_uri()), ("HTTP", addresses.http_uri())] {
         if let Some(uri) = uri {

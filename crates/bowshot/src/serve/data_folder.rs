@@ -1,25 +1,32 @@
-//! The folder of durable tables. Nothing durable exists yet: a folder that is named is made, tried and locked, so that
-//! what works today keeps working when tables move in; a folder that nobody named is not made.
+//! The folder of durable tables: made if need be, tried, and locked for one server.
 
 use crate::config::DataFolder;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const LOCK_FILE: &str = "bowshot.lock";
 
 /// Keeps other servers out of the folder for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Held {
+    folder: Option<PathBuf>,
     _lock: Option<File>,
+}
+
+impl Held {
+    /// The folder, if tables can be durable.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
 }
 
 /// Takes the folder of the configuration.
 pub(crate) fn take(folder: Option<&DataFolder>) -> Result<Held> {
     match folder {
-        None | Some(DataFolder::Memory) => Ok(Held { _lock: None }),
-        Some(DataFolder::At(path)) => Ok(Held { _lock: Some(lock(path)?) }),
+        None | Some(DataFolder::Memory) => Ok(Held { folder: None, _lock: None }),
+        Some(DataFolder::At(path)) => Ok(Held { folder: Some(path.clone()), _lock: Some(lock(path)?) }),
     }
 }
 
@@ -37,6 +44,12 @@ fn lock(path: &Path) -> Result<File> {
     }
     std::fs::create_dir_all(path)
         .with_context(|| format!("cannot make the data folder `{}`", path.display()))?;
+    // The name of a new folder survives a crash too.
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        File::open(parent)
+            .and_then(|parent| parent.sync_all())
+            .with_context(|| format!("cannot sync the folder `{}`", parent.display()))?;
+    }
     let file = File::options()
         .create(true)
         .truncate(false)

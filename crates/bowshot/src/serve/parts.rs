@@ -5,10 +5,12 @@ use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result};
 use bowshot_access::Authenticator;
-use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, SystemTables};
+use bowshot_api::ErrorKind;
+use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, SystemTables};
 use bowshot_session::{Bowshot, QueryLog};
-use bowshot_storage::tables::TableStore;
+use bowshot_storage::tables::{StoreOptions, TableStore};
 use bowshot_storage::{FileCatalog, TableSummary};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Who may come in.
@@ -25,12 +27,14 @@ pub(crate) fn authenticator(config: &Config) -> Result<Authenticator> {
 pub(crate) struct Parts {
     catalog: Arc<FileCatalog>,
     engine: Engine,
+    tables: Arc<TableStore>,
     log: Arc<QueryLog>,
 }
 
 impl Parts {
-    /// Opens everything that the configuration names. A broken file is no error here, a missing one is.
-    pub(crate) async fn open(config: &Config) -> Result<Self> {
+    /// Opens everything that the configuration names, and the durable tables of a folder that nobody else uses. A
+    /// broken file is no error here, a missing one is.
+    pub(crate) async fn open(config: &Config, data: Option<&Path>) -> Result<Self> {
         let engine_config = config.engine();
         let environment = Engine::environment(&engine_config)?;
         let (sources, storage) = (config.sources.clone(), config.storage.clone());
@@ -39,10 +43,19 @@ impl Parts {
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
         let log = Arc::new(QueryLog::default());
         let system: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
-        let tables = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes);
-        let engine =
-            Engine::new(&engine_config, environment, catalog.schema_provider(), Some(system), tables)?;
-        Ok(Self { catalog, engine, log })
+        let tables = match data {
+            Some(folder) => open_tables(folder, config, &environment).await?,
+            None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
+        };
+        let engine = Engine::new(
+            &engine_config,
+            environment,
+            catalog.schema_provider(),
+            Some(system),
+            Arc::clone(&tables),
+        )
+        .map_err(mistake)?;
+        Ok(Self { catalog, engine, tables, log })
     }
 
     /// Reads headers and footers of all sources and says what is there.
@@ -52,16 +65,41 @@ impl Parts {
         Ok(summaries.context("reading the sources broke down")?.into_iter().map(served).collect())
     }
 
+    /// The tables that clients make.
+    pub(crate) fn tables(&self) -> Arc<TableStore> {
+        Arc::clone(&self.tables)
+    }
+
     /// The server below the door.
     pub(crate) fn server(&self, config: &Config, authenticator: Authenticator) -> Arc<Bowshot> {
         Bowshot::new(self.engine.clone(), authenticator, config.limits.clone(), Arc::clone(&self.log))
     }
 }
 
+async fn open_tables(folder: &Path, config: &Config, runtime: &Arc<RuntimeEnv>) -> Result<Arc<TableStore>> {
+    let options = StoreOptions {
+        default_catalog: DEFAULT_CATALOG.to_owned(),
+        default_schema: DEFAULT_SCHEMA.to_owned(),
+        memory_bytes: config.table_bytes,
+        max_open_files: config.storage.max_open_files,
+    };
+    let (folder, runtime) = (folder.to_path_buf(), Arc::clone(runtime));
+    let opened = tokio::task::spawn_blocking(move || TableStore::open(&folder, &options, &runtime)).await;
+    Ok(opened.context("opening the data folder broke down")?.map_err(bowshot_api::Error::from)?)
+}
+
+/// A folder that is named but cannot be used is the operator's mistake; anything else is the machine's.
+fn mistake(error: bowshot_api::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::Invalid => Usage::from(error).into(),
+        _ => error.into(),
+    }
+}
+
 fn served(summary: TableSummary) -> Served {
     Served {
         name: summary.name,
-        format: summary.format.map(|format| format.to_string()).unwrap_or_default(),
+        format: summary.format.to_owned(),
         files: summary.files,
         bytes: summary.bytes,
         path: summary.path.display().to_string(),

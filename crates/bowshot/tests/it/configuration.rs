@@ -46,6 +46,17 @@ fn a_bad_log_filter_stops_the_server() {
     assert!(said.starts_with("exit 2\nerror: the log filter `bowshot=loud` cannot be used"), "{said}");
 }
 
+#[test]
+fn an_exchange_folder_that_is_not_there_stops_the_server() {
+    let folder = sample_folder();
+    expect![[r#"
+        exit 2
+        error: the exchange folder `none` cannot be used: No such file or directory (os error 2)
+        hint: make the folder, or correct `storage.exchange_folder`
+    "#]]
+    .assert_eq(&run(folder.path(), &["serve", "--set", "storage.exchange_folder=none"]));
+}
+
 #[tokio::test]
 async fn sources_and_limits_come_from_the_file() {
     let folder = sample_folder();

@@ -46,6 +46,19 @@ async fn a_new_file_in_a_folder_becomes_a_table() {
 }
 
 #[tokio::test]
+async fn a_file_that_comes_under_the_name_of_a_table_is_hidden_by_it() {
+    let folder = sample_folder();
+    let server = TestServer::start_in(folder, &["."]);
+    server.query("CREATE TABLE late AS SELECT 7 AS mine").await;
+    replace(&server.path("late.csv"), "x\n1\n");
+    replace(&server.path("later.csv"), "x\n1\n");
+    wait_for_answer(&server, "SELECT x FROM later", |answer| answer.contains("| 1 |")).await;
+    assert!(server.query("SELECT mine FROM late").await.contains("| 7 "));
+    let listed = "SELECT count(*) AS n FROM information_schema.tables WHERE table_name = 'late'";
+    assert!(server.query(listed).await.contains("| 1 |"));
+}
+
+#[tokio::test]
 async fn a_broken_file_is_the_problem_of_its_own_table() {
     let folder = sample_folder();
     std::fs::write(folder.path().join("bad.parquet"), "this is no Parquet file").expect("write");

@@ -29,7 +29,7 @@ async fn mistakes_are_told_with_what_to_do() {
         ("SELECT colour FROM orders", "colour"),
         ("DROP TABLE orders", ""),
         ("SELECT * FROM '/etc/passwd'", ""),
-        ("COPY orders TO 'stolen.csv'", ""),
+        ("COPY orders TO 'stolen.csv'", "storage.exchange_folder"),
         ("CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '/etc/passwd'", ""),
     ] {
         let answer = show(&client, sql).await;

@@ -33,7 +33,7 @@ impl Places {
         if program.contains('{') {
             bail!("`{program}` names an unknown place");
         }
-        let mut command = Command::new(program);
+        let mut command = machine::command(program);
         command
             .args(args)
             .current_dir(self.root.join(folder))

@@ -54,6 +54,7 @@ const HEAVY: &[(&str, &[&str])] = &[
     ("datafusion", &["bowshot-engine", "bowshot-storage", "bowshot-cluster", "bowshot-testkit"]),
     ("deltalake", &["bowshot-storage"]),
     ("object_store", &["bowshot-storage"]),
+    ("rusqlite", &["bowshot-storage"]),
     ("arrow-flight", &["bowshot-flight", "bowshot-cluster", "bowshot-testkit"]),
     ("tonic", &["bowshot-flight", "bowshot-cluster", "bowshot-testkit"]),
 ];

@@ -47,7 +47,7 @@ impl World {
     fn comment(&self, text: &str) -> Snapshot {
         let table = get(&self.base, "t");
         let definition = Definition { comment: Some(text.to_owned()), ..table.definition().as_ref().clone() };
-        self.with("t", table.redefine(&self.store, definition, |rows| Ok(rows.clone())).unwrap())
+        self.with("t", table.redefine(&self.store, definition, false, |rows| Ok(rows.clone())).unwrap())
     }
 
     fn drop(&self) -> Snapshot {
@@ -351,7 +351,7 @@ fn small_segments_are_united() {
     append(rows(5064..15_000));
     append(rows([15_000]));
     let table = get(&store.snapshot(), "t");
-    let sizes: Vec<usize> = table.segments().map(RecordBatch::num_rows).collect();
+    let sizes: Vec<usize> = table.batches().map(|rows| rows.unwrap().num_rows()).collect();
     assert_eq!(sizes, [5000, 65, 9936]);
     let mut found = ids(&table);
     found.sort_unstable();

@@ -67,7 +67,7 @@ async fn redefining_rewrites_the_rows() {
         let price = cast(rows.column(1), &DataType::Float64)?;
         Ok(RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(rows.column(0)), price])?)
     };
-    let after = Arc::new(before.redefine(&store, wider, rewrite).unwrap());
+    let after = Arc::new(before.redefine(&store, wider, false, rewrite).unwrap());
     assert_eq!(after.id(), before.id());
     let sql = "SELECT arrow_cast(sum(price), 'Int64') FROM t";
     assert_eq!(integers(after.provider(), sql).await, [230]);
@@ -79,7 +79,7 @@ fn redefining_without_touching_rows_shares_them() {
     let store = store();
     let before = table(&store, [rows(0..4)]);
     let commented = Definition { comment: Some("prices".to_owned()), ..definition() };
-    let after = before.redefine(&store, commented, |rows| Ok(rows.clone())).unwrap();
+    let after = before.redefine(&store, commented, false, |rows| Ok(rows.clone())).unwrap();
     assert!(Arc::ptr_eq(&before.shared_segments()[0], &after.shared_segments()[0]));
     assert!(!before.same(&after));
 }
@@ -91,8 +91,11 @@ fn redefining_checks_the_rows() {
     let mut strict = definition();
     strict.columns[1] = column("value", DataType::Int64, false);
     let kind = |answer: Result<Table, Error>| bowshot_api::Error::from(answer.unwrap_err()).kind();
-    assert_eq!(kind(before.redefine(&store, strict, |rows| Ok(rows.clone()))), ErrorKind::Internal);
-    assert_eq!(kind(before.redefine(&store, definition(), |rows| Ok(rows.slice(0, 1)))), ErrorKind::Internal);
+    assert_eq!(kind(before.redefine(&store, strict, false, |rows| Ok(rows.clone()))), ErrorKind::Internal);
+    assert_eq!(
+        kind(before.redefine(&store, definition(), false, |rows| Ok(rows.slice(0, 1)))),
+        ErrorKind::Internal
+    );
     let refuse = |_: &RecordBatch| Err(bowshot_api::Error::invalid("value 1 is too large").into());
-    assert_eq!(kind(before.redefine(&store, definition(), refuse)), ErrorKind::Invalid);
+    assert_eq!(kind(before.redefine(&store, definition(), false, refuse)), ErrorKind::Invalid);
 }

@@ -28,7 +28,7 @@ fn until_committed(store: &Arc<TableStore>, all: &Barrier, change: impl Fn(&Snap
 /// The table's rows by id.
 fn contents(table: &Table) -> BTreeMap<i64, Option<i64>> {
     let mut found = BTreeMap::new();
-    for batch in table.segments() {
+    for batch in table.batches().map(Result::unwrap) {
         let column = |at: usize| batch.column(at).as_primitive::<Int64Type>();
         for (id, value) in column(0).values().iter().zip(column(1)) {
             assert!(found.insert(*id, value).is_none(), "row {id} is there twice");

@@ -62,7 +62,7 @@ fn shared_rows_are_counted_once() {
         columns.push(arrow::array::new_null_array(&DataType::Boolean, rows.num_rows()));
         Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
     };
-    let after = before.redefine(&store, wider, more).unwrap();
+    let after = before.redefine(&store, wider, false, more).unwrap();
     let grown = store.memory_bytes();
     assert!(grown > held && grown < held + 10_000, "{held}, then {grown}");
     drop(before);
@@ -74,10 +74,10 @@ fn shared_rows_are_counted_once() {
 #[test]
 fn part_of_a_batch_does_not_keep_the_whole() {
     let store = store();
-    let segment = store.segment(texts(1000, 1000).slice(10, 1)).unwrap();
+    let segment = store.segment(&texts(1000, 1000).slice(10, 1)).unwrap();
     assert!(store.memory_bytes() < 20_000, "{}", store.memory_bytes());
     drop(segment);
-    let table = text_table().append(vec![store.segment(texts(1000, 1000)).unwrap()]);
+    let table = text_table().append(vec![store.segment(&texts(1000, 1000)).unwrap()]);
     let held = store.memory_bytes();
     let (left, _) = table.delete(&store, &(10..1000).collect::<Vec<u64>>()).unwrap();
     drop(table);
@@ -88,28 +88,28 @@ fn part_of_a_batch_does_not_keep_the_whole() {
 #[test]
 fn the_limit_is_kept_and_named() {
     let store = TableStore::in_memory("bowshot", "main", 64 << 10);
-    let first = store.segment(texts(10, 3000)).unwrap();
+    let first = store.segment(&texts(10, 3000)).unwrap();
     let held = store.memory_bytes();
-    let error = bowshot_api::Error::from(store.segment(texts(20, 3000)).unwrap_err());
+    let error = bowshot_api::Error::from(store.segment(&texts(20, 3000)).unwrap_err());
     assert_eq!(error.kind(), ErrorKind::LimitReached);
     assert!(error.message().contains("limit: 65536"), "{error}");
     assert!(error.hint().unwrap().contains("`storage.memory_bytes`"), "{error}");
     assert_eq!(store.memory_bytes(), held);
     drop(first);
-    assert!(store.segment(texts(20, 3000)).is_ok());
+    assert!(store.segment(&texts(20, 3000)).is_ok());
 }
 
 #[test]
 fn a_commit_does_not_need_memory() {
     let store = TableStore::in_memory("bowshot", "main", 200 << 10);
-    let segments: Vec<_> = (0..60).map(|_| store.segment(texts(1, 3000)).unwrap()).collect();
+    let segments: Vec<_> = (0..60).map(|_| store.segment(&texts(1, 3000)).unwrap()).collect();
     // Empty texts take next to nothing, but make the small segments so many that they would be united.
-    let empty = (0..10).map(|_| store.segment(texts(1, 0)).unwrap());
+    let empty = (0..10).map(|_| store.segment(&texts(1, 0)).unwrap());
     let table = text_table().append(segments.into_iter().chain(empty).collect());
     let committed = get(&put(&store, "t", Arc::new(table)), "t");
     assert_eq!((committed.rows(), committed.segment_count()), (70, 70));
     let store = TableStore::in_memory("bowshot", "main", 800 << 10);
-    let segments = (0..70).map(|_| store.segment(texts(1, 3000)).unwrap()).collect();
+    let segments = (0..70).map(|_| store.segment(&texts(1, 3000)).unwrap()).collect();
     let committed = get(&put(&store, "t", Arc::new(text_table().append(segments))), "t");
     assert_eq!((committed.rows(), committed.segment_count()), (70, 1));
 }

@@ -1,6 +1,7 @@
 //! The module from outside: tables, commits, and rows read through SQL.
 
 mod commits;
+mod durable;
 mod edits;
 mod history;
 mod memory;
@@ -59,7 +60,7 @@ fn table(store: &Arc<TableStore>, batches: impl IntoIterator<Item = RecordBatch>
 }
 
 fn appended(store: &Arc<TableStore>, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Table {
-    table.append(batches.into_iter().map(|rows| store.segment(rows).unwrap()).collect())
+    table.append(batches.into_iter().map(|rows| store.segment(&rows).unwrap()).collect())
 }
 
 /// Commits a change of the newest snapshot.
@@ -111,12 +112,16 @@ async fn addresses(table: &Arc<Table>, condition: &str) -> Vec<u64> {
 
 /// Ids of the rows, in their order, without DataFusion.
 fn ids(table: &Table) -> Vec<i64> {
-    table.segments().flat_map(|rows| rows.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+    table
+        .batches()
+        .map(Result::unwrap)
+        .flat_map(|rows| rows.column(0).as_primitive::<Int64Type>().values().to_vec())
+        .collect()
 }
 
 /// Address of the first row with this id, without DataFusion.
 fn address_of(table: &Table, id: i64) -> Option<u64> {
-    table.segments().enumerate().find_map(|(position, rows)| {
+    table.batches().map(Result::unwrap).enumerate().find_map(|(position, rows)| {
         let row =
             rows.column(0).as_primitive::<Int64Type>().values().iter().position(|value| *value == id)?;
         Some(((position as u64) << 32) | row as u64)

@@ -104,7 +104,8 @@ async fn few_rows_have_one_partition() {
 async fn columns_are_not_copied() {
     let store = store();
     let table = table(&store, [rows(0..10)]);
-    let stored = table.segments().next().unwrap().column(1).to_data().buffers()[0].as_ptr();
+    let stored =
+        table.batches().map(Result::unwrap).next().unwrap().column(1).to_data().buffers()[0].as_ptr();
     let plan = plan(table.provider(), "SELECT value FROM t").await;
     let parts = collect_partitioned(plan, session().task_ctx()).await.unwrap();
     assert_eq!(parts[0][0].column(0).to_data().buffers()[0].as_ptr(), stored);

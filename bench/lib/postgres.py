@@ -1,0 +1,74 @@
+"""A PostgreSQL server of its own: a new cluster in the given folder, on a free loopback port, ended afterwards.
+
+Its settings are the defaults (fsync and synchronous_commit are on) but for what its documentation tells everybody to
+set: shared_buffers at a quarter of the memory, and a max_wal_size that loads do not hit every few seconds.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+from . import processes
+
+USER = "postgres"
+INSTALL = "install PostgreSQL: `apt-get install postgresql` (the bench starts a server of its own)"
+
+
+def programs() -> pathlib.Path:
+    """The folder of the newest installed server."""
+    found = [path.parent for path in pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres")]
+    if not found and (path := shutil.which("postgres")):
+        found = [pathlib.Path(path).resolve().parent]
+    if not found:
+        raise SystemExit(f"there is no PostgreSQL server in /usr/lib/postgresql/*/bin nor in PATH: {INSTALL}")
+    return max(found, key=lambda path: int(path.parent.name) if path.parent.name.isdigit() else 0)
+
+
+def version() -> str:
+    done = subprocess.run([str(programs() / "postgres"), "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.split()[2]
+
+
+def as_user() -> dict:
+    """PostgreSQL refuses to run as root: then it runs as its own user."""
+    return {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+@contextlib.contextmanager
+def server(folder: pathlib.Path):
+    """`uri` is a connection string for psycopg and ADBC."""
+    home = folder / "postgres"
+    home.mkdir(mode=0o700)
+    if as_user():
+        shutil.chown(home, USER, USER)
+    initdb = [str(programs() / "initdb"), "-D", str(home), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale", "C"]
+    subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, stderr=sys.stderr, cwd="/", **as_user())
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    memory_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    settings = {
+        "listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": "",
+        "shared_buffers": f"{memory_mb // 4}MB", "max_wal_size": "8GB",
+    }
+    command = [str(programs() / "postgres"), "-D", str(home)]
+    for name, value in settings.items():
+        command += ["-c", f"{name}={value}"]
+    uri = f"postgresql://{USER}@127.0.0.1:{port}/postgres"
+
+    def ready(process):
+        deadline = time.monotonic() + processes.READY_TIMEOUT_S
+        check = [str(programs() / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port), "-U", USER]
+        while subprocess.run(check).returncode != 0:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("PostgreSQL did not start")
+            time.sleep(0.05)
+        return uri
+
+    with processes.started("PostgreSQL", "postgres", command, ready, cwd="/", **as_user()) as running:
+        yield running

@@ -1,0 +1,76 @@
+"""UPDATE and DELETE of 1 % of the rows of a durable table of 10 M rows, chosen by random ids from a second table.
+
+The tables are loaded once. Every turn changes and deletes ids that no other turn touches, so that the table is that of
+earlier turns and not a fresh one. No side has a key or an index.
+"""
+
+import contextlib
+import statistics
+
+from . import data, measure, places, postgres, processes, results
+from .options import Options
+
+ROWS = 10_000_000
+SHARE = 100
+LABELS = {"bowshot": "bowshot-adbc", "DuckDB": "duckdb", "PostgreSQL": "postgres"}
+
+
+def run(options: Options) -> None:
+    rows = options.size(ROWS, 100_000)
+    slices = 2 * (options.rounds + 1)
+    if slices > SHARE:
+        raise SystemExit(f"`change` has at most {SHARE // 2 - 1} rounds: each takes 2 % of the rows")
+    sources = {
+        "accounts": str(data.arrow_accounts(rows)),
+        "chosen": str(data.arrow_chosen_ids(rows, slices, rows // SHARE)),
+    }
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(places.disk_folder(options.size(15, 1)))
+        disk = places.disk(folder)
+        starts = {
+            "bowshot": lambda: processes.bowshot({}, data=str(folder / "bowshot")),
+            "DuckDB": lambda: contextlib.nullcontext(processes.InProcess("DuckDB", "duckdb", str(folder / "duckdb.db"))),
+            "PostgreSQL": lambda: postgres.server(folder),
+        }
+        servers = {label: stack.enter_context(starts[label]()) for label in starts if options.chosen(label)}
+        for label, server in servers.items():
+            for table, source in sources.items():
+                measure.writer(
+                    server, LABELS[label], [server], action="ingest", table=table, source=source, keep=True
+                )
+        answers = changes(servers, rows // SHARE, options)
+    figures = {label: median_times(answers[label]) for label in answers}
+    ratios = {
+        f"{statement}, bowshot against {peer}": results.plain(
+            figures[peer][f"{statement}_seconds"] / figures["bowshot"][f"{statement}_seconds"]
+        )
+        for statement in ("update", "delete")
+        for peer in ("DuckDB", "PostgreSQL")
+        if peer in figures and "bowshot" in figures
+    }
+    version = postgres.version() if "PostgreSQL" in servers else None
+    results.record(
+        "change", "1 % by random ids", figures, ratios, options, rows=rows, changed=rows // SHARE, disk=disk,
+        postgres=version,
+    )
+
+
+def changes(servers: dict, changed: int, options: Options) -> dict:
+    turns = dict.fromkeys(servers, 0)
+
+    def once(label):
+        turn, turns[label] = turns[label], turns[label] + 1
+        return measure.writer(
+            servers[label], LABELS[label], list(servers.values()), action="change", rows=changed,
+            update_slice=2 * turn, delete_slice=2 * turn + 1,
+        )
+
+    return measure.in_turn([(label, label) for label in servers], options.rounds, once)
+
+
+def median_times(answers: list) -> dict:
+    figures = {}
+    for name in ("update_seconds", "delete_seconds"):
+        figures[name] = statistics.median(answer[name] for answer in answers)
+        figures[f"all_{name}"] = [round(answer[name], 4) for answer in answers]
+    return {**figures, "server_cpu_s": statistics.median(answer["server_cpu_s"] for answer in answers)}

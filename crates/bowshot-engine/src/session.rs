@@ -1,0 +1,270 @@
+//! What one session has in the engine: its settings, its own tables and its view of the catalogs. Plans statements and
+//! makes them ready to run.
+
+use crate::catalog::Visible;
+use crate::commit::SessionTables;
+use crate::enforce::{self, Action, AuthorizedPlan, Change};
+use crate::engine::Shared;
+use crate::error::classify;
+use crate::execute::{self, Execution, Parallelism, Run};
+use crate::pinned::Pinned;
+use crate::plan::{self, Parsed};
+use crate::write::copy::{self, parse::CopyStatement};
+use crate::write::ddl::Stores;
+use crate::write::names::Names;
+use crate::write::recognise::{Recognised, nothing, recognise};
+use crate::write::{Write, show, upkeep};
+use crate::{metadata, parameters};
+use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::execution::SessionState;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::LogicalPlan;
+use std::sync::Arc;
+
+/// See the module. Clones share all.
+#[derive(Clone)]
+pub struct EngineSession {
+    context: SessionContext,
+    shared: Arc<Shared>,
+    principal: Principal,
+    tables: Arc<SessionTables>,
+    scratch: bool,
+}
+
+impl std::fmt::Debug for EngineSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineSession").field("id", &self.context.session_id()).finish_non_exhaustive()
+    }
+}
+
+impl EngineSession {
+    pub(crate) fn new(
+        context: SessionContext,
+        principal: &Principal,
+        tables: SessionTables,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let scratch = shared.scratch;
+        Self { context, shared, principal: principal.clone(), tables: Arc::new(tables), scratch }
+    }
+
+    /// The tables as they are now.
+    pub fn pin(&self) -> Pinned {
+        self.tables.pin()
+    }
+
+    /// Makes what a transaction has changed visible, all at once: to everybody, and of the session's own tables to itself.
+    /// Waits for the store on a thread that may block, since a commit may wait for the disk and for other commits; once
+    /// begun, it goes on even if nobody waits for it any more.
+    ///
+    /// # Errors
+    /// `Conflict` when another one was first.
+    pub async fn commit(&self, base: &Pinned, changed: &Pinned) -> Result<()> {
+        if base.is_same(changed) {
+            return Ok(());
+        }
+        let (tables, base, changed) = (Arc::clone(&self.tables), base.clone(), changed.clone());
+        let committed = self.shared.runtime.handle().spawn_blocking(move || tables.commit(&base, &changed));
+        committed
+            .await
+            .unwrap_or_else(|error| Err(ApiError::internal("the commit broke down").with_source(error)))
+    }
+
+    pub(crate) fn visible(&self, pinned: &Pinned) -> Visible {
+        Visible::new(self.shared.parts.clone(), self.principal.clone(), pinned.clone(), self.context.clone())
+    }
+
+    pub(crate) fn names(&self, pinned: &Pinned) -> Names {
+        let state = self.context.state_ref();
+        let state = state.read();
+        let names = &state.config_options().catalog;
+        Names {
+            pinned: pinned.clone(),
+            parts: self.shared.parts.clone(),
+            default_catalog: names.default_catalog.clone(),
+            default_schema: names.default_schema.clone(),
+        }
+    }
+
+    pub(crate) fn stores(&self) -> Stores {
+        Stores { shared: Arc::clone(&self.tables.shared), own: Arc::clone(&self.tables.own) }
+    }
+
+    /// The session's settings with the catalogs of one moment.
+    pub(crate) fn state(&self, pinned: &Pinned) -> SessionState {
+        if self.scratch { self.context.state() } else { self.visible(pinned).state() }
+    }
+
+    /// Parses, plans and authorises one statement on the tables of one moment. CPU work: to be called on the query runtime.
+    ///
+    /// # Errors
+    /// `Syntax`, `Invalid`, `NotFound` from planning; `Denied` and `Unsupported` from enforcement.
+    pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
+        let state = self.state(pinned);
+        let names = self.names(pinned);
+        if let Some(ddl) = upkeep::recognise(sql, plan::dialect(&state)?.as_ref(), &names)? {
+            let action = Some(Action::Write(Change(Arc::new(Write::Ddl(ddl)))));
+            return enforce::enforce(plan::planned(nothing())?, action, pinned.clone(), self.scratch);
+        }
+        let statement = match plan::parse(&state, sql)? {
+            Parsed::Sql(statement) => show::expanded(statement, &names)?,
+            Parsed::Copy(copy) => return Box::pin(self.plan_copy(copy, pinned)).await,
+        };
+        let recognised = if self.scratch {
+            None
+        } else {
+            Box::pin(recognise(&statement, &self.visible(pinned), &names)).await?
+        };
+        let (planned, action) = match recognised {
+            None => (plan::plan(&state, statement).await?, None),
+            Some(Recognised::Write(write, rows)) => {
+                (plan::planned(rows)?, Some(Action::Write(Change(Arc::from(write)))))
+            }
+            Some(Recognised::Transaction(statement)) => {
+                (plan::planned(nothing())?, Some(Action::Transaction(statement)))
+            }
+        };
+        enforce::enforce(planned, action, pinned.clone(), self.scratch)
+    }
+
+    async fn plan_copy(&self, copy: CopyStatement, pinned: &Pinned) -> Result<AuthorizedPlan> {
+        if self.scratch {
+            return Err(ApiError::unsupported("COPY is not supported in a scratch catalog"));
+        }
+        let (visible, names) = (self.visible(pinned), self.names(pinned));
+        let (write, rows) = copy::recognise(copy, &visible, &names).await?;
+        let action = Action::Write(Change(Arc::new(write)));
+        enforce::enforce(plan::planned(rows)?, Some(action), pinned.clone(), self.scratch)
+    }
+
+    /// The schema that running the plan gives; no fields for a plan that acts.
+    pub fn schema(&self, plan: &AuthorizedPlan, layout: Layout) -> SchemaRef {
+        let planned = plan.planned();
+        if planned.parameters().fields().is_empty() {
+            return execute::result_schema(&self.context.state(), planned.plan(), layout);
+        }
+        // Coercion would settle the types of parameters before they have values.
+        layout.schema(planned.plan().schema().as_arrow())
+    }
+
+    /// Checks that a batch of parameters fits the plan.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the parameter.
+    pub fn check_parameters(&self, plan: &AuthorizedPlan, rows: &RecordBatch) -> Result<()> {
+        let planned = plan.planned();
+        parameters::check(planned.plan(), planned.parameters(), rows)
+    }
+
+    /// The schema of the result once `rows` are bound: parameters of unknown type take the type of their value.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the parameter.
+    pub fn bound_schema(
+        &self,
+        plan: &AuthorizedPlan,
+        rows: &RecordBatch,
+        layout: Layout,
+    ) -> Result<SchemaRef> {
+        let planned = plan.planned();
+        let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
+        Ok(execute::result_schema(&self.context.state(), &bound, layout))
+    }
+
+    /// Makes a plan ready to run. Statements with effects take effect here. To be called on the query runtime.
+    ///
+    /// # Errors
+    /// From binding, optimising and physical planning.
+    pub async fn execute(
+        &self,
+        plan: &AuthorizedPlan,
+        parameters: &[RecordBatch],
+        parallelism: Parallelism,
+        layout: Layout,
+    ) -> Result<Execution> {
+        let mut state = self.state(plan.pinned());
+        if let Parallelism::Streams(streams) = parallelism {
+            let partitions = &mut state.config_mut().options_mut().execution.target_partitions;
+            *partitions = streams.max(*partitions);
+        }
+        let run = Run { plan, layout, state };
+        if parameters.is_empty() {
+            Box::pin(execute::prepare(self, &run)).await
+        } else {
+            Box::pin(execute::prepare_bound(self, &run, parameters)).await
+        }
+    }
+
+    /// Lets a statement on the scratch catalog act, and gives back the plan of its result. Queries pass unchanged.
+    pub(crate) async fn take_effect(
+        &self,
+        plan: &AuthorizedPlan,
+        state: SessionState,
+    ) -> Result<(SessionState, LogicalPlan)> {
+        let logical = plan.planned().plan().clone();
+        let prepared = matches!(logical, LogicalPlan::Statement(_));
+        match plan.action() {
+            Action::Query if !prepared => Ok((state, logical)),
+            Action::Query | Action::Scratch => {
+                let frame = self.context.execute_logical_plan(logical).await.map_err(classify)?;
+                Ok(frame.into_parts())
+            }
+            Action::Set { .. } | Action::Reset { .. } if self.scratch => {
+                let frame = self.context.execute_logical_plan(logical).await.map_err(classify)?;
+                Ok(frame.into_parts())
+            }
+            Action::Set { .. } | Action::Reset { .. } => {
+                Err(ApiError::internal("a session option reached the engine as a plan"))
+            }
+            Action::Write(_) | Action::Transaction(_) => {
+                Err(ApiError::internal("a statement that changes tables was run as a query"))
+            }
+        }
+    }
+
+    /// Whether the session has a scratch catalog, in which `SET` reaches the engine's own options.
+    pub fn is_scratch(&self) -> bool {
+        self.scratch
+    }
+
+    /// Sets one of the engine's options, named as in its configuration (`catalog.default_schema`, …).
+    ///
+    /// # Errors
+    /// `Invalid` when the value does not fit.
+    pub fn set_config(&self, key: &str, value: &str) -> Result<()> {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        state.config_mut().options_mut().set(key, value).map_err(classify)
+    }
+
+    /// Names of the catalogs, sorted.
+    pub fn catalogs(&self, pinned: &Pinned) -> Vec<String> {
+        metadata::catalogs(self.state(pinned).catalog_list())
+    }
+
+    /// Pairs of catalog and schema, sorted.
+    pub fn schemas(
+        &self,
+        catalog: Option<&str>,
+        pattern: Option<&str>,
+        pinned: &Pinned,
+    ) -> Vec<(String, String)> {
+        metadata::schemas(self.state(pinned).catalog_list(), catalog, pattern)
+    }
+
+    /// Tables, sorted. May read file footers: to be called on the query runtime.
+    ///
+    /// # Errors
+    /// None today; a table that cannot be read is listed with the reason.
+    pub async fn tables(
+        &self,
+        filter: &TableFilter,
+        layout: Layout,
+        pinned: &Pinned,
+    ) -> Result<Vec<TableEntry>> {
+        let state = self.state(pinned);
+        metadata::tables(state.catalog_list(), filter, layout).await
+    }
+}

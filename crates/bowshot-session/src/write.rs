@@ -1,0 +1,216 @@
+//! Statements that change tables: run, committed, and in the log however they end.
+
+use crate::query::{self, Authorised, nothing};
+use crate::query_log::{Outcome, QueryRecord};
+use crate::result::out_of_time;
+use crate::session::ClientSession;
+use crate::task;
+use crate::transactions::Scope;
+use arrow::array::{ArrayRef, Int64Array};
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, QueryId, Result};
+use bowshot_engine::{Action, Execution, ProgressMeter};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often a statement that changes tables runs again because another writer was first.
+const MAX_CONFLICTS: usize = 100;
+
+/// A statement that is about to run.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) id: QueryId,
+    pub(crate) started: Instant,
+    /// Longest run; zero means no limit.
+    pub(crate) timeout: Duration,
+}
+
+/// Runs a statement that changes tables, and makes it count. Where it is a transaction by itself and another writer was
+/// first, it runs again on what that one has left.
+pub(crate) async fn write(
+    session: &ClientSession,
+    authorised: &Authorised,
+    mut scope: Scope,
+    begun: Begun,
+) -> Result<Execution> {
+    let deadline = Deadline::new(begun.timeout);
+    let logged = Logged::new(session, &authorised.sql, begun);
+    match attempts(session, authorised.clone(), &mut scope, &deadline).await {
+        Ok(rows) => {
+            logged.goes_on();
+            counted(rows)
+        }
+        Err(error) => Err(logged.failed(error)),
+    }
+}
+
+async fn attempts(
+    session: &ClientSession,
+    mut authorised: Authorised,
+    scope: &mut Scope,
+    deadline: &Deadline,
+) -> Result<Option<u64>> {
+    for _ in 0..MAX_CONFLICTS {
+        let engine = session.engine().clone();
+        let this = authorised.clone();
+        let work = async move { engine.write(&this.sql, &this.plan, &this.parameters).await };
+        let written = deadline.hold(Box::pin(task::run(session.server().engine.runtime(), work))).await?;
+        if matches!(authorised.plan.action(), Action::Write(change) if !change.is_of_tables()) {
+            return Ok(written.rows);
+        }
+        // Not under the deadline: a commit that has begun may take effect.
+        match scope.keep(session.engine(), authorised.plan.pinned(), written.pinned).await {
+            Ok(()) => return Ok(written.rows),
+            Err(error) if error.kind() == ErrorKind::Conflict && scope.is_alone() => {}
+            Err(error) => return Err(error),
+        }
+        let pinned = scope.pin(session.engine());
+        let plan = deadline.hold(Box::pin(query::plan(session, &authorised.sql, &pinned))).await?;
+        authorised = Authorised { plan, ..authorised };
+    }
+    Err(Error::new(ErrorKind::Conflict, format!("other writers were first {MAX_CONFLICTS} times"))
+        .with_hint("run the statement again"))
+}
+
+/// Writes rows that a client sends into a table. They come once: a conflict is the client's to answer.
+pub(crate) async fn ingest(session: &ClientSession, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
+    let started = Instant::now();
+    query::accept(session)?;
+    let _slot = session.server().admission.enter().await?;
+    query::accept(session)?;
+    let timeout = query::timeout(&session.current_options(), session);
+    let deadline = Deadline::new(timeout);
+    let logged = Logged::new(session, &described(ingest), Begun { id: QueryId::random(), started, timeout });
+    match ingested(session, ingest, rows, &deadline).await {
+        Ok(rows) => {
+            logged.finished();
+            Ok(rows)
+        }
+        Err(error) => Err(logged.failed(error)),
+    }
+}
+
+async fn ingested(
+    session: &ClientSession,
+    ingest: &Ingest,
+    rows: BatchStream,
+    deadline: &Deadline,
+) -> Result<u64> {
+    let transaction = ingest.transaction.or_else(|| session.transactions().only());
+    let mut scope = session.transactions().scope(transaction).await?;
+    let pinned = scope.pin(session.engine());
+    let (engine, wanted, base) = (session.engine().clone(), ingest.clone(), pinned.clone());
+    let work = async move { engine.ingest(&wanted, rows, &base).await };
+    let written = deadline.hold(Box::pin(task::run(session.server().engine.runtime(), work))).await?;
+    scope.keep(session.engine(), &pinned, written.pinned).await?;
+    Ok(written.rows.unwrap_or(0))
+}
+
+/// What the log has in the place of a text.
+fn described(ingest: &Ingest) -> Arc<str> {
+    let mut text = "bulk ingest into ".to_owned();
+    if ingest.temporary {
+        text.push_str("temporary ");
+    }
+    for part in [&ingest.catalog, &ingest.schema_name].into_iter().flatten() {
+        text.push_str(part);
+        text.push('.');
+    }
+    text.push_str(&ingest.table);
+    Arc::from(text)
+}
+
+/// The result of a statement that has changed rows: how many.
+fn counted(rows: Option<u64>) -> Result<Execution> {
+    let Some(rows) = rows else { return Ok(nothing()) };
+    let count: ArrayRef = Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]));
+    let batch = RecordBatch::try_from_iter([("count", count)])
+        .map_err(|error| Error::internal("a count is no batch").with_source(error))?;
+    let schema = batch.schema();
+    let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
+    Ok(Execution {
+        schema,
+        streams: vec![stream],
+        ordered: true,
+        rows: Some(1),
+        progress: ProgressMeter::default(),
+    })
+}
+
+/// When a statement has run for too long.
+struct Deadline {
+    timeout: Duration,
+    at: Option<Instant>,
+}
+
+impl Deadline {
+    fn new(timeout: Duration) -> Self {
+        let at = if timeout.is_zero() { None } else { Instant::now().checked_add(timeout) };
+        Self { timeout, at }
+    }
+
+    /// Does a part of the work, which ends when it is dropped.
+    async fn hold<T>(&self, work: impl Future<Output = Result<T>> + Unpin) -> Result<T> {
+        let Some(at) = self.at else { return work.await };
+        match tokio::time::timeout_at(at.into(), work).await {
+            Ok(done) => done,
+            Err(_elapsed) => Err(out_of_time(self.timeout)),
+        }
+    }
+}
+
+/// A statement that changes tables on its way into the log. One whose caller leaves is dropped, and was cancelled.
+struct Logged<'a> {
+    session: &'a ClientSession,
+    sql: Arc<str>,
+    begun: Begun,
+    started_at: SystemTime,
+    open: bool,
+}
+
+impl<'a> Logged<'a> {
+    fn new(session: &'a ClientSession, sql: &Arc<str>, begun: Begun) -> Self {
+        Self { session, sql: Arc::clone(sql), begun, started_at: SystemTime::now(), open: true }
+    }
+
+    /// It has a result, which will tell the log.
+    fn goes_on(mut self) {
+        self.open = false;
+    }
+
+    fn finished(mut self) {
+        self.record(Outcome::Finished, None);
+    }
+
+    /// Gives the error back.
+    fn failed(mut self, error: Error) -> Error {
+        let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
+        self.record(outcome, Some(error.to_string()));
+        error
+    }
+
+    fn record(&mut self, outcome: Outcome, error: Option<String>) {
+        self.open = false;
+        self.session.server().house.log.add(QueryRecord {
+            id: self.begun.id,
+            session: self.session.key(),
+            user: self.session.owner().name.clone(),
+            sql: self.sql.to_string(),
+            outcome,
+            started: self.started_at,
+            duration: self.begun.started.elapsed(),
+            rows: 0,
+            bytes: 0,
+            error,
+        });
+    }
+}
+
+impl Drop for Logged<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            self.record(Outcome::Cancelled, Some("the caller left".to_owned()));
+        }
+    }
+}

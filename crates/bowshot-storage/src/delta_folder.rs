@@ -1,0 +1,102 @@
+//! Delta tables that others write, read-only: the log decides which files count, and which of their rows.
+
+use crate::Error;
+use crate::format;
+use datafusion::catalog::TableProvider;
+use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::prelude::SessionConfig;
+use deltalake_core::DeltaTable;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use url::Url;
+
+/// One such table, looked at again when its log has grown.
+#[derive(Debug)]
+pub(crate) struct DeltaFolder {
+    path: PathBuf,
+    session: Arc<SessionState>,
+    loaded: Mutex<Option<Loaded>>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    newest: Option<PathBuf>,
+    provider: Arc<dyn TableProvider>,
+    files: usize,
+}
+
+/// Whether a folder is a Delta table.
+pub(crate) fn is_delta(path: &Path) -> bool {
+    path.join("_delta_log").is_dir()
+}
+
+/// What reading such tables needs of the engine.
+pub(crate) fn session(runtime: &RuntimeEnv) -> Arc<SessionState> {
+    let mut config = SessionConfig::new();
+    // Plain strings from the scan to the wire, as everywhere.
+    config.options_mut().execution.parquet.schema_force_view_types = false;
+    let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(Arc::new(runtime.clone()));
+    Arc::new(builder.with_default_features().build())
+}
+
+impl DeltaFolder {
+    pub(crate) fn new(path: PathBuf, session: Arc<SessionState>) -> Self {
+        Self { path, session, loaded: Mutex::default() }
+    }
+
+    /// The table as its log has it now.
+    ///
+    /// # Errors
+    /// When the log or what it names cannot be read, or asks for what this reader does not know.
+    pub(crate) async fn provider(&self) -> Result<Arc<dyn TableProvider>, Error> {
+        self.look(|loaded| Arc::clone(&loaded.provider)).await
+    }
+
+    /// Number of the data files.
+    ///
+    /// # Errors
+    /// As [`Self::provider`].
+    pub(crate) async fn files(&self) -> Result<usize, Error> {
+        self.look(|loaded| loaded.files).await
+    }
+
+    async fn look<T>(&self, take: impl FnOnce(&Loaded) -> T) -> Result<T, Error> {
+        let mut loaded = self.loaded.lock().await;
+        let newest = newest_entry(&self.path)?;
+        if let Some(loaded) = loaded.as_ref().filter(|loaded| loaded.newest == newest) {
+            return Ok(take(loaded));
+        }
+        Ok(take(loaded.insert(self.load(newest).await?)))
+    }
+
+    async fn load(&self, newest: Option<PathBuf>) -> Result<Loaded, Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::corrupt(&self.path, error);
+        let absolute = fs::canonicalize(&self.path).map_err(|error| Error::io(&self.path, error))?;
+        let url = Url::from_directory_path(absolute).map_err(|()| failed(&"its path is no URL"))?;
+        let table: DeltaTable = deltalake_core::open_table(url).await.map_err(|error| failed(&error))?;
+        let files = table.get_file_uris().map_err(|error| failed(&error))?.count();
+        let provider = table.table_provider().with_session(Arc::clone(&self.session)).build().await;
+        Ok(Loaded { newest, provider: Arc::new(provider.map_err(|error| failed(&error))?), files })
+    }
+}
+
+/// The last entry of the log: entries have numbers of one length, and are never changed.
+fn newest_entry(path: &Path) -> Result<Option<PathBuf>, Error> {
+    let log = path.join("_delta_log");
+    let failed = |error: io::Error| Error::io(&log, error);
+    let mut newest = None;
+    for entry in fs::read_dir(&log).map_err(failed)? {
+        let entry = entry.map_err(failed)?.path();
+        let is_json = entry.extension().is_some_and(|ending| ending == "json");
+        let hidden = entry.file_name().is_none_or(format::is_ignored);
+        if is_json && !hidden && newest.as_ref().is_none_or(|newest| entry > *newest) {
+            newest = Some(entry);
+        }
+    }
+    Ok(newest)
+}

@@ -1,0 +1,197 @@
+//! One file on its way in: its rows, under the names of the columns that they go into.
+//!
+//! CSV and JSON are read in the types of those columns, not in types that are guessed: `007` stays what it is in a column
+//! of text. Parquet and Arrow come in their own types.
+
+use super::Shape;
+use crate::Format;
+use crate::batches::{Batches, Request};
+use crate::facts::{Detail, FileFacts};
+use crate::file::{DataFile, HandlePool};
+use crate::format::Kind;
+use crate::parquet::Chunks;
+use crate::text::TextReader;
+use crate::version::FileIdentity;
+use crate::{Error as FileError, arrow_ipc, csv, json, parquet as footer};
+use ::parquet::arrow::ProjectionMask;
+use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use bowshot_api::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Rows of one batch.
+const BATCH_ROWS: usize = 64 << 10;
+/// Objects of a JSON file that are looked at for keys that no column has.
+const SAMPLE_ROWS: usize = 1_000;
+
+/// The columns that the rows go into.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Names and types, in the order of the table or of the statement.
+    pub fields: Vec<FieldRef>,
+    /// Whether the statement names them: then the file must have them all, and may have others.
+    pub named: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct FileRows {
+    schema: SchemaRef,
+    path: PathBuf,
+    batches: Batches,
+    /// Brings batches of the formats that go by name to the schema.
+    request: Request,
+}
+
+impl FileRows {
+    pub(super) fn open(path: &Path, shape: Shape, wanted: &Wanted) -> Result<Self> {
+        let metadata = path.symlink_metadata().map_err(|error| FileError::io(path, error))?;
+        if !metadata.is_file() {
+            return Err(Error::invalid("this is no file").with_hint("name one file; folders are not read"));
+        }
+        let identity = FileIdentity::new(&metadata, SystemTime::now());
+        let file = DataFile::new(path.to_path_buf(), identity, HandlePool::new(4));
+        let kind = shape.kind(path);
+        let opening = Opening { file, shape, kind, wanted };
+        match shape.format {
+            Format::Csv if shape.header => opening.csv_by_name(),
+            Format::Csv => opening.csv_by_position(),
+            Format::Json => opening.json(),
+            Format::Parquet => opening.parquet(),
+            Format::Arrow | Format::Avro => opening.arrow(),
+        }
+    }
+
+    /// Columns of the rows; their names are those of columns that were wanted, or the file has one more.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The next rows. Blocks.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming the file, for what cannot be read, and the line for a value that its column cannot take.
+    pub fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        let batch = self.batches.next_of(&self.path)?;
+        let fitted = batch.and_then(|batch| {
+            self.request.fit(&batch).map_err(|error| FileError::corrupt(&self.path, error))
+        });
+        Some(fitted.map_err(Error::from))
+    }
+}
+
+struct Opening<'a> {
+    file: Arc<DataFile>,
+    shape: Shape,
+    kind: Kind,
+    wanted: &'a Wanted,
+}
+
+impl Opening<'_> {
+    fn csv_by_name(self) -> Result<FileRows> {
+        let mut facts = csv::facts(&self.file, &self.kind, 1)?;
+        if let (Detail::Csv { delimiter, .. }, Some(wanted)) = (&mut facts.detail, self.shape.delimiter) {
+            // Looked at with another separator, the header is one name.
+            if *delimiter != wanted {
+                facts = csv::facts_with(&self.file, &self.kind, wanted)?;
+            }
+        }
+        let schema = self.by_name(&facts.columns)?;
+        self.rows(&facts, self.in_wanted_types(&schema))
+    }
+
+    /// The first value goes into the first column.
+    fn csv_by_position(self) -> Result<FileRows> {
+        let schema = Arc::new(Schema::new(self.wanted.fields.iter().map(nullable).collect::<Vec<_>>()));
+        let request = self.request(Arc::clone(&schema));
+        let text = TextReader::open(&self.file, self.kind.compression)?;
+        let delimiter = self.shape.delimiter.unwrap_or(if self.kind.tabs { b'\t' } else { b',' });
+        let batches = csv::without_header(&self.file, text, delimiter, &request)?;
+        Ok(FileRows { schema, path: self.file.path().to_path_buf(), batches, request })
+    }
+
+    /// A key that an object lacks is null: only its end shows which keys a file has.
+    fn json(self) -> Result<FileRows> {
+        let facts = json::facts(&self.file, &self.kind, SAMPLE_ROWS)?;
+        let mut fields: Vec<Field> = self.wanted.fields.iter().map(nullable).collect();
+        if !self.wanted.named {
+            let strange = facts.columns.fields().iter().filter(|field| self.find(field.name()).is_none());
+            fields.extend(strange.map(|field| field.as_ref().clone()));
+        }
+        self.rows(&facts, Arc::new(Schema::new(fields)))
+    }
+
+    fn arrow(self) -> Result<FileRows> {
+        let facts = arrow_ipc::facts(&self.file)?;
+        let schema = self.by_name(&facts.columns)?;
+        self.rows(&facts, schema)
+    }
+
+    fn parquet(self) -> Result<FileRows> {
+        let path = self.file.path().to_path_buf();
+        let chunks = Chunks(Arc::clone(&self.file));
+        let builder = ParquetRecordBatchReaderBuilder::try_new(chunks)
+            .map_err(|error| footer::explain(&self.file, error))?;
+        let columns = crate::schema::plain(builder.schema());
+        let schema = self.by_name(&columns)?;
+        let roots = self.request(Arc::clone(&schema)).positions_in(&columns);
+        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+        let reader = builder
+            .with_projection(mask)
+            .with_batch_size(BATCH_ROWS)
+            .build()
+            .map_err(|error| footer::explain(&self.file, error))?;
+        let named = path.clone();
+        let batches =
+            Batches::new(reader.map(move |batch| batch.map_err(|error| FileError::corrupt(&named, error))));
+        let request = self.request(Arc::clone(&schema));
+        Ok(FileRows { schema, path, batches, request })
+    }
+
+    fn rows(&self, facts: &FileFacts, schema: SchemaRef) -> Result<FileRows> {
+        let request = self.request(Arc::clone(&schema));
+        let batches = facts.open(&self.file, &request)?;
+        Ok(FileRows { schema, path: self.file.path().to_path_buf(), batches, request })
+    }
+
+    fn request(&self, schema: SchemaRef) -> Request {
+        Request { schema, batch_size: BATCH_ROWS, range: None, compression: self.kind.compression }
+    }
+
+    /// Of the file's columns those that are wanted by name, or all where nothing is named.
+    fn by_name(&self, columns: &Schema) -> Result<SchemaRef> {
+        if !self.wanted.named {
+            return Ok(Arc::new(columns.clone()));
+        }
+        let found = self.wanted.fields.iter().map(|field| {
+            let of_file = columns.fields().iter().find(|column| column.name() == field.name());
+            of_file.cloned().ok_or_else(|| {
+                let there: Vec<&str> = columns.fields().iter().map(|column| column.name().as_str()).collect();
+                Error::not_found(format!("the file has no column `{}`", field.name()))
+                    .with_hint(format!("it has {}", there.join(", ")))
+            })
+        });
+        Ok(Arc::new(Schema::new(found.collect::<Result<Vec<_>>>()?)))
+    }
+
+    /// Text is read as what its column is. A column that the table lacks is refused above.
+    fn in_wanted_types(&self, columns: &Schema) -> SchemaRef {
+        let typed = columns.fields().iter().map(|column| match self.find(column.name()) {
+            Some(field) => nullable(field),
+            None => column.as_ref().clone(),
+        });
+        Arc::new(Schema::new(typed.collect::<Vec<_>>()))
+    }
+
+    fn find(&self, name: &str) -> Option<&FieldRef> {
+        self.wanted.fields.iter().find(|field| field.name() == name)
+    }
+}
+
+/// What must not be null is refused by the table, which says so better.
+fn nullable(field: &FieldRef) -> Field {
+    Field::new(field.name(), field.data_type().clone(), true)
+}

@@ -1,0 +1,181 @@
+//! The catalog of the data folder: SQLite, one connection, one transaction for each group of commits.
+
+use super::codec::damaged;
+use crate::tables::Error;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const FILE: &str = "catalog.sqlite";
+
+/// Number of the layout below. A catalog with another one is not touched.
+const LAYOUT: i64 = 1;
+
+const TABLES: &str = "
+CREATE TABLE catalogs (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE schemas (
+    id TEXT PRIMARY KEY,
+    catalog TEXT NOT NULL REFERENCES catalogs,
+    name TEXT NOT NULL,
+    UNIQUE (catalog, name)
+) STRICT;
+-- Tables and views. `body` is JSON; `version` is a table's last commit.
+CREATE TABLE entries (
+    id TEXT PRIMARY KEY,
+    schema TEXT NOT NULL REFERENCES schemas,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('table', 'view')),
+    body TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    UNIQUE (schema, name)
+) STRICT;
+-- Which definition a table had from which version on.
+CREATE TABLE definitions (
+    table_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (table_id, version)
+) STRICT, WITHOUT ROWID;
+-- The commits of a table that are still kept.
+CREATE TABLE versions (
+    table_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    committed_us INTEGER NOT NULL,
+    operation TEXT NOT NULL,
+    rows_added INTEGER NOT NULL,
+    rows_removed INTEGER NOT NULL,
+    PRIMARY KEY (table_id, version)
+) STRICT, WITHOUT ROWID;
+-- Rows of a table, part of its versions added <= v < removed: in a file, or few of them right here.
+CREATE TABLE segments (
+    id INTEGER PRIMARY KEY,
+    table_id TEXT NOT NULL,
+    added INTEGER NOT NULL,
+    removed INTEGER,
+    row_count INTEGER NOT NULL,
+    file TEXT,
+    bytes INTEGER NOT NULL,
+    content BLOB
+) STRICT;
+CREATE INDEX segments_of_table ON segments (table_id, removed);
+-- What the Delta log of a table says: its version there, ours, and the columns.
+CREATE TABLE published (
+    table_id TEXT PRIMARY KEY,
+    delta_version INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    columns TEXT NOT NULL
+) STRICT;
+-- Tables that were dropped and whose folders are still there.
+CREATE TABLE dropped (table_id TEXT PRIMARY KEY) STRICT;
+";
+
+/// See the module.
+pub(in crate::tables) struct Catalog {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+    /// Why nothing is written any more.
+    stopped: Mutex<Option<String>>,
+}
+
+impl Catalog {
+    /// Whether a folder has a catalog.
+    pub(in crate::tables) fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).exists()
+    }
+
+    /// Opens the catalog in a folder, or makes it. A file that is none, or of another layout, is left as it is.
+    pub(in crate::tables) fn open(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(FILE);
+        let opened = |error| Error::Catalog { doing: "cannot be opened", reason: explain(&path, &error) };
+        let connection = Connection::open_with_flags(
+            &path,
+            OpenFlags::SQLITE_OPEN_READ_WRITE
+                | OpenFlags::SQLITE_OPEN_CREATE
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        )
+        .map_err(opened)?;
+        // FULL: a commit that was acknowledged survives a crash of the machine.
+        connection
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")
+            .map_err(opened)?;
+        let layout: i64 =
+            connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(opened)?;
+        match layout {
+            0 => connection
+                .execute_batch(&format!("BEGIN; {TABLES} PRAGMA user_version = {LAYOUT}; COMMIT;"))
+                .map_err(opened)?,
+            LAYOUT => {}
+            other => {
+                let reason = format!("`{}` has layout {other}, this version knows {LAYOUT}", path.display());
+                return Err(Error::Catalog { doing: "cannot be opened", reason });
+            }
+        }
+        // The name of a new file must survive too.
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|error| Error::file("sync", folder, error))?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(Self { path, connection: Mutex::new(connection), stopped: Mutex::default() })
+    }
+
+    /// Reads.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+        read(&self.connection()).map_err(|error| self.failed("cannot be read", &error))
+    }
+
+    /// Writes all or nothing. When it is not known whether the disk has kept it, nothing more is written: what a later
+    /// transaction builds on might be gone after a crash.
+    pub(super) fn write<T>(&self, write: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        if let Some(reason) = self.lock_stopped().clone() {
+            return Err(Error::Stopped { reason });
+        }
+        let mut connection = self.connection();
+        let transaction =
+            connection.transaction().map_err(|error| self.failed("cannot be written", &error))?;
+        let result = write(&transaction)?;
+        transaction.commit().map_err(|error| {
+            let failed = self.failed("cannot be written", &error);
+            if error.sqlite_error_code() != Some(ErrorCode::DiskFull) {
+                *self.lock_stopped() = Some(explain(&self.path, &error));
+            }
+            failed
+        })?;
+        Ok(result)
+    }
+
+    /// Whether it is not known what of the last transaction is on disk.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.lock_stopped().is_some()
+    }
+
+    pub(super) fn failed(&self, doing: &'static str, error: &rusqlite::Error) -> Error {
+        Error::Catalog { doing, reason: explain(&self.path, error) }
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_stopped(&self) -> MutexGuard<'_, Option<String>> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalog").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+fn explain(path: &Path, error: &rusqlite::Error) -> String {
+    format!("`{}`: {error}", path.display())
+}
+
+/// A value of the catalog that makes no sense.
+pub(super) fn parsed<T, E: std::fmt::Display>(value: Result<T, E>) -> Result<T, Error> {
+    value.map_err(|error| damaged(&error))
+}

@@ -1,0 +1,232 @@
+//! The thread that looks after the data folder: what commits leave to do, and what piles up.
+
+use super::delta::{self, Logs};
+use super::persist::Persisted;
+use super::upkeep;
+use crate::tables::store::{Folder, TableStore};
+use crate::tables::{EntryName, Error, Snapshot, Table};
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// How often the thread looks.
+const PAUSE: Duration = Duration::from_millis(250);
+/// How long few rows stay in the catalog.
+const FEW_ROWS_STAY: Duration = Duration::from_secs(2);
+/// How often versions that are too old are looked for.
+const TRIM_EVERY: Duration = Duration::from_secs(60);
+/// How long a table is left alone that could not be tidied.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// Entries of a Delta log between two checkpoints.
+const CHECKPOINT_EVERY: u64 = 10;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(in crate::tables) struct Keeper {
+    logs: Mutex<Logs>,
+    todo: Mutex<Todo>,
+}
+
+#[derive(Debug, Default)]
+struct Todo {
+    /// Tables whose Delta log could not be written.
+    unpublished: HashSet<Uuid>,
+    checkpoints: HashMap<Uuid, u64>,
+    /// Tables that are gone; queries may still read them.
+    dropped: Vec<Uuid>,
+    /// When a table was first seen to have rows in the catalog.
+    waiting_since: HashMap<Uuid, Instant>,
+    /// When the versions of all tables were last trimmed, and which version each had then.
+    trimmed: Option<Instant>,
+    trimmed_at: HashMap<Uuid, u64>,
+    /// The table whose rows are being moved.
+    tidying: Option<Uuid>,
+    /// Tables that could not be tidied.
+    not_before: HashMap<Uuid, Instant>,
+}
+
+impl Keeper {
+    /// Starts the thread; it ends with the store.
+    pub(in crate::tables) fn start(store: &Arc<TableStore>) {
+        let weak = Arc::downgrade(store);
+        let started = thread::Builder::new().name("bowshot-keeper".to_owned()).spawn(move || {
+            let mut caught_up = false;
+            while let Some(store) = weak.upgrade() {
+                // What breaks on one table must not leave the others to themselves.
+                let round = catch_unwind(AssertUnwindSafe(|| Self::round(&store, caught_up)));
+                if round.is_err() {
+                    tracing::error!("looking after the data folder broke down; it goes on");
+                }
+                caught_up = true;
+                drop(store);
+                thread::sleep(PAUSE);
+            }
+        });
+        if let Err(error) = started {
+            tracing::error!(%error, "nobody looks after the data folder");
+        }
+    }
+
+    fn round(store: &Arc<TableStore>, caught_up: bool) {
+        let Some(folder) = store.folder() else { return };
+        if !caught_up {
+            // What a crash has kept from the Delta logs.
+            folder.keeper.publish_all(store, folder);
+        }
+        folder.keeper.look_after(store, folder);
+    }
+
+    /// Shows others what a commit has done to files.
+    pub(in crate::tables) fn after_commit(&self, folder: &Folder, persisted: Persisted) {
+        for table in persisted.dropped {
+            self.todo().dropped.push(table.id());
+        }
+        for table in persisted.changed {
+            self.publish(&table, folder);
+        }
+    }
+
+    /// Brings the Delta log of a table up to this state, or notes that it must be done.
+    fn publish(&self, table: &Table, folder: &Folder) {
+        let published = {
+            let mut logs = lock(&self.logs);
+            // After a failure nobody knows what is written: the next attempt looks.
+            logs.publish(table, &folder.catalog, &folder.disk).inspect_err(|_| logs.forget(table.id()))
+        };
+        let mut todo = self.todo();
+        match published {
+            Ok(version) => {
+                todo.unpublished.remove(&table.id());
+                if let Some(version) =
+                    version.filter(|version| version % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1)
+                {
+                    todo.checkpoints.insert(table.id(), version);
+                }
+            }
+            Err(error) => {
+                if todo.unpublished.insert(table.id()) {
+                    tracing::warn!(table = %table.id(), %error, "other programs do not see the newest rows of a table");
+                }
+            }
+        }
+    }
+
+    pub(super) fn publish_all(&self, store: &TableStore, folder: &Folder) {
+        let snapshot = store.snapshot();
+        for (_, table) in snapshot.tables().filter(|(_, table)| table.definition().is_durable()) {
+            self.publish(table, folder);
+        }
+    }
+
+    /// Whether the rows of a table are being moved, so that others must leave its segments as they are.
+    pub(in crate::tables) fn is_tidying(&self, table: Uuid) -> bool {
+        self.todo().tidying == Some(table)
+    }
+
+    /// The catalog knows what the Delta log says, so that versions may be forgotten.
+    pub(super) fn record(&self, table: &Table, folder: &Folder) -> Result<(), Error> {
+        let mut logs = lock(&self.logs);
+        let recorded = logs.publish(table, &folder.catalog, &folder.disk);
+        let recorded = recorded.and_then(|_| logs.record(table.id(), &folder.catalog));
+        recorded.inspect_err(|_| logs.forget(table.id()))
+    }
+
+    fn look_after(&self, store: &Arc<TableStore>, folder: &Folder) {
+        self.remove_dropped(folder);
+        let snapshot = store.snapshot();
+        let due: Vec<_> = snapshot
+            .tables()
+            .filter(|(_, table)| table.definition().is_durable())
+            .filter(|(name, table)| self.is_due(name, table))
+            .map(|(name, table)| (name, Arc::clone(table)))
+            .collect();
+        for (name, table) in due {
+            self.todo().tidying = Some(table.id());
+            let tidied = upkeep::tidy(store, &name);
+            let mut todo = self.todo();
+            todo.tidying = None;
+            match tidied {
+                Ok(_) => drop(todo.waiting_since.remove(&table.id())),
+                Err(error) => {
+                    tracing::debug!(table = %name, %error, "a table is tidied later");
+                    todo.not_before.insert(table.id(), Instant::now() + TRY_AGAIN);
+                }
+            }
+        }
+        self.trim(store, &snapshot, folder);
+        let unpublished = self.todo().unpublished.clone();
+        for (_, table) in snapshot.tables().filter(|(_, table)| unpublished.contains(&table.id())) {
+            self.publish(table, folder);
+        }
+        let checkpoints: Vec<_> = self.todo().checkpoints.drain().collect();
+        for (table, version) in checkpoints {
+            if let Err(error) = delta::checkpoint(&folder.disk, table, version) {
+                tracing::warn!(%table, %error, "a Delta log has no new checkpoint");
+            }
+        }
+    }
+
+    /// Whether a table has had few rows in the catalog for long enough, or too many small files.
+    fn is_due(&self, _name: &EntryName, table: &Table) -> bool {
+        let in_catalog = table.shared_segments().iter().any(|segment| segment.memory().is_some());
+        let mut todo = self.todo();
+        if todo.not_before.get(&table.id()).is_some_and(|time| Instant::now() < *time) {
+            return false;
+        }
+        todo.not_before.remove(&table.id());
+        if !in_catalog {
+            todo.waiting_since.remove(&table.id());
+            return upkeep::has_many_small_files(table);
+        }
+        todo.waiting_since.entry(table.id()).or_insert_with(Instant::now).elapsed() >= FEW_ROWS_STAY
+    }
+
+    /// Forgets old versions of the tables that have changed.
+    fn trim(&self, store: &TableStore, snapshot: &Snapshot, folder: &Folder) {
+        if self.todo().trimmed.is_some_and(|last| last.elapsed() < TRIM_EVERY) {
+            return;
+        }
+        let before = std::mem::take(&mut self.todo().trimmed_at);
+        let mut now = HashMap::new();
+        for (name, table) in snapshot.tables().filter(|(_, table)| table.definition().is_durable()) {
+            now.insert(table.id(), table.version());
+            if before.get(&table.id()) != Some(&table.version())
+                && let Err(error) = upkeep::trim(store, folder, table)
+            {
+                tracing::warn!(table = %name, %error, "old versions of a table are kept for now");
+            }
+        }
+        let mut todo = self.todo();
+        (todo.trimmed, todo.trimmed_at) = (Some(Instant::now()), now);
+    }
+
+    fn remove_dropped(&self, folder: &Folder) {
+        let (used, gone): (Vec<_>, Vec<_>) =
+            self.todo().dropped.drain(..).partition(|table| folder.disk.is_used(*table));
+        self.todo().dropped.extend(used);
+        for table in gone {
+            lock(&self.logs).forget(table);
+            let forgotten = folder.disk.remove_folder(table).and_then(|()| {
+                folder.catalog.write(|connection| {
+                    let done =
+                        connection.execute("DELETE FROM dropped WHERE table_id = ?", [table.to_string()]);
+                    done.map(drop).map_err(|error| folder.catalog.failed("cannot be written", &error))
+                })
+            });
+            if let Err(error) = forgotten {
+                tracing::warn!(%table, %error, "the folder of a dropped table is removed at the next start");
+            }
+        }
+    }
+
+    fn todo(&self) -> MutexGuard<'_, Todo> {
+        lock(&self.todo)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

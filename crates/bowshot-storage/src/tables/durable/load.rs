@@ -1,0 +1,220 @@
+//! From the catalog to the snapshot with which a server starts.
+
+use super::catalog::{Catalog, parsed};
+use super::codec::{definition_from_text, rows_from_bytes, view_from_text};
+use super::delta::newest_version;
+use super::disk::Disk;
+use crate::tables::account::Account;
+use crate::tables::segment::Segment;
+use crate::tables::snapshot::{CatalogState, Defaults, SchemaState, Snapshot};
+use crate::tables::{Entry, Error, Table};
+use rusqlite::{Connection, Row};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// What the catalog has.
+#[derive(Debug)]
+pub(in crate::tables) struct Loaded {
+    /// `None` in a new data folder.
+    pub(in crate::tables) snapshot: Option<Snapshot>,
+    pub(in crate::tables) next_segment: u64,
+    pub(in crate::tables) leftovers: Leftovers,
+}
+
+/// What tells the files of tables from those that killed writers have left.
+#[derive(Debug)]
+pub(in crate::tables) struct Leftovers {
+    /// With the version that the catalog knows.
+    tables: HashMap<Uuid, u64>,
+    dropped: HashSet<Uuid>,
+    /// All files that some version of a table has.
+    files: HashSet<PathBuf>,
+}
+
+impl Leftovers {
+    /// Removes the files and folders that belong to no table. Fails, before it removes anything, if the catalog is
+    /// older than the tables, as one from a backup is: what it does not know is no rubbish then.
+    pub(in crate::tables) fn remove(&self, catalog: &Catalog, disk: &Disk) -> Result<(), Error> {
+        for (table, version) in &self.tables {
+            if newest_version(disk, *table)?.is_some_and(|shown| shown > *version) {
+                return Err(Error::OldCatalog { path: disk.folder(*table) });
+            }
+        }
+        let tables = self.tables.keys().copied().collect();
+        let removed = disk.remove_orphans(&tables, &self.dropped, &self.files)?;
+        if removed > 0 {
+            tracing::info!(removed, "files of writers that were killed are removed");
+        }
+        catalog.write(|connection| {
+            let cleared = connection.execute("DELETE FROM dropped", []);
+            cleared.map(drop).map_err(|error| catalog.failed("cannot be written", &error))
+        })
+    }
+}
+
+/// Where loaded rows go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shelf<'a> {
+    pub(super) disk: &'a Arc<Disk>,
+    pub(super) account: &'a Arc<Account>,
+}
+
+/// A row of the table `segments`.
+#[derive(Debug)]
+pub(super) struct SegmentRow {
+    pub(super) id: u64,
+    rows: usize,
+    file: Option<String>,
+    bytes: u64,
+    content: Option<Vec<u8>>,
+}
+
+impl SegmentRow {
+    /// The columns that [`Self::of`] reads, in order.
+    pub(super) const COLUMNS: &'static str = "id, row_count, file, bytes, content";
+
+    pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get::<_, i64>(0)?.cast_unsigned(),
+            rows: usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
+            file: row.get(2)?,
+            bytes: row.get::<_, i64>(3)?.cast_unsigned(),
+            content: row.get(4)?,
+        })
+    }
+
+    pub(super) fn segment(self, table: Uuid, shelf: Shelf<'_>) -> Result<Arc<Segment>, Error> {
+        let segment = match (self.file, self.content) {
+            (Some(name), _) => Segment::in_file(
+                self.id,
+                shelf.disk.kept_file(table, &name, self.rows, self.bytes),
+                shelf.account,
+            ),
+            (None, content) => {
+                Segment::in_memory(self.id, rows_from_bytes(content.unwrap_or_default())?, shelf.account)?
+            }
+        };
+        Ok(Arc::new(segment))
+    }
+}
+
+/// Reads everything that is there now.
+pub(in crate::tables) fn load(
+    catalog: &Catalog,
+    disk: &Arc<Disk>,
+    account: &Arc<Account>,
+    defaults: Defaults,
+) -> Result<Loaded, Error> {
+    let names = catalog.read(Names::read)?;
+    let shelf = Shelf { disk, account };
+    let files = names.files.iter().map(|(table, name)| disk.folder(*table).join(name)).collect();
+    let mut loaded = Loaded {
+        snapshot: None,
+        next_segment: names.last_segment.map_or(0, |id| id + 1),
+        leftovers: Leftovers { tables: HashMap::new(), dropped: names.dropped, files },
+    };
+    if names.catalogs.is_empty() {
+        return Ok(loaded);
+    }
+    let mut entries: HashMap<String, BTreeMap<String, Entry>> = HashMap::new();
+    for entry in names.entries {
+        let id = parsed(Uuid::parse_str(&entry.id))?;
+        let made = if entry.kind == "view" {
+            Entry::View(Arc::new(view_from_text(id, &entry.body)?))
+        } else {
+            loaded.leftovers.tables.insert(id, entry.version);
+            Entry::Table(Arc::new(table(catalog, id, &entry, shelf)?))
+        };
+        entries.entry(entry.schema).or_default().insert(entry.name, made);
+    }
+    let mut catalogs = BTreeMap::new();
+    for (catalog_id, name) in names.catalogs {
+        let mut schemas = BTreeMap::new();
+        for (id, _, name) in names.schemas.iter().filter(|(_, catalog, _)| *catalog == catalog_id) {
+            let state = SchemaState {
+                id: parsed(Uuid::parse_str(id))?,
+                entries: entries.remove(id).unwrap_or_default(),
+            };
+            schemas.insert(name.clone(), Arc::new(state));
+        }
+        let id = parsed(Uuid::parse_str(&catalog_id))?;
+        catalogs.insert(name, Arc::new(CatalogState { id, schemas }));
+    }
+    loaded.snapshot = Some(Snapshot::restored(defaults, catalogs));
+    Ok(loaded)
+}
+
+fn table(catalog: &Catalog, id: Uuid, entry: &EntryRow, shelf: Shelf<'_>) -> Result<Table, Error> {
+    let sql = format!(
+        "SELECT {} FROM segments WHERE table_id = ? AND removed IS NULL ORDER BY id",
+        SegmentRow::COLUMNS
+    );
+    let rows = catalog.read(|connection| {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let rows = statement.query_map([id.to_string()], SegmentRow::of)?;
+        rows.collect::<rusqlite::Result<Vec<_>>>()
+    })?;
+    let segments = rows.into_iter().map(|row| row.segment(id, shelf)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Table::restored(id, definition_from_text(&entry.body)?, segments, entry.version))
+}
+
+struct EntryRow {
+    id: String,
+    schema: String,
+    name: String,
+    kind: String,
+    body: String,
+    version: u64,
+}
+
+struct Names {
+    catalogs: Vec<(String, String)>,
+    /// Id, id of the catalog, name.
+    schemas: Vec<(String, String, String)>,
+    entries: Vec<EntryRow>,
+    files: Vec<(Uuid, String)>,
+    dropped: HashSet<Uuid>,
+    last_segment: Option<u64>,
+}
+
+impl Names {
+    fn read(connection: &Connection) -> rusqlite::Result<Self> {
+        let last: Option<i64> = connection.query_row("SELECT max(id) FROM segments", [], |row| row.get(0))?;
+        Ok(Self {
+            catalogs: all(connection, "SELECT id, name FROM catalogs", |row| Ok((row.get(0)?, row.get(1)?)))?,
+            schemas: all(connection, "SELECT id, catalog, name FROM schemas", |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?,
+            entries: all(connection, "SELECT id, schema, name, kind, body, version FROM entries", |row| {
+                Ok(EntryRow {
+                    id: row.get(0)?,
+                    schema: row.get(1)?,
+                    name: row.get(2)?,
+                    kind: row.get(3)?,
+                    body: row.get(4)?,
+                    version: row.get::<_, i64>(5)?.cast_unsigned(),
+                })
+            })?,
+            files: all(connection, "SELECT table_id, file FROM segments WHERE file IS NOT NULL", |row| {
+                Ok((Uuid::parse_str(&row.get::<_, String>(0)?).unwrap_or_default(), row.get(1)?))
+            })?,
+            dropped: all(connection, "SELECT table_id FROM dropped", |row| {
+                Ok(Uuid::parse_str(&row.get::<_, String>(0)?).unwrap_or_default())
+            })?
+            .into_iter()
+            .collect(),
+            last_segment: last.map(i64::cast_unsigned),
+        })
+    }
+}
+
+/// All rows of a query.
+pub(super) fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare(sql)?.query_map([], read)?.collect()
+}

@@ -1,0 +1,98 @@
+"""A server that is killed while clients write: a few rounds of `python -m crash`, which runs hundreds.
+
+BOWSHOT_TEST_CRASH_ROUNDS and BOWSHOT_TEST_CRASH_SEED choose how many, and which.
+"""
+
+import os
+import pathlib
+import random
+import shutil
+import tempfile
+import time
+
+import pytest
+
+from crash.check import Check
+from crash.ledger import ABSENT, Ledger
+from crash.load import make_tables
+from crash.rounds import Options, Run
+from crash.threads import Load
+from server import Server
+
+ROUNDS = int(os.environ.get("BOWSHOT_TEST_CRASH_ROUNDS", "15"))
+SEED = int(os.environ.get("BOWSHOT_TEST_CRASH_SEED", random.randrange(10**6)))
+
+
+@pytest.mark.timeout(60 + 20 * ROUNDS)
+def test_a_server_that_is_killed_keeps_its_word():
+    print(f"seed {SEED}")
+    # Not `tmp_path`: the folder of a failure is kept until somebody has looked at it.
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"crash-{SEED}-"))
+    run = Run(Options(folder, SEED, ROUNDS, quiet=True))
+    assert run.run() == ROUNDS
+    assert run.ledger.counts["acknowledged"] > 10 * ROUNDS, "the load hardly ran"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = Ledger(tmp_path / "journal")
+    yield ledger
+    ledger.close()
+
+
+def test_without_a_kill_everything_is_as_acknowledged(tmp_path, ledger):
+    with Server() as server:
+        make_tables(server, ledger)
+        working = Load(server, ledger, SEED, 0, tidying=False)
+        time.sleep(2)
+        working.killed.set()
+        working.end()
+        assert not ledger.complaints and not ledger.counts["unknown"]
+        check = Check(server, tmp_path, ledger)
+        for part in (check.batches, check.singles, check.counters, check.transfers, check.tables):
+            part()
+        assert not check.complaints
+        check.connection.close()
+        server.wait_idle(5.0)
+
+
+KEY = ("single", 1)
+
+
+@pytest.mark.parametrize(
+    ("answers", "good"),
+    [
+        (["acknowledged"], [1]),
+        (["unknown"], [ABSENT, 1]),
+        (["refused"], [ABSENT]),
+        (["acknowledged", "unknown"], [1, 2]),
+        (["acknowledged", "refused", "acknowledged"], [2]),
+        (["unknown", "acknowledged"], [1, 2]),
+    ],
+)
+def test_the_ledger_knows_what_may_be_there(tmp_path, answers, good):
+    for state in (ABSENT, 1, 2, 3):
+        ledger = Ledger(tmp_path / "journal")
+        ledger.add(KEY)
+        for answer in answers:
+            change = (lambda _: "refused") if answer == "refused" else lambda n: (n or 0) + 1
+            getattr(ledger, answer)(KEY, "refused" if answer == "refused" else change)
+        complaints = ledger.settle("single", {} if state is ABSENT else {KEY: state})
+        assert (not complaints) == (state in good), (answers, state, complaints)
+        ledger.close()
+
+
+def test_what_was_found_once_must_stay(ledger):
+    ledger.add(KEY)
+    ledger.unknown(KEY, lambda _: 1)
+    assert ledger.settle("single", {KEY: 1}) == []
+    assert ledger.settle("single", {}) != []
+
+
+def test_what_nobody_wrote_is_noticed(ledger):
+    assert ledger.settle("single", {KEY: 1}) != []
+    ledger.add(("single", 2))
+    ledger.acknowledged(("single", 2), lambda _: ABSENT)
+    ledger.forget("single", 1)
+    assert ledger.settle("single", {("single", 2): 1}) != []

@@ -1,0 +1,337 @@
+"""Durable tables on a disk that fails: statements say so, readers go on, what was acknowledged stays, nothing is half."""
+
+import errno
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+import adbc_driver_flightsql.dbapi as dbapi
+import pyarrow as pa
+import pytest
+
+import faults
+from durable import Database, contents, rows_of, start_that_fails
+from faults import OPEN, READ, SHORT_WRITE, SYNC, WRITE, Faults
+from server import Server
+
+MANY = pa.table({"x": pa.array(range(100_000), pa.int64()), "word": pa.array([f"word {n % 97}" for n in range(100_000)])})
+
+# Kind of call, error, and what of it a client must be told.
+FAULTS = {
+    "sync": (SYNC, errno.EIO, r"input/output|i/o error|sync"),
+    "full": (WRITE, errno.ENOSPC, r"no space|is full|full"),
+    "torn": (SHORT_WRITE, errno.ENOSPC, r"no space|is full|full"),
+    "read-only": (OPEN, errno.EROFS, r"read-?only|unable to open"),
+    "denied": (OPEN, errno.EACCES, r"permission|denied|read-?only|unable to open"),
+}
+PLACES = {"rows": ".parquet", "catalog": "catalog.sqlite", "log": "_delta_log", "anywhere": ""}
+# Faults that a statement cannot miss; others are met in the background, or not at all while files stay open.
+MET = {("sync", "catalog"), ("full", "catalog"), ("torn", "catalog"), ("full", "rows"), ("torn", "rows"), ("read-only", "rows")}
+
+# What each table of this test is before, what is done to it, and what it is then; `None` is no table. States are the number
+# of rows and the sum of a column.
+ALL = (100_000, sum(range(100_000)))
+STATEMENTS = {
+    "inserted": ((1, 1), (2, 3), ["INSERT INTO inserted VALUES (2, 'b')"]),
+    "ingested": ((1, 1), (ALL[0] + 1, ALL[1] + 1), "ingest"),
+    "copied": ((1, 1), (ALL[0] + 1, ALL[1] + 1), ["INSERT INTO copied SELECT * FROM many"]),
+    "updated": ((1, 1), (1, 8), ["UPDATE updated SET x = x + 7"]),
+    "deleted": ((1, 1), (0, None), ["DELETE FROM deleted"]),
+    "created": (None, ALL, ["CREATE TABLE created AS SELECT * FROM many"]),
+    "dropped": ((1, 1), None, ["DROP TABLE dropped"]),
+    "altered": ((1, 1), (1, 1), ["ALTER TABLE altered ADD COLUMN more BIGINT DEFAULT 5"]),
+    "optimised": ((1, 1), (1, 1), ["OPTIMIZE optimised"]),
+    # One transaction over both.
+    "left_half": ((1, 1), (2, 11), [
+        "BEGIN", "INSERT INTO left_half VALUES (10, 'l')", "INSERT INTO right_half SELECT * FROM many", "COMMIT",
+    ]),
+    "right_half": ((1, 1), (ALL[0] + 1, ALL[1] + 1), []),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    return faults.compile_into(tmp_path_factory.mktemp("faults"))
+
+
+@pytest.fixture
+def data(tmp_path):
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def disk(library, tmp_path, data):
+    return Faults(library, tmp_path, data)
+
+
+def make_tables(db):
+    db.ingest("many", MANY)
+    for name, (before, _, _) in STATEMENTS.items():
+        if before is not None:
+            db.run(f"CREATE TABLE {name} (x BIGINT, word VARCHAR)", f"INSERT INTO {name} VALUES (1, 'a')")
+
+
+def observe(db):
+    listed = {name for (name,) in db.rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'")}
+    found = {}
+    for name in STATEMENTS:
+        found[name] = db.rows(f"SELECT count(*), sum(x) FROM {name}")[0] if name in listed else None
+    return found
+
+
+def attempt(db, name, words):
+    """The error of a statement, None if it was acknowledged."""
+    statements = STATEMENTS[name][2]
+    try:
+        if statements == "ingest":
+            db.ingest(name, MANY, mode="append")
+        else:
+            db.run(*statements)
+    except dbapi.Error as error:
+        text = str(error)
+        assert re.search(words, text, re.IGNORECASE), f"{name}: {text}"
+        assert "internal error" not in text.lower(), f"{name}: {text}"
+        if statements[0] == "BEGIN":
+            try:
+                db.run("ROLLBACK")
+            except dbapi.Error as ended:
+                # The commit itself failed, and that was its end.
+                assert "no transaction" in str(ended)
+        return text
+    return None
+
+
+PROGRAM = """
+import os, sys
+steps = {
+    "open": lambda: os.close(os.open("below/new", os.O_CREAT | os.O_WRONLY)),
+    "make": lambda: os.mkdir("below/folder"),
+    "write": lambda: os.write(file, b"12345678"),
+    "pwrite": lambda: os.pwrite(file, b"12345678", 100),
+    "truncate": lambda: os.ftruncate(file, 10_000),
+    "sync": lambda: os.fsync(file),
+    "data": lambda: os.fdatasync(file),
+    "read": lambda: os.pread(file, 1, 0),
+    "elsewhere": lambda: os.write(os.open("elsewhere", os.O_CREAT | os.O_WRONLY), b"1234"),
+}
+file = os.open("below/file", os.O_RDWR)
+for name in sys.argv[1:]:
+    try:
+        print(name, steps[name]())
+    except OSError as error:
+        print(name, error.errno)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "skip", "times", "steps", "said"),
+    [
+        (SYNC, 0, -1, "write sync data elsewhere", ["write 8", "sync 5", "data 5", "elsewhere 4"]),
+        (SYNC, 1, 1, "sync data sync", ["sync None", "data 5", "sync None"]),
+        (WRITE, 0, -1, "write pwrite truncate sync read", ["write 5", "pwrite 5", "truncate 5", "sync None", "read b'o'"]),
+        (SHORT_WRITE, 0, -1, "pwrite write elsewhere", ["pwrite 4", "write 5", "elsewhere 4"]),
+        (OPEN, 1, -1, "open make write elsewhere", ["open 5", "make 5", "write 8", "elsewhere 4"]),
+        (READ, 0, -1, "read write", ["read 5", "write 8"]),
+    ],
+)
+def test_faults_hit_what_they_are_for(disk, data, kind, skip, times, steps, said):
+    below = data.parent / "below"
+    data.rename(below)
+    (below / "file").write_text("old")
+    disk.environment["FAULTS_FOLDER"] = str(below)
+    disk.set(kind, errno.EIO, skip=skip, times=times)
+    command = [sys.executable, "-S", "-c", PROGRAM, *steps.split()]
+    run = subprocess.run(command, cwd=data.parent, env=disk.environment, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == said, run.stderr
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_disk_that_fails(data, disk, fault, place):
+    kind, error, words = FAULTS[fault]
+    # A server whose syncs fail cannot know what is on disk, and may refuse to change anything until it is started again.
+    words = f"{words}|start the server again" if fault == "sync" else words
+    with Server(data=data, environment=disk.environment) as server, Database(server) as db:
+        make_tables(db)
+        before = observe(db)
+        assert before == {name: states[0] for name, states in STATEMENTS.items()}
+        disk.set(kind, error, PLACES[place], skip=1 if place == "anywhere" else 0)
+        errors = {name: attempt(db, name, words) for name in STATEMENTS if STATEMENTS[name][2]}
+        errors["right_half"] = errors["left_half"]
+        if (fault, place) in MET:
+            assert disk.hits and any(errors.values()), errors
+        during = observe(db)
+        check(during, errors, unsure=fault == "sync")
+        disk.clear()
+        met = disk.hits
+        if fault != "sync" or not met:
+            db.run("INSERT INTO many VALUES (-1, 'the disk is good again')")
+        # Half of them end as they should: what a failing disk did to the end itself must not matter either.
+        log = server.kill() if place in ("catalog", "anywhere") else server.log()
+        assert "panicked" not in log, log
+    with Server(data=data) as server, Database(server) as db:
+        after = observe(db)
+        check(after, errors, unsure=fault == "sync")
+        for name, state in during.items():
+            assert state == STATEMENTS[name][0] or after[name] == state, f"{name} was seen and is lost"
+        db.run("INSERT INTO many VALUES (-2, 'a new start')")
+        ours = db.one("SELECT count(*) FROM many")
+        assert ours == ALL[0] + 1 + (fault != "sync" or not met)
+
+
+def check(found, errors, unsure):
+    for name, (before, after, _) in STATEMENTS.items():
+        allowed = [after] if errors[name] is None else [before, after] if unsure else [before]
+        assert found[name] in allowed, f"{name} is {found[name]}, its statement said: {errors[name]}"
+    halves = [found[name] == STATEMENTS[name][0] for name in ("left_half", "right_half")]
+    assert halves[0] == halves[1], f"a transaction by half: {found}"
+
+
+@pytest.mark.parametrize("skip", range(6))
+def test_one_sync_that_fails_loses_nothing(data, disk, skip):
+    """The error of one sync may come to a statement, or to work in the background; never is it forgotten."""
+    acknowledged, unknown = [], []
+    with Server(data=data, environment=disk.environment) as server, Database(server) as db:
+        db.run("CREATE TABLE t (x BIGINT)")
+        disk.set(SYNC, errno.EIO, skip=skip, times=1)
+        for number in range(10):
+            try:
+                db.run(f"INSERT INTO t VALUES ({number})")
+                acknowledged.append(number)
+            except dbapi.Error:
+                unknown.append(number)
+        assert disk.hits == 1
+        server.kill()
+    with Server(data=data) as server, Database(server) as db:
+        found = [x for (x,) in db.rows("SELECT x FROM t ORDER BY x")]
+    assert len(found) == len(set(found)) and set(acknowledged) <= set(found) <= {*acknowledged, *unknown}
+
+
+def test_what_is_acknowledged_was_synced(data, disk):
+    with Server(data=data, environment=disk.environment) as server, Database(server) as db:
+        db.run("CREATE TABLE t (x BIGINT, word VARCHAR)")
+        disk.trace()
+        db.run("INSERT INTO t VALUES (1, 'a')")
+        assert "catalog.sqlite-wal" in disk.synced()
+        folder = db.location("t")
+        old = set(rows_of(folder))
+        disk.trace()
+        db.ingest("t", MANY, mode="append")
+        synced = disk.synced()
+        new = [path.relative_to(data.resolve()) for path in rows_of(folder) if path not in old]
+        assert new, "100,000 rows are a file of their own"
+        assert "catalog.sqlite-wal" in synced
+        for path in new:
+            assert str(path) in synced
+            assert str(path.parent) in synced, "a file whose folder is not synced may be lost with its name"
+
+
+def test_a_file_that_cannot_be_read(data, disk):
+    with Server(data=data) as server, Database(server) as db:
+        make_tables(db)
+        db.run("CREATE TABLE other AS SELECT * FROM many")
+        folder = db.location("many")
+    with Server(data=data, environment=disk.environment) as server, Database(server) as db:
+        disk.set(READ, errno.EIO, f"{folder.name}/")
+        with pytest.raises(dbapi.Error, match=re.compile(rf"{folder.name}|input/output", re.IGNORECASE)):
+            db.rows("SELECT sum(x), min(word) FROM many")
+        assert disk.hits
+        assert db.rows("SELECT count(*), sum(x) FROM other") == [ALL]
+        disk.clear()
+        assert db.rows("SELECT count(*), sum(x) FROM many") == [ALL]
+
+
+def test_a_file_that_is_gone(data):
+    with Server(data=data) as server, Database(server) as db:
+        db.ingest("broken", MANY)
+        db.ingest("whole", MANY)
+        file = rows_of(db.location("broken"))[0]
+    file.unlink()
+    with Server(data=data) as server, Database(server) as db:
+        with pytest.raises(dbapi.Error, match=re.escape(file.name)):
+            db.rows("SELECT sum(x), min(word) FROM broken")
+        assert db.rows("SELECT count(*), sum(x) FROM whole") == [ALL]
+        db.run("INSERT INTO whole VALUES (1, 'a')", "DROP TABLE broken", "CREATE TABLE broken (x BIGINT)")
+        assert db.one("SELECT count(*) FROM broken") == 0
+
+
+def fill(data):
+    with Server(data=data) as server, Database(server) as db:
+        db.ingest("t", MANY)
+        db.run("INSERT INTO t VALUES (-1, 'small')")
+
+
+@pytest.mark.parametrize("damage", ["garbage", "header", "text"])
+def test_a_catalog_that_is_none_is_left_alone(data, damage):
+    fill(data)
+    catalog = data / "catalog.sqlite"
+    good = catalog.read_bytes()
+    noise = random.Random(1).randbytes(65_536)
+    catalog.write_bytes({"garbage": noise, "header": noise[:100] + good[100:], "text": b"not a database\n" * 999}[damage])
+    damaged = contents(data)
+    log = start_that_fails(data)
+    assert "catalog.sqlite" in log and re.search(r"not a database|malformed|not a catalog|corrupt", log), log
+    now = contents(data)
+    assert {name: now[name] for name in damaged if name != "bowshot.lock"} == {
+        name: bytes for name, bytes in damaged.items() if name != "bowshot.lock"
+    }
+    catalog.write_bytes(good)
+    with Server(data=data) as server, Database(server) as db:
+        assert db.one("SELECT count(*) FROM t") == ALL[0] + 1
+
+
+def test_tables_without_their_catalog_are_not_taken_for_rubbish(data):
+    fill(data)
+    for path in data.glob("catalog.sqlite*"):
+        path.unlink()
+    files = contents(data / "tables")
+    try:
+        with Server(data=data):
+            pass
+    except AssertionError as error:
+        assert "catalog.sqlite" in str(error)
+    assert {name for name in files if name.endswith(".parquet")} <= contents(data / "tables").keys()
+
+
+def test_a_folder_that_is_read_only(data):
+    fill(data)
+    before = contents(data)
+    paths = [data, *data.rglob("*")]
+    modes = {path: path.stat().st_mode for path in paths}
+    # Permissions bind root only without the capability to override them.
+    prefix = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-dac_override,-dac_read_search"]
+    try:
+        for path in paths:
+            path.chmod(modes[path] & ~0o222)
+        log = start_that_fails(data, prefix=prefix if os.geteuid() == 0 else ())
+        assert str(data) in log and re.search(r"permission denied|read-?only", log, re.IGNORECASE), log
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+    assert contents(data) == before
+    with Server(data=data) as server, Database(server) as db:
+        assert db.one("SELECT count(*) FROM t") == ALL[0] + 1
+
+
+def test_a_folder_on_a_file_system_that_is_read_only(data, disk):
+    fill(data)
+    before = contents(data)
+    disk.set(OPEN, errno.EROFS)
+    log = start_that_fails(data, environment=disk.environment)
+    assert disk.hits and str(data) in log and re.search(r"read-?only", log, re.IGNORECASE), log
+    assert contents(data) == before
+
+
+def test_a_folder_has_one_server(data):
+    with Server(data=data) as server, Database(server) as db:
+        db.run("CREATE TABLE t (x BIGINT)")
+        log = start_that_fails(data)
+        assert str(data) in log and re.search(r"in use|lock|another", log), log
+        db.run("INSERT INTO t VALUES (1)")
+    copy = data.with_name("copy")
+    shutil.copytree(data, copy)
+    with Server(data=data), Server(data=copy) as server, Database(server) as db:
+        assert db.one("SELECT count(*) FROM t") == 1

@@ -1,0 +1,327 @@
+"""Snapshot isolation as clients see it, over tables in memory and durable ones: random transactions of several connections
+at once, written down and judged by `histories.py`, and the promises of docs/guides/tables.md one by one.
+
+BOWSHOT_TEST_ISOLATION_TRANSACTIONS (of each connection) and BOWSHOT_TEST_ISOLATION_SEED choose how many, and which.
+"""
+
+import os
+import random
+import threading
+import time
+
+import adbc_driver_flightsql.dbapi as dbapi
+import pytest
+
+from durable import Database, rows_of
+from histories import Transaction, complaints
+from server import Server
+
+TRANSACTIONS = int(os.environ.get("BOWSHOT_TEST_ISOLATION_TRANSACTIONS", "60"))
+SEED = int(os.environ.get("BOWSHOT_TEST_ISOLATION_SEED", random.randrange(10**6)))
+CONNECTIONS = 5
+# Rows of one table are near to one another, so their writers conflict; those of different tables never do.
+LISTS = ["one", "two", "three"]
+KEYS_OF_A_LIST = 2
+
+
+@pytest.fixture(scope="module", params=["memory", "durable"])
+def shared(request, tmp_path_factory):
+    data = "memory" if request.param == "memory" else tmp_path_factory.mktemp("isolation") / "data"
+    with Server(data=data) as server:
+        server.is_durable = request.param == "durable"
+        yield server
+
+
+@pytest.fixture
+def server(shared):
+    yield shared
+    assert shared.alive(), shared.log()[-5000:]
+    shared.wait_idle(5.0)
+
+
+@pytest.fixture
+def db(server):
+    with Database(server) as database:
+        yield database
+
+
+@pytest.fixture
+def other(server):
+    with Database(server) as database:
+        yield database
+
+
+def is_conflict(error):
+    return "by another transaction" in str(error) or "other writers were first" in str(error)
+
+
+def together(*functions):
+    """Runs functions at once; the first error of any of them is ours."""
+    errors, ready = [], threading.Barrier(len(functions))
+
+    def run(function):
+        try:
+            ready.wait(30)
+            function()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+class Worker:
+    """One connection that runs random transactions and writes them down. Some commit with SQL text, some through the
+    driver, some are one statement without a transaction."""
+
+    def __init__(self, server, prefix, number):
+        self.server, self.prefix, self.number = server, prefix, number
+        self.random = random.Random(f"{SEED}/{number}")
+        self.with_text = number % 2 == 0
+        self.db = Database(server, autocommit=self.with_text)
+        self.done, self.conflicts = [], 0
+
+    def run(self):
+        try:
+            for number in range(TRANSACTIONS):
+                self.transaction(number)
+        finally:
+            self.db.close()
+
+    def transaction(self, number):
+        alone = self.with_text and self.random.random() < 0.2
+        elements = [f"{self.number}.{number}.{step}" for step in range(1 if alone else self.random.randrange(1, 6))]
+        log = Transaction(f"t{self.number}.{number}")
+        log.began = time.monotonic()
+        if alone:
+            self.step(log, elements[0], alone)
+        else:
+            if self.with_text:
+                self.db.run("BEGIN")
+            # A store may see before the end that a transaction cannot be committed any more.
+            good = self.succeeds(lambda: [self.step(log, element, alone) for element in elements])
+            log.committed = self.end(good)
+        log.ended = time.monotonic()
+        self.done.append(log)
+
+    def step(self, log, element, alone):
+        choice, name = self.random.random(), self.random.choice(LISTS)
+        key = self.random.randrange(KEYS_OF_A_LIST)
+        if choice < 0.45:
+            log.append((name, key), element)
+            sql = f"UPDATE {self.prefix}_{name} SET items = items || ' {element}' WHERE k = {key}"
+            if alone:
+                log.committed = self.succeeds(lambda: self.db.run(sql))
+            else:
+                self.db.run(sql)
+            return
+        log.committed = alone
+        if choice < 0.75:
+            self.read(log, f"SELECT '{name}', k, items FROM {self.prefix}_{name} WHERE k = {key}")
+        else:
+            self.read(log, read_all(self.prefix))
+
+    def read(self, log, sql):
+        for name, key, items in self.db.rows(sql):
+            log.read((name, key), items.split())
+
+    def end(self, good):
+        commit = good and self.random.random() < 0.8
+        if self.with_text:
+            action = lambda: self.db.run("COMMIT" if commit else "ROLLBACK")
+        else:
+            action = self.db.connection.commit if commit else self.db.connection.rollback
+        kept = self.succeeds(action)
+        if not kept and not self.with_text:
+            # The driver has no transaction after a commit that failed.
+            self.db.close()
+            self.db = Database(self.server, autocommit=False)
+        return commit and kept
+
+    def succeeds(self, action):
+        try:
+            action()
+        except dbapi.Error as error:
+            if not is_conflict(error):
+                raise
+            self.conflicts += 1
+            return False
+        return True
+
+
+def read_all(prefix):
+    return " UNION ALL ".join(f"SELECT '{name}', k, items FROM {prefix}_{name}" for name in LISTS)
+
+
+def test_random_transactions(server, db, table):
+    print(f"seed {SEED}")
+    for name in LISTS:
+        rows = ", ".join(f"({key}, '')" for key in range(KEYS_OF_A_LIST))
+        db.run(f"CREATE TABLE {table}_{name} (k BIGINT, items VARCHAR)", f"INSERT INTO {table}_{name} VALUES {rows}")
+    workers = [Worker(server, table, number) for number in range(CONNECTIONS)]
+    finished = threading.Event()
+
+    def move():
+        """Rows that move from the catalog to files, and from file to file, are the same rows."""
+        with Database(server) as mover:
+            while not finished.wait(0.1):
+                for name in LISTS:
+                    try:
+                        mover.run(f"OPTIMIZE {table}_{name}")
+                    except dbapi.Error as error:
+                        assert is_conflict(error), error
+
+    def work():
+        try:
+            together(*(worker.run for worker in workers))
+        finally:
+            finished.set()
+
+    together(*([work, move] if server.is_durable else [work]))
+    final = {(name, key): items.split() for name, key, items in db.rows(read_all(table))}
+    done = [transaction for worker in workers for transaction in worker.done]
+    assert complaints(done, final) == [], f"seed {SEED}"
+    committed = sum(transaction.committed for transaction in done)
+    assert committed > len(done) / 10, f"{committed} of {len(done)} were committed"
+    assert sum(worker.conflicts for worker in workers), "nobody was in another's way: nothing was tested"
+
+
+def test_increments_are_not_lost(server, db, table):
+    db.run(f"CREATE TABLE {table} (n BIGINT)", f"INSERT INTO {table} VALUES (0)")
+    counts = []
+
+    def one_by_one():
+        with Database(server) as own:
+            for _ in range(TRANSACTIONS // 3):
+                own.run(f"UPDATE {table} SET n = n + 1")
+                counts.append(1)
+
+    def read_and_write():
+        """The classic: what was read is written back, in two statements."""
+        with Database(server) as own:
+            for _ in range(TRANSACTIONS // 3):
+                own.run("BEGIN")
+                n = own.one(f"SELECT n FROM {table}")
+                own.run(f"UPDATE {table} SET n = {n + 1}")
+                try:
+                    own.run("COMMIT")
+                    counts.append(1)
+                except dbapi.Error as error:
+                    assert is_conflict(error), error
+
+    together(one_by_one, one_by_one, read_and_write, read_and_write)
+    assert db.one(f"SELECT n FROM {table}") == len(counts) >= 2 * (TRANSACTIONS // 3)
+
+
+def test_transfers_are_seen_whole(server, db, table):
+    for side in ("left", "right"):
+        db.run(f"CREATE TABLE {table}_{side} (amount BIGINT)", f"INSERT INTO {table}_{side} VALUES (1000)")
+    finished = threading.Event()
+
+    def transfer():
+        rng = random.Random(SEED)
+        with Database(server) as own:
+            try:
+                for _ in range(TRANSACTIONS):
+                    amount = rng.randrange(1, 50)
+                    own.run(
+                        "BEGIN",
+                        f"UPDATE {table}_left SET amount = amount - {amount}",
+                        f"UPDATE {table}_right SET amount = amount + {amount}",
+                    )
+                    try:
+                        own.run(rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
+                    except dbapi.Error as error:
+                        assert is_conflict(error), error
+            finally:
+                finished.set()
+
+    def read_in_one_statement():
+        with Database(server) as own:
+            while not finished.is_set():
+                sql = f"SELECT (SELECT sum(amount) FROM {table}_left) + (SELECT sum(amount) FROM {table}_right)"
+                assert own.one(sql) == 2000
+
+    def read_in_one_transaction():
+        with Database(server, autocommit=False) as own:
+            while not finished.is_set():
+                left = own.one(f"SELECT amount FROM {table}_left")
+                right = own.one(f"SELECT amount FROM {table}_right")
+                again = own.one(f"SELECT amount FROM {table}_left")
+                assert (left + right, again) == (2000, left)
+                own.connection.rollback()
+
+    together(transfer, read_in_one_statement, read_in_one_transaction)
+
+
+def test_what_is_not_committed_is_not_seen(db, other, table):
+    db.run(f"CREATE TABLE {table} (x BIGINT)", f"INSERT INTO {table} VALUES (1)", "BEGIN")
+    for sql in (f"INSERT INTO {table} VALUES (2)", f"UPDATE {table} SET x = x + 10", f"DELETE FROM {table} WHERE x = 12"):
+        db.run(sql)
+        assert other.rows(f"SELECT x FROM {table}") == [(1,)]
+    assert db.rows(f"SELECT x FROM {table}") == [(11,)]
+    db.run("ROLLBACK")
+    assert db.rows(f"SELECT x FROM {table}") == other.rows(f"SELECT x FROM {table}") == [(1,)]
+
+
+def test_a_transaction_sees_no_new_rows(db, other, table):
+    db.run(f"CREATE TABLE {table} AS SELECT value AS x FROM generate_series(1, 100)", "BEGIN")
+    sql = f"SELECT count(*), sum(x) FROM {table} WHERE x > 50"
+    before = db.rows(sql)
+    other.run(f"INSERT INTO {table} VALUES (1000)", f"DELETE FROM {table} WHERE x = 60", f"UPDATE {table} SET x = x + 500 WHERE x < 10")
+    assert db.rows(sql) == before != other.rows(sql)
+    db.run("COMMIT")
+    assert db.rows(sql) == other.rows(sql)
+
+
+def test_a_transaction_begins_with_its_first_statement(db, other, table):
+    db.run(f"CREATE TABLE {table} (x BIGINT)", "BEGIN")
+    other.run(f"INSERT INTO {table} VALUES (1)")
+    assert db.rows(f"SELECT x FROM {table}") == [(1,)]
+    other.run(f"INSERT INTO {table} VALUES (2)")
+    assert db.rows(f"SELECT x FROM {table}") == [(1,)]
+    db.run("ROLLBACK")
+
+
+def test_the_first_committer_wins(db, other, table):
+    db.run(f"CREATE TABLE {table} (x BIGINT)", f"INSERT INTO {table} VALUES (1)")
+    for connection in (db, other):
+        connection.run("BEGIN", f"UPDATE {table} SET x = x * 10")
+    other.run("COMMIT")
+    with pytest.raises(dbapi.Error, match="run the transaction again"):
+        db.run("COMMIT")
+    assert db.rows(f"SELECT x FROM {table}") == [(10,)]
+
+
+def test_what_the_server_does_by_itself_is_nobodys_conflict(server, db, table):
+    """Few rows move from the catalog to a file after a while. Nobody has changed them, so a transaction that did goes on."""
+    db.run(f"CREATE TABLE {table} (x BIGINT)", f"INSERT INTO {table} VALUES (1)", "BEGIN", f"UPDATE {table} SET x = 2")
+    if server.is_durable:
+        folder = db.location(table)
+        # A server may as well wait for the transaction: then there is nothing to see.
+        deadline = time.monotonic() + 8
+        while not rows_of(folder) and time.monotonic() < deadline:
+            db.rows(f"SELECT x FROM {table}")
+            time.sleep(0.1)
+    db.run("COMMIT")
+    assert db.rows(f"SELECT x FROM {table}") == [(2,)]
+
+
+def test_write_skew_is_allowed(db, other, table):
+    """Snapshot isolation is not more than that: each of two transactions may write what only the other one has read. Here
+    both doctors see the other on call, and both leave."""
+    for doctor in ("ann", "bob"):
+        db.run(f"CREATE TABLE {table}_{doctor} (on_call BOOLEAN)", f"INSERT INTO {table}_{doctor} VALUES (true)")
+    both = f"SELECT a.on_call AND b.on_call FROM {table}_ann a, {table}_bob b"
+    for connection, doctor in ((db, "ann"), (other, "bob")):
+        connection.run("BEGIN")
+        assert connection.one(both)
+        connection.run(f"UPDATE {table}_{doctor} SET on_call = false")
+    db.run("COMMIT")
+    other.run("COMMIT")
+    assert db.rows(f"SELECT a.on_call, b.on_call FROM {table}_ann a, {table}_bob b") == [(False, False)]
