@@ -104,11 +104,14 @@ impl EngineSession {
     pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
         let state = self.state(pinned);
         let names = self.names(pinned);
-        if let Some(ddl) = upkeep::recognise(sql, plan::dialect(&state)?.as_ref(), &names)? {
+        if !self.scratch
+            && let Some(ddl) = upkeep::recognise(sql, plan::dialect(&state)?.as_ref(), &names)?
+        {
             let action = Some(Action::Write(Change(Arc::new(Write::Ddl(ddl)))));
             return enforce::enforce(plan::planned(nothing())?, action, pinned.clone(), self.scratch);
         }
         let statement = match plan::parse(&state, sql)? {
+            Parsed::Sql(statement) if self.scratch => statement,
             Parsed::Sql(statement) => show::expanded(statement, &names)?,
             Parsed::Copy(copy) => return Box::pin(self.plan_copy(copy, pinned)).await,
         };
