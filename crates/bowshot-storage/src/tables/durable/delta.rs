@@ -51,9 +51,11 @@ impl Logs {
         catalog: &Catalog,
         disk: &Disk,
     ) -> Result<Option<u64>, Error> {
-        let log = Log { folder: disk.made_folder(table.id())?.join("_delta_log"), id: table.id() };
+        let log = Log { folder: disk.folder(table.id()).join("_delta_log"), id: table.id() };
         let before = match self.known.get(&table.id()) {
             Some(published) => Some(published.clone()),
+            // Dropped meanwhile: its folder is removed, and must not come back.
+            None if !is_there(catalog, table.id())? => return Ok(None),
             None => log.caught_up(catalog)?,
         };
         if before.as_ref().is_some_and(|before| before.version >= table.version()) {
@@ -73,6 +75,7 @@ impl Logs {
                 if redefined {
                     actions.splice(0..0, definition(table, &columns));
                 }
+                disk.made_folder(table.id())?;
                 log.write(next, table, actions)?;
                 next
             }
@@ -210,6 +213,11 @@ fn record(catalog: &Catalog, table: Uuid, published: &mut Published) -> Result<(
     })?;
     published.recorded = Some(published.delta_version);
     Ok(())
+}
+
+fn is_there(catalog: &Catalog, table: Uuid) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM entries WHERE id = ?)";
+    catalog.read(|connection| connection.query_row(sql, [table.to_string()], |row| row.get(0)))
 }
 
 /// Names and sizes of the files that a version of a table has.

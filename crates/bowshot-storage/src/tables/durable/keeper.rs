@@ -208,7 +208,9 @@ impl Keeper {
             self.todo().dropped.drain(..).partition(|table| folder.disk.is_used(*table));
         self.todo().dropped.extend(used);
         for table in gone {
-            lock(&self.logs).forget(table);
+            // Held until the folder is gone, so that nobody writes a log into it meanwhile.
+            let mut logs = lock(&self.logs);
+            logs.forget(table);
             let forgotten = folder.disk.remove_folder(table).and_then(|()| {
                 folder.catalog.write(|connection| {
                     let done =

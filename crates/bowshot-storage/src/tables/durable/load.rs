@@ -47,9 +47,14 @@ impl Leftovers {
         if removed > 0 {
             tracing::info!(removed, "files of writers that were killed are removed");
         }
+        // One that is still there must be known as dropped at the next start too.
+        let gone = self.dropped.iter().filter(|table| !disk.folder(**table).exists());
+        let gone: Vec<String> = gone.map(Uuid::to_string).collect();
         catalog.write(|connection| {
-            let cleared = connection.execute("DELETE FROM dropped", []);
-            cleared.map(drop).map_err(|error| catalog.failed("cannot be written", &error))
+            gone.iter().try_for_each(|table| {
+                let cleared = connection.execute("DELETE FROM dropped WHERE table_id = ?", [table]);
+                cleared.map(drop).map_err(|error| catalog.failed("cannot be written", &error))
+            })
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::tables::table::Edits;
 use crate::tables::{Entry, Error, Table};
 use chrono::Utc;
 use rusqlite::{CachedStatement, Connection, params};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -262,17 +262,13 @@ impl Writer<'_> {
             values,
         )?;
         let there: HashSet<u64> = table.shared_segments().iter().map(|segment| segment.id()).collect();
-        let known: HashMap<u64, ()> = old
-            .map(Table::shared_segments)
-            .unwrap_or_default()
-            .iter()
-            .map(|segment| (segment.id(), ()))
-            .collect();
-        for gone in known.keys().filter(|id| !there.contains(id)) {
+        let known: HashSet<u64> =
+            old.map(Table::shared_segments).unwrap_or_default().iter().map(|segment| segment.id()).collect();
+        for gone in known.difference(&there) {
             self.run("UPDATE segments SET removed = ? WHERE id = ?", params![version, gone.cast_signed()])?;
         }
-        let new = table.shared_segments().iter().filter(|segment| !known.contains_key(&segment.id()));
-        new.into_iter().try_for_each(|segment| self.segment(&id, version, segment))
+        let mut new = table.shared_segments().iter().filter(|segment| !known.contains(&segment.id()));
+        new.try_for_each(|segment| self.segment(&id, version, segment))
     }
 
     fn segment(&self, table: &str, version: i64, segment: &Segment) -> Result<(), Error> {

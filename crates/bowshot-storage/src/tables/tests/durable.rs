@@ -13,13 +13,18 @@ fn open(folder: &Path) -> Arc<TableStore> {
 }
 
 fn try_open(folder: &Path) -> Result<Arc<TableStore>, Error> {
+    open_with(folder, &RuntimeEnv::default())
+}
+
+/// A store whose files queries of `runtime` can read.
+fn open_with(folder: &Path, runtime: &RuntimeEnv) -> Result<Arc<TableStore>, Error> {
     let options = StoreOptions {
         default_catalog: "bowshot".to_owned(),
         default_schema: "main".to_owned(),
         memory_bytes: 1 << 30,
         max_open_files: 100,
     };
-    TableStore::open(folder, &options, &RuntimeEnv::default())
+    TableStore::open(folder, &options, runtime)
 }
 
 fn durable() -> Definition {
@@ -223,13 +228,7 @@ fn a_missing_file_is_the_problem_of_its_table() {
 async fn a_query_reads_files_and_memory_and_finds_its_rows_again() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = Arc::new(RuntimeEnv::default());
-    let options = StoreOptions {
-        default_catalog: "bowshot".to_owned(),
-        default_schema: "main".to_owned(),
-        memory_bytes: 1 << 30,
-        max_open_files: 100,
-    };
-    let store = TableStore::open(folder.path(), &options, &runtime).unwrap();
+    let store = open_with(folder.path(), &runtime).unwrap();
     insert(&store, &rows(0..10_000));
     insert(&store, &rows(10_000..10_010));
     insert(&store, &rows(20_000..40_000));
@@ -367,13 +366,7 @@ fn a_catalog_from_a_backup_does_not_make_rubbish_of_newer_tables() {
 async fn readers_skip_no_row_that_is_not_a_number() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = Arc::new(RuntimeEnv::default());
-    let options = StoreOptions {
-        default_catalog: "bowshot".to_owned(),
-        default_schema: "main".to_owned(),
-        memory_bytes: 1 << 30,
-        max_open_files: 100,
-    };
-    let store = TableStore::open(folder.path(), &options, &runtime).unwrap();
+    let store = open_with(folder.path(), &runtime).unwrap();
     let columns = vec![column("d", DataType::Float64, true)];
     let table = Table::new(Definition { storage: Storage::Durable, columns, ..Definition::default() });
     let values = (0..10_000).map(|n| if n == 77 { f64::NAN } else { f64::from(n) });
