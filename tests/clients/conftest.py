@@ -55,3 +55,14 @@ def private_server(data_folder):
     """A server for one test that keeps its processors busy; what it leaves behind cannot disturb another."""
     with Server(data_folder) as server:
         yield server
+
+
+@pytest.fixture
+def db(shared):
+    """A connection to the server that the module calls `shared`."""
+    # Not every suite that reads this file has the driver.
+    from durable import Database
+
+    with Database(shared) as database:
+        yield database
+    shared.wait_idle(5.0)

@@ -45,13 +45,6 @@ def shared(tmp_path_factory):
         yield server
 
 
-@pytest.fixture
-def db(shared):
-    with Database(shared) as database:
-        yield database
-    shared.wait_idle(5.0)
-
-
 @pytest.fixture(params=READERS)
 def read(request):
     return READERS[request.param]

@@ -124,13 +124,6 @@ def shared(folders):
         yield server
 
 
-@pytest.fixture
-def db(shared):
-    with Database(shared) as database:
-        yield database
-    shared.wait_idle(5.0)
-
-
 @pytest.mark.parametrize("name", [make.__name__ for make in MADE])
 def test_rows_and_types(db, folders, name):
     assert_same(db.arrow(f"SELECT * FROM {name}"), by_deltalake(folders / name))

@@ -49,13 +49,6 @@ def shared(tmp_path_factory):
         yield server
 
 
-@pytest.fixture
-def db(shared):
-    with Database(shared) as database:
-        yield database
-    shared.wait_idle(5.0)
-
-
 def versions(db, table):
     sql = f"SELECT version FROM bowshot.system.table_history WHERE table_name = '{table}' ORDER BY version"
     return [version for (version,) in db.rows(sql)]
