@@ -1,49 +1,81 @@
-"""The command line of `bench/run.py`."""
+"""Runs benchmark scenarios and writes a report of them. Without scenarios and with --report the report is written of the
+results that are there.
+"""
 
 import argparse
+import pathlib
+import shlex
 import signal
 import sys
+import time
+import traceback
 
-from . import (
-    options,
-    scenario_change,
-    scenario_ingest,
-    scenario_ingest_memory,
-    scenario_inserts,
-    scenario_latency,
-    scenario_memory,
-    scenario_put,
-    scenario_select,
-    scenario_transport,
-)
+from . import arena, options, places, registry
 
-SCENARIOS = {
-    "transport": scenario_transport,
-    "select": scenario_select,
-    "latency": scenario_latency,
-    "memory": scenario_memory,
-    "ingest": scenario_ingest,
-    "put": scenario_put,
-    "inserts": scenario_inserts,
-    "change": scenario_change,
-    "ingest_memory": scenario_ingest_memory,
-}
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="cargo xtask bench", description=__doc__)
+    made.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"what to run: all, {', '.join(registry.SCENARIOS)}")
+    made.add_argument(
+        "--scale", choices=options.SCALES, default="medium",
+        help="small: whether everything works, in minutes; medium (default); large: the published sizes, for hours",
+    )
+    made.add_argument("--rounds", type=int, help=f"turns of each contender after the warm-up (default {options.ROUNDS})")
+    made.add_argument(
+        "--peers", help=f"peers to run beside ours, separated by commas, or none (default all): {', '.join(arena.PEERS)}"
+    )
+    made.add_argument("--only", help="contenders whose label contains this text (for trying out; ratios are left out)")
+    made.add_argument("--gigabytes", type=float, help="size of `ingest_memory` instead of that of the scale")
+    made.add_argument(
+        "--results", type=pathlib.Path,
+        help=f"folder of the JSON lines (default bench/results; for --scale small {places.SMALL_RESULTS})",
+    )
+    made.add_argument("--report", type=pathlib.Path, help="where to write the report (default report.html beside the results)")
+    made.add_argument("--no-report", action="store_true", help="write no report")
+    return made
 
 
 def main(arguments: list) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers end and folders go
-    parser = argparse.ArgumentParser(prog="bench/run.py", description=__doc__)
-    parser.add_argument("scenarios", nargs="+", choices=[*SCENARIOS, "all"], help="what to run")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each contender after the warm-up (default 5)")
-    parser.add_argument("--only", help="contenders whose label contains this text (for trying out; ratios are left out)")
-    parser.add_argument(
-        "--scale", choices=["full", "small"], default="full",
-        help="small: little data, for trying out; results go to the cache folder",
+    asked = parser().parse_args(arguments)
+    names = list(registry.SCENARIOS) if "all" in asked.scenarios else asked.scenarios
+    check_names("scenario", names, registry.SCENARIOS)
+    folder = asked.results or (places.SMALL_RESULTS if asked.scale == "small" else places.RESULTS)
+    chosen = options.Options(
+        scale=asked.scale, rounds=asked.rounds or options.ROUNDS[asked.scale], only=asked.only, peers=peers(asked.peers),
+        gigabytes=asked.gigabytes, folder=folder, command=shlex.join(["cargo", "xtask", "bench", *arguments]),
     )
-    parser.add_argument("--gigabytes", type=float, help="size of `ingest_memory` (default 20, small 0.5)")
-    chosen = parser.parse_args(arguments)
-    names = list(SCENARIOS) if "all" in chosen.scenarios else chosen.scenarios
-    asked = options.Options(chosen.rounds, chosen.only, chosen.scale == "small", chosen.gigabytes)
+    failed = [name for name in names if not ran(name, chosen)]
+    if not asked.no_report:
+        from .report import page
+
+        page.write(folder, asked.report or places.default_report(folder))
+    for name in failed:
+        print(f"FAILED: {name}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def ran(name: str, chosen: options.Options) -> bool:
+    """Runs one scenario; a failure is told and does not keep the others from running."""
+    started = time.monotonic()
+    try:
+        registry.SCENARIOS[name].run(chosen)
+    except Exception:
+        traceback.print_exc()
+        return False
+    print(f"\n{name} took {time.monotonic() - started:.0f} s")
+    return True
+
+
+def peers(text: str | None) -> frozenset | None:
+    if text is None:
+        return None
+    names = [] if text == "none" else text.split(",")
+    check_names("peer", names, arena.PEERS)
+    return frozenset(names)
+
+
+def check_names(what: str, names: list, known) -> None:
     for name in names:
-        SCENARIOS[name].run(asked)
-    return 0
+        if name not in known:
+            raise SystemExit(f"there is no {what} `{name}`: {', '.join(known)}")

@@ -1,78 +1,40 @@
-"""One measured client, run as its own process so that runs do not share warm memory or threads: takes a JSON order as
-its only argument, prints a JSON answer. Connecting and importing are not timed unless the order is about them.
+"""One measured client, run as its own process so that runs do not share warm memory or threads: takes a JSON order
+on its standard input, prints a JSON answer. Connecting and importing are not timed unless the order is about them.
 """
 
 import json
+import math
+import os
 import pathlib
+import resource
 import statistics
 import sys
+import tempfile
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from lib import digest, readers
+
+MESSAGE_CHARACTERS = 300
+PERCENTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "p999_ms": 0.999}
 
 
-class FlightTicket:
-    """pyarrow.flight, one round trip: the ticket is the table's name or SQL text."""
-
-    def __init__(self, uri):
-        import pyarrow.flight as flight
-
-        self.flight = flight
-        self.client = flight.FlightClient(uri)
-
-    def reader(self, text):
-        return self.client.do_get(self.flight.Ticket(text.encode()))
-
-    def table(self, text):
-        return self.reader(text).read_all()
-
-    def batches(self, text):
-        for chunk in self.reader(text):
-            yield chunk.data
+def connect(order):
+    return readers.KINDS[order["kind"]](order["uri"])
 
 
-class FlightInfo(FlightTicket):
-    """pyarrow.flight, two round trips: GetFlightInfo with SQL text, DoGet of every endpoint."""
-
-    def reader(self, text):
-        info = self.client.get_flight_info(self.flight.FlightDescriptor.for_command(text.encode()))
-        (endpoint,) = info.endpoints
-        return self.client.do_get(endpoint.ticket)
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
-class Adbc:
-    """The ADBC Flight SQL driver through its DBAPI."""
-
-    def __init__(self, uri):
-        import adbc_driver_flightsql.dbapi as dbapi
-
-        self.connection = dbapi.connect(uri, autocommit=True)
-
-    def table(self, text):
-        with self.connection.cursor() as cursor:
-            cursor.execute(text)
-            return cursor.fetch_arrow_table()
-
-
-class Quack:
-    """DuckDB as client of its own protocol, attached once; the query runs on the server."""
-
-    def __init__(self, uri):
-        import duckdb
-        import quack
-
-        self.connection = duckdb.connect()
-        quack.load(self.connection)
-        self.connection.execute(f"CREATE SECRET (TYPE quack, TOKEN '{quack.TOKEN}')")
-        self.connection.execute(f"ATTACH '{uri}' AS remote")
-
-    def table(self, text):
-        quoted = text.replace("'", "''")
-        return self.connection.execute(f"FROM quack_query_by_name('remote', '{quoted}')").to_arrow_table()
-
-
-KINDS = {"flight-ticket": FlightTicket, "flight-info": FlightInfo, "adbc": Adbc, "quack": Quack}
+def peak_rss():
+    """The highest resident set of this process so far, in bytes; getrusage would tell that of its parent if it is higher."""
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    (peak,) = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return int(peak) * 1024
 
 
 def in_threads(count, work):
@@ -100,8 +62,8 @@ def in_threads(count, work):
 def drain(order):
     """Reads a result on several connections at once and drops each batch."""
     streams = order["streams"]
-    clients = [KINDS[order["kind"]](order["uri"]) for _ in range(streams)]
-    runs = []
+    clients = [connect(order) for _ in range(streams)]
+    runs, before = [], cpu_seconds()
     for _ in range(order["repeats"]):
         sizes, rows = [0] * streams, [0] * streams
 
@@ -112,45 +74,139 @@ def drain(order):
 
         seconds = in_threads(streams, work)
         runs.append({"seconds": seconds, "bytes": sum(sizes), "rows": sum(rows)})
-    return {"runs": runs}
+    return {"runs": runs, "client_cpu_s": cpu_seconds() - before}
+
+
+def into_table(client, query):
+    return client.table(query)
+
+
+def into_pandas(client, query):
+    return client.pandas(query)
+
+
+def into_rows(client, query):
+    return client.rows(query)
+
+
+def into_parquet(client, query):
+    """Into a Parquet file in a folder of the system's; its path."""
+    handle, path = tempfile.mkstemp(suffix=".parquet")
+    os.close(handle)
+    client.to_parquet(query, path)
+    return path
+
+
+INTO = {"arrow": into_table, "pandas": into_pandas, "rows": into_rows, "parquet": into_parquet}
+
+
+def content(into, result):
+    """The result as a pyarrow table, or as it is where it is a list of rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if into == "parquet":
+        return pq.read_table(result)
+    return pa.Table.from_pandas(result, preserve_index=False) if into == "pandas" else result
+
+
+def size(into, result):
+    """Rows and bytes: of Arrow data or of the frame; of a file; 0 for Python rows, which have no size of their own."""
+    import pyarrow.parquet as pq
+
+    if into == "parquet":
+        return pq.read_metadata(result).num_rows, os.path.getsize(result)
+    if into == "rows":
+        return len(result), 0
+    return len(result), result.nbytes if into == "arrow" else int(result.memory_usage(index=False).sum())
+
+
+def warm_imports(into):
+    """pandas is imported at the first frame, which is no part of the reading."""
+    if into in ("pandas", "parquet"):
+        import pandas
+        import pyarrow as pa
+
+        pa.Table.from_pandas(pandas.DataFrame({"a": [1]})).to_pandas()
 
 
 def fetch(order):
-    """Fetches a result as one pyarrow table."""
-    client = KINDS[order["kind"]](order["uri"])
-    runs = []
-    for _ in range(order["repeats"]):
-        started = time.perf_counter()
-        table = client.table(order["query"])
+    """Fetches a result as a whole, up to `repeats` times, but not again after `budget_s` seconds; with `check` the answer
+    has the result's digest, taken outside of the time.
+    """
+    client, into = connect(order), order.get("into", "arrow")
+    warm_imports(into)
+    runs, digests, used = [], [], 0.0
+    for index in range(order["repeats"]):
+        if sum(run["seconds"] for run in runs) > order.get("budget_s", math.inf):
+            break
+        before, started = cpu_seconds(), time.perf_counter()
+        result = INTO[into](client, order["query"])
         seconds = time.perf_counter() - started
-        runs.append({"seconds": seconds, "bytes": table.nbytes, "rows": table.num_rows})
-        del table
-    return {"runs": runs}
+        used += cpu_seconds() - before
+        rows, nbytes = size(into, result)
+        runs.append({"seconds": seconds, "bytes": nbytes, "rows": rows})
+        if index == 0 and order.get("check"):
+            found = content(into, result)
+            digests.append(digest.of_rows(found) if into == "rows" else digest.of_table(found))
+        if into == "parquet":
+            os.unlink(result)
+        del result
+    return {"runs": runs, "digest": digests[0] if digests else None, "client_cpu_s": used}
+
+
+def queries(order):
+    """Each query once, as a pyarrow table: seconds, or what went wrong. With `save` the answers go to files there."""
+    import pyarrow as pa
+
+    client, seconds, failures = connect(order), {}, {}
+    for name, text in order["queries"].items():
+        started = time.perf_counter()
+        try:
+            table = client.table(text)
+            seconds[name] = time.perf_counter() - started
+        except Exception as error:
+            failures[name] = " ".join(str(error).split())[:MESSAGE_CHARACTERS]
+            continue
+        if order["save"]:
+            with pa.OSFile(os.path.join(order["save"], name), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table)
+    return {"seconds": seconds, "failures": failures}
+
+
+def percentiles(times):
+    """Of sorted times in seconds."""
+    return {name: 1e3 * times[min(int(len(times) * share), len(times) - 1)] for name, share in PERCENTILES.items()}
+
+
+def row_count(client, query):
+    """Rows of a small query, read in the way that is usual for the client."""
+    return client.table(query).num_rows if hasattr(client, "table") else len(client.rows(query))
 
 
 def latency(order):
     """Time of a small query, one after the other."""
-    client = KINDS[order["kind"]](order["uri"])
+    client = connect(order)
     times = []
     for index in range(order["repeats"] + order["warmup"]):
         started = time.perf_counter()
-        rows = client.table(order["query"]).num_rows
+        rows = row_count(client, order["query"])
         if index >= order["warmup"]:
             times.append(time.perf_counter() - started)
         assert rows == 1, rows
     times.sort()
-    return {"median_ms": 1e3 * statistics.median(times), "p99_ms": 1e3 * times[int(len(times) * 0.99)]}
+    return {"median_ms": 1e3 * statistics.median(times), **percentiles(times)}
 
 
 def concurrent(order):
     """A small query from many connections at once, for some seconds."""
-    clients = [KINDS[order["kind"]](order["uri"]) for _ in range(order["clients"])]
+    clients = [connect(order) for _ in range(order["clients"])]
     times = [[] for _ in clients]
     end = time.perf_counter() + order["seconds"]
 
     def work(index):
         while (started := time.perf_counter()) < end:
-            clients[index].table(order["query"])
+            row_count(clients[index], order["query"])
             times[index].append(time.perf_counter() - started)
 
     seconds = in_threads(len(clients), work)
@@ -158,31 +214,36 @@ def concurrent(order):
     return {
         "queries_per_second": len(everything) / seconds,
         "median_ms": 1e3 * statistics.median(everything),
-        "p99_ms": 1e3 * everything[int(len(everything) * 0.99)],
+        **percentiles(everything),
     }
 
 
 def paced(order):
     """Reads a result and drops it, sleeping so that no more than `bytes_per_second` are taken; 0 for no limit."""
-    client = KINDS[order["kind"]](order["uri"])
-    rate, size, rows = order["bytes_per_second"], 0, 0
+    client = connect(order)
+    rate, nbytes, rows = order["bytes_per_second"], 0, 0
     started = time.perf_counter()
     for batch in client.batches(order["query"]):
-        size += batch.nbytes
+        nbytes += batch.nbytes
         rows += batch.num_rows
         if rate:
-            ahead = size / rate - (time.perf_counter() - started)
+            ahead = nbytes / rate - (time.perf_counter() - started)
             if ahead > 0:
                 time.sleep(ahead)
-    return {"runs": [{"seconds": time.perf_counter() - started, "bytes": size, "rows": rows}]}
+    return {"runs": [{"seconds": time.perf_counter() - started, "bytes": nbytes, "rows": rows}]}
 
 
-ACTIONS = {"drain": drain, "fetch": fetch, "latency": latency, "concurrent": concurrent, "paced": paced}
+ACTIONS = {
+    "drain": drain, "fetch": fetch, "queries": queries, "latency": latency, "concurrent": concurrent, "paced": paced,
+}
 
 
 def main():
-    order = json.loads(sys.argv[1])
-    print(json.dumps(ACTIONS[order["action"]](order)))
+    order = json.load(sys.stdin)
+    answer = ACTIONS[order["action"]](order)
+    answer.setdefault("client_cpu_s", cpu_seconds())
+    answer["client_peak_rss"] = peak_rss()
+    print(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from . import places
@@ -14,7 +15,11 @@ from . import places
 FOLDER = places.CACHE / "bench-data"
 COLUMNS = 20
 BATCH_ROWS = 65_536
+LINEITEM_GROUP_ROWS = 262_144
 SEED = 20_261_121
+FIRST_NAMES = "Ada Alan Barbara Dennis Donald Edsger Grace Hedy Katherine Ken Leslie Linus Margaret Radia Tim Tony".split()
+LAST_NAMES = "Allen Babbage Dijkstra Goldberg Hamilton Hopper Johnson Knuth Lamport Liskov Lovelace Perlman Ritchie Turing".split()
+EDUCATIONS = "primary secondary vocational bachelor master doctorate".split()
 
 
 def made(path: pathlib.Path, make) -> pathlib.Path:
@@ -29,11 +34,14 @@ def made(path: pathlib.Path, make) -> pathlib.Path:
 
 
 def integers(rows: int) -> pa.Table:
-    """20 columns of int64 with all their bits in use."""
+    return integers_of(rows, COLUMNS)
+
+
+def integers_of(rows: int, count: int) -> pa.Table:
+    """`count` columns of int64 with all their bits in use."""
     random = np.random.default_rng(SEED)
     limits = np.iinfo(np.int64)
-    columns = {f"c{index:02}": random.integers(limits.min, limits.max, rows) for index in range(COLUMNS)}
-    return pa.table(columns)
+    return pa.table({f"c{index:02}": random.integers(limits.min, limits.max, rows) for index in range(count)})
 
 
 def strings(rows: int) -> pa.Table:
@@ -72,6 +80,11 @@ def arrow_integers(rows: int) -> pathlib.Path:
     return arrow_file(f"integers-{rows}", lambda: integers(rows))
 
 
+def arrow_records(rows: int) -> pathlib.Path:
+    """Records of 32 bytes: four columns of int64."""
+    return arrow_file(f"records-{rows}", lambda: integers_of(rows, 4))
+
+
 def arrow_accounts(rows: int) -> pathlib.Path:
     return arrow_file(f"accounts-{rows}", lambda: accounts(rows))
 
@@ -101,13 +114,54 @@ def parquet_integers(rows: int) -> pathlib.Path:
     return made(FOLDER / f"integers-{rows}.parquet", lambda path: pq.write_table(integers(rows), path))
 
 
+def parquet_integer(rows: int) -> pathlib.Path:
+    return made(FOLDER / f"integer-{rows}.parquet", lambda path: pq.write_table(integers_of(rows, 1), path))
+
+
 def parquet_strings(rows: int) -> pathlib.Path:
     return made(FOLDER / f"strings-{rows}.parquet", lambda path: pq.write_table(strings(rows), path))
 
 
 def lineitem(scale: float) -> pathlib.Path:
-    """TPC-H's lineitem: the folder of Parquet files that `bowshot demo` makes."""
+    """TPC-H's lineitem: a folder of Parquet files."""
+    return tpch(scale) / "lineitem"
+
+
+def tpch(scale: float) -> pathlib.Path:
+    """TPC-H's tables, a folder of Parquet files each, as `bowshot demo` makes them."""
     folder = FOLDER / f"tpch-{scale}"
     command = [places.program("bowshot"), "demo", "--only-data", "--scale", str(scale), "--data-dir", str(folder)]
-    subprocess.run(command, check=True, stdout=sys.stderr)
-    return folder / "lineitem"
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=sys.stderr)
+    return folder
+
+
+def employees(rows: int) -> pa.Table:
+    """Employee id, first name, last name, age, education: some 50 bytes a row."""
+    random = np.random.default_rng(SEED)
+    chosen = lambda names: pa.DictionaryArray.from_arrays(
+        pa.array(random.integers(0, len(names), rows, dtype=np.int32)), pa.array(names)
+    ).dictionary_decode()
+    return pa.table({
+        "employee_id": np.arange(rows, dtype=np.int64), "first_name": chosen(FIRST_NAMES), "last_name": chosen(LAST_NAMES),
+        "age": random.integers(18, 70, rows, dtype=np.int32), "education": chosen(EDUCATIONS),
+    })
+
+
+def parquet_employees(rows: int) -> pathlib.Path:
+    return made(FOLDER / f"employees-{rows}.parquet", lambda path: pq.write_table(employees(rows), path))
+
+
+def parquet_lineitem(scale: float, rows: int) -> pathlib.Path:
+    """The first rows of lineitem in one file, row groups as in the files that they come from."""
+
+    def make(path):
+        source, left = ds.dataset(lineitem(scale), format="parquet"), rows
+        with pq.ParquetWriter(path, source.schema) as writer:
+            for batch in source.to_batches(batch_size=LINEITEM_GROUP_ROWS):
+                writer.write_batch(batch.slice(0, left), row_group_size=LINEITEM_GROUP_ROWS)
+                left -= min(left, batch.num_rows)
+                if not left:
+                    return
+        raise RuntimeError(f"lineitem at scale {scale} has {left} rows less than {rows}")
+
+    return made(FOLDER / f"lineitem-{scale}-{rows}.parquet", make)

@@ -6,20 +6,34 @@ import statistics
 import subprocess
 import sys
 
-from . import processes
+from . import environments, java, processes, readers, shell
+from .options import Options
 
 CLIENT = pathlib.Path(__file__).with_name("client.py")
 WRITER = pathlib.Path(__file__).with_name("writer.py")
-CLIENT_TIMEOUT_S = 1200
+CLIENT_TIMEOUT_S = 3600
+MESSAGE_CHARACTERS = 300
+# Clients that are no Python: the reader's kind and what makes its command.
+OTHER_PROGRAMS = {**java.PROGRAMS, **shell.PROGRAMS}
 
 
-def client(server: processes.Server, kind: str, program: pathlib.Path = CLIENT, **order) -> dict:
+def program(kind: str, script: pathlib.Path = CLIENT) -> list:
+    """The command that runs a kind of client. Raises `Unavailable` where its packages or programs are not to be had."""
+    if kind in OTHER_PROGRAMS:
+        return OTHER_PROGRAMS[kind]()
+    path, package = readers.NEEDED_FILES.get(kind, (CLIENT, ""))
+    if not path.exists():
+        raise environments.Unavailable(f"there is no {path}: `apt-get install {package}`")
+    interpreter = environments.python(readers.ENVIRONMENTS.get(kind, "main"))
+    return [str(interpreter), "-W", "ignore", str(script)]
+
+
+def client(server: processes.Server, kind: str, script: pathlib.Path = CLIENT, **order) -> dict:
     """One client process; its answer and the processor time that the server spent meanwhile."""
     order = {"kind": kind, "uri": server.uri, **order}
     before = server.cpu_seconds()
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(program), json.dumps(order)],
-        capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S,
+        program(kind, script), input=json.dumps(order), capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S
     )
     if done.returncode != 0:
         raise RuntimeError(f"{kind} client of {server.name} failed:\n{done.stderr[-3000:]}")
@@ -34,13 +48,16 @@ def writer(server: processes.Server, kind: str, others: list, **order) -> dict:
     return client(server, kind, WRITER, **order)
 
 
-def in_turn(contenders: list, rounds: int, run) -> dict:
-    """A B C A B C …: `run(contender)` in turn, `rounds` times; answers by label. The first round warms up."""
+def in_turn(contenders: list, options: Options, run) -> dict:
+    """A B C A B C …: `run(contender)` in turn, `rounds` times; answers by label. A round goes before that warms up, but at
+    the small scale, where nobody looks at the times.
+    """
     answers = {label: [] for label, *_ in contenders}
-    for turn in range(rounds + 1):
+    warmups = 0 if options.small else 1
+    for turn in range(options.rounds + warmups):
         for label, *contender in contenders:
             answer = run(*contender)
-            if turn > 0:
+            if turn >= warmups:
                 answers[label].append(answer)
             print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
@@ -54,17 +71,33 @@ def transfer(answers: list) -> dict:
     rows = {run["rows"] for run in runs}
     if len(rows) != 1:
         raise RuntimeError(f"runs returned different numbers of rows: {rows}")
+    row_count = rows.pop()
     seconds = statistics.median(run["seconds"] for run in runs)
     moved = sum(run["bytes"] for run in runs)
     return {
         "seconds": seconds,
         "first_seconds": statistics.median(answer["runs"][0]["seconds"] for answer in answers),
         "all_seconds": [round(run["seconds"], 4) for run in runs],
-        "rows": rows.pop(),
+        "rows": row_count,
         "bytes": size,
-        "gb_per_second": size / seconds / 1e9,
-        "server_cpu_s_per_gb": sum(answer["server_cpu_s"] for answer in answers) / (moved / 1e9),
+        "rows_per_second": row_count / seconds,
+        **({} if not moved else {
+            "gb_per_second": size / seconds / 1e9,
+            "server_cpu_s_per_gb": sum(answer["server_cpu_s"] for answer in answers) / (moved / 1e9),
+        }),
+        **processor_times(answers, len(runs)),
     }
+
+
+def processor_times(answers: list, runs: int) -> dict:
+    """Processor seconds of server and client for one run, and the peak of the client's memory."""
+    runs += sum(answer.get("warmups", 0) for answer in answers)
+    figures = {"server_cpu_s": sum(answer["server_cpu_s"] for answer in answers) / runs}
+    if all("client_cpu_s" in answer for answer in answers):
+        figures["client_cpu_s"] = sum(answer["client_cpu_s"] for answer in answers) / runs
+    if all("client_peak_rss" in answer for answer in answers):
+        figures["client_peak_rss"] = max(answer["client_peak_rss"] for answer in answers)
+    return figures
 
 
 def written(answers: list) -> dict:
@@ -80,9 +113,12 @@ def written(answers: list) -> dict:
         "gb_per_second": size / seconds / 1e9,
         "cpu_s": statistics.median(answer["client_cpu_s"] + answer["server_cpu_s"] for answer in answers),
         "server_cpu_s": statistics.median(answer["server_cpu_s"] for answer in answers),
+        "client_cpu_s": statistics.median(answer["client_cpu_s"] for answer in answers),
+        "server_cpu_s_per_gb": statistics.median(answer["server_cpu_s"] for answer in answers) / (size / 1e9),
     }
 
 
 def medians(answers: list) -> dict:
     """Medians of every number in the answers."""
-    return {name: statistics.median(answer[name] for answer in answers) for name in answers[0]}
+    names = [name for name, value in answers[0].items() if isinstance(value, int | float)]
+    return {name: statistics.median(answer[name] for answer in answers) for name in names}

@@ -1,24 +1,38 @@
 """What the command line asks of a scenario."""
 
 import dataclasses
+import pathlib
+
+SCALES = ("small", "medium", "large")
+ROUNDS = {"small": 1, "medium": 3, "large": 5}
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """`rounds` are the turns after the warm-up; `small` is for trying out: little data, results kept apart."""
+    """`rounds` are the turns after the warm-up; `peers` are the names of those to run (None for all that can)."""
 
+    scale: str
     rounds: int
     only: str | None
-    small: bool
+    peers: frozenset | None
     gigabytes: float | None
+    folder: pathlib.Path
+    command: str
 
     def chosen(self, label: str) -> bool:
         return not self.only or self.only in label
 
-    def size(self, full, small):
-        """The full size of something, or the small one."""
-        return small if self.small else full
+    def has_peer(self, name: str) -> bool:
+        return self.peers is None or name == "bowshot" or name in self.peers
+
+    def size(self, small, medium, large):
+        """The size of something at the scale that was asked for."""
+        return {"small": small, "medium": medium, "large": large}[self.scale]
+
+    def at_rest(self, servers: list) -> list:
+        """The servers that have to be at rest before a turn: none at the small scale, where nobody looks at the times."""
+        return [] if self.small else servers
 
     @property
-    def scale(self) -> str:
-        return "small" if self.small else "full"
+    def small(self) -> bool:
+        return self.scale == "small"

@@ -10,19 +10,27 @@ import sys
 import tempfile
 import time
 
+from . import environments
+
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BENCH = REPOSITORY / "bench"
 PEERS = BENCH / "peers"
 RESULTS = BENCH / "results"
-CACHE = pathlib.Path(os.environ.get("BOWSHOT_CACHE", pathlib.Path.home() / ".cache" / "bowshot"))
+CACHE = environments.CACHE
 SMALL_RESULTS = CACHE / "bench-results-small"
 DISK = pathlib.Path(os.environ.get("BOWSHOT_BENCH_DISK", "/var/tmp"))
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", CACHE / "target"))
+PROGRAMS = pathlib.Path(os.environ.get("BOWSHOT_BIN", TARGET / "release"))
+
+
+def default_report(folder: pathlib.Path) -> pathlib.Path:
+    """Beside the results, but outside of the repository for those that are committed."""
+    return CACHE / "bench-report.html" if folder == RESULTS else folder / "report.html"
 
 
 def program(name: str) -> str:
     """Path of a built program; builds it in the release profile when it is missing."""
-    path = TARGET / "release" / name
+    path = PROGRAMS / name
     if not path.exists():
         package = "bowshot" if name == "bowshot" else "bowshot-testkit"
         command = ["cargo", "build", "--release", "-p", package, "--bin", name]

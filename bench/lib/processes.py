@@ -5,13 +5,14 @@ import dataclasses
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-from . import places
+from . import environments, places
 
 TICKS = os.sysconf("SC_CLK_TCK")
 READY_TIMEOUT_S = 120
@@ -63,6 +64,8 @@ def tree_ticks(pid: int) -> int:
 
 def settle(servers: list) -> None:
     """Waits until no server works in the background any more, so that nobody pays for what another one left to do."""
+    if not servers:
+        return
     deadline = time.monotonic() + SETTLED_TIMEOUT_S
     os.sync()
     while time.monotonic() < deadline:
@@ -97,6 +100,14 @@ class MemorySampler:
         count = len(self.resident)
         parts = [self.resident[count * part // 10 : count * (part + 1) // 10] for part in range(10)]
         return [max(part) for part in parts if part]
+
+    def over_time(self, count: int) -> list:
+        """At most `count` pairs of seconds and the peak of the resident set in that part of the time."""
+        step = max(1, -(-len(self.resident) // count))
+        return [
+            (round(start * self.interval_s, 2), max(self.resident[start : start + step]))
+            for start in range(0, len(self.resident), step)
+        ]
 
     def close(self) -> dict:
         self.stopped.set()
@@ -138,6 +149,13 @@ def first_line(process) -> str:
     return line
 
 
+def free_port() -> int:
+    """A port that was free just now, for servers that cannot pick one themselves."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 @contextlib.contextmanager
 def bowshot(tables: dict, *options: str, data: str = "memory"):
     """Bowshot with the given tables (name to path); `data` is the folder of durable tables, or `memory`."""
@@ -163,9 +181,10 @@ def bowshot(tables: dict, *options: str, data: str = "memory"):
 
 
 @contextlib.contextmanager
-def peer(name: str, kind: str, script: str, tables: dict, *options: str):
-    """A peer written in Python (`bench/peers`)."""
-    command = [sys.executable, str(places.PEERS / script), *options, *[f"{name}={path}" for name, path in tables.items()]]
+def peer(name: str, kind: str, script: str, tables: dict, *options: str, environment: str = "main"):
+    """A peer written in Python (`bench/peers`), run in one of the environments of `bench/requirements`."""
+    command = [str(environments.python(environment)), str(places.PEERS / script), *options]
+    command += [f"{name}={path}" for name, path in tables.items()]
     with started(name, kind, command, first_line) as server:
         yield server
 
@@ -175,4 +194,28 @@ def stock_flight(tables: dict):
     """The stock encoder of the arrow-flight crate behind tonic, serving Arrow IPC files."""
     command = [places.program("stock_flight"), *[f"{name}={path}" for name, path in tables.items()]]
     with started("stock-arrow-flight", "flight-ticket", command, first_line) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def roapi(tables: dict):
+    """ROAPI with all tables in memory, which is its default; its Flight SQL endpoint."""
+    program = environments.python("roapi").with_name("roapi")
+    ports = {name: f"127.0.0.1:{free_port()}" for name in ("http", "postgres", "flight-sql")}
+    command = [str(program), *[word for name, address in ports.items() for word in (f"--addr-{name}", address)]]
+    for name, path in tables.items():
+        command += ["--table", f"{name}={path},format=parquet"]
+
+    def ready(process):
+        host, port = ports["flight-sql"].split(":")
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise RuntimeError(f"ROAPI ended with {process.returncode}")
+            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 1):
+                return f"grpc+tcp://{host}:{port}"
+            time.sleep(0.05)
+        raise RuntimeError("ROAPI was not ready in time")
+
+    with started("roapi", "adbc", command, ready) as server:
         yield server

@@ -8,13 +8,19 @@ import pathlib
 import platform
 import subprocess
 
-from . import places
+from . import environments, places
 from .options import Options
 
 
 def commit() -> str:
     done = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=places.REPOSITORY, capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
+
+
+def modified() -> bool:
+    """Whether the product's sources differ from the commit."""
+    command = ["git", "status", "--porcelain", "--", "crates", "Cargo.lock"]
+    return bool(subprocess.run(command, cwd=places.REPOSITORY, capture_output=True, text=True).stdout.strip())
 
 
 def machine() -> dict:
@@ -32,37 +38,44 @@ def machine() -> dict:
     }
 
 
-def versions() -> dict:
-    """Of the program under test, Python, and the pinned packages."""
+def versions(peers: dict) -> dict:
+    """Of the program under test, Python, the pinned packages, and the peers that have a version of their own."""
     done = subprocess.run([places.program("bowshot"), "--version"], capture_output=True, text=True, check=True)
-    names = [line.split("==")[0].split("[")[0] for line in (places.BENCH / "requirements.txt").read_text().split()]
     return {
         "bowshot": done.stdout.split()[-1],
         "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in names},
+        **{name: importlib.metadata.version(name) for name in environments.pinned("main")},
+        **{f"peer {name}": version for name, version in peers.items()},
     }
 
 
 def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Options, **settings) -> None:
-    """Appends one comparison to `bench/results/SCENARIO.jsonl` and prints it; small ones go to the cache folder."""
+    """Appends one comparison to `SCENARIO.jsonl` in the folder of results and prints it. Of the settings, `axes` are what
+    the report plots by, `ceilings` the contenders that are no
+    peers but bounds, `missing` the peers that could not run and why, `peer_versions` those of peers that are programs.
+    """
     line = {
         "scenario": scenario,
         "case": case,
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "commit": commit(),
+        "modified": modified(),
         "machine": machine(),
-        "versions": versions(),
+        "versions": versions(settings.pop("peer_versions", {})),
+        "command": options.command,
+        "missing": settings.pop("missing", {}),
+        "axes": settings.pop("axes", {}),
+        "ceilings": settings.pop("ceilings", []),
         "settings": {"scale": options.scale, "rounds": options.rounds, **settings},
         "contenders": contenders,
         "ratios": ratios,
     }
-    folder = options.size(places.RESULTS, places.SMALL_RESULTS)
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / f"{scenario}.jsonl", "a", encoding="utf-8") as out:
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with open(options.folder / f"{scenario}.jsonl", "a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
     print(f"\n{scenario}: {case}")
     for name, values in contenders.items():
-        shown = {key: value for key, value in values.items() if not isinstance(value, list)}
+        shown = {key: value for key, value in values.items() if not isinstance(value, list | dict)}
         print(f"  {name:28}", "  ".join(f"{key} {number(value)}" for key, value in shown.items()))
     for name, values in ratios.items():
         wanted = values.get("wanted")

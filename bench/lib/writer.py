@@ -1,5 +1,5 @@
-"""One measured client that writes, run as its own process: takes a JSON order as its only argument, prints a JSON
-answer. Importing, connecting, dropping what was there, and checking what arrived are not timed.
+"""One measured client that writes, run as its own process: takes a JSON order on its standard input, prints
+a JSON answer. Importing, connecting, dropping what was there, and checking what arrived are not timed.
 """
 
 import json
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from lib import databases
+from lib import client, databases
 
 FLOOD_COLUMNS = 20
 FLOOD_BATCH_ROWS = 65_536
@@ -75,6 +75,26 @@ def ingest(order):
     database = databases.KINDS[order["kind"]](order["uri"])
     schema, batches = mapped(order["source"], order.get("rows"))
     return ingest_reader(database, order["table"], schema, batches, order.get("keep", False))
+
+
+def put_streams(order):
+    """The same batches from memory into a table for each stream, all streams at once, each on its own connection."""
+    schema, batches = mapped(order["source"], None)
+    batches = list(batches)
+    streams = range(order["streams"])
+    connected = [databases.KINDS[order["kind"]](order["uri"]) for _ in streams]
+    for index in streams:
+        connected[index].drop(f"put_{index}")
+
+    def work(index):
+        connected[index].ingest(f"put_{index}", pa.RecordBatchReader.from_batches(schema, batches))
+
+    answer, _ = timed(lambda: client.in_threads(len(connected), work))
+    rows, size = sum(batch.num_rows for batch in batches), sum(batch.nbytes for batch in batches)
+    for index in streams:
+        expect(f"rows of put_{index}", connected[index].count(f"put_{index}"), rows)
+        connected[index].drop(f"put_{index}")
+    return {**answer, "rows": rows * len(connected), "bytes": size * len(connected)}
 
 
 def flood(order):
@@ -168,11 +188,11 @@ def change(order):
     return {"update_seconds": updated["seconds"], "delete_seconds": deleted["seconds"]}
 
 
-ACTIONS = {"ingest": ingest, "flood": flood, "inserts": inserts, "change": change}
+ACTIONS = {"ingest": ingest, "put_streams": put_streams, "flood": flood, "inserts": inserts, "change": change}
 
 
 def main():
-    order = json.loads(sys.argv[1])
+    order = json.load(sys.stdin)
     print(json.dumps(ACTIONS[order["action"]](order)))
 
 

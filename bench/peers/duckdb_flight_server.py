@@ -2,10 +2,10 @@
 Prints its address when it is ready.
 """
 
-import os
 import sys
 
 import duckdb
+import duckdb_views
 import pyarrow.flight as flight
 
 ROWS_PER_BATCH = 65_536
@@ -24,10 +24,7 @@ class Server(flight.FlightServerBase):
 
 def main():
     connection = duckdb.connect()
-    for argument in sys.argv[1:]:
-        name, _, path = argument.partition("=")
-        files = f"{path}/*.parquet" if os.path.isdir(path) else path
-        connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{files}')")
+    duckdb_views.create(connection, duckdb_views.arguments(sys.argv[1:]))
     server = Server("grpc://127.0.0.1:0", connection)
     print(f"grpc+tcp://127.0.0.1:{server.port}", flush=True)
     server.serve()

@@ -2,10 +2,10 @@
 when it is ready; ends with its standard input.
 """
 
-import os
 import sys
 
 import duckdb
+import duckdb_views
 from quack import TOKEN, free_port, load
 
 
@@ -14,10 +14,7 @@ def main():
     durable = arguments[:1] == ["--file"]
     connection = duckdb.connect(arguments[1] if durable else ":memory:")
     load(connection)
-    for argument in arguments[2 if durable else 0 :]:
-        name, _, path = argument.partition("=")
-        files = f"{path}/*.parquet" if os.path.isdir(path) else path
-        connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{files}')")
+    duckdb_views.create(connection, duckdb_views.arguments(arguments[2 if durable else 0 :]))
     uri = f"quack:127.0.0.1:{free_port()}"
     connection.execute(f"CALL quack_serve('{uri}', token = '{TOKEN}')").fetchall()
     print(uri, flush=True)

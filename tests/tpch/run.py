@@ -4,17 +4,11 @@ Reads `bowshot` from the folder in BOWSHOT_BIN. The query texts are those that D
 Each query goes over the ADBC driver and, as SQL text in the descriptor, over pyarrow.flight. Prints a line for each
 query, times as information only, and `N passed, N failed`.
 
-How answers are compared: same number of columns and rows; row by row in the order of the answer as far as the query
-orders it, so rows that tie are compared as a set. Integers, dates and texts exactly. Decimals exactly when both sides
-answer a decimal of the same scale. Where one side answers a floating-point number (averages and quotients: DuckDB
-computes them in doubles, we in decimals of fixed scale, cut and not rounded) the values may differ by 1e-6 of their
-size or by one unit of the last decimal place, whichever is larger.
+[answers.py](answers.py) says how answers are compared.
 """
 
 import argparse
 import contextlib
-import datetime
-import decimal
 import importlib
 import json
 import os
@@ -29,8 +23,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.flight as flight
 
+import answers
+
 CACHE = pathlib.Path(os.environ.get("BOWSHOT_CACHE", pathlib.Path.home() / ".cache" / "bowshot"))
-RELATIVE_TOLERANCE = 1e-6
 READY_TIMEOUT_S = 60
 TABLES = ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"]
 # The columns that each query orders by, by position in its answer; rows that agree in them may come in any order.
@@ -90,63 +85,6 @@ def reference(data: pathlib.Path) -> tuple:
     return connection, {number: text.strip().rstrip(";") for number, text in sorted(queries.items())}
 
 
-def step(column: pa.DataType) -> float:
-    """One unit of the last decimal place of a decimal column; 0 for others."""
-    return 10.0 ** -column.scale if pa.types.is_decimal(column) else 0.0
-
-
-def is_inexact(ours: pa.DataType, theirs: pa.DataType) -> bool:
-    """Whether a column is compared with tolerance."""
-    if pa.types.is_floating(ours) or pa.types.is_floating(theirs):
-        return True
-    return pa.types.is_decimal(ours) and pa.types.is_decimal(theirs) and ours.scale != theirs.scale
-
-
-def plain(value):
-    """Values of different but equal types in one form."""
-    if isinstance(value, datetime.datetime):
-        return value.date() if value.time() == datetime.time() else value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return decimal.Decimal(value)
-    return value
-
-
-def same(ours, theirs, tolerance) -> bool:
-    """Whether two values are the same; `tolerance` is None for exact columns, else the absolute part."""
-    if ours is None or theirs is None:
-        return ours is theirs
-    if tolerance is None:
-        return plain(ours) == plain(theirs)
-    ours, theirs = float(ours), float(theirs)
-    return abs(ours - theirs) <= max(RELATIVE_TOLERANCE * abs(theirs), tolerance)
-
-
-def rows(table: pa.Table) -> list:
-    return list(zip(*[column.to_pylist() for column in table.columns], strict=True))
-
-
-def difference(number: int, ours: pa.Table, theirs: pa.Table) -> str | None:
-    """What differs, in words; None when nothing does."""
-    if ours.num_columns != theirs.num_columns or ours.num_rows != theirs.num_rows:
-        return f"shape {ours.num_rows} × {ours.num_columns}, DuckDB {theirs.num_rows} × {theirs.num_columns}"
-    tolerances = [
-        max(step(mine.type), step(other.type)) if is_inexact(mine.type, other.type) else None
-        for mine, other in zip(ours.schema, theirs.schema, strict=True)
-    ]
-    mine, others = rows(ours), rows(theirs)
-    keys = ORDER.get(number, [])
-    for place, (first, second) in enumerate(zip(mine, others, strict=True)):
-        if not all(same(first[key], second[key], tolerances[key]) for key in keys):
-            return f"row {place} is out of order: {first}, DuckDB {second}"
-    exact = [index for index, tolerance in enumerate(tolerances) if tolerance is None]
-    by_exact = lambda row: [(row[index] is not None, str(plain(row[index]))) for index in exact]
-    for first, second in zip(sorted(mine, key=by_exact), sorted(others, key=by_exact), strict=True):
-        for index, values in enumerate(zip(first, second, strict=True)):
-            if not same(*values, tolerances[index]):
-                return f"column {ours.schema.names[index]}: {first}, DuckDB {second}"
-    return None
-
-
 def timed(work):
     started = time.perf_counter()
     result = work()
@@ -170,7 +108,7 @@ def check(number: int, run, theirs: pa.Table) -> tuple:
         ours, seconds = timed(run)
     except Exception as error:
         return 0.0, str(error)
-    return seconds, difference(number, ours, theirs)
+    return seconds, answers.difference(ORDER.get(number, []), ours, theirs)
 
 
 def main() -> int:

@@ -46,6 +46,14 @@ pub(crate) fn has(program: &str) -> bool {
     env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }
 
+/// The Python on the path.
+pub(crate) fn python() -> Result<&'static str> {
+    ["python3", "python"]
+        .into_iter()
+        .find(|name| has(name))
+        .context("python3 not found: install Python 3.11 or later")
+}
+
 /// A command without what Cargo tells this program about itself. Build scripts of dependencies ask Cargo to run them
 /// again when such a variable changes (ring's does), so that with them each clone, and each change between `cargo` and
 /// `cargo xtask`, would compile everything above ring anew.

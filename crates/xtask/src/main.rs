@@ -1,7 +1,8 @@
-//! Every automation of the repository: `cargo xtask check`, `tidy`, `test`, `docs`. No other build script, Makefile or
+//! Every automation of the repository: `cargo xtask check`, `tidy`, `test`, `bench`, `docs`. No other build script, Makefile or
 //! shell script decides anything. Builds in seconds, knows no crate of the product, and talks to compilers, Python,
 //! Maven and Go only by starting them.
 
+mod bench;
 mod check;
 mod docs;
 mod machine;
@@ -27,6 +28,13 @@ enum Command {
     Tidy,
     /// All test suites against the release build: the README's test command.
     Test(TestArgs),
+    /// Measures the server beside its peers and writes a report; `bench --help` shows scenarios and options.
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Scenarios and options, for `bench/run.py`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Writes the generated reference pages.
     Docs {
         /// Only tells whether they are up to date.
@@ -67,6 +75,7 @@ fn run(cli: Cli) -> Result<bool> {
         Command::Check => check::run(),
         Command::Tidy => tidy::run(),
         Command::Test(args) => suite::run(&args),
+        Command::Bench { args } => bench::run(&args),
         Command::Docs { check } => docs::run(check),
     }
 }

@@ -61,10 +61,7 @@ impl Places {
 fn python(cache: &Path, requirements: &Path) -> Result<PathBuf> {
     let text = fs::read_to_string(requirements)
         .with_context(|| format!("cannot read `{}`", requirements.display()))?;
-    let base = ["python3", "python"]
-        .into_iter()
-        .find(|name| machine::has(name))
-        .context("python3 not found: install Python 3.11 or later")?;
+    let base = machine::python()?;
     let version = machine::read(base, &["-c", "import sys; print('%d.%d' % sys.version_info[:2])"])?;
     let folder = cache.join(format!("python-{:016x}", fingerprint(&[version.trim(), &text])));
     let program = folder.join("bin/python");

@@ -45,7 +45,12 @@ pub(super) fn run(command: &Command, limit: Duration) -> Result<Finished> {
 fn clone(command: &Command) -> Command {
     let mut copy = Command::new(command.get_program());
     copy.args(command.get_args());
-    copy.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => copy.env(name, value),
+            None => copy.env_remove(name),
+        };
+    }
     if let Some(folder) = command.get_current_dir() {
         copy.current_dir(folder);
     }
@@ -110,6 +115,14 @@ mod tests {
         let run = shell("echo out; echo err >&2; exit 3", Duration::from_secs(60));
         assert!(!run.success && !run.timed_out);
         assert!(run.output.contains("out\n") && run.output.contains("err\n"));
+    }
+
+    #[test]
+    fn a_copy_lacks_the_variables_that_the_command_lacks() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo ${HOME:-nothing} $OTHER"]).env_remove("HOME").env("OTHER", "something");
+        let output = clone(&command).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "nothing something");
     }
 
     #[test]

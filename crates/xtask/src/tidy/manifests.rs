@@ -11,7 +11,7 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-ipc", &["bowshot-api"]),
     ("bowshot-access", &["bowshot-api"]),
     ("bowshot-storage", &["bowshot-api", "bowshot-ipc"]),
-    ("bowshot-cache", &["bowshot-api"]),
+    ("bowshot-cache", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-engine", &["bowshot-api", "bowshot-cache", "bowshot-storage", "bowshot-access"]),
     ("bowshot-session", &["bowshot-api", "bowshot-engine", "bowshot-access"]),
     ("bowshot-flight", &["bowshot-api", "bowshot-ipc"]),

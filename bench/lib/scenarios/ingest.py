@@ -9,43 +9,32 @@ import contextlib
 
 import pyarrow as pa
 
-from . import data, measure, places, postgres, processes, results
-from .options import Options
+from .. import data, measure, places, processes, results
+from ..arena import DURABLE, Arena
+from ..options import Options
 
 ROWS = 10_000_000
 FEWER_ROWS = 1_000_000
 LONGEST_S = 60
 LABELS = {"bowshot (ADBC)": "bowshot-adbc", "bowshot (DoPut)": "bowshot-put", "DuckDB": "duckdb", "PostgreSQL": "postgres"}
+PEERS = {"bowshot (ADBC)": "bowshot", "bowshot (DoPut)": "bowshot", "DuckDB": "duckdb", "PostgreSQL": "postgres"}
 
 
 def run(options: Options) -> None:
     sources = {
-        "integers": data.arrow_integers(options.size(ROWS, 100_000)),
-        "lineitem": data.arrow_lineitem(options.size(1, 0.01)),
+        "integers": data.arrow_integers(options.size(100_000, 1_000_000, ROWS)),
+        "lineitem": data.arrow_lineitem(options.size(0.01, 0.1, 1)),
     }
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(places.disk_folder(options.size(30, 1)))
-        disk = places.disk(folder)
-        servers = start(stack, folder, options)
+        arena = Arena(stack, options, {}, needed_gb=options.size(1, 6, 30), starts=DURABLE)
+        disk, servers = places.disk(arena.folder()), arena.servers(PEERS)
         for table, path in sources.items():
-            case(servers, table, str(path), options, disk)
+            case(arena, servers, table, str(path), disk)
 
 
-def start(stack: contextlib.ExitStack, folder, options: Options) -> dict:
-    """The chosen contenders: label to server. Bowshot is one server under two labels."""
-    servers = {}
-    if ours := [label for label in LABELS if label.startswith("bowshot") and options.chosen(label)]:
-        server = stack.enter_context(processes.bowshot({}, data=str(folder / "bowshot")))
-        servers.update((label, server) for label in ours)
-    if options.chosen("DuckDB"):
-        servers["DuckDB"] = processes.InProcess("DuckDB", "duckdb", str(folder / "duckdb.db"))
-    if options.chosen("PostgreSQL"):
-        servers["PostgreSQL"] = stack.enter_context(postgres.server(folder))
-    return servers
-
-
-def case(servers: dict, table: str, source: str, options: Options, disk: dict) -> None:
-    everyone = list(servers.values())
+def case(arena: Arena, servers: dict, table: str, source: str, disk: dict) -> None:
+    options = arena.options
+    everyone = options.at_rest(list(servers.values()))
     rows = sum_rows(source)
     kinds, limits = {**LABELS}, {}
     if "PostgreSQL" in servers:
@@ -56,17 +45,16 @@ def case(servers: dict, table: str, source: str, options: Options, disk: dict) -
             servers[label], kinds[label], everyone, action="ingest", table=table, source=source, rows=limits.get(label)
         )
 
-    answers = measure.in_turn([(label, label) for label in servers], options.rounds, once)
+    answers = measure.in_turn([(label, label) for label in servers], options, once)
     figures = {label: scaled(measure.written(answers[label]), rows) for label in answers}
     ratios = {}
     for peer in ("DuckDB", "PostgreSQL"):
         for ours in ("bowshot (ADBC)", "bowshot (DoPut)"):
             if peer in figures and ours in figures:
                 ratios[f"{ours} against {peer}"] = results.plain(figures[peer]["seconds"] / figures[ours]["seconds"])
-    version = postgres.version() if "PostgreSQL" in servers else None
     results.record(
-        "ingest", table, figures, ratios, options, rows=rows, disk=disk, postgres=version,
-        postgres_by=kinds["PostgreSQL"] if version else None,
+        "ingest", table, figures, ratios, options, rows=rows, disk=disk, postgres_by=kinds["PostgreSQL"],
+        missing=arena.missing, peer_versions=arena.versions(), axes={"what": f"ingest of {table}"},
     )
 
 

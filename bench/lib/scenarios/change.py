@@ -7,16 +7,18 @@ earlier turns and not a fresh one. No side has a key or an index.
 import contextlib
 import statistics
 
-from . import data, measure, places, postgres, processes, results
-from .options import Options
+from .. import data, measure, places, results
+from ..arena import DURABLE, Arena
+from ..options import Options
 
 ROWS = 10_000_000
 SHARE = 100
 LABELS = {"bowshot": "bowshot-adbc", "DuckDB": "duckdb", "PostgreSQL": "postgres"}
+PEERS = {"bowshot": "bowshot", "DuckDB": "duckdb", "PostgreSQL": "postgres"}
 
 
 def run(options: Options) -> None:
-    rows = options.size(ROWS, 100_000)
+    rows = options.size(100_000, 1_000_000, ROWS)
     slices = 2 * (options.rounds + 1)
     if slices > SHARE:
         raise SystemExit(f"`change` has at most {SHARE // 2 - 1} rounds: each takes 2 % of the rows")
@@ -25,14 +27,8 @@ def run(options: Options) -> None:
         "chosen": str(data.arrow_chosen_ids(rows, slices, rows // SHARE)),
     }
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(places.disk_folder(options.size(15, 1)))
-        disk = places.disk(folder)
-        starts = {
-            "bowshot": lambda: processes.bowshot({}, data=str(folder / "bowshot")),
-            "DuckDB": lambda: contextlib.nullcontext(processes.InProcess("DuckDB", "duckdb", str(folder / "duckdb.db"))),
-            "PostgreSQL": lambda: postgres.server(folder),
-        }
-        servers = {label: stack.enter_context(starts[label]()) for label in starts if options.chosen(label)}
+        arena = Arena(stack, options, {}, needed_gb=options.size(1, 4, 15), starts=DURABLE)
+        disk, servers = places.disk(arena.folder()), arena.servers(PEERS)
         for label, server in servers.items():
             for table, source in sources.items():
                 measure.writer(
@@ -48,10 +44,10 @@ def run(options: Options) -> None:
         for peer in ("DuckDB", "PostgreSQL")
         if peer in figures and "bowshot" in figures
     }
-    version = postgres.version() if "PostgreSQL" in servers else None
     results.record(
         "change", "1 % by random ids", figures, ratios, options, rows=rows, changed=rows // SHARE, disk=disk,
-        postgres=version,
+        missing=arena.missing, peer_versions=arena.versions(),
+        axes={"what": "UPDATE and DELETE"},
     )
 
 
@@ -61,11 +57,11 @@ def changes(servers: dict, changed: int, options: Options) -> dict:
     def once(label):
         turn, turns[label] = turns[label], turns[label] + 1
         return measure.writer(
-            servers[label], LABELS[label], list(servers.values()), action="change", rows=changed,
+            servers[label], LABELS[label], options.at_rest(list(servers.values())), action="change", rows=changed,
             update_slice=2 * turn, delete_slice=2 * turn + 1,
         )
 
-    return measure.in_turn([(label, label) for label in servers], options.rounds, once)
+    return measure.in_turn([(label, label) for label in servers], options, once)
 
 
 def median_times(answers: list) -> dict:

@@ -6,27 +6,22 @@ pyarrow, drops every batch, and has one connection a stream.
 
 import contextlib
 
-from . import data, measure, processes, results
-from .options import Options
+from .. import data, measure, results
+from ..arena import TRANSPORT, Arena
+from ..options import Options
 
 ROWS = 4_000_000
 REPEATS = 5
+QUERIES = {"bowshot": "SELECT * FROM integers", "arrow-cpp-flight": "integers", "stock-arrow-flight": "integers"}
+PEERS = {label: label for label in QUERIES}
 
 
 def run(options: Options) -> None:
-    rows = options.size(ROWS, 100_000)
+    rows = options.size(100_000, ROWS, ROWS)
     tables = {"integers": data.arrow_integers(rows)}
     with contextlib.ExitStack() as stack:
-        servers = {
-            "bowshot": (lambda: processes.bowshot(tables), "SELECT * FROM integers"),
-            "arrow-cpp-flight": (
-                lambda: processes.peer("arrow-cpp-flight", "flight-ticket", "arrow_flight_server.py", tables),
-                "integers",
-            ),
-            "stock-arrow-flight": (lambda: processes.stock_flight(tables), "integers"),
-        }
-        chosen = {name: value for name, value in servers.items() if options.chosen(name)}
-        contenders = [(name, stack.enter_context(start()), query) for name, (start, query) in chosen.items()]
+        arena = Arena(stack, options, tables, starts=TRANSPORT)
+        contenders = [(label, server, QUERIES[label]) for label, server in arena.servers(PEERS).items()]
         for streams in (1, 4):
             case(contenders, streams, rows, options)
 
@@ -37,7 +32,7 @@ def case(contenders: list, streams: int, rows: int, options: Options) -> None:
             server, "flight-ticket", action="drain", query=query, streams=streams, repeats=REPEATS
         )
 
-    answers = measure.in_turn(contenders, options.rounds, once)
+    answers = measure.in_turn(contenders, options, once)
     figures = {label: measure.transfer(answers[label]) for label in answers}
     ratios = {}
     if len(figures) == 3:
@@ -51,4 +46,7 @@ def case(contenders: list, streams: int, rows: int, options: Options) -> None:
                 ours["gb_per_second"] / stock["gb_per_second"], 1.5
             ),
         }
-    results.record("transport", f"{streams} stream(s)", figures, ratios, options, rows=rows, columns=data.COLUMNS)
+    results.record(
+        "transport", f"{streams} stream(s)", figures, ratios, options, rows=rows, columns=data.COLUMNS,
+        axes={"what": "DoGet of 20 integers", "streams": streams},
+    )

@@ -2,8 +2,8 @@
 is a peak, not a time. It should be flat: as high after the first half as after the second.
 """
 
-from . import measure, places, processes, results
-from .options import Options
+from .. import measure, places, processes, results
+from ..options import Options
 
 GIGABYTES = 20
 GROWTH = 1.1
@@ -11,7 +11,7 @@ LABELS = {"bowshot (ADBC)": "bowshot-adbc", "bowshot (DoPut)": "bowshot-put"}
 
 
 def run(options: Options) -> None:
-    gigabytes = options.gigabytes or options.size(GIGABYTES, 0.5)
+    gigabytes = options.gigabytes or options.size(0.1, 4, GIGABYTES)
     for label, kind in LABELS.items():
         if options.chosen(label):
             case(label, kind, gigabytes, options)
@@ -30,4 +30,7 @@ def case(label: str, kind: str, gigabytes: float, options: Options) -> None:
     halves = max(tenths[:5]), max(tenths[5:])
     figures = {label: {**peaks, **answer, "gb_per_second": answer["bytes"] / answer["seconds"] / 1e9, "tenths_rss": tenths}}
     ratios = {"peak of the second half against the first": results.at_most(halves[1] / halves[0], GROWTH)}
-    results.record("ingest_memory", kind, figures, ratios, options, gigabytes=gigabytes, disk=disk)
+    results.record(
+        "ingest_memory", kind, figures, ratios, options, gigabytes=gigabytes, disk=disk,
+        axes={"what": "memory during ingest"},
+    )

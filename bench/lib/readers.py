@@ -1,0 +1,281 @@
+"""How clients read results, one class for each way. `table` gives a pyarrow table, `pandas` a DataFrame, `rows` a list of
+tuples, `batches` one record batch after the other; `to_parquet` writes a file. A class has the ways that its users have.
+"""
+
+import json
+import pathlib
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
+
+ODBC_DRIVERS = pathlib.Path("/usr/lib/x86_64-linux-gnu/odbc")
+
+
+def write_parquet(schema, batches, path):
+    """Batch by batch, so that the whole result is never in memory."""
+    with pq.ParquetWriter(path, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+class FlightTicket:
+    """pyarrow.flight, one round trip: the ticket is the table's name or SQL text."""
+
+    def __init__(self, uri):
+        import pyarrow.flight as flight
+
+        self.flight = flight
+        self.client = flight.FlightClient(uri)
+
+    def reader(self, text):
+        return self.client.do_get(self.flight.Ticket(text.encode()))
+
+    def table(self, text):
+        return self.reader(text).read_all()
+
+    def pandas(self, text):
+        return self.table(text).to_pandas()
+
+    def batches(self, text):
+        for chunk in self.reader(text):
+            yield chunk.data
+
+    def to_parquet(self, text, path):
+        reader = self.reader(text)
+        write_parquet(reader.schema, (chunk.data for chunk in reader), path)
+
+
+class FlightInfo(FlightTicket):
+    """pyarrow.flight, two round trips: GetFlightInfo with SQL text, DoGet of every endpoint."""
+
+    def reader(self, text):
+        info = self.client.get_flight_info(self.flight.FlightDescriptor.for_command(text.encode()))
+        (endpoint,) = info.endpoints
+        return self.client.do_get(endpoint.ticket)
+
+
+class AdbcCursor:
+    """An ADBC driver through its DBAPI."""
+
+    def table(self, text):
+        with self.connection.cursor() as cursor:
+            cursor.execute(text)
+            return cursor.fetch_arrow_table()
+
+    def pandas(self, text):
+        with self.connection.cursor() as cursor:
+            cursor.execute(text)
+            return cursor.fetch_df()
+
+    def batches(self, text):
+        with self.connection.cursor() as cursor:
+            cursor.execute(text)
+            yield from cursor.fetch_record_batch()
+
+    def to_parquet(self, text, path):
+        with self.connection.cursor() as cursor:
+            cursor.execute(text)
+            reader = cursor.fetch_record_batch()
+            write_parquet(reader.schema, reader, path)
+
+
+class Adbc(AdbcCursor):
+    """The ADBC Flight SQL driver."""
+
+    def __init__(self, uri):
+        import adbc_driver_flightsql.dbapi as dbapi
+
+        self.connection = dbapi.connect(uri, autocommit=True)
+
+
+class PostgresAdbc(AdbcCursor):
+    """The ADBC PostgreSQL driver: COPY in binary behind the scenes."""
+
+    def __init__(self, uri):
+        import adbc_driver_postgresql.dbapi as dbapi
+
+        self.connection = dbapi.connect(uri, autocommit=True)
+
+
+class Duck:
+    """DuckDB in this process over the files that the JSON text `uri` names."""
+
+    def __init__(self, uri):
+        import duckdb
+        import duckdb_views
+
+        self.connection = duckdb.connect()
+        duckdb_views.create(self.connection, json.loads(uri))
+
+    def table(self, text):
+        return self.connection.execute(text).to_arrow_table()
+
+    def pandas(self, text):
+        return self.connection.execute(text).df()
+
+
+class Quack(Duck):
+    """DuckDB as client of its own protocol, attached once; the query runs on the server."""
+
+    def __init__(self, uri):
+        import duckdb
+        import quack
+
+        self.connection = duckdb.connect()
+        quack.load(self.connection)
+        self.connection.execute(f"CREATE SECRET (TYPE quack, TOKEN '{quack.TOKEN}')")
+        self.connection.execute(f"ATTACH '{uri}' AS remote")
+
+    def remote(self, text):
+        quoted = text.replace("'", "''")
+        return f"FROM quack_query_by_name('remote', '{quoted}')"
+
+    def table(self, text):
+        return super().table(self.remote(text))
+
+    def pandas(self, text):
+        return super().pandas(self.remote(text))
+
+
+class Chdb:
+    """chDB (ClickHouse as a library) in this process over the files that the JSON text `uri` names."""
+
+    def __init__(self, uri):
+        from chdb import session
+
+        self.session = session.Session()
+        # What its documentation says to set for the nulls and the UNION of the SQL standard.
+        self.session.query(
+            "SET join_use_nulls = 1, aggregate_functions_null_for_empty = 1, union_default_mode = 'DISTINCT'"
+        )
+        for name, path in json.loads(uri).items():
+            files = f"{path}/*.parquet" if pathlib.Path(path).is_dir() else path
+            self.session.query(f"CREATE VIEW {name} AS SELECT * FROM file('{files}', Parquet)")
+
+    def table(self, text):
+        content = self.session.query(text, "ArrowStream").bytes()
+        return pa.ipc.open_stream(content).read_all() if content else pa.table({})
+
+    def pandas(self, text):
+        return self.table(text).to_pandas()
+
+
+class DbApi:
+    """Rows of a DBAPI connection, and pandas' usual way over them."""
+
+    def rows(self, text):
+        with self.connection.cursor() as cursor:
+            cursor.execute(text)
+            return cursor.fetchall()
+
+    def pandas(self, text):
+        import pandas
+
+        return pandas.read_sql(text, self.connection)
+
+    def to_parquet(self, text, path):
+        self.pandas(text).to_parquet(path)
+
+
+class Psycopg(DbApi):
+    def __init__(self, uri):
+        import psycopg
+
+        self.connection = psycopg.connect(uri, autocommit=True)
+
+
+class PyMySql(DbApi):
+    def __init__(self, uri):
+        import pymysql
+
+        address = json.loads(uri)
+        self.connection = pymysql.connect(host="127.0.0.1", port=address["port"], user="root", database="test")
+
+
+class Pyodbc(DbApi):
+    """`uri` is an ODBC connection string."""
+
+    def __init__(self, uri):
+        import pyodbc
+
+        self.connection = pyodbc.connect(self.text(uri), autocommit=True)
+
+    def text(self, uri):
+        raise NotImplementedError
+
+
+class PyodbcPostgres(Pyodbc):
+    def text(self, uri):
+        return postgres_odbc(uri)
+
+
+class PyodbcMariaDb(Pyodbc):
+    def text(self, uri):
+        return mariadb_odbc(uri)
+
+
+class TurbodbcPostgres:
+    """turbodbc, which fetches columns in bulk and makes Arrow of them."""
+
+    def __init__(self, uri):
+        import turbodbc
+
+        self.connection = turbodbc.connect(connection_string=postgres_odbc(uri))
+
+    def table(self, text):
+        cursor = self.connection.cursor()
+        cursor.execute(text)
+        return cursor.fetchallarrow()
+
+
+class ConnectorX:
+    def __init__(self, uri):
+        import connectorx
+
+        self.connectorx, self.uri = connectorx, uri
+
+    def table(self, text):
+        return self.connectorx.read_sql(self.uri, text, return_type="arrow")
+
+    def pandas(self, text):
+        return self.connectorx.read_sql(self.uri, text)
+
+
+def postgres_odbc(uri):
+    port = uri.rsplit(":", 1)[1].split("/")[0]
+    return f"Driver={ODBC_DRIVERS}/psqlodbcw.so;Server=127.0.0.1;Port={port};Database=postgres;Uid=postgres;"
+
+
+def mariadb_odbc(uri):
+    port = json.loads(uri)["port"]
+    return f"Driver={ODBC_DRIVERS}/libmaodbc.so;Server=127.0.0.1;Port={port};Database=test;Uid=root;"
+
+
+KINDS = {
+    "flight-ticket": FlightTicket,
+    "flight-info": FlightInfo,
+    "adbc": Adbc,
+    "quack": Quack,
+    "duckdb": Duck,
+    "chdb": Chdb,
+    "postgres-adbc": PostgresAdbc,
+    "psycopg": Psycopg,
+    "pymysql": PyMySql,
+    "pyodbc-postgres": PyodbcPostgres,
+    "pyodbc-mariadb": PyodbcMariaDb,
+    "turbodbc-postgres": TurbodbcPostgres,
+    "connectorx": ConnectorX,
+}
+
+# Files without which a reader cannot work, and the package that has them.
+NEEDED_FILES = {
+    "pyodbc-postgres": (ODBC_DRIVERS / "psqlodbcw.so", "odbc-postgresql"),
+    "turbodbc-postgres": (ODBC_DRIVERS / "psqlodbcw.so", "odbc-postgresql"),
+    "pyodbc-mariadb": (ODBC_DRIVERS / "libmaodbc.so", "odbc-mariadb"),
+}
+
+# Which environment of `bench/requirements` a reader needs, if not `main`.
+ENVIRONMENTS = {"duckdb": "duckdb2", "chdb": "chdb", "turbodbc-postgres": "turbodbc"}

@@ -1,0 +1,113 @@
+"""The scenarios: their names, what they ask, and how the report reads their figures. Modules are imported when they run."""
+
+import dataclasses
+import importlib
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """A figure of a contender: its name in the results, and for readers. `lower` tells whether less is better."""
+
+    name: str
+    title: str
+    unit: str
+    lower: bool = True
+
+
+SECONDS = Metric("seconds", "time", "s")
+SPEED = Metric("gb_per_second", "throughput", "GB/s", lower=False)
+SERVER_CPU = Metric("server_cpu_s_per_gb", "server's processor time", "s per GB")
+CLIENT_CPU = Metric("client_cpu_s_per_gb", "client's processor time", "s per GB")
+MEDIAN = Metric("median_ms", "median time", "ms")
+P99 = Metric("p99_ms", "99th percentile", "ms")
+QUERIES = Metric("queries_per_second", "queries per second", "1/s", lower=False)
+INSERTS = Metric("inserts_per_second", "committed inserts per second", "1/s", lower=False)
+PEAK = Metric("peak_above_idle", "peak of the server's memory above idle", "bytes")
+UPDATE = Metric("update_seconds", "time of UPDATE", "s")
+DELETE = Metric("delete_seconds", "time of DELETE", "s")
+GEOMETRIC = Metric("geometric_mean_s", "geometric mean of a query's time", "s")
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """`question` is what a reader learns; `metrics` begin with the one that ratios are made of."""
+
+    name: str
+    title: str
+    question: str
+    metrics: tuple
+
+    def run(self, options) -> None:
+        importlib.import_module(f".scenarios.{self.name}", __package__).run(options)
+
+
+SCENARIOS = {scenario.name: scenario for scenario in (
+    Scenario(
+        "starrocks", "Wide and narrow tables into Python, Java and files",
+        "One integer, 20 integers and 20 texts in a row, fetched whole: the shapes of StarRocks' measurements, against "
+        "MariaDB and the clients that its users have.",
+        (SECONDS,),
+    ),
+    Scenario(
+        "employees", "An employee table through ODBC or through Arrow",
+        "Five columns, fetched whole into Python: the workload of Hitachi's talk, against pyodbc's fetchall.",
+        (SECONDS,),
+    ),
+    Scenario(
+        "streams", "Streams of small records, in and out",
+        "Records of 32 bytes in memory, read and written by 1 to 16 streams: what the transport itself can do, against "
+        "Arrow's own C++ implementation, plain TCP and a copy in memory.",
+        (SPEED, SERVER_CPU, CLIENT_CPU),
+    ),
+    Scenario(
+        "clickbench", "A web-analytics table into pandas",
+        "ClickBench's table of 105 columns, whole and by groups of types, into a pandas DataFrame.",
+        (SECONDS,),
+    ),
+    Scenario(
+        "lineitem", "TPC-H's lineitem to the client",
+        "Sixteen columns of mixed types from Parquet to an Arrow table at the client, by number of rows: the workload of "
+        "DuckDB's Quack protocol.",
+        (SECONDS,),
+    ),
+    Scenario(
+        "tpch", "TPC-H, 22 queries", "Whole time at the client of each of the 22 queries over the same Parquet files.",
+        (GEOMETRIC,),
+    ),
+    Scenario(
+        "tpcds", "TPC-DS, 99 queries", "Whole time at the client of each of the 99 queries over the same Parquet files.",
+        (GEOMETRIC,),
+    ),
+    Scenario(
+        "latency", "Small queries", "How long a query of one row takes, and how many a second many clients get.",
+        (MEDIAN, P99, QUERIES),
+    ),
+    Scenario(
+        "memory", "Memory while many rows stream", "The server's memory while lineitem streams to clients of several "
+        "speeds and numbers.", (PEAK, SECONDS),
+    ),
+    Scenario(
+        "transport", "One large table, stream by stream", "DoGet of an Arrow file of 20 integer columns.",
+        (SPEED, SERVER_CPU),
+    ),
+    Scenario(
+        "select", "Parquet into an Arrow table", "`SELECT *` of three tables into a pyarrow table.", (SECONDS, SERVER_CPU),
+    ),
+    Scenario("ingest", "Arrow into a durable table", "An Arrow file becomes a table that survives a crash.", (SECONDS,)),
+    Scenario("put", "Arrow into memory", "DoPut of integers into a table in memory.", (SPEED,)),
+    Scenario(
+        "inserts", "Rows one by one", "Single rows into a durable table, each committed before the next.", (INSERTS,),
+    ),
+    Scenario(
+        "change", "UPDATE and DELETE", "One row in a hundred of a durable table is changed, then deleted.",
+        (UPDATE, DELETE),
+    ),
+    Scenario(
+        "ingest_memory", "Memory while rows are ingested", "The server's memory during one long ingest.",
+        (PEAK, SECONDS),
+    ),
+    Scenario(
+        "joins", "Daily joins", "Two inner joins and the join of their results over tables that come each day: the first "
+        "query of the third day, with the join cache and without.", (SECONDS, P99),
+    ),
+)}

@@ -1,0 +1,1 @@
+"""One module for each scenario; `lib/registry.py` lists them."""

@@ -1,0 +1,41 @@
+"""Hitachi's employee table: id, first name, last name, age, education; all rows into Python. ODBC's way is pyodbc's
+`fetchall`, a list of rows; ours is an Arrow table, or a pandas DataFrame.
+"""
+
+import contextlib
+
+from .. import contest, data
+from ..arena import Arena
+from ..contest import Case, Contender
+from ..options import Options
+
+REPEATS = 3
+# Rows as Python objects take some 500 bytes each.
+MOST_ROWS = 12_500_000
+WAYS = {
+    "into Python": [
+        Contender("bowshot (pyarrow)", "bowshot", "flight-ticket", "arrow"),
+        Contender("bowshot (ADBC)", "bowshot", "adbc", "arrow"),
+        Contender("PostgreSQL (pyodbc)", "postgres", "pyodbc-postgres", "rows", MOST_ROWS),
+        Contender("PostgreSQL (turbodbc)", "postgres", "turbodbc-postgres", "arrow"),
+        Contender("MariaDB (pyodbc)", "mariadb", "pyodbc-mariadb", "rows", MOST_ROWS),
+    ],
+    "into pandas": [
+        Contender("bowshot (pyarrow)", "bowshot", "flight-ticket", "pandas"),
+        Contender("bowshot (ADBC)", "bowshot", "adbc", "pandas"),
+        Contender("PostgreSQL (pyodbc)", "postgres", "pyodbc-postgres", "pandas", MOST_ROWS),
+        Contender("MariaDB (pyodbc)", "mariadb", "pyodbc-mariadb", "pandas", MOST_ROWS),
+    ],
+}
+
+
+def run(options: Options) -> None:
+    sizes = options.size((10_000,), (1_000_000,), (2_500_000, 12_500_000, 25_000_000))
+    tables = {f"employees_{rows}": str(data.parquet_employees(rows)) for rows in sizes}
+    with contextlib.ExitStack() as stack:
+        arena = Arena(stack, options, tables, needed_gb=options.size(1, 4, 20))
+        for rows, table in zip(sizes, tables, strict=True):
+            for way, contenders in WAYS.items():
+                axes = {"what": "employees", "rows": rows, "way": way}
+                name = f"employees, {rows:,} rows, {way}"
+                contest.run(Case("employees", name, f"SELECT * FROM {table}", axes, REPEATS), contenders, arena)

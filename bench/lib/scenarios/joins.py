@@ -1,0 +1,191 @@
+"""Daily tables that are joined each day: two inner joins, then an inner join of their results. Two servers over the same
+files, one without the join cache. Measured on the third day, of which nobody has asked anything before:
+
+- the first query of the day, all rows to the client, and one that groups them;
+- a dashboard of 20 queries over the same joins;
+- short queries of others while a join is computed ahead;
+- queries that the cache cannot help.
+"""
+
+import contextlib
+import pathlib
+import statistics
+import time
+
+import numpy
+import pyarrow as pa
+import pyarrow.flight as flight
+import pyarrow.parquet as pq
+
+from .. import places, processes, results
+from ..options import Options
+
+MILLIONS = [0.1, 2.5, 12.5]
+DAYS = [20210803, 20210804, 20210805, 20210806]
+STORES, PRODUCTS = 2_000, 20_000
+FORECAST_TIMEOUT_S = 120
+SHORT_SECONDS = 6
+
+
+def run(options: Options) -> None:
+    case(int(options.size(*MILLIONS) * 1e6), options)
+
+
+def case(rows: int, options: Options) -> None:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(places.disk_folder(rows * 2e-7 + 1)) / "shop"
+        folder.mkdir()
+        write_products(folder)
+        for day in DAYS[:2]:
+            write_day(folder, day, rows)
+        on = stack.enter_context(processes.bowshot({}, str(folder), "--set", "join_cache.enabled=true"))
+        off = stack.enter_context(processes.bowshot({}, str(folder)))
+        clients = {"bowshot, cache on": flight.connect(on.uri), "bowshot, cache off": flight.connect(off.uri)}
+        for day in DAYS[:2]:
+            wait_until_settled(clients["bowshot, cache on"], day)
+            for client in clients.values():
+                fetch(client, report(day))
+        write_day(folder, DAYS[2], rows)
+        wait_for(clients["bowshot, cache on"], DAYS[2])
+        third_day("rows", report(DAYS[2]), clients, rows, options)
+        third_day("groups", groups(DAYS[2]), clients, rows, options)
+        dashboards(clients, rows, options)
+        beside_a_forecast(clients, folder, rows, options)
+
+
+def write_products(folder: pathlib.Path) -> None:
+    ids = numpy.arange(PRODUCTS)
+    table = {"id": ids, "name": [f"product number {at:08}" for at in ids], "category": [f"category {at % 37}" for at in ids]}
+    pq.write_table(pa.table(table), folder / "products.parquet")
+
+
+def write_day(folder: pathlib.Path, day: int, rows: int) -> None:
+    """Written beside and renamed, as a loader should."""
+    dice = numpy.random.default_rng(day)
+    ids = numpy.arange(STORES)
+    stores = {"id": ids, "city": [f"city {at % 211}" for at in ids], "region": [f"region {at % 9}" for at in ids]}
+    sales = {
+        "id": numpy.arange(rows),
+        "store": dice.integers(0, STORES, rows),
+        "product": dice.integers(0, PRODUCTS, rows),
+        "amount": dice.random(rows),
+        "pieces": dice.integers(1, 100, rows),
+    }
+    for name, table in [("stores", stores), ("sales", sales)]:
+        begun = folder / f".{name}{day}.tmp"
+        pq.write_table(pa.table(table), begun)
+        begun.rename(folder / f"{name}{day}.parquet")
+
+
+def joins(day: int) -> str:
+    return (
+        f"(SELECT s.id, s.amount, s.pieces, t.city, t.region FROM sales{day} s JOIN stores{day} t ON s.store = t.id) a "
+        f"JOIN (SELECT s.id, p.name, p.category FROM sales{day} s JOIN products p ON s.product = p.id) b ON a.id = b.id"
+    )
+
+
+def report(day: int) -> str:
+    return f"SELECT a.id, a.amount, a.pieces, a.city, a.region, b.name, b.category FROM {joins(day)}"
+
+
+def groups(day: int) -> str:
+    return f"SELECT a.region, count(*), sum(a.amount) FROM {joins(day)} GROUP BY a.region"
+
+
+def dashboard(day: int) -> list:
+    """Twenty queries that group and filter the same joins."""
+    keys = ["a.region", "a.city", "b.category", "b.name", "a.region, b.category"]
+    values = ["count(*)", "sum(a.amount)", "avg(a.pieces)", "max(a.amount)"]
+    filters = ["a.region = 'region 3'", "a.pieces > 50", "b.category = 'category 7'", "a.amount < 0.1"]
+    return [
+        f"SELECT {key}, {value} FROM {joins(day)}" + (f" WHERE {condition}" if at % 2 else "") + f" GROUP BY {key}"
+        for at, key in enumerate(keys)
+        for value, condition in zip(values, filters)
+    ]
+
+
+def fetch(client, sql: str) -> dict:
+    start = time.perf_counter()
+    table = client.do_get(flight.Ticket(sql.encode())).read_all()
+    return {"seconds": time.perf_counter() - start, "rows": table.num_rows, "bytes": table.nbytes}
+
+
+def wait_until_settled(client, day: int) -> None:
+    """Until the files of a day are old enough for their time stamps to tell one version from the next."""
+    sql = f"EXPLAIN {report(day)}".encode()
+    deadline = time.monotonic() + FORECAST_TIMEOUT_S
+    while "JoinCache: miss" not in str(client.do_get(flight.Ticket(sql)).read_all().to_pydict()):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the files of {day} are not settled")
+        time.sleep(0.2)
+
+
+def wait_for(client, day: int) -> None:
+    """Until the join of a day is there, without asking for it."""
+    sql = f"SELECT count(*) FROM system.join_cache WHERE forecast AND tables LIKE '%sales{day}%'"
+    deadline = time.monotonic() + FORECAST_TIMEOUT_S
+    while client.do_get(flight.Ticket(sql.encode())).read_all().column(0)[0].as_py() == 0:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the join of {day} was not computed ahead")
+        time.sleep(0.2)
+
+
+def third_day(kind: str, sql: str, clients: dict, rows: int, options: Options) -> None:
+    figures = {label: fetch(client, sql) for label, client in clients.items()}
+    if len({figure["rows"] for figure in figures.values()}) != 1:
+        raise RuntimeError(f"different answers: {figures}")
+    again = {label: statistics.median(fetch(client, sql)["seconds"] for _ in range(options.rounds))
+             for label, client in clients.items()}
+    for label, seconds in again.items():
+        figures[label]["again_seconds"] = seconds
+    ratios = {
+        "first query of the third day": results.at_least(
+            figures["bowshot, cache off"]["seconds"] / figures["bowshot, cache on"]["seconds"], 10
+        ),
+        "the same again": results.plain(again["bowshot, cache off"] / again["bowshot, cache on"]),
+    }
+    results.record("joins", f"first query, {kind}, {rows / 1e6:g} M rows", figures, ratios, options, rows=rows,
+                   axes={"what": f"first query, {kind}"})
+
+
+def dashboards(clients: dict, rows: int, options: Options) -> None:
+    queries = dashboard(DAYS[2])
+    figures = {
+        label: {"seconds": sum(fetch(client, sql)["seconds"] for sql in queries)} for label, client in clients.items()
+    }
+    ratio = figures["bowshot, cache off"]["seconds"] / figures["bowshot, cache on"]["seconds"]
+    results.record("joins", f"dashboard of {len(queries)}, {rows / 1e6:g} M rows", figures,
+                   {"total": results.at_least(ratio, 5)}, options, rows=rows,
+                   axes={"what": "dashboard"})
+
+
+def short_queries(client, until) -> list:
+    sql = f"SELECT count(*), sum(amount) FROM sales{DAYS[0]} WHERE pieces = 7"
+    times = []
+    while not until():
+        times.append(fetch(client, sql)["seconds"])
+    return times
+
+
+def beside_a_forecast(clients: dict, folder: pathlib.Path, rows: int, options: Options) -> None:
+    """The slowest of a hundred of the short queries of others, alone and while the fourth day is computed ahead."""
+    client = clients["bowshot, cache on"]
+    end = time.monotonic() + SHORT_SECONDS
+    alone = short_queries(client, lambda: time.monotonic() > end)
+    write_day(folder, DAYS[3], rows)
+    there = f"SELECT count(*) FROM system.join_cache WHERE tables LIKE '%sales{DAYS[3]}%'"
+    deadline = time.monotonic() + FORECAST_TIMEOUT_S
+
+    def done():
+        if time.monotonic() > deadline:
+            raise RuntimeError("the join of the fourth day was not computed ahead")
+        return client.do_get(flight.Ticket(there.encode())).read_all().column(0)[0].as_py() > 0
+
+    beside = short_queries(client, done)
+    times = {"bowshot alone": alone, "bowshot beside a forecast": beside}
+    quantiles = {name: float(numpy.quantile(seconds, 0.99)) for name, seconds in times.items()}
+    figures = {name: {"p99_ms": value * 1e3} for name, value in quantiles.items()}
+    results.record("joins", f"short queries beside a forecast, {rows / 1e6:g} M rows", figures,
+                   {"p99": results.at_most(quantiles["bowshot beside a forecast"] / quantiles["bowshot alone"], 1.2)},
+                   options, rows=rows,
+                   axes={"what": "short queries"})

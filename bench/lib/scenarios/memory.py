@@ -1,0 +1,71 @@
+"""Memory while 60 million rows (lineitem at scale 10, 10 GB of Arrow) stream to clients that drop them: to a fast one, to
+a slow one, to both, and to 16 at once; of the server, and of a client. One run each: the figure is a peak, not a time.
+"""
+
+import contextlib
+import threading
+
+from .. import data, measure, processes, results
+from ..arena import Arena
+from ..options import Options
+
+SLOW_BYTES_PER_SECOND = 100_000_000
+FEW, MANY = 2, 16
+LIMIT_BYTES = 512 * 2**20
+QUERY = "SELECT * FROM lineitem"
+LABELS = {"bowshot": "bowshot", "DuckDB behind Arrow Flight": "duckdb-flight"}
+# Of the memory over time so many samples are kept.
+SAMPLES = 60
+
+
+def run(options: Options) -> None:
+    fast, slow = [0], [SLOW_BYTES_PER_SECOND]
+    cases = {"fast": fast, "slow": slow, "fast and slow": fast + slow, f"{MANY} fast": fast * MANY}
+    with contextlib.ExitStack() as stack:
+        arena = Arena(stack, options, {"lineitem": str(data.lineitem(options.size(0.01, 1, 10)))})
+        servers = arena.servers(LABELS)
+        for server in servers.values():
+            warm = measure.client(server, "flight-ticket", action="fetch", query="SELECT 1", repeats=10)
+            assert warm["runs"]
+        idle = {label: server.memory()["VmRSS"] for label, server in servers.items()}
+        for name, rates in cases.items():
+            figures = {label: peaks(server, rates, idle[label]) for label, server in servers.items()}
+            results.record(
+                "memory", name, figures, wanted(figures, rates), options, axes={"what": f"memory, clients: {name}"},
+                missing=arena.missing, peer_versions=arena.versions(), slow_bytes_per_second=SLOW_BYTES_PER_SECOND,
+            )
+
+
+def wanted(figures: dict, rates: list) -> dict:
+    """What we want of our server with few clients."""
+    if "bowshot" not in figures or len(rates) > FEW:
+        return {}
+    peak = figures["bowshot"]["peak_above_idle"]
+    return {"peak above idle, in units of 512 MiB": results.at_most(peak / LIMIT_BYTES, 1.0)}
+
+
+def peaks(server: processes.Server, rates: list, idle: int) -> dict:
+    """Streams to as many clients as there are rates, at once."""
+    answers = [None] * len(rates)
+
+    def work(index):
+        answers[index] = measure.client(
+            server, "flight-ticket", action="paced", query=QUERY, bytes_per_second=rates[index]
+        )
+
+    sampler = processes.MemorySampler(server)
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(rates))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = sampler.close()
+    if None in answers:
+        raise RuntimeError(f"a client of {server.name} failed")
+    runs = [answer["runs"][0] for answer in answers]
+    return {
+        **found, "idle_rss": idle, "peak_above_idle": max(found["peak_rss"] - idle, 1),
+        "client_peak_rss": max(answer["client_peak_rss"] for answer in answers),
+        "rows": sum(run["rows"] for run in runs), "bytes": sum(run["bytes"] for run in runs),
+        "seconds": max(run["seconds"] for run in runs), "rss_over_time": sampler.over_time(SAMPLES),
+    }

@@ -1,0 +1,120 @@
+"""The micro-benchmark of Arrow Flight's paper: records of 32 bytes (four int64), kept in memory, read by DoGet and written
+by DoPut with 1 to 16 streams at once, each moving all records once over a connection of its own.
+
+Beside Arrow's own C++ Flight stand two ceilings, which are no peers: plain TCP (iperf3) and a copy from memory to memory.
+Without encryption only, since the server speaks no TLS.
+"""
+
+import contextlib
+import json
+import shutil
+import subprocess
+import threading
+import time
+
+import numpy as np
+
+from .. import data, measure, processes, results
+from ..arena import TRANSPORT, Arena
+from ..environments import Unavailable
+from ..options import Options
+
+LABELS = {"bowshot": "bowshot", "Arrow C++ Flight": "arrow-cpp-flight"}
+KINDS = {"bowshot": "bowshot-put", "Arrow C++ Flight": "flight-put"}
+QUERIES = {"bowshot": "SELECT * FROM records", "Arrow C++ Flight": "records"}
+TCP, COPY = "iperf3 (plain TCP)", "copy in memory"
+REPEATS = 3
+COPY_BYTES = 256 * 2**20
+
+
+def run(options: Options) -> None:
+    rows = options.size(50_000, 4_000_000, 10_000_000)
+    source = str(data.arrow_records(rows))
+    with contextlib.ExitStack() as stack:
+        arena = Arena(stack, options, {}, starts=TRANSPORT)
+        servers = arena.servers(LABELS)
+        for label, server in servers.items():
+            measure.writer(server, KINDS[label], [server], action="ingest", table="records", source=source, keep=True)
+        for streams in options.size((1, 2), (1, 2, 4, 8, 16), (1, 2, 4, 8, 16)):
+            get(servers, streams, rows, arena)
+            put(servers, streams, rows, source, arena)
+
+
+def get(servers: dict, streams: int, rows: int, arena: Arena) -> None:
+    def once(label):
+        return measure.client(
+            servers[label], "flight-ticket", action="drain", query=QUERIES[label], streams=streams, repeats=REPEATS
+        )
+
+    answers = measure.in_turn([(label, label) for label in servers], arena.options, once)
+    figures = {label: measure.transfer(answers[label]) for label in answers}
+    record("DoGet", figures, streams, rows, arena)
+
+
+def put(servers: dict, streams: int, rows: int, source: str, arena: Arena) -> None:
+    def once(label):
+        return measure.writer(
+            servers[label], KINDS[label], arena.options.at_rest(list(servers.values())), action="put_streams",
+            source=source, streams=streams,
+        )
+
+    answers = measure.in_turn([(label, label) for label in servers], arena.options, once)
+    figures = {label: measure.written(answers[label]) for label in answers}
+    record("DoPut", figures, streams, rows, arena)
+
+
+def record(way: str, figures: dict, streams: int, rows: int, arena: Arena) -> None:
+    ceilings = {}
+    for label, peer, measured in ((TCP, "iperf3", tcp), (COPY, "memcpy", copied)):
+        if arena.options.has_peer(peer) and peer not in arena.missing:
+            try:
+                ceilings[label] = {"gb_per_second": measured(streams, arena.options.size(0.5, 2, 3))}
+            except Unavailable as reason:
+                arena.leave_out(peer, str(reason))
+    results.record(
+        "streams", f"{way}, {streams} stream(s)", {**figures, **ceilings}, {}, arena.options,
+        axes={"way": way, "streams": streams}, ceilings=list(ceilings), missing=arena.missing, rows_of_a_stream=rows,
+    )
+
+
+def tcp(streams: int, seconds: float) -> float:
+    """What iperf3 moves over loopback, in GB/s at the receiver."""
+    if shutil.which("iperf3") is None:
+        raise Unavailable("there is no iperf3: `apt-get install iperf3`")
+    port = str(processes.free_port())
+    command = ["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        client = ["iperf3", "-c", "127.0.0.1", "-p", port, "-P", str(streams), "-t", str(max(1, round(seconds))), "-J"]
+        for _ in range(50):
+            done = subprocess.run(client, capture_output=True, text=True)
+            if "sum_received" in (summary := json.loads(done.stdout)["end"]):
+                return summary["sum_received"]["bits_per_second"] / 8e9
+            time.sleep(0.05)  # the server may not listen yet
+        raise RuntimeError(f"iperf3 failed: {done.stdout[-500:]}")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def copied(streams: int, seconds: float) -> float:
+    """What threads copy from memory to memory, in GB/s: the largest rate at which anything could be handed over."""
+    size = COPY_BYTES // streams
+    pairs = [(np.ones(size, np.uint8), np.empty(size, np.uint8)) for _ in range(streams)]
+    for source, target in pairs:
+        np.copyto(target, source)  # so that its pages are there
+    counts, end = [0] * streams, time.perf_counter() + seconds
+
+    def work(index):
+        source, target = pairs[index]
+        while time.perf_counter() < end:
+            np.copyto(target, source)
+            counts[index] += 1
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(streams)]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts) * size / (time.perf_counter() - started) / 1e9

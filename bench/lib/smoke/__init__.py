@@ -1,0 +1,1 @@
+"""The smoke test of the benchmark: `checks` runs and judges it, `browser` asks Chromium."""

@@ -1,0 +1,17 @@
+//! `cargo xtask bench`: finds Python and hands over to `bench/run.py`, which makes an environment of its own and knows
+//! scenarios, peers and the report. Nothing about a measurement is decided here.
+
+use crate::machine;
+use anyhow::{Context, Result};
+
+pub(crate) fn run(args: &[String]) -> Result<bool> {
+    let python = machine::python()?;
+    let status = machine::command(python)
+        .arg(machine::root().join("bench/run.py"))
+        .args(args)
+        .env("CARGO_TARGET_DIR", machine::target_dir())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .status()
+        .with_context(|| format!("`{python}` could not be started"))?;
+    Ok(status.success())
+}
