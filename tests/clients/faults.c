@@ -210,6 +210,11 @@ int unlink(const char *path) {
     return path_fails(OPEN, AT_FDCWD, path) ? -1 : real(path);
 }
 
+int unlinkat(int at, const char *path, int flags) {
+    REAL(int, "unlinkat", int, const char *, int);
+    return path_fails(OPEN, at, path) ? -1 : real(at, path, flags);
+}
+
 int rename(const char *from, const char *to) {
     REAL(int, "rename", const char *, const char *);
     return path_fails(OPEN, AT_FDCWD, to) ? -1 : real(from, to);

@@ -23,6 +23,8 @@ ROUNDS = int(os.environ.get("BOWSHOT_TEST_CRASH_ROUNDS", "15"))
 SEED = int(os.environ.get("BOWSHOT_TEST_CRASH_SEED", random.randrange(10**6)))
 
 
+# What the driver says when the server dies while it asks whether there are transactions.
+@pytest.mark.filterwarnings("ignore:Cannot disable autocommit")
 @pytest.mark.timeout(60 + 20 * ROUNDS)
 def test_a_server_that_is_killed_keeps_its_word():
     print(f"seed {SEED}")

@@ -258,6 +258,22 @@ def test_a_file_that_is_gone(data):
         assert db.one("SELECT count(*) FROM broken") == 0
 
 
+def test_a_dropped_table_whose_folder_cannot_be_removed(data, disk):
+    """It is known as dropped until it is gone: else the catalog would look older than a table beside it, and be refused."""
+    with Server(data=data, environment=disk.environment) as server, Database(server) as db:
+        db.ingest("t", MANY)
+        folder = db.location("t")
+        disk.set(OPEN, errno.EACCES, folder.name)
+        db.run("DROP TABLE t", "CREATE TABLE other AS SELECT 1 AS x")
+    for _ in range(2):
+        with Server(data=data, environment=disk.environment) as server, Database(server) as db:
+            assert db.rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'") == [("other",)]
+        assert disk.hits and rows_of(folder)
+    with Server(data=data) as server, Database(server) as db:
+        assert db.one("SELECT x FROM other") == 1
+    assert not folder.exists()
+
+
 def fill(data):
     with Server(data=data) as server, Database(server) as db:
         db.ingest("t", MANY)

@@ -60,4 +60,10 @@ pub const SESSION_OPTIONS: &[SessionOption] = &[
         "0",
         "longest run of a statement in milliseconds, 0 for no limit",
     ),
+    option(
+        "join_cache",
+        "bool",
+        "true",
+        "use joins that were computed before or ahead, and let others use those of this session",
+    ),
 ];

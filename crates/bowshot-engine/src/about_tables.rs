@@ -107,6 +107,6 @@ impl Names {
     }
 }
 
-fn batch(columns: Vec<(&'static str, ArrayRef)>) -> Result<RecordBatch> {
+pub(crate) fn batch(columns: Vec<(&'static str, ArrayRef)>) -> Result<RecordBatch> {
     RecordBatch::try_from_iter(columns).map_err(|error| crate::error::classify(DataFusionError::from(error)))
 }

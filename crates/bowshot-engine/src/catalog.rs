@@ -5,6 +5,7 @@
 
 use crate::about_tables::AboutTables;
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
+use crate::reuse::JoinCache;
 use crate::system::{SystemSchema, SystemTables};
 use crate::write::defaults::WithDefaults;
 use crate::{as_of, enforce};
@@ -68,6 +69,8 @@ pub(crate) struct Visible {
     pub(crate) context: SessionContext,
     /// The table that the statement changes, with addresses.
     target: Option<Arc<dyn TableProvider>>,
+    /// What `system` tells about the join cache.
+    cache: Option<Arc<JoinCache>>,
     /// How many views this is seen through.
     depth: usize,
     /// As `information_schema` sees it: a table that cannot be read has no columns, and keeps nobody from seeing those of
@@ -91,7 +94,12 @@ impl Visible {
         pinned: Pinned,
         context: SessionContext,
     ) -> Self {
-        Self { parts, principal, pinned, context, target: None, depth: 0, lenient: false }
+        Self { parts, principal, pinned, context, target: None, cache: None, depth: 0, lenient: false }
+    }
+
+    /// The same with what there is to tell about the join cache.
+    pub(crate) fn with_cache(self, cache: Option<Arc<JoinCache>>) -> Self {
+        Self { cache, ..self }
     }
 
     /// The same with a table to be changed.
@@ -182,7 +190,7 @@ impl Visible {
     }
 
     fn table_provider(&self, table: &Arc<Table>) -> Result<Arc<dyn TableProvider>> {
-        WithDefaults::wrap(table.provider(), table.definition(), &self.context.state())
+        WithDefaults::wrap(table.provider(), table.definition(), &self.context)
     }
 
     /// A view is planned in the snapshot of the statement, with the names that were the defaults where it was made.
@@ -261,7 +269,12 @@ impl CatalogProvider for Catalog {
         if name == SYSTEM_SCHEMA && self.name == DEFAULT_CATALOG {
             let tables = Arc::clone(visible.parts.system.as_ref()?);
             let about = AboutTables::new(&visible.pinned, &visible.parts.tables);
-            return Some(Arc::new(SystemSchema::new(tables, visible.principal.clone(), about)));
+            return Some(Arc::new(SystemSchema::new(
+                tables,
+                visible.principal.clone(),
+                about,
+                visible.cache.clone(),
+            )));
         }
         let changing = name == CHANGE_SCHEMA && visible.target.is_some();
         (changing || visible.pinned.has_schema(&self.name, name)).then(|| {

@@ -8,7 +8,9 @@
 
 use crate::Planned;
 use crate::pinned::Pinned;
+use crate::reuse::CacheStatement;
 use crate::write::Write;
+use crate::write::returning::Returning;
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
@@ -31,18 +33,27 @@ pub enum Action {
     Scratch,
     /// Changes tables.
     Write(Change),
+    /// Steers the join cache.
+    Cache(CacheStatement),
     /// Begins or ends a transaction of the session.
     Transaction(TransactionStatement),
 }
 
 /// What a statement changes; only this crate can look inside.
 #[derive(Debug, Clone)]
-pub struct Change(pub(crate) Arc<Write>);
+pub struct Change {
+    pub(crate) write: Arc<Write>,
+    pub(crate) returning: Option<Arc<Returning>>,
+}
 
 impl Change {
+    pub(crate) fn new(write: impl Into<Arc<Write>>) -> Self {
+        Self { write: write.into(), returning: None }
+    }
+
     /// Whether there is something to keep afterwards: what is written to a file is no change of a table.
     pub fn is_of_tables(&self) -> bool {
-        !matches!(self.0.as_ref(), Write::CopyOut(_))
+        !matches!(self.write.as_ref(), Write::CopyOut(_))
     }
 }
 
@@ -66,7 +77,17 @@ pub enum TransactionStatement {
 impl Action {
     /// Whether it acts instead of returning rows.
     pub fn is_update(&self) -> bool {
+        self.acts() && !self.returns()
+    }
+
+    /// Whether it does anything but read.
+    pub fn acts(&self) -> bool {
         !matches!(self, Self::Query)
+    }
+
+    /// Whether it changes rows and returns them.
+    pub fn returns(&self) -> bool {
+        matches!(self, Self::Write(change) if change.returning.is_some())
     }
 }
 
@@ -87,6 +108,14 @@ impl AuthorizedPlan {
     /// The plan and its parameters.
     pub fn planned(&self) -> &Planned {
         &self.planned
+    }
+
+    /// What the statement returns of the rows that it changes.
+    pub(crate) fn returning(&self) -> Option<&Arc<Returning>> {
+        match &self.action {
+            Action::Write(change) => change.returning.as_ref(),
+            _ => None,
+        }
     }
 
     /// The state of the tables that the plan reads.

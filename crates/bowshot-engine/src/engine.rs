@@ -5,6 +5,8 @@ use crate::commit::SessionTables;
 use crate::error::{Error, classify};
 use crate::pinned::TEMPORARY_CATALOG;
 use crate::plan;
+use crate::reuse::{JoinCacheConfig, Reuse, SessionCache};
+use crate::rules;
 use crate::runtime::QueryRuntime;
 use crate::session::EngineSession;
 use crate::system::SystemTables;
@@ -52,6 +54,8 @@ pub struct EngineConfig {
     pub temporary_bytes: u64,
     /// The one folder whose files COPY may read and write; none when `None`.
     pub exchange_folder: Option<PathBuf>,
+    /// The cache of joins.
+    pub join_cache: JoinCacheConfig,
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
     /// survives the session, and no served file is visible.
     pub scratch: bool,
@@ -72,6 +76,7 @@ impl Default for EngineConfig {
             batch_rows: 8192,
             temporary_bytes: 1 << 30,
             exchange_folder: None,
+            join_cache: JoinCacheConfig::default(),
             scratch: false,
             session_config: None,
         }
@@ -91,6 +96,7 @@ pub(crate) struct Shared {
     template: SessionState,
     memory: Arc<dyn MemoryPool>,
     pub(crate) parts: CatalogParts,
+    pub(crate) reuse: Option<Reuse>,
     pub(crate) scratch: bool,
     dialect: &'static str,
     spill_folder: Option<PathBuf>,
@@ -135,10 +141,13 @@ impl Engine {
             .with_config(session_config)
             .with_runtime_env(environment)
             .with_default_features()
+            .with_optimizer_rules(rules::logical())
+            .with_physical_optimizer_rules(rules::physical())
             .build();
         let nothing = own_tables(0).snapshot();
         let exchange = config.exchange_folder.as_deref().map(ExchangeFolder::open).transpose()?;
         let parts = CatalogParts { main, system, tables, nothing, exchange: exchange.map(Arc::new) };
+        let reuse = if config.scratch { None } else { Reuse::start(&config.join_cache, &template, &parts)? };
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         Ok(Self {
             shared: Arc::new(Shared {
@@ -146,6 +155,7 @@ impl Engine {
                 template,
                 memory,
                 parts,
+                reuse,
                 scratch,
                 dialect,
                 spill_folder,
@@ -239,7 +249,8 @@ fn session_config(config: &EngineConfig) -> SessionConfig {
         .with_default_catalog_and_schema(DEFAULT_CATALOG, DEFAULT_SCHEMA)
         .with_create_default_catalog_and_schema(false)
         .with_target_partitions(config.threads)
-        .with_batch_size(config.batch_rows);
+        .with_batch_size(config.batch_rows)
+        .with_option_extension(SessionCache::default());
     let options: &mut ConfigOptions = session.options_mut();
     // Plain strings from the scan to the wire: views drag whole decoded pages along (DESIGN.md 4).
     options.execution.parquet.schema_force_view_types = false;

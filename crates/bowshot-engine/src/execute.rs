@@ -4,6 +4,7 @@
 use crate::enforce::AuthorizedPlan;
 use crate::error::classify;
 use crate::progress::ProgressMeter;
+use crate::reuse::Purpose;
 use crate::session::EngineSession;
 use crate::statistics::exact_rows;
 use crate::{parameters, straight, yielding};
@@ -45,9 +46,14 @@ pub struct Execution {
 /// The types are those after coercion (`SELECT 1 UNION SELECT 'a'` is text), so the plan is analysed for them. A plan
 /// that cannot be analysed shows its own types; running it gives the error.
 pub(crate) fn result_schema(state: &SessionState, plan: &LogicalPlan, layout: Layout) -> SchemaRef {
+    layout.schema(&analysed_schema(state, plan))
+}
+
+/// The schema of a plan after coercion, before it is laid out.
+pub(crate) fn analysed_schema(state: &SessionState, plan: &LogicalPlan) -> SchemaRef {
     match state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}) {
-        Ok(analysed) => layout.schema(analysed.schema().as_arrow()),
-        Err(_) => layout.schema(plan.schema().as_arrow()),
+        Ok(analysed) => Arc::clone(analysed.schema().inner()),
+        Err(_) => Arc::clone(plan.schema().inner()),
     }
 }
 
@@ -57,7 +63,7 @@ pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Ex
     parameters::check_none(planned.parameters())?;
     let (state, plan) = session.take_effect(run.plan, run.state()).await?;
     let schema = result_schema(&state, &plan, run.layout);
-    let physical = physical_plan(&state, &plan, planned.ordered()).await?;
+    let physical = physical_plan(session, &state, &plan, planned.ordered()).await?;
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
     let streams = streams(&physical, &state, run.layout, &schema)?;
@@ -76,7 +82,7 @@ pub(crate) async fn prepare_bound(
     let first_plan = run.plan.with_plan(parameters::bind(planned.plan(), expected, first, 0)?);
     let (state, plan) = session.take_effect(&first_plan, run.state()).await?;
     let schema = result_schema(&state, &plan, run.layout);
-    let physical = physical_plan(&state, &plan, planned.ordered()).await?;
+    let physical = physical_plan(session, &state, &plan, planned.ordered()).await?;
     let progress = ProgressMeter::new(&physical);
     if rest.is_empty() {
         let rows = exact_rows(physical.as_ref());
@@ -91,11 +97,16 @@ pub(crate) async fn prepare_bound(
 }
 
 async fn physical_plan(
+    session: &EngineSession,
     state: &SessionState,
     plan: &LogicalPlan,
     ordered: bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let physical = state.create_physical_plan(plan).await.map_err(classify)?;
+    let mut optimised = state.optimize(plan).map_err(classify)?;
+    if let Some(cache) = session.cache() {
+        optimised = cache.substitute(optimised, state, Purpose::Run).await;
+    }
+    let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
     let options = state.config_options();
     let physical = if ordered {
         physical
@@ -151,7 +162,7 @@ fn tail(
                 let bound = parameters::bind(planned.plan(), planned.parameters(), &batch, row)?;
                 let (state, bound) = session.take_effect(&plan.with_plan(bound), state).await?;
                 same_types(&schema, &result_schema(&state, &bound, layout), row)?;
-                let physical = physical_plan(&state, &bound, planned.ordered()).await?;
+                let physical = physical_plan(&session, &state, &bound, planned.ordered()).await?;
                 Ok::<_, Error>(merged(streams(&physical, &state, layout, &schema)?))
             }
         })

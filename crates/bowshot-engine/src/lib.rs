@@ -8,6 +8,8 @@
 //! 3. [`execute`]: parameters bound → physical plan → one [`BatchStream`](bowshot_api::BatchStream) for each partition; or
 //!    [`write::apply`]: those rows into the next state of a table.
 //!
+//! On the way from 2 to 3, joins that are cached are read instead of computed ([`reuse`]).
+//!
 //! [`engine`] is what a process has of it, [`session`] what one client has. All tables that a statement sees are those of
 //! one moment ([`pinned`]), and [`commit`] makes the next one.
 //!
@@ -28,8 +30,11 @@ mod parameters;
 mod pinned;
 mod plan;
 mod progress;
+mod reuse;
+mod rules;
 mod runtime;
 mod session;
+mod state;
 mod statistics;
 mod straight;
 mod system;
@@ -46,8 +51,10 @@ pub use execute::{Execution, Parallelism};
 pub use pinned::{Pinned, TEMPORARY_CATALOG};
 pub use plan::{Planned, parser_dialect};
 pub use progress::ProgressMeter;
+pub use reuse::{CacheStatement, JoinCacheConfig, SESSION_CACHE};
 pub use runtime::QueryRuntime;
 pub use session::EngineSession;
 pub use system::SystemTables;
 pub use transaction::Transaction;
+pub use write::returning::Returned;
 pub use write::run::Written;

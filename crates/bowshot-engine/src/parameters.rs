@@ -9,26 +9,41 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ParamValues;
 use datafusion::common::ScalarValue;
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::logical_expr::{LogicalPlan, Statement};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// More parameters than this in one statement are a mistake or an attack: `$4000000000` must not make a vector.
 const MAX_PARAMETERS: usize = 10_000;
 
+/// A plan whose parameters have the types that the statement gives them, and those parameters.
+///
+/// # Errors
+/// `Invalid` for a number beyond the limit, or types that contradict one another.
+pub(crate) fn declared(plan: LogicalPlan) -> Result<(LogicalPlan, SchemaRef)> {
+    let wanted = plan.get_parameter_fields().map_err(classify)?;
+    if wanted.values().all(Option::is_some) {
+        let parameters = schema(&plan, &wanted)?;
+        return Ok((plan, parameters));
+    }
+    let plan = typed(plan, &wanted)?;
+    let parameters = schema(&plan, &plan.get_parameter_fields().map_err(classify)?)?;
+    Ok((plan, parameters))
+}
+
 /// The parameters of a plan as a schema: one nullable field each.
 ///
 /// `$1`, `$2`, … are in the order of their numbers, gaps filled; named ones (`$name`) in the order of their names. The
 /// type is the one that the plan expects. `Utf8` stands for "does not tell". Timestamps are declared in milliseconds:
 /// the JDBC driver writes milliseconds whatever the declared unit, and what comes is cast to the plan's unit.
-pub(crate) fn schema(plan: &LogicalPlan) -> Result<SchemaRef> {
+fn schema(plan: &LogicalPlan, wanted: &HashMap<String, Option<FieldRef>>) -> Result<SchemaRef> {
     // `PREPARE p AS SELECT $1` has no parameters itself; `EXECUTE p(1)` brings the values.
     let acting = if let LogicalPlan::Explain(explain) = plan { explain.plan.as_ref() } else { plan };
     if matches!(acting, LogicalPlan::Statement(Statement::Prepare(_))) {
         return Ok(Arc::new(Schema::empty()));
     }
-    let wanted = plan.get_parameter_fields().map_err(classify)?;
     let mut fields = Vec::with_capacity(wanted.len());
     let numbers: Option<Vec<usize>> = wanted.keys().map(|name| number(name)).collect();
     match numbers {
@@ -54,6 +69,63 @@ pub(crate) fn schema(plan: &LogicalPlan) -> Result<SchemaRef> {
         }
     }
     Ok(Arc::new(Schema::new(fields)))
+}
+
+/// `CAST($1 AS BIGINT)` and `LIMIT $1` want a whole number: a driver that is told "text" refuses to bind anything else.
+fn typed(plan: LogicalPlan, wanted: &HashMap<String, Option<FieldRef>>) -> Result<LogicalPlan> {
+    let given = types_in(&plan, wanted).map_err(classify)?;
+    if given.is_empty() {
+        return Ok(plan);
+    }
+    let typed = plan.transform_up_with_subqueries(|node| {
+        let typed = node.map_expressions(|expr| {
+            expr.transform_up(|expr| match expr {
+                Expr::Placeholder(Placeholder { id, field: None }) => {
+                    let field = given.get(&id).cloned().flatten();
+                    Ok(Transformed::yes(Expr::Placeholder(Placeholder { id, field })))
+                }
+                other => Ok(Transformed::no(other)),
+            })
+        })?;
+        typed.data.recompute_schema().map(Transformed::yes)
+    });
+    typed.data().map_err(classify)
+}
+
+/// The types that casts and limits give to the parameters that have none; `None` for one that is given several.
+fn types_in(
+    plan: &LogicalPlan,
+    wanted: &HashMap<String, Option<FieldRef>>,
+) -> datafusion::common::Result<HashMap<String, Option<FieldRef>>> {
+    let mut given: HashMap<String, Option<FieldRef>> = HashMap::new();
+    let mut note = |expr: &Expr, data_type: &DataType| {
+        let Expr::Placeholder(Placeholder { id, field: None }) = expr else { return };
+        if wanted.get(id).is_some_and(Option::is_some) {
+            return;
+        }
+        let field = Arc::new(Field::new(id, data_type.clone(), true));
+        let there = given.entry(id.clone()).or_insert_with(|| Some(Arc::clone(&field)));
+        if there.as_ref().is_some_and(|there| there.data_type() != data_type) {
+            *there = None;
+        }
+    };
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Limit(limit) = node {
+            let counts = [&limit.skip, &limit.fetch].into_iter().flatten();
+            counts.for_each(|count| note(count, &DataType::Int64));
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                match expr {
+                    Expr::Cast(cast) => note(&cast.expr, cast.field.data_type()),
+                    Expr::TryCast(cast) => note(&cast.expr, cast.field.data_type()),
+                    _ => {}
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(given)
 }
 
 fn number(name: &str) -> Option<usize> {

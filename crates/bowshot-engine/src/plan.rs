@@ -5,7 +5,7 @@ use crate::write::copy::{self, parse::CopyStatement};
 use crate::{as_of, complexity, enforce, parameters};
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::config;
+use datafusion::config::{self, ConfigOptions};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -64,14 +64,14 @@ pub(crate) async fn plan(state: &SessionState, statement: Statement) -> Result<P
 /// `LimitReached` for one that is too large.
 pub(crate) fn planned(plan: LogicalPlan) -> Result<Planned> {
     enforce::check_size(&plan)?;
-    let parameters = parameters::schema(&plan)?;
+    let (plan, parameters) = parameters::declared(plan)?;
     let ordered = asks_for_order(&plan);
     Ok(Planned { plan: Arc::new(plan), parameters, ordered })
 }
 
 /// The dialect of the session.
-pub(crate) fn dialect(state: &SessionState) -> Result<Box<dyn Dialect>> {
-    let name = state.config_options().sql_parser.dialect;
+pub(crate) fn dialect(options: &ConfigOptions) -> Result<Box<dyn Dialect>> {
+    let name = options.sql_parser.dialect;
     dialect_from_str(name).ok_or_else(|| Error::invalid(format!("dialect `{name}` is not known")))
 }
 
@@ -82,13 +82,12 @@ pub(crate) enum Parsed {
 }
 
 /// Parses one statement in the dialect of the session.
-pub(crate) fn parse(state: &SessionState, sql: &str) -> Result<Parsed> {
-    let options = &state.config_options().sql_parser;
-    let dialect = dialect(state)?;
+pub(crate) fn parse(options: &ConfigOptions, sql: &str) -> Result<Parsed> {
+    let dialect = dialect(options)?;
     complexity::check(sql, dialect.as_ref())?;
     let sql = as_of::rewrite(sql, dialect.as_ref())?;
     let sql = number_placeholders(sql.as_ref(), dialect.as_ref())?;
-    let limit = options.recursion_limit.get();
+    let limit = options.sql_parser.recursion_limit.get();
     let copy = copy::parse::parse(sql.as_ref(), dialect.as_ref(), limit);
     if let Some(copy) = copy.map_err(|error| classify(DataFusionError::SQL(Box::new(error), None)))? {
         return Ok(Parsed::Copy(copy));

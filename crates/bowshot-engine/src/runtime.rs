@@ -32,6 +32,26 @@ impl QueryRuntime {
         Ok(Self { runtime: Some(runtime), handle })
     }
 
+    /// Starts one thread that leaves the processor to others for the most part when they want it.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub(crate) fn start_in_background() -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("background")
+            .thread_stack_size(STACK_BYTES)
+            .on_thread_start(|| {
+                if let Err(error) = bowshot_cache::lower_thread_priority() {
+                    tracing::warn!(%error, "background work competes with queries");
+                }
+            })
+            .enable_all()
+            .build()?;
+        let handle = runtime.handle().clone();
+        Ok(Self { runtime: Some(runtime), handle })
+    }
+
     /// Runs a future on the query threads. The caller owns the handle; aborting it stops the work.
     pub fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
     where
@@ -39,6 +59,11 @@ impl QueryRuntime {
         F::Output: Send + 'static,
     {
         self.handle.spawn(work)
+    }
+
+    /// Whether the caller runs on it.
+    pub fn is_here(&self) -> bool {
+        Handle::try_current().is_ok_and(|current| current.id() == self.handle.id())
     }
 
     /// The handle, for task sets that abort on drop.

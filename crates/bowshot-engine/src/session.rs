@@ -9,6 +9,8 @@ use crate::error::classify;
 use crate::execute::{self, Execution, Parallelism, Run};
 use crate::pinned::Pinned;
 use crate::plan::{self, Parsed};
+use crate::reuse::{self, JoinCache};
+use crate::state::LazyState;
 use crate::write::copy::{self, parse::CopyStatement};
 use crate::write::ddl::Stores;
 use crate::write::names::Names;
@@ -18,10 +20,12 @@ use crate::{metadata, parameters};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
+use tokio::task::block_in_place;
 
 /// See the module. Clones share all.
 #[derive(Clone)]
@@ -56,14 +60,17 @@ impl EngineSession {
     }
 
     /// Makes what a transaction has changed visible, all at once: to everybody, and of the session's own tables to itself.
-    /// Waits for the store on a thread that may block, since a commit may wait for the disk and for other commits; once
-    /// begun, it goes on even if nobody waits for it any more.
+    /// May block, since a commit may wait for the disk and for other commits: on the query runtime it does so where it is,
+    /// and from elsewhere on a thread for that. Once begun, it goes on even if nobody waits for it any more.
     ///
     /// # Errors
     /// `Conflict` when another one was first.
     pub async fn commit(&self, base: &Pinned, changed: &Pinned) -> Result<()> {
         if base.is_same(changed) {
             return Ok(());
+        }
+        if self.shared.runtime.is_here() {
+            return block_in_place(|| self.tables.commit(base, changed));
         }
         let (tables, base, changed) = (Arc::clone(&self.tables), base.clone(), changed.clone());
         let committed = self.shared.runtime.handle().spawn_blocking(move || tables.commit(&base, &changed));
@@ -73,7 +80,14 @@ impl EngineSession {
     }
 
     pub(crate) fn visible(&self, pinned: &Pinned) -> Visible {
-        Visible::new(self.shared.parts.clone(), self.principal.clone(), pinned.clone(), self.context.clone())
+        let parts = self.shared.parts.clone();
+        Visible::new(parts, self.principal.clone(), pinned.clone(), self.context.clone())
+            .with_cache(self.cache().map(Arc::clone))
+    }
+
+    /// The join cache, if there is one.
+    pub(crate) fn cache(&self) -> Option<&Arc<JoinCache>> {
+        self.shared.reuse.as_ref().map(|reuse| &reuse.cache)
     }
 
     pub(crate) fn names(&self, pinned: &Pinned) -> Names {
@@ -92,6 +106,15 @@ impl EngineSession {
         Stores { shared: Arc::clone(&self.tables.shared), own: Arc::clone(&self.tables.own) }
     }
 
+    /// [`Self::state`], when it is needed. Not for scratch sessions.
+    pub(crate) fn lazy_state(&self, pinned: &Pinned) -> LazyState {
+        LazyState::new(self.visible(pinned))
+    }
+
+    fn options(&self) -> Arc<ConfigOptions> {
+        Arc::clone(self.context.state_ref().read().config_options())
+    }
+
     /// The session's settings with the catalogs of one moment.
     pub(crate) fn state(&self, pinned: &Pinned) -> SessionState {
         if self.scratch { self.context.state() } else { self.visible(pinned).state() }
@@ -102,15 +125,18 @@ impl EngineSession {
     /// # Errors
     /// `Syntax`, `Invalid`, `NotFound` from planning; `Denied` and `Unsupported` from enforcement.
     pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
-        let state = self.state(pinned);
-        let names = self.names(pinned);
+        let (options, names) = (self.options(), self.names(pinned));
         if !self.scratch
-            && let Some(ddl) = upkeep::recognise(sql, plan::dialect(&state)?.as_ref(), &names)?
+            && let Some(ddl) = upkeep::recognise(sql, plan::dialect(&options)?.as_ref(), &names)?
         {
-            let action = Some(Action::Write(Change(Arc::new(Write::Ddl(ddl)))));
+            let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
             return enforce::enforce(plan::planned(nothing())?, action, pinned.clone(), self.scratch);
         }
-        let statement = match plan::parse(&state, sql)? {
+        if let Some(statement) = reuse::recognise(sql, plan::dialect(&options)?.as_ref())? {
+            let action = Some(Action::Cache(statement));
+            return enforce::enforce(plan::planned(nothing())?, action, pinned.clone(), self.scratch);
+        }
+        let statement = match plan::parse(&options, sql)? {
             Parsed::Sql(statement) if self.scratch => statement,
             Parsed::Sql(statement) => show::expanded(statement, &names)?,
             Parsed::Copy(copy) => return Box::pin(self.plan_copy(copy, pinned)).await,
@@ -121,9 +147,13 @@ impl EngineSession {
             Box::pin(recognise(&statement, &self.visible(pinned), &names)).await?
         };
         let (planned, action) = match recognised {
-            None => (plan::plan(&state, statement).await?, None),
+            None => (plan::plan(&self.state(pinned), statement).await?, None),
             Some(Recognised::Write(write, rows)) => {
-                (plan::planned(rows)?, Some(Action::Write(Change(Arc::from(write)))))
+                (plan::planned(rows)?, Some(Action::Write(Change::new(write))))
+            }
+            Some(Recognised::Returning(write, rows, returning)) => {
+                let change = Change { returning: Some(Arc::new(returning)), ..Change::new(write) };
+                (plan::planned(rows)?, Some(Action::Write(change)))
             }
             Some(Recognised::Transaction(statement)) => {
                 (plan::planned(nothing())?, Some(Action::Transaction(statement)))
@@ -138,15 +168,18 @@ impl EngineSession {
         }
         let (visible, names) = (self.visible(pinned), self.names(pinned));
         let (write, rows) = copy::recognise(copy, &visible, &names).await?;
-        let action = Action::Write(Change(Arc::new(write)));
+        let action = Action::Write(Change::new(write));
         enforce::enforce(plan::planned(rows)?, Some(action), pinned.clone(), self.scratch)
     }
 
     /// The schema that running the plan gives; no fields for a plan that acts.
     pub fn schema(&self, plan: &AuthorizedPlan, layout: Layout) -> SchemaRef {
         let planned = plan.planned();
+        if let Some(returning) = plan.returning() {
+            return execute::result_schema(&self.context.state_ref().read(), returning.plan(), layout);
+        }
         if planned.parameters().fields().is_empty() {
-            return execute::result_schema(&self.context.state(), planned.plan(), layout);
+            return execute::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
         }
         // Coercion would settle the types of parameters before they have values.
         layout.schema(planned.plan().schema().as_arrow())
@@ -171,9 +204,12 @@ impl EngineSession {
         rows: &RecordBatch,
         layout: Layout,
     ) -> Result<SchemaRef> {
+        if plan.returning().is_some() {
+            return Ok(self.schema(plan, layout));
+        }
         let planned = plan.planned();
         let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
-        Ok(execute::result_schema(&self.context.state(), &bound, layout))
+        Ok(execute::result_schema(&self.context.state_ref().read(), &bound, layout))
     }
 
     /// Makes a plan ready to run. Statements with effects take effect here. To be called on the query runtime.
@@ -221,8 +257,8 @@ impl EngineSession {
             Action::Set { .. } | Action::Reset { .. } => {
                 Err(ApiError::internal("a session option reached the engine as a plan"))
             }
-            Action::Write(_) | Action::Transaction(_) => {
-                Err(ApiError::internal("a statement that changes tables was run as a query"))
+            Action::Write(_) | Action::Transaction(_) | Action::Cache(_) => {
+                Err(ApiError::internal("a statement that changes something was run as a query"))
             }
         }
     }

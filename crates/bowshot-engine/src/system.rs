@@ -2,6 +2,7 @@
 //! the rows are taken when a statement is planned, for the principal that asks.
 
 use crate::about_tables::{self, AboutTables};
+use crate::reuse::{self, JoinCache};
 use async_trait::async_trait;
 use bowshot_api::Principal;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -24,25 +25,35 @@ pub(crate) struct SystemSchema {
     tables: Arc<dyn SystemTables>,
     principal: Principal,
     about: AboutTables,
+    cache: Option<Arc<JoinCache>>,
 }
 
 impl SystemSchema {
-    pub(crate) fn new(tables: Arc<dyn SystemTables>, principal: Principal, about: AboutTables) -> Self {
-        Self { tables, principal, about }
+    pub(crate) fn new(
+        tables: Arc<dyn SystemTables>,
+        principal: Principal,
+        about: AboutTables,
+        cache: Option<Arc<JoinCache>>,
+    ) -> Self {
+        Self { tables, principal, about, cache }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.tables.names().into_iter().chain(about_tables::NAMES).chain(reuse::NAMES)
     }
 }
 
 #[async_trait]
 impl SchemaProvider for SystemSchema {
     fn table_names(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            self.tables.names().into_iter().chain(about_tables::NAMES).map(str::to_owned).collect();
+        let mut names: Vec<String> = self.names().map(str::to_owned).collect();
         names.sort();
         names
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let rows = self.about.rows(name).or_else(|| self.tables.rows(name, &self.principal));
+        let about = self.about.rows(name).or_else(|| reuse::about(self.cache.as_deref(), name));
+        let rows = about.or_else(|| self.tables.rows(name, &self.principal));
         let Some(rows) = rows else { return Ok(None) };
         let batch = rows.map_err(|error| DataFusionError::External(Box::new(error)))?;
         let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
@@ -50,6 +61,6 @@ impl SchemaProvider for SystemSchema {
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.tables.names().contains(&name) || about_tables::NAMES.contains(&name)
+        self.names().any(|there| there == name)
     }
 }

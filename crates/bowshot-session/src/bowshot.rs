@@ -19,6 +19,7 @@ use bowshot_engine::Engine;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
+use tokio::runtime::Handle;
 
 /// How often expired results and idle sessions are looked for.
 const SWEEP: Duration = Duration::from_millis(500);
@@ -78,7 +79,7 @@ impl Bowshot {
             admission: Admission::new(&limits),
             sessions: Sessions::default(),
             results: Results::default(),
-            house: House { accounts, log, limits },
+            house: House { accounts, log, limits, timers: Handle::current() },
             defaults: Defaults { catalog, schema, dialect: engine.default_dialect().to_owned() },
             authenticator: Arc::new(authenticator),
             about: about(),
@@ -218,7 +219,7 @@ impl Server for Bowshot {
             .with_hint("connect to another server, or try again after its restart"));
         }
         let engine = self.shared.engine.open_session(principal)?;
-        let session = Arc::new(ClientSession::new(principal.clone(), engine, Arc::clone(&self.shared)));
+        let session = ClientSession::new(principal.clone(), engine, Arc::clone(&self.shared));
         self.shared.sessions.insert(Arc::clone(&session), self.shared.house.limits.max_sessions)?;
         Ok(session)
     }

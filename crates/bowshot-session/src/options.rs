@@ -4,6 +4,7 @@ use arrow::array::timezone::Tz;
 use bowshot_api::{
     Compression, Endpoints, Error, Layout, Limits, OptionValue, Result, SESSION_OPTIONS, SessionOption,
 };
+use bowshot_engine::SESSION_CACHE;
 use std::time::Duration;
 
 /// Options in force.
@@ -17,6 +18,7 @@ pub(crate) struct Options {
     pub(crate) layout: Layout,
     pub(crate) retryable_results: bool,
     pub(crate) statement_timeout: Duration,
+    pub(crate) join_cache: bool,
 }
 
 /// What has to be told to the engine after a change: its key and the new value.
@@ -34,6 +36,7 @@ impl Options {
             layout: Layout::default(),
             retryable_results: false,
             statement_timeout: Duration::ZERO,
+            join_cache: true,
         }
     }
 
@@ -77,6 +80,10 @@ impl Options {
                 self.statement_timeout =
                     text.trim().parse().map(Duration::from_millis).map_err(|_| wrong())?;
             }
+            "join_cache" => {
+                self.join_cache = boolean(&text).ok_or_else(wrong)?;
+                return Ok(Some((SESSION_CACHE, self.join_cache.to_string())));
+            }
             other => return Err(Error::internal(format!("option `{other}` has no setter"))),
         }
         Ok(None)
@@ -110,6 +117,10 @@ impl Options {
             "dictionaries" => self.layout.dictionaries = false,
             "compression" => self.layout.compression = Compression::None,
             "retryable_results" => self.retryable_results = false,
+            "join_cache" => {
+                self.join_cache = fresh.join_cache;
+                return Some((SESSION_CACHE, self.join_cache.to_string()));
+            }
             _ => self.statement_timeout = Duration::ZERO,
         }
         None
@@ -139,6 +150,7 @@ impl Options {
             ("compression", text(compression)),
             ("retryable_results", OptionValue::Bool(self.retryable_results)),
             ("statement_timeout_ms", OptionValue::Int64(timeout)),
+            ("join_cache", OptionValue::Bool(self.join_cache)),
         ];
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }

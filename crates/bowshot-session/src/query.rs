@@ -72,7 +72,7 @@ async fn attempt(
     let authorised = authorise(session, &request.statement, &pinned).await?;
     // What has acted is not to act again.
     *repeatable = matches!(authorised.plan.action(), Action::Query);
-    if expected == Expected::Effect && !authorised.plan.action().is_update() {
+    if expected == Expected::Effect && !authorised.plan.action().acts() {
         return Err(
             Error::invalid("the statement returns rows and changes nothing").with_hint("run it as a query")
         );
@@ -80,8 +80,9 @@ async fn attempt(
     let endpoints = endpoints(request, &options, session);
     let id = QueryId::random();
     let execution = if matches!(authorised.plan.action(), Action::Write(_)) {
-        write::write(session, &authorised, scope, Begun { id, started, timeout: timeout(&options, session) })
-            .await?
+        let layout = (expected == Expected::Anything).then_some(options.layout);
+        let begun = Begun { id, started, timeout: timeout(&options, session), layout };
+        write::write(session, &authorised, scope, begun).await?
     } else {
         if !matches!(authorised.plan.action(), Action::Query) {
             // What ends a transaction must not wait for itself.
@@ -217,6 +218,13 @@ async fn execute(
         }
         Action::Transaction(statement) => {
             session.transactions().run(statement, session.engine()).await?;
+            Ok(nothing())
+        }
+        Action::Cache(statement) => {
+            let (engine, statement, pinned) =
+                (session.engine().clone(), statement.clone(), authorised.plan.pinned().clone());
+            let work = async move { engine.steer_cache(&statement, &pinned).await };
+            task::run(session.server().engine.runtime(), work).await?;
             Ok(nothing())
         }
         Action::Write(_) | Action::Query | Action::Scratch | Action::Set { .. } | Action::Reset { .. } => {

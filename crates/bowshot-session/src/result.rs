@@ -41,6 +41,8 @@ pub(crate) struct House {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) log: Arc<QueryLog>,
     pub(crate) limits: Limits,
+    /// The runtime of the sockets: a deadline must not wait behind the work that it ends.
+    pub(crate) timers: tokio::runtime::Handle,
 }
 
 /// A running or finished query whose result has not gone yet.
@@ -138,8 +140,7 @@ impl QueryResult {
                     query.fail(out_of_time(timeout));
                 }
             };
-            // On the caller's runtime: a deadline must not wait behind the work that it ends.
-            tasks.push(AbortOnDrop(tokio::spawn(watch).abort_handle()));
+            tasks.push(AbortOnDrop(self.house.timers.spawn(watch).abort_handle()));
         }
         let mut owned = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         // Work that has ended already needs no handle; a failed query must not keep the others.

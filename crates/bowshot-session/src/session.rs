@@ -18,12 +18,16 @@ use bowshot_api::{
 };
 use bowshot_engine::{AuthorizedPlan, EngineSession, Pinned};
 use futures::StreamExt;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+/// The statements of a session run on the query runtime from their text to their result, in one task each: going there and
+/// back again for each part costs a small statement more than the part.
 #[derive(Debug)]
 pub(crate) struct ClientSession {
+    me: Weak<Self>,
     id: SessionId,
     principal: Principal,
     engine: EngineSession,
@@ -36,9 +40,10 @@ pub(crate) struct ClientSession {
 }
 
 impl ClientSession {
-    pub(crate) fn new(principal: Principal, engine: EngineSession, server: Arc<Shared>) -> Self {
+    pub(crate) fn new(principal: Principal, engine: EngineSession, server: Arc<Shared>) -> Arc<Self> {
         let options = Options::new(&server.defaults);
-        Self {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
             id: SessionId::random(),
             principal,
             engine,
@@ -48,7 +53,17 @@ impl ClientSession {
             used: Mutex::new(Instant::now()),
             closed: AtomicBool::new(false),
             server,
-        }
+        })
+    }
+
+    /// Does a part of the session's work on the query runtime; it ends when the returned future is dropped.
+    async fn run<T, F>(&self, work: impl FnOnce(Arc<Self>) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let me = self.me.upgrade().ok_or_else(|| Error::internal("a session outlived itself"))?;
+        task::run(self.server.engine.runtime(), work(me)).await
     }
 
     pub(crate) fn key(&self) -> SessionId {
@@ -159,19 +174,52 @@ impl ClientSession {
         Ok(())
     }
 
-    /// On the query runtime: the types of a plan with values in place of its parameters are inferred anew.
-    async fn description(&self, plan: AuthorizedPlan, bound: Option<RecordBatch>) -> Result<Description> {
-        let (engine, layout) = (self.engine.clone(), self.layout());
-        let work = async move {
-            let is_update = plan.action().is_update();
-            let schema = match bound {
-                _ if is_update => Arc::new(Schema::empty()),
-                Some(rows) => engine.bound_schema(&plan, &rows, layout)?,
-                None => engine.schema(&plan, layout),
-            };
-            Ok(Description { schema, parameters: Arc::clone(plan.planned().parameters()), is_update })
+    /// To be called on the query runtime: the types of a plan with values in place of its parameters are inferred anew.
+    fn description(&self, plan: &AuthorizedPlan, bound: Option<&RecordBatch>) -> Result<Description> {
+        let layout = self.layout();
+        let is_update = plan.action().is_update();
+        let schema = match bound {
+            _ if is_update => Arc::new(Schema::empty()),
+            Some(rows) => self.engine.bound_schema(plan, rows, layout)?,
+            None => self.engine.schema(plan, layout),
         };
-        task::run(self.server.engine.runtime(), work).await
+        Ok(Description { schema, parameters: Arc::clone(plan.planned().parameters()), is_update })
+    }
+
+    async fn described(&self, statement: &Statement) -> Result<Description> {
+        let pinned = self.pin(self.transaction_of(statement)?).await?;
+        let authorised = query::authorise(self, statement, &pinned).await?;
+        let bound = authorised.parameters.iter().find(|batch| batch.num_rows() > 0);
+        self.description(&authorised.plan, bound)
+    }
+
+    async fn prepared_from(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
+        let plan = query::plan(self, sql, &self.pin(transaction).await?).await?;
+        let description = self.description(&plan, None)?;
+        let id =
+            self.prepared.add(PreparedStatement::new(sql, plan, transaction), &self.server.house.limits)?;
+        Ok(Prepared { id, description })
+    }
+
+    async fn bound(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
+        let statement = Statement::Prepared(id);
+        let pinned = self.pin(self.transaction_of(&statement)?).await?;
+        let authorised = query::authorise(self, &statement, &pinned).await?;
+        for batch in &parameters {
+            self.engine.check_parameters(&authorised.plan, batch)?;
+        }
+        self.prepared.bind(id, parameters, &self.server.house.limits)
+    }
+
+    async fn updated(&self, request: &Request) -> Result<Option<u64>> {
+        let query = query::start(self, request, Expected::Effect).await?;
+        let mut rows = self.server.read(&query, 0)?;
+        let nothing = query.answer().rows.filter(|rows| *rows == 0);
+        let mut affected = None;
+        while let Some(batch) = rows.next().await {
+            affected = Some(affected.unwrap_or(0) + count(&batch?));
+        }
+        Ok(affected.or(nothing))
     }
 }
 
@@ -187,19 +235,14 @@ impl Session for ClientSession {
 
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         self.check_open()?;
-        let authorised =
-            query::authorise(self, statement, &self.pin(self.transaction_of(statement)?).await?).await?;
-        let bound = authorised.parameters.iter().find(|batch| batch.num_rows() > 0).cloned();
-        self.description(authorised.plan, bound).await
+        let statement = statement.clone();
+        self.run(|me| async move { me.described(&statement).await }).await
     }
 
     async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
         self.check_open()?;
-        let plan = query::plan(self, sql, &self.pin(transaction).await?).await?;
-        let description = self.description(plan.clone(), None).await?;
-        let id =
-            self.prepared.add(PreparedStatement::new(sql, plan, transaction), &self.server.house.limits)?;
-        Ok(Prepared { id, description })
+        let sql = sql.to_owned();
+        self.run(|me| async move { me.prepared_from(&sql, transaction).await }).await
     }
 
     async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
@@ -210,13 +253,7 @@ impl Session for ClientSession {
             let message = format!("{rows} rows of parameters were bound, more than the limit of {limit}");
             return Err(Error::new(ErrorKind::LimitReached, message).with_hint("bind fewer rows at a time"));
         }
-        let statement = Statement::Prepared(id);
-        let pinned = self.pin(self.transaction_of(&statement)?).await?;
-        let authorised = query::authorise(self, &statement, &pinned).await?;
-        for batch in &parameters {
-            self.engine.check_parameters(&authorised.plan, batch)?;
-        }
-        self.prepared.bind(id, parameters, &self.server.house.limits)
+        self.run(|me| async move { me.bound(id, parameters).await }).await
     }
 
     async fn close_prepared(&self, id: StatementId) -> Result<()> {
@@ -225,18 +262,14 @@ impl Session for ClientSession {
     }
 
     async fn start(&self, request: &Request) -> Result<Answer> {
-        Ok(query::start(self, request, Expected::Anything).await?.answer())
+        let request = request.clone();
+        self.run(|me| async move { Ok(query::start(&me, &request, Expected::Anything).await?.answer()) })
+            .await
     }
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
-        let query = query::start(self, request, Expected::Effect).await?;
-        let mut rows = self.server.read(&query, 0)?;
-        let nothing = query.answer().rows.filter(|rows| *rows == 0);
-        let mut affected = None;
-        while let Some(batch) = rows.next().await {
-            affected = Some(affected.unwrap_or(0) + count(&batch?));
-        }
-        Ok(affected.or(nothing))
+        let request = request.clone();
+        self.run(|me| async move { me.updated(&request).await }).await
     }
 
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
@@ -250,7 +283,7 @@ impl Session for ClientSession {
 
     async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()> {
         self.check_open()?;
-        self.transactions.end(transaction, end, &self.engine).await
+        self.run(|me| async move { me.transactions.end(transaction, end, &me.engine).await }).await
     }
 
     async fn savepoint(&self, transaction: TransactionId, name: &str) -> Result<SavepointId> {

@@ -8,11 +8,12 @@ use crate::task;
 use crate::transactions::Scope;
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, QueryId, Result};
-use bowshot_engine::{Action, Execution, ProgressMeter};
+use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, Layout, QueryId, Result};
+use bowshot_engine::{Action, Execution, ProgressMeter, Returned, Written};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+use tokio::runtime::Handle;
 
 /// How often a statement that changes tables runs again because another writer was first.
 const MAX_CONFLICTS: usize = 100;
@@ -24,6 +25,8 @@ pub(crate) struct Begun {
     pub(crate) started: Instant,
     /// Longest run; zero means no limit.
     pub(crate) timeout: Duration,
+    /// How rows that the statement returns are laid out; `None` if only their number is asked for.
+    pub(crate) layout: Option<Layout>,
 }
 
 /// Runs a statement that changes tables, and makes it count. Where it is a transaction by itself and another writer was
@@ -34,14 +37,34 @@ pub(crate) async fn write(
     mut scope: Scope,
     begun: Begun,
 ) -> Result<Execution> {
-    let deadline = Deadline::new(begun.timeout);
+    let (deadline, layout) = (Deadline::new(begun.timeout, session), begun.layout);
     let logged = Logged::new(session, &authorised.sql, begun);
-    match attempts(session, authorised.clone(), &mut scope, &deadline).await {
-        Ok(rows) => {
+    let result = match attempts(session, authorised.clone(), &mut scope, &deadline).await {
+        Ok(done) => done.result(layout),
+        Err(error) => Err(error),
+    };
+    match result {
+        Ok(execution) => {
             logged.goes_on();
-            counted(rows)
+            Ok(execution)
         }
         Err(error) => Err(logged.failed(error)),
+    }
+}
+
+/// What a statement has changed, and has made count.
+struct Done {
+    rows: Option<u64>,
+    returned: Option<Returned>,
+}
+
+impl Done {
+    /// The rows that the statement returns, or how many it has changed.
+    fn result(self, layout: Option<Layout>) -> Result<Execution> {
+        match (self.returned, layout) {
+            (Some(returned), Some(layout)) => Ok(returned.execution(layout)),
+            _ => counted(self.rows),
+        }
     }
 }
 
@@ -50,18 +73,19 @@ async fn attempts(
     mut authorised: Authorised,
     scope: &mut Scope,
     deadline: &Deadline,
-) -> Result<Option<u64>> {
+) -> Result<Done> {
     for _ in 0..MAX_CONFLICTS {
         let engine = session.engine().clone();
         let this = authorised.clone();
         let work = async move { engine.write(&this.sql, &this.plan, &this.parameters).await };
         let written = deadline.hold(Box::pin(task::run(session.server().engine.runtime(), work))).await?;
+        let Written { pinned: changed, rows, returned } = written;
         if matches!(authorised.plan.action(), Action::Write(change) if !change.is_of_tables()) {
-            return Ok(written.rows);
+            return Ok(Done { rows, returned });
         }
         // Not under the deadline: a commit that has begun may take effect.
-        match scope.keep(session.engine(), authorised.plan.pinned(), written.pinned).await {
-            Ok(()) => return Ok(written.rows),
+        match scope.keep(session.engine(), authorised.plan.pinned(), changed).await {
+            Ok(()) => return Ok(Done { rows, returned }),
             Err(error) if error.kind() == ErrorKind::Conflict && scope.is_alone() => {}
             Err(error) => return Err(error),
         }
@@ -80,8 +104,12 @@ pub(crate) async fn ingest(session: &ClientSession, ingest: &Ingest, rows: Batch
     let _slot = session.server().admission.enter().await?;
     query::accept(session)?;
     let timeout = query::timeout(&session.current_options(), session);
-    let deadline = Deadline::new(timeout);
-    let logged = Logged::new(session, &described(ingest), Begun { id: QueryId::random(), started, timeout });
+    let deadline = Deadline::new(timeout, session);
+    let logged = Logged::new(
+        session,
+        &described(ingest),
+        Begun { id: QueryId::random(), started, timeout, layout: None },
+    );
     match ingested(session, ingest, rows, &deadline).await {
         Ok(rows) => {
             logged.finished();
@@ -142,21 +170,29 @@ fn counted(rows: Option<u64>) -> Result<Execution> {
 struct Deadline {
     timeout: Duration,
     at: Option<Instant>,
+    timers: Handle,
 }
 
 impl Deadline {
-    fn new(timeout: Duration) -> Self {
+    fn new(timeout: Duration, session: &ClientSession) -> Self {
         let at = if timeout.is_zero() { None } else { Instant::now().checked_add(timeout) };
-        Self { timeout, at }
+        Self { timeout, at, timers: session.server().house.timers.clone() }
     }
 
     /// Does a part of the work, which ends when it is dropped.
     async fn hold<T>(&self, work: impl Future<Output = Result<T>> + Unpin) -> Result<T> {
         let Some(at) = self.at else { return work.await };
-        match tokio::time::timeout_at(at.into(), work).await {
-            Ok(done) => done,
-            Err(_elapsed) => Err(out_of_time(self.timeout)),
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = self.over(at) => Err(out_of_time(self.timeout)),
         }
+    }
+
+    /// A timer of the runtime that is current where it is made.
+    fn over(&self, at: Instant) -> tokio::time::Sleep {
+        let _timers = self.timers.enter();
+        tokio::time::sleep_until(at.into())
     }
 }
 

@@ -69,6 +69,11 @@ impl DataFile {
         &self.identity
     }
 
+    /// Whether the file was written so long ago that every later change shows.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.identity.settled
+    }
+
     pub(crate) fn size(&self) -> u64 {
         self.identity.size
     }

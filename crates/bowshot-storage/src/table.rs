@@ -50,6 +50,23 @@ impl FileTable {
         self.snapshot.version
     }
 
+    /// The table's name in schema `main`.
+    pub fn name(&self) -> &str {
+        &self.entry.definition.name
+    }
+
+    /// The version, unless a file was written so recently that it may change again without a trace. What is computed of
+    /// such a file must not be kept.
+    pub fn settled_version(&self) -> Option<TableVersion> {
+        let settled = self.snapshot.files.iter().all(|file| file.data.is_settled());
+        settled.then_some(self.snapshot.version)
+    }
+
+    /// Whether a scan that is planned now still reads [`Self::version`].
+    pub fn is_pinned(&self) -> bool {
+        self.looked_up.elapsed() < self.entry.pinned()
+    }
+
     /// The format of the table's files.
     pub fn format(&self) -> Format {
         self.snapshot.format

@@ -12,7 +12,7 @@ pub(crate) use value::Listen;
 use crate::usage::Usage;
 use bowshot_access::{AccessConfig, AccessOptions};
 use bowshot_api::Limits;
-use bowshot_engine::EngineConfig;
+use bowshot_engine::{EngineConfig, JoinCacheConfig};
 use bowshot_storage::{SourceSpec, StorageOptions};
 use settings::Raw;
 use std::ffi::OsString;
@@ -69,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) table_bytes: u64,
     pub(crate) temporary_bytes: u64,
     pub(crate) exchange_folder: Option<PathBuf>,
+    /// The join cache.
+    pub(crate) join_cache: JoinCacheConfig,
     pub(crate) storage: StorageOptions,
     pub(crate) limits: Limits,
 }
@@ -98,6 +100,7 @@ impl Default for Config {
             table_bytes: 4 << 30,
             temporary_bytes: engine.temporary_bytes,
             exchange_folder: None,
+            join_cache: engine.join_cache,
             storage: StorageOptions::default(),
             limits: Limits::default(),
         }
@@ -170,6 +173,7 @@ impl Config {
             scratch: self.scratch,
             temporary_bytes: self.temporary_bytes,
             exchange_folder: self.exchange_folder.clone(),
+            join_cache: self.join_cache.clone(),
             session_config: None,
         }
     }

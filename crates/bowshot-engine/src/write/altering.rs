@@ -1,6 +1,7 @@
 //! What the parts of an ALTER TABLE mean.
 
 use crate::error::classify;
+use crate::state::LazyState;
 use crate::write::alter::{self, Alteration};
 use crate::write::ddl::Ddl;
 use crate::write::names::{Names, ident};
@@ -9,14 +10,13 @@ use bowshot_api::{Error, Result};
 use bowshot_storage::tables::{Check, EntryName};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Ident,
     RenameTableNameKind,
 };
 
 /// The change that the statement is.
-pub(crate) async fn alteration(alter: &AlterTable, names: &Names, state: &SessionState) -> Result<Ddl> {
+pub(crate) async fn alteration(alter: &AlterTable, names: &Names, state: &LazyState) -> Result<Ddl> {
     let name = names.resolve(&alter.name)?;
     let mut changes = Vec::with_capacity(alter.operations.len());
     for operation in &alter.operations {
@@ -29,7 +29,7 @@ async fn alterations(
     operation: &AlterTableOperation,
     table: &EntryName,
     names: &Names,
-    state: &SessionState,
+    state: &LazyState,
 ) -> Result<Vec<Alteration>> {
     Ok(match operation {
         AlterTableOperation::AddColumn { column_def, if_not_exists, .. } => {
@@ -73,11 +73,7 @@ async fn alterations(
     })
 }
 
-async fn altered_column(
-    column: String,
-    op: &AlterColumnOperation,
-    state: &SessionState,
-) -> Result<Alteration> {
+async fn altered_column(column: String, op: &AlterColumnOperation, state: &LazyState) -> Result<Alteration> {
     Ok(match op {
         AlterColumnOperation::SetNotNull => Alteration::SetNullable { column, nullable: false },
         AlterColumnOperation::DropNotNull => Alteration::SetNullable { column, nullable: true },
@@ -98,7 +94,7 @@ async fn altered_column(
 }
 
 /// A column to be added. Its default is computed once, for all rows that are there.
-async fn added(column: &ColumnDef, if_not_exists: bool, state: &SessionState) -> Result<Alteration> {
+async fn added(column: &ColumnDef, if_not_exists: bool, state: &LazyState) -> Result<Alteration> {
     let name = ident(&column.name);
     define::check_column_name(&name)?;
     let (mut default, mut kept) = (None, Vec::new());
@@ -132,7 +128,7 @@ async fn added(column: &ColumnDef, if_not_exists: bool, state: &SessionState) ->
     })
 }
 
-async fn planned_type(column: ColumnDef, state: &SessionState) -> Result<(DataType, bool)> {
+async fn planned_type(column: ColumnDef, state: &LazyState) -> Result<(DataType, bool)> {
     let mut create = change::parse_create("CREATE TABLE t (c INT)")?;
     create.columns = vec![column];
     let schema = Box::pin(define::planned_columns(create, state)).await?;

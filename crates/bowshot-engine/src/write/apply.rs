@@ -2,20 +2,21 @@
 
 use crate::error::classify;
 use crate::pinned::Pinned;
+use crate::state::LazyState;
 use crate::write::ddl::{self, Stores};
 use crate::write::fit::{self, Casts, Fit};
+use crate::write::key;
 use crate::write::merge::PUT;
 use crate::write::names::Names;
 use crate::write::{NewTable, Write};
 use bowshot_api::{BatchStream, Error, Result};
-use bowshot_storage::tables::{Definition, Entry, EntryName, SegmentWriter, Table};
+use bowshot_storage::tables::{Definition, Entry, EntryName, Segment, SegmentWriter, Storage, Table};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array,
 };
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef, UInt64Type};
 use datafusion::common::ScalarValue;
-use datafusion::execution::SessionState;
 use futures::{Stream, StreamExt};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,13 +27,21 @@ use tokio::task::block_in_place;
 pub(crate) struct Place<'a> {
     pub(crate) names: &'a Names,
     pub(crate) stores: &'a Stores,
-    pub(crate) state: &'a SessionState,
+    pub(crate) state: &'a LazyState,
 }
 
 /// The state after a statement, and the number of rows that it changed.
 pub(crate) struct Applied {
     pub(crate) pinned: Pinned,
     pub(crate) rows: u64,
+    /// The rows as the statement leaves them; those that it takes out as they were, if they were asked for.
+    pub(crate) touched: Vec<Arc<Segment>>,
+}
+
+impl Applied {
+    fn new(pinned: Pinned, rows: u64) -> Self {
+        Self { pinned, rows, touched: Vec::new() }
+    }
 }
 
 /// Takes the rows of the statement's query in and applies it.
@@ -44,7 +53,7 @@ pub(crate) async fn apply(
     match write {
         Write::Ddl(change) => {
             let (pinned, rows) = blocking(|| change.apply(place.names, place.stores))?;
-            Ok(Applied { pinned, rows })
+            Ok(Applied::new(pinned, rows))
         }
         Write::CreateAs(new) => create_as(new, rows, place).await,
         Write::Insert(name) => {
@@ -64,7 +73,7 @@ async fn create_as(
     place: &Place<'_>,
 ) -> Result<Applied> {
     if ddl::room_for(place.names, &new.name, new.when_there, false)?.is_none() {
-        return Ok(Applied { pinned: place.names.pinned.clone(), rows: 0 });
+        return Ok(Applied::new(place.names.pinned.clone(), 0));
     }
     let table = Arc::new(Table::new(new.definition.clone()));
     insert(&new.name, &table, Casts::Assign, rows, place).await
@@ -98,11 +107,11 @@ async fn finish(
     let kept = Arc::new(after);
     if before.definition().primary_key.is_some() {
         let new = Table::new(kept.definition().as_ref().clone()).append(segments.clone());
-        fit::check_key(name, &kept, &Arc::new(new), place.state).await?;
+        key::check(name, &kept, &Arc::new(new), place.state).await?;
     }
-    let after = kept.append(segments);
+    let after = kept.append(segments.clone());
     let pinned = ddl::put(&place.names.pinned, name, Entry::Table(Arc::new(after)))?;
-    Ok(Applied { pinned, rows })
+    Ok(Applied { pinned, rows, touched: segments })
 }
 
 async fn delete(
@@ -111,13 +120,21 @@ async fn delete(
     place: &Place<'_>,
 ) -> Result<Applied> {
     let table = place.names.table(name)?;
-    let mut addresses = Vec::new();
+    let (mut addresses, mut seen) = (Vec::new(), HashSet::new());
+    // What is returned is kept in memory, within its limit.
+    let definition = Definition { storage: Storage::Memory, ..table.definition().as_ref().clone() };
+    let mut gone = SegmentWriter::new(place.stores.of(name), &Arc::new(Table::new(definition)));
     while let Some(batch) = rows.next().await {
-        addresses.extend_from_slice(addresses_of(&batch?)?.values());
+        let batch = batch?;
+        addresses.extend_from_slice(addresses_of(&batch)?.values());
+        if batch.num_columns() > 1 {
+            gone.write(columns_from(&first_of_each(&batch, &mut seen)?, 1)?).await?;
+        }
     }
+    let touched = gone.finish().await?;
     let (after, rows) = blocking(|| table.delete(place.stores.of(name), &addresses))?;
     let pinned = ddl::put(&place.names.pinned, name, Entry::Table(Arc::new(after)))?;
-    Ok(Applied { pinned, rows })
+    Ok(Applied { pinned, rows, touched })
 }
 
 async fn update(
@@ -172,7 +189,7 @@ async fn replace(
     place: &Place<'_>,
 ) -> Result<Applied> {
     if gone.is_empty() && added.rows() == 0 {
-        return Ok(Applied { pinned: place.names.pinned.clone(), rows: 0 });
+        return Ok(Applied::new(place.names.pinned.clone(), 0));
     }
     let gone: Vec<u64> = gone.into_iter().collect();
     let (kept, _) = blocking(|| table.delete(place.stores.of(name), &gone))?;

@@ -14,10 +14,25 @@ use datafusion::sql::sqlparser::parser::Parser;
 /// Name of the column with the address of a row.
 pub(crate) const ADDRESS: &str = "__bowshot_address";
 
+/// A statement that changes rows, as a query.
+pub(crate) struct Changed {
+    /// The table.
+    pub(crate) name: ObjectName,
+    /// What the statement calls it.
+    pub(crate) alias: Ident,
+    /// Finds the rows.
+    pub(crate) query: Box<Query>,
+}
+
 /// The rows that a DELETE takes out: their addresses.
-pub(crate) fn delete(delete: &Delete) -> Result<(ObjectName, Box<Query>)> {
-    if delete.returning.is_some() || delete.output.is_some() {
-        return Err(no_returning());
+///
+/// With RETURNING their columns come too.
+pub(crate) fn delete(
+    delete: &Delete,
+    definition: impl FnOnce(&ObjectName) -> Result<std::sync::Arc<Definition>>,
+) -> Result<Changed> {
+    if delete.output.is_some() {
+        return Err(no_output());
     }
     if !delete.tables.is_empty() {
         return Err(Error::unsupported("DELETE takes rows out of one table")
@@ -30,23 +45,29 @@ pub(crate) fn delete(delete: &Delete) -> Result<(ObjectName, Box<Query>)> {
         );
     };
     let (name, target, alias) = retarget(target)?;
+    let mut columns = vec![SelectItem::UnnamedExpr(column(&alias, ADDRESS))];
+    if delete.returning.is_some() {
+        let definition = definition(&name)?;
+        let all = definition.columns.iter().map(|there| column(&alias, there.field.name()));
+        columns.extend(all.map(SelectItem::UnnamedExpr));
+    }
     let mut query = template()?;
     query.order_by = order(&delete.order_by)?;
     query.limit_clause = limit(delete.limit.as_ref())?;
     let select = select_of(&mut query)?;
-    select.projection = vec![SelectItem::UnnamedExpr(column(&alias, ADDRESS))];
+    select.projection = columns;
     select.from = std::iter::once(target).chain(delete.using.iter().flatten().cloned()).collect();
     select.selection.clone_from(&delete.selection);
-    Ok((name, query))
+    Ok(Changed { name, alias, query })
 }
 
 /// The rows that an UPDATE changes: their addresses and what their columns become.
 pub(crate) fn update(
     update: &Update,
     definition: impl FnOnce(&ObjectName) -> Result<std::sync::Arc<Definition>>,
-) -> Result<(ObjectName, Box<Query>)> {
-    if update.returning.is_some() || update.output.is_some() {
-        return Err(no_returning());
+) -> Result<Changed> {
+    if update.output.is_some() {
+        return Err(no_output());
     }
     if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
         return Err(Error::unsupported("UPDATE has no OR, ORDER BY and LIMIT")
@@ -71,7 +92,7 @@ pub(crate) fn update(
     }
     select.from = std::iter::once(target).chain(others).collect();
     select.selection.clone_from(&update.selection);
-    Ok((name, query))
+    Ok(Changed { name, alias, query })
 }
 
 /// For each column of the table what is assigned to it.
@@ -134,8 +155,8 @@ pub(crate) fn no_column(name: &str, definition: &Definition) -> Error {
         .with_hint(format!("the table has {}", there.join(", ")))
 }
 
-fn no_returning() -> Error {
-    Error::unsupported("RETURNING is not supported").with_hint("query the rows in the same transaction")
+pub(crate) fn no_output() -> Error {
+    Error::unsupported("OUTPUT is not supported").with_hint("write `RETURNING columns` at the end")
 }
 
 /// The target with its addresses in the place of the table, under the name that the statement calls it by.

@@ -8,6 +8,7 @@ use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Result, ScalarValue, Statistics};
 use datafusion::execution::SessionState;
+use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast};
 use datafusion::physical_plan::ExecutionPlan;
 use std::collections::HashMap;
@@ -26,9 +27,9 @@ impl WithDefaults {
     pub(crate) fn wrap(
         table: Arc<dyn TableProvider>,
         definition: &Definition,
-        state: &SessionState,
+        context: &SessionContext,
     ) -> Result<Arc<dyn TableProvider>> {
-        let defaults = defaults_of(definition, state)?;
+        let defaults = defaults_of(definition, context)?;
         Ok(if defaults.is_empty() {
             table
         } else {
@@ -36,25 +37,30 @@ impl WithDefaults {
         })
     }
 
+    /// The table below the defaults.
+    pub(crate) fn table(&self) -> &Arc<dyn TableProvider> {
+        &self.table
+    }
+
     /// The table as INSERT is planned on it: nulls may come to every column, since whether they may stay is decided where
     /// the column can be named.
     pub(crate) fn to_insert(
         table: Arc<dyn TableProvider>,
         definition: &Definition,
-        state: &SessionState,
+        context: &SessionContext,
     ) -> Result<Arc<dyn TableProvider>> {
         let fields = table.schema();
         let fields = fields.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
-        let defaults = defaults_of(definition, state)?;
+        let defaults = defaults_of(definition, context)?;
         Ok(Arc::new(Self { schema, table, defaults }))
     }
 }
 
-fn defaults_of(definition: &Definition, state: &SessionState) -> Result<HashMap<String, Expr>> {
+fn defaults_of(definition: &Definition, context: &SessionContext) -> Result<HashMap<String, Expr>> {
     let columns = definition.columns.iter();
     let given = columns.filter_map(|column| Some((column.field.name().clone(), column.default.as_deref()?)));
-    given.map(|(name, sql)| Ok((name, parse(sql, state)?))).collect()
+    given.map(|(name, sql)| Ok((name, parse(sql, &context.state_ref().read())?))).collect()
 }
 
 /// A default, which may use functions and no columns.

@@ -1,6 +1,7 @@
 //! Rows on their way into a table: cast to its types, and held against its constraints. An error names the column.
 
 use crate::error::classify;
+use crate::state::LazyState;
 use bowshot_api::{Error, Result};
 use bowshot_storage::tables::{Check, Definition, EntryName, Table};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
@@ -10,9 +11,7 @@ use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
-use datafusion::execution::context::SessionContext;
 use datafusion::physical_plan::PhysicalExpr;
-use datafusion::prelude::SessionConfig;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use std::sync::Arc;
@@ -39,7 +38,7 @@ impl Fit {
         table: &EntryName,
         definition: &Definition,
         casts: Casts,
-        state: &SessionState,
+        state: &LazyState,
     ) -> Result<Self> {
         let schema = definition.schema();
         let checks = definition.checks.iter();
@@ -227,55 +226,10 @@ pub(crate) fn check_nulls(table: &Table, field: &FieldRef) -> Result<()> {
 }
 
 /// Fails if rows that are there do not hold a new check.
-pub(crate) fn check_all(name: &EntryName, table: &Table, check: &Check, state: &SessionState) -> Result<()> {
+pub(crate) fn check_all(name: &EntryName, table: &Table, check: &Check, state: &LazyState) -> Result<()> {
     let definition = Definition { checks: vec![check.clone()], ..table.definition().as_ref().clone() };
     let fit = Fit::new(name, &definition, Casts::Assign, state)?;
     table.batches().try_for_each(|rows| fit.fit(&rows?).map(drop))
-}
-
-/// Fails if rows of `added` have the same primary key, or that of a row that was there before.
-pub(crate) async fn check_key(
-    name: &EntryName,
-    before: &Arc<Table>,
-    added: &Arc<Table>,
-    state: &SessionState,
-) -> Result<()> {
-    let Some(key) = &before.definition().primary_key else { return Ok(()) };
-    if added.rows() == 0 {
-        return Ok(());
-    }
-    let quoted: Vec<String> =
-        key.columns.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
-    let context = SessionContext::new_with_config_rt(SessionConfig::new(), Arc::clone(state.runtime_env()));
-    context.register_table("\"new\"", added.provider()).map_err(classify)?;
-    context.register_table("\"old\"", before.provider()).map_err(classify)?;
-    let columns = quoted.join(", ");
-    let same =
-        quoted.iter().map(|column| format!("o.{column} = n.{column}")).collect::<Vec<_>>().join(" AND ");
-    for sql in [
-        format!("SELECT {columns} FROM \"new\" GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"),
-        format!("SELECT {} FROM \"old\" o JOIN \"new\" n ON {same} LIMIT 1", prefixed("n", &quoted)),
-    ] {
-        let rows = context.sql(&sql).await.map_err(classify)?.collect().await.map_err(classify)?;
-        if let Some(rows) = rows.iter().find(|rows| rows.num_rows() > 0) {
-            return Err(twice(name, &key.columns, rows));
-        }
-    }
-    Ok(())
-}
-
-fn prefixed(table: &str, columns: &[String]) -> String {
-    columns.iter().map(|column| format!("{table}.{column}")).collect::<Vec<_>>().join(", ")
-}
-
-fn twice(table: &EntryName, columns: &[String], rows: &RecordBatch) -> Error {
-    let values = rows.columns().iter().map(|column| array_value_to_string(column, 0).unwrap_or_default());
-    let values = values.collect::<Vec<_>>().join(", ");
-    Error::new(
-        bowshot_api::ErrorKind::AlreadyExists,
-        format!("table `{table}` would have the primary key ({}) = ({values}) twice", columns.join(", ")),
-    )
-    .with_hint("change the row that is there with UPDATE or MERGE")
 }
 
 /// The rows whose first column is null, and the others.

@@ -6,7 +6,9 @@
 //!                             ├─► UPDATE, DELETE, MERGE: a query over the target with the addresses of its rows
 //!                             │                                                   (change, merge)
 //!                             └─► COPY: a query whose rows go into a file, or a file of rows for a table   (copy)
-//!          ─► enforce, as every plan ─► apply: run the query, fit its rows to the table, make the next state
+//!          ─► enforce, as every plan ─► apply: run the query, fit its rows to the table, make the next state; rows of
+//!             literals need no query (literal), keys are looked up (key)
+//!          ─► returning: a query over the rows that were changed ─► commit, which the session does
 //! ```
 //!
 //! DataFusion's hooks for DELETE and UPDATE hand a provider the filters that are left in the optimised plan. A subquery
@@ -24,10 +26,13 @@ pub(crate) mod ddl;
 pub(crate) mod defaults;
 pub(crate) mod define;
 mod fit;
+mod key;
+mod literal;
 mod merge;
 pub(crate) mod names;
 mod nulls;
 pub(crate) mod recognise;
+pub(crate) mod returning;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod upkeep;

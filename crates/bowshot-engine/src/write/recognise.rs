@@ -3,9 +3,12 @@
 use crate::catalog::Visible;
 use crate::enforce::TransactionStatement;
 use crate::error::classify;
+use crate::state::LazyState;
+use crate::write::change::Changed;
 use crate::write::ddl::Ddl;
 use crate::write::defaults::WithDefaults;
-use crate::write::names::{Names, ident};
+use crate::write::names::{self, Names, ident};
+use crate::write::returning::{self, Returning};
 use crate::write::{Write, altering, change, define, merge, nulls};
 use bowshot_api::{Error, Result};
 use bowshot_storage::tables::Table;
@@ -16,14 +19,15 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{DmlStatement, EmptyRelation, Expr, LogicalPlan, WriteOp};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
-    self, CommentObject, ObjectName, ObjectType, Query, SchemaName, Statement, TransactionAccessMode,
-    TransactionIsolationLevel, TransactionMode,
+    self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, Statement,
+    TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
 use std::sync::Arc;
 
 /// A statement that changes something, and the query that gives its rows.
 pub(crate) enum Recognised {
     Write(Box<Write>, LogicalPlan),
+    Returning(Box<Write>, LogicalPlan, Returning),
     Transaction(TransactionStatement),
 }
 
@@ -59,19 +63,23 @@ pub(crate) async fn recognise(
             Recognised::Write(Box::new(view), nothing())
         }
         Statement::AlterTable(alter) => {
-            let ddl = Box::pin(altering::alteration(alter, names, &visible.state())).await?;
+            let ddl = Box::pin(altering::alteration(alter, names, &LazyState::new(visible.clone()))).await?;
             Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())
         }
         Statement::Insert(insert) => Box::pin(self::insert(insert, visible, names)).await?,
         Statement::Delete(delete) => {
-            let (name, query) = change::delete(delete)?;
+            let Changed { name, alias, query } = change::delete(delete, |name| definition(name, names))?;
             let (target, table) = names.writable(&name)?;
-            Recognised::Write(Box::new(Write::Delete(target)), changing(query, &table, visible).await?)
+            let rows = changing(query, &table, visible).await?;
+            let returning = (delete.returning.as_deref(), &alias);
+            with_returning(Write::Delete(target), rows, returning, &table, visible).await?
         }
         Statement::Update(update) => {
-            let (name, query) = change::update(update, |name| definition(name, names))?;
+            let Changed { name, alias, query } = change::update(update, |name| definition(name, names))?;
             let (target, table) = names.writable(&name)?;
-            Recognised::Write(Box::new(Write::Update(target)), changing(query, &table, visible).await?)
+            let rows = changing(query, &table, visible).await?;
+            let returning = (update.returning.as_deref(), &alias);
+            with_returning(Write::Update(target), rows, returning, &table, visible).await?
         }
         Statement::Merge(merge) => {
             let (name, query) = merge::merge(merge, |name| definition(name, names))?;
@@ -83,6 +91,19 @@ pub(crate) async fn recognise(
         _ => return Ok(None),
     };
     Ok(Some(recognised))
+}
+
+/// The write, with what it returns under the name that the statement calls its table by.
+async fn with_returning(
+    write: Write,
+    rows: LogicalPlan,
+    (returning, name): (Option<&[SelectItem]>, &Ident),
+    table: &Arc<Table>,
+    visible: &Visible,
+) -> Result<Recognised> {
+    let Some(items) = returning else { return Ok(Recognised::Write(Box::new(write), rows)) };
+    let returning = Box::pin(returning::planned(items, table, name, visible)).await?;
+    Ok(Recognised::Returning(Box::new(write), rows, returning))
 }
 
 pub(crate) fn nothing() -> LogicalPlan {
@@ -123,9 +144,8 @@ fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
 }
 
 async fn insert(insert: &ast::Insert, visible: &Visible, names: &Names) -> Result<Recognised> {
-    if insert.returning.is_some() || insert.output.is_some() {
-        return Err(Error::unsupported("RETURNING is not supported")
-            .with_hint("query the rows in the same transaction"));
+    if insert.output.is_some() {
+        return Err(change::no_output());
     }
     if insert.on.is_some() || insert.or.is_some() || insert.ignore || insert.replace_into || insert.overwrite
     {
@@ -138,15 +158,18 @@ async fn insert(insert: &ast::Insert, visible: &Visible, names: &Names) -> Resul
     };
     let (target, table) = names.writable(name)?;
     let mut insert = insert.clone();
+    let items = insert.returning.take();
+    let alias = names::last(name)?;
     insert.table = ast::TableObject::TableName(change::target_name());
     let provider =
-        WithDefaults::to_insert(table.provider(), table.definition(), &visible.state()).map_err(classify)?;
+        WithDefaults::to_insert(table.provider(), table.definition(), &visible.context).map_err(classify)?;
     let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
     let state = visible.with_target(provider).state();
     let plan = state.statement_to_plan(statement).await.map_err(classify)?;
     match plan {
         LogicalPlan::Dml(DmlStatement { op: WriteOp::Insert(InsertOp::Append), input, .. }) => {
-            Ok(Recognised::Write(Box::new(Write::Insert(target)), Arc::unwrap_or_clone(input)))
+            let (rows, returning) = (Arc::unwrap_or_clone(input), (items.as_deref(), &alias));
+            with_returning(Write::Insert(target), rows, returning, &table, visible).await
         }
         _ => Err(Error::internal("INSERT was planned as something else")),
     }

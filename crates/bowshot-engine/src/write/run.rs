@@ -4,10 +4,12 @@ use crate::enforce::{Action, AuthorizedPlan};
 use crate::error::classify;
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
 use crate::session::EngineSession;
+use crate::state::LazyState;
 use crate::write::apply::{self, Applied, Place, arranged, by_name};
 use crate::write::fit::Casts;
 use crate::write::names::Names;
-use crate::write::{Write, bound, defaults, define};
+use crate::write::returning::Returned;
+use crate::write::{Write, bound, defaults, define, literal};
 use crate::{DEFAULT_SCHEMA, parameters, yielding};
 use bowshot_api::{
     BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, PrimaryKey, Result, TableName,
@@ -20,6 +22,7 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
+use futures::stream::BoxStream;
 use std::sync::Arc;
 
 /// Rows of a batch on its way into a table: scans of the table pay for each.
@@ -32,6 +35,8 @@ pub struct Written {
     pub pinned: Pinned,
     /// The number of rows that it changed; `None` for a change of the catalog.
     pub rows: Option<u64>,
+    /// What the statement returns, if it says so.
+    pub returned: Option<Returned>,
 }
 
 impl EngineSession {
@@ -48,13 +53,15 @@ impl EngineSession {
         if rows.is_empty() {
             parameters::check_none(plan.planned().parameters())?;
             let applied = self.run(write, plan.planned().plan().clone(), plan.pinned()).await?;
-            return Ok(Written { pinned: applied.pinned, rows: write.counts().then_some(applied.rows) });
+            return self.written(plan, applied).await;
         }
         if let Some(all) = bound::all_at_once(write, plan.planned(), rows)? {
             let applied = self.run(write, all, plan.pinned()).await?;
-            return Ok(Written { pinned: applied.pinned, rows: Some(applied.rows) });
+            return self.written(plan, applied).await;
         }
         let (mut pinned, mut changed) = (plan.pinned().clone(), 0);
+        let mut returned =
+            plan.returning().map(|returning| Returned::new(returning, &self.state(plan.pinned())));
         for batch in rows {
             for row in 0..batch.num_rows() {
                 let plan = if pinned.is_same(plan.pinned()) {
@@ -66,18 +73,33 @@ impl EngineSession {
                 let bound = parameters::bind(planned.plan(), planned.parameters(), batch, row)?;
                 let applied = self.run(effect(&plan)?, bound, &pinned).await?;
                 (pinned, changed) = (applied.pinned, changed + applied.rows);
+                if let (Some(returned), Some(returning)) = (&mut returned, plan.returning()) {
+                    returned.add(returning, applied.touched, &self.state(plan.pinned())).await?;
+                }
             }
         }
-        Ok(Written { pinned, rows: write.counts().then_some(changed) })
+        Ok(Written { pinned, rows: write.counts().then_some(changed), returned })
+    }
+
+    async fn written(&self, plan: &AuthorizedPlan, applied: Applied) -> Result<Written> {
+        let returned = match plan.returning() {
+            None => None,
+            Some(returning) => {
+                let state = self.state(plan.pinned());
+                let mut returned = Returned::new(returning, &state);
+                returned.add(returning, applied.touched, &state).await?;
+                Some(returned)
+            }
+        };
+        let rows = effect(plan)?.counts().then_some(applied.rows);
+        Ok(Written { pinned: applied.pinned, rows, returned })
     }
 
     async fn run(&self, write: &Write, plan: LogicalPlan, pinned: &Pinned) -> Result<Applied> {
-        let state = self.state(pinned);
+        let state = self.lazy_state(pinned);
         let (names, stores) = (self.names(pinned), self.stores());
         let place = Place { names: &names, stores: &stores, state: &state };
-        let rows = if matches!(write, Write::Ddl(_)) { None } else { Some(stream(&state, &plan).await?) };
-        let rows = futures::stream::iter(rows).flatten().map(|batch| batch.map_err(classify));
-        apply::apply(write, Box::pin(rows), &place).await
+        apply::apply(write, rows(write, &state, &plan).await?, &place).await
     }
 
     /// Takes rows into a table. To be called on the query runtime.
@@ -85,7 +107,7 @@ impl EngineSession {
     /// # Errors
     /// See [`bowshot_api::Session::ingest`].
     pub async fn ingest(&self, ingest: &Ingest, rows: BatchStream, pinned: &Pinned) -> Result<Written> {
-        let state = self.state(pinned);
+        let state = self.lazy_state(pinned);
         let (names, stores) = (self.names(pinned), self.stores());
         let name = target_of(ingest, &names);
         let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
@@ -94,7 +116,7 @@ impl EngineSession {
         let rows = arranged(rows, positions, absent, table.schema());
         let place = Place { names: &names, stores: &stores, state: &state };
         let applied = apply::insert(&name, &table, Casts::Exact, rows, &place).await?;
-        Ok(Written { pinned: applied.pinned, rows: Some(applied.rows) })
+        Ok(Written { pinned: applied.pinned, rows: Some(applied.rows), returned: None })
     }
 
     /// The primary key of a table.
@@ -123,9 +145,26 @@ impl EngineSession {
 
 fn effect(plan: &AuthorizedPlan) -> Result<&Write> {
     match plan.action() {
-        Action::Write(change) => Ok(&change.0),
+        Action::Write(change) => Ok(&change.write),
         _ => Err(Error::internal("a statement that changes nothing was run as a change")),
     }
+}
+
+/// The rows of a statement's query.
+async fn rows(
+    write: &Write,
+    state: &LazyState,
+    plan: &LogicalPlan,
+) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+    if matches!(write, Write::Ddl(_)) {
+        return Ok(futures::stream::empty().boxed());
+    }
+    if matches!(write, Write::Insert(_))
+        && let Some(rows) = literal::rows(plan)?
+    {
+        return Ok(futures::stream::iter([Ok(rows)]).boxed());
+    }
+    Ok(stream(state, plan).await?.map(|batch| batch.map_err(classify)).boxed())
 }
 
 pub(crate) async fn stream(state: &SessionState, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
@@ -180,7 +219,7 @@ fn new_table(schema: &SchemaRef, name: &EntryName, names: &Names) -> Result<Tabl
 /// The defaults of all columns, computed once.
 pub(crate) async fn absent_values(
     definition: &Definition,
-    state: &SessionState,
+    state: &LazyState,
 ) -> Result<Vec<Option<ScalarValue>>> {
     let mut values = Vec::with_capacity(definition.columns.len());
     for column in &definition.columns {

@@ -1,10 +1,12 @@
-//! Scans the rows of a table that are in memory: which rows go to which partition, and the batches of a partition. Columns go out as they are stored;
-//! a segment is cut only when it is larger than the share of a partition, and then without a copy.
+//! Scans the rows of a table that are in memory: which rows go to which partition, and the batches of a partition. Columns
+//! go out as they are stored, except that small segments are put together into one batch; a segment is cut only when it is
+//! larger than the share of a partition, and then without a copy.
 
 use super::Table;
 use super::segment::{ColumnFacts, MemoryRows, Segment, fitted};
 use super::table::address;
 use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -100,6 +102,15 @@ impl TableSource {
         Ok(fitted(&self.projected_schema, columns.collect::<Result<_>>()?, piece.rows)?)
     }
 
+    /// The rows of some pieces as one batch.
+    fn read_together(&self, pieces: &[Piece]) -> Result<RecordBatch> {
+        if let [piece] = pieces {
+            return self.read(piece);
+        }
+        let batches: Vec<RecordBatch> = pieces.iter().map(|piece| self.read(piece)).collect::<Result<_>>()?;
+        Ok(concat_batches(&self.projected_schema, &batches)?)
+    }
+
     /// Sums over what the partitions give, and whether they are exact: of part of a segment only the rows are known.
     fn totals_of(&self, partitions: &[Vec<Piece>]) -> (Totals, bool) {
         let mut totals = Totals::zero(self.stored);
@@ -156,7 +167,8 @@ impl DataSource for TableSource {
         let step = if addressed { context.session_config().batch_size().max(1) } else { usize::MAX };
         let source = self.clone();
         let cut = pieces.into_iter().flat_map(move |piece| piece.cut(step));
-        let batches = cut.map(move |piece| source.read(&piece));
+        let groups = together(cut, context.session_config().batch_size());
+        let batches = groups.into_iter().map(move |pieces| source.read_together(&pieces));
         let schema = Arc::clone(&self.projected_schema);
         let stream = RecordBatchStreamAdapter::new(schema, stream::iter(batches));
         Ok(Box::pin(cooperative(stream)))
@@ -217,6 +229,26 @@ impl DataSource for TableSource {
     ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
+}
+
+/// Groups successive pieces that have no more than so many rows together. Rows that came one by one lie in pieces of one
+/// row, and whoever reads pays for each batch.
+fn together(pieces: impl Iterator<Item = Piece>, rows: usize) -> Vec<Vec<Piece>> {
+    let mut groups: Vec<Vec<Piece>> = Vec::new();
+    let mut room = 0;
+    for piece in pieces {
+        match groups.last_mut() {
+            Some(group) if piece.rows <= room => {
+                room -= piece.rows;
+                group.push(piece);
+            }
+            _ => {
+                room = rows.saturating_sub(piece.rows);
+                groups.push(vec![piece]);
+            }
+        }
+    }
+    groups
 }
 
 impl Totals {

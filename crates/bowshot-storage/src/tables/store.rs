@@ -288,7 +288,7 @@ impl TableStore {
                 && (count > FEW_ROWS || bytes > FEW_BYTES)
             {
                 let all = few.into_iter().map(Ok).chain(rows);
-                let file = write_file(&folder.disk, table.id(), &table.schema(), all)?;
+                let file = write_file(&folder.disk, table, all)?;
                 return Ok(file.map(|file| self.file_segment(file)));
             }
         }

@@ -9,7 +9,8 @@ use arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use uuid::Uuid;
 
 /// One state of a table. Immutable; changes make a new one that shares the unchanged segments.
@@ -117,19 +118,17 @@ impl Table {
     /// and however often each. Gives the new state and the number of rows that went. Copies what is left of the
     /// segments that lose rows. Fails for an address that this state does not have, and at the limit of memory.
     pub fn delete(&self, store: &Arc<TableStore>, addresses: &[u64]) -> Result<(Self, u64), Error> {
-        let mut kept = self.kept_rows(addresses)?;
-        let mut segments = Vec::with_capacity(self.segments.len());
-        for (segment, kept) in self.segments.iter().zip(&mut kept) {
-            let Some(kept) = kept else {
-                segments.push(Arc::clone(segment));
-                continue;
-            };
+        let kept = self.kept_rows(addresses)?;
+        let mut segments: Vec<_> = self.segments.iter().map(|segment| Some(Arc::clone(segment))).collect();
+        let losers = segments.iter_mut().zip(kept).filter_map(|(place, kept)| Some((place, kept?)));
+        let rewritten = in_parallel(losers.collect(), |(place, mut kept)| {
             let kept = BooleanArray::new(kept.finish(), None);
-            if kept.true_count() > 0 {
-                segments.extend(self.filtered(store, segment, &kept)?);
-            }
-        }
-        let left = self.with_segments(segments);
+            let segment = place.take().filter(|_| kept.true_count() > 0);
+            *place = segment.map(|segment| self.filtered(store, &segment, &kept)).transpose()?.flatten();
+            Ok(())
+        });
+        rewritten.into_iter().collect::<Result<(), Error>>()?;
+        let left = self.with_segments(segments.into_iter().flatten().collect());
         let gone = self.rows() - left.rows();
         Ok((left.with_deleted(gone), gone))
     }
@@ -216,6 +215,24 @@ impl Table {
         Ok(fitted(&self.schema, made.columns().to_vec(), made.num_rows())?)
     }
 
+    /// The numbers of the segments, in their order. A segment never changes, and no other one of the store ever has its
+    /// number, once it is committed.
+    pub fn segment_ids(&self) -> Vec<u64> {
+        self.segments.iter().map(|segment| segment.id()).collect()
+    }
+
+    /// The table with only those of its rows whose segment has one of these numbers, or none of them if not `within`.
+    /// Only for reading: it is no state that could be committed.
+    pub fn part(&self, ids: &[u64], within: bool) -> Self {
+        let kept = self.segments.iter().filter(|segment| ids.contains(&segment.id()) == within);
+        self.with_segments(kept.map(Arc::clone).collect())
+    }
+
+    /// The table that a provider reads, if it reads all columns of one of ours and nothing else.
+    pub fn of_provider(provider: &dyn TableProvider) -> Option<&Arc<Self>> {
+        provider.downcast_ref::<TableRows>().and_then(TableRows::whole)
+    }
+
     /// The rows as a table for DataFusion.
     pub fn provider(self: &Arc<Self>) -> Arc<dyn TableProvider> {
         Arc::new(TableRows::new(Arc::clone(self)))
@@ -269,7 +286,7 @@ impl Table {
     }
 
     /// Whether both are the very same state: table, definition and rows.
-    pub(super) fn same(&self, other: &Self) -> bool {
+    pub fn same(&self, other: &Self) -> bool {
         let segments = || self.segments.iter().zip(&other.segments);
         self.id == other.id
             && Arc::ptr_eq(&self.definition, &other.definition)
@@ -289,6 +306,33 @@ impl Edits {
     pub(super) fn plus(self, other: Self) -> Self {
         Self { inserted: self.inserted + other.inserted, deleted: self.deleted + other.deleted }
     }
+}
+
+/// Does the same with every item, several at a time; the results are in the order of the items.
+fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let threads = thread::available_parallelism().map_or(1, Into::into).min(items.len());
+    if threads < 2 {
+        return items.into_iter().map(work).collect();
+    }
+    let items = Mutex::new(items.into_iter().enumerate());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let mut results = thread::scope(|scope| {
+        let run = || {
+            let mut done = Vec::new();
+            while let Some((place, item)) = next() {
+                done.push((place, work(item)));
+            }
+            done
+        };
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let mut done = run();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    results.sort_unstable_by_key(|(place, _)| *place);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The address of a row: position of the segment in the table, row in the segment.

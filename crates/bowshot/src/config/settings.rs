@@ -22,6 +22,7 @@ enum Slot<'a> {
     /// A front end that this version does not have: `off` is the only value.
     Absent(&'static str),
     Count(&'a mut usize, usize),
+    LongCount(&'a mut u64, u64),
     /// A count that the machine decides when it is `auto`.
     Auto(&'a mut Option<usize>),
     Size(&'a mut usize),
@@ -191,6 +192,51 @@ pub(crate) const SETTINGS: &[Setting] = &[
         |c| Slot::Path(&mut c.exchange_folder),
         "the one folder whose files COPY may read and write, for every user; COPY is refused when empty",
     ),
+    key(
+        "join_cache.enabled",
+        |c| Slot::Truth(&mut c.join_cache.enabled),
+        "keep joins that are asked for repeatedly, and compute those that come next before they are asked for",
+    ),
+    key(
+        "join_cache.memory_bytes",
+        |c| Slot::LongSize(&mut c.join_cache.memory_bytes),
+        "memory for the rows of cached joins; computing them may take as much again",
+    ),
+    key(
+        "join_cache.disk_bytes",
+        |c| Slot::LongSize(&mut c.join_cache.disk_bytes),
+        "disk for cached joins that have left memory or are to survive a restart",
+    ),
+    key(
+        "join_cache.folder",
+        |c| Slot::Path(&mut c.join_cache.folder),
+        "folder for cached joins on disk, for this server alone; `join_cache` in the data folder when empty, none without a data folder",
+    ),
+    key(
+        "join_cache.fill_after",
+        |c| Slot::LongCount(&mut c.join_cache.fill_after, 1),
+        "how often a join, or one like it, is asked for before it is cached; 1 means at once",
+    ),
+    key(
+        "join_cache.wait",
+        |c| Slot::Duration(&mut c.join_cache.wait),
+        "how long a query waits for its join if that is being computed for the cache just then; 0 means that it goes ahead by itself",
+    ),
+    key(
+        "join_cache.forecast",
+        |c| Slot::Truth(&mut c.join_cache.forecast),
+        "compute joins ahead when a table appears or changes",
+    ),
+    key(
+        "join_cache.history",
+        |c| Slot::Count(&mut c.join_cache.history, 1),
+        "templates of joins that are remembered",
+    ),
+    key(
+        "join_cache.fill_timeout",
+        |c| Slot::Duration(&mut c.join_cache.fill_timeout),
+        "longest computation of one join for the cache",
+    ),
     key("limits.max_sessions", |c| Slot::Count(&mut c.limits.max_sessions, 1), "sessions open at once"),
     key(
         "limits.max_connections",
@@ -308,7 +354,7 @@ impl Setting {
         // Only the variant counts, so any configuration will do.
         match (self.slot)(&mut Config::default()) {
             Slot::Listen(_) | Slot::Absent(_) => "`HOST:PORT` or `off`",
-            Slot::Count(..) => "whole number",
+            Slot::Count(..) | Slot::LongCount(..) => "whole number",
             Slot::Auto(_) => "whole number or `auto`",
             Slot::Size(_) | Slot::LongSize(_) => "size",
             Slot::Duration(_) => "time",
@@ -343,6 +389,10 @@ impl Slot<'_> {
                 return Err(format!("the {name} front end is not built yet; only `off` is possible"));
             }
             Self::Count(place, least) => *place = value::count(text, least)?,
+            Self::LongCount(place, least) => {
+                let least = usize::try_from(least).unwrap_or(usize::MAX);
+                *place = value::count(text, least)? as u64;
+            }
             Self::Auto(place) if text == "auto" => *place = None,
             Self::Auto(place) => *place = Some(value::count(text, 1)?),
             Self::Size(place) => {
@@ -368,6 +418,7 @@ impl Slot<'_> {
             Self::Listen(place) => place.to_string(),
             Self::Absent(_) => "off".to_owned(),
             Self::Count(place, _) => place.to_string(),
+            Self::LongCount(place, _) => place.to_string(),
             Self::Auto(place) => place.map_or_else(|| "auto".to_owned(), |value| value.to_string()),
             Self::Size(place) => value::show_size(*place as u64),
             Self::LongSize(place) => value::show_size(*place),

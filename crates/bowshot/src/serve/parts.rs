@@ -35,7 +35,9 @@ impl Parts {
     /// Opens everything that the configuration names, and the durable tables of a folder that nobody else uses. A
     /// broken file is no error here, a missing one is.
     pub(crate) async fn open(config: &Config, data: Option<&Path>) -> Result<Self> {
-        let engine_config = config.engine();
+        let mut engine_config = config.engine();
+        let cache = &mut engine_config.join_cache.folder;
+        *cache = cache.take().or_else(|| data.map(|folder| folder.join("join_cache")));
         let environment = Engine::environment(&engine_config)?;
         let (sources, storage) = (config.sources.clone(), config.storage.clone());
         let runtime = Arc::clone(&environment);

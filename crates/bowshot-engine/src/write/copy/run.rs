@@ -43,7 +43,7 @@ impl EngineSession {
             Write::CopyOut(copy) => {
                 let query = bound(plan.planned(), parameters)?;
                 let rows = Box::pin(self.copy_out(copy, &query, plan.pinned())).await?;
-                Ok(Some(Written { pinned: plan.pinned().clone(), rows: Some(rows) }))
+                Ok(Some(Written { pinned: plan.pinned().clone(), rows: Some(rows), returned: None }))
             }
             _ => Ok(None),
         }
@@ -68,7 +68,7 @@ impl EngineSession {
 
     /// Takes the rows of a file into a table.
     async fn copy_in(&self, copy: &CopyIn, pinned: &Pinned) -> Result<Written> {
-        let (state, names, stores) = (self.state(pinned), self.names(pinned), self.stores());
+        let (state, names, stores) = (self.lazy_state(pinned), self.names(pinned), self.stores());
         let table = names.table(&copy.table)?;
         let (exchange, from) = (Arc::clone(folder(&names)?), copy.clone());
         let opened = spawn_blocking(move || exchange.read(&from.path, from.shape, &from.wanted)).await;
@@ -78,7 +78,7 @@ impl EngineSession {
         let rows = arranged(rows, positions, absent, table.schema());
         let place = Place { names: &names, stores: &stores, state: &state };
         let applied = apply::insert(&copy.table, &table, Casts::Exact, rows, &place).await?;
-        Ok(Written { pinned: applied.pinned, rows: Some(applied.rows) })
+        Ok(Written { pinned: applied.pinned, rows: Some(applied.rows), returned: None })
     }
 }
 

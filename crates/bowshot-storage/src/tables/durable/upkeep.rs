@@ -240,6 +240,6 @@ fn united_file(
         Ok(rows) => rows,
         Err(error) => Box::new(std::iter::once(Err(error))),
     });
-    let file = write_file(&folder.disk, table.id(), &schema, rows)?;
+    let file = write_file(&folder.disk, table, rows)?;
     Ok(file.map(|file| store.united_file(file, segments)))
 }

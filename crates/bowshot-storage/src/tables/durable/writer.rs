@@ -2,9 +2,8 @@
 
 use super::disk::{Disk, sync_folder};
 use super::file::StoredFile;
-use crate::tables::Error;
+use crate::tables::{Error, Table};
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -14,7 +13,6 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// Rows of a row group: what one thread of a scan takes at once.
 const GROUP_ROWS: usize = 1 << 20;
@@ -25,12 +23,11 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// nothing is left of it.
 pub(in crate::tables) fn write_file(
     disk: &Arc<Disk>,
-    table: Uuid,
-    schema: &SchemaRef,
+    table: &Table,
     batches: impl Iterator<Item = Result<RecordBatch, Error>>,
 ) -> Result<Option<StoredFile>, Error> {
-    let path = disk.new_file(table)?;
-    match written(&path, schema, batches) {
+    let path = disk.new_file(table.id())?;
+    match written(&path, table, batches) {
         Ok((rows, bytes)) if rows > 0 => Ok(Some(StoredFile::written(Arc::clone(disk), path, rows, bytes))),
         other => {
             let removed = fs::remove_file(&path);
@@ -45,14 +42,13 @@ pub(in crate::tables) fn write_file(
 /// Number of rows, and bytes of the file.
 fn written(
     path: &Path,
-    schema: &SchemaRef,
+    table: &Table,
     batches: impl Iterator<Item = Result<RecordBatch, Error>>,
 ) -> Result<(usize, u64), Error> {
     let file = File::create_new(path).map_err(|error| Error::file("write", path, error))?;
     let failed = |error| write_error(path, error);
     let buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
-    let mut writer =
-        ArrowWriter::try_new(buffer, Arc::clone(schema), Some(properties(schema))).map_err(failed)?;
+    let mut writer = ArrowWriter::try_new(buffer, table.schema(), Some(properties(table))).map_err(failed)?;
     let mut rows = 0;
     for batch in batches {
         let batch = batch?;
@@ -67,8 +63,11 @@ fn written(
     Ok((rows, bytes))
 }
 
-/// Columns of floats get no statistics: their bounds leave NaN out, and readers would skip the rows that have it.
-fn properties(schema: &SchemaRef) -> WriterProperties {
+/// Columns of floats get no statistics: their bounds leave NaN out, and readers would skip the rows that have it. Those of
+/// the primary key get Bloom filters: every new row asks whether its key is there, in whatever order keys come.
+fn properties(table: &Table) -> WriterProperties {
+    let schema = table.schema();
+    let keys = table.definition().primary_key.iter().flat_map(|key| &key.columns);
     let floats = schema.fields().iter().filter(|field| field.data_type().is_floating());
     let floats = floats.map(|field| ColumnPath::from(field.name().as_str()));
     let builder = WriterProperties::builder()
@@ -79,6 +78,9 @@ fn properties(schema: &SchemaRef) -> WriterProperties {
     let without = |builder: WriterPropertiesBuilder, column| {
         builder.set_column_statistics_enabled(column, EnabledStatistics::None)
     };
+    let builder = keys.fold(builder, |builder, column| {
+        builder.set_column_bloom_filter_enabled(ColumnPath::from(column.as_str()), true)
+    });
     floats.fold(builder, without).build()
 }
 

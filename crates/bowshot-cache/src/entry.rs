@@ -1,0 +1,241 @@
+//! One cached join: what it is, where its rows are, and what it is worth.
+
+use crate::Error;
+use crate::file::CacheFile;
+use crate::sequence::Pattern;
+use crate::shape::{ColumnRef, JoinShape};
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use bowshot_ipc::MappedFile;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// What is known of a join without its rows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct About {
+    pub shape: JoinShape,
+    /// The columns of the rows, in their order.
+    pub columns: Vec<ColumnRef>,
+    pub rows: u64,
+    /// Bytes of the rows as Arrow in memory.
+    pub bytes: u64,
+    /// What computing it took.
+    pub cost: Duration,
+    pub created: SystemTime,
+    /// Whether it was computed before anybody asked.
+    pub forecast: bool,
+    /// How often it is expected to be used: as often as its template was.
+    pub expected_uses: f64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct CachedJoin {
+    pub id: u64,
+    pub about: About,
+    schema: SchemaRef,
+    rows: Mutex<Rows>,
+    hits: AtomicU64,
+    /// Seconds since the epoch.
+    last_hit: AtomicU64,
+    pinned: AtomicBool,
+}
+
+/// Rows that can be read.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub schema: SchemaRef,
+    pub batches: Arc<[RecordBatch]>,
+    /// The file that they are views of.
+    pub(crate) file: Option<Arc<MappedFile>>,
+}
+
+impl Loaded {
+    /// Whether they are views of a file.
+    pub fn is_mapped(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Fails if the file that the rows are views of has changed: then rows that were read are not to be trusted. To be
+    /// called after they were used.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.file.as_ref().map_or(Ok(()), |file| file.check().map_err(Error::Map))
+    }
+}
+
+/// Where the rows are; in more than one place, perhaps.
+#[derive(Debug, Default)]
+struct Rows {
+    memory: Option<Arc<[RecordBatch]>>,
+    mapped: Option<Loaded>,
+    file: Option<CacheFile>,
+}
+
+/// Where the rows of a join are, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Memory,
+    Disk,
+    Gone,
+}
+
+impl Place {
+    /// As `system.join_cache` shows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl CachedJoin {
+    pub(crate) fn in_memory(id: u64, about: About, schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        let rows = Rows { memory: Some(batches.into()), ..Rows::default() };
+        Self::new(id, about, schema, rows)
+    }
+
+    pub(crate) fn in_file(id: u64, about: About, file: CacheFile) -> Self {
+        Self::new(id, about, Arc::new(Schema::empty()), Rows { file: Some(file), ..Rows::default() })
+    }
+
+    fn new(id: u64, about: About, schema: SchemaRef, rows: Rows) -> Self {
+        let created = seconds(about.created);
+        Self {
+            id,
+            about,
+            schema,
+            rows: Mutex::new(rows),
+            hits: AtomicU64::new(0),
+            last_hit: AtomicU64::new(created),
+            pinned: AtomicBool::new(false),
+        }
+    }
+
+    /// The rows with their schema. Reads the file if they are only there: blocks.
+    ///
+    /// # Errors
+    /// When the file is damaged, or was removed meanwhile.
+    pub fn batches(&self) -> Result<Loaded, Error> {
+        if let Some(loaded) = self.loaded() {
+            return Ok(loaded);
+        }
+        let mut rows = self.lock();
+        let mapped = rows.file.as_ref().ok_or(Error::Gone)?.map()?;
+        rows.mapped = Some(mapped.clone());
+        Ok(mapped)
+    }
+
+    /// The rows if they are in memory or mapped.
+    pub fn loaded(&self) -> Option<Loaded> {
+        let rows = self.lock();
+        match &rows.memory {
+            Some(batches) => {
+                let (schema, batches) = (Arc::clone(&self.schema), Arc::clone(batches));
+                Some(Loaded { schema, batches, file: None })
+            }
+            None => rows.mapped.clone(),
+        }
+    }
+
+    /// Where the rows are.
+    pub fn place(&self) -> Place {
+        let rows = self.lock();
+        match (&rows.memory, &rows.file) {
+            (Some(_), _) => Place::Memory,
+            (None, Some(_)) => Place::Disk,
+            (None, None) => Place::Gone,
+        }
+    }
+
+    /// Bytes on disk.
+    pub fn disk_bytes(&self) -> u64 {
+        self.lock().file.as_ref().map_or(0, |file| file.bytes)
+    }
+
+    pub(crate) fn memory_batches(&self) -> Option<Arc<[RecordBatch]>> {
+        self.lock().memory.clone()
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    pub(crate) fn keep_file(&self, file: CacheFile) {
+        self.lock().file = Some(file);
+    }
+
+    pub(crate) fn leave_memory(&self) {
+        self.lock().memory = None;
+    }
+
+    pub(crate) fn leave_disk(&self) {
+        let file = {
+            let mut rows = self.lock();
+            rows.mapped = None;
+            rows.file.take()
+        };
+        if let Some(file) = file {
+            file.remove();
+        }
+    }
+
+    /// Notes a use.
+    pub fn hit(&self, now: SystemTime) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        self.last_hit.store(seconds(now), Ordering::Relaxed);
+    }
+
+    /// How often it was used.
+    pub fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
+    }
+
+    /// Keeps it whatever it is worth, or no longer.
+    pub fn pin(&self, pinned: bool) {
+        self.pinned.store(pinned, Ordering::Relaxed);
+    }
+
+    /// See [`Self::pin`].
+    pub fn is_pinned(&self) -> bool {
+        self.pinned.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is the same join as another one, of tables whose names count further.
+    pub(crate) fn is_later_than(&self, other: &Self) -> bool {
+        let (shape, earlier) = (&self.about.shape, &other.about.shape);
+        let mut ahead = false;
+        shape.tree == earlier.tree
+            && shape.settings == earlier.settings
+            && shape.tables.len() == earlier.tables.len()
+            && shape.tables.iter().zip(&earlier.tables).all(|(key, earlier)| {
+                let (now, then) = (Pattern::of(&key.name.table), Pattern::of(&earlier.name.table));
+                ahead |= now.values > then.values;
+                now.text == then.text && now.values >= then.values
+            })
+            && ahead
+    }
+
+    /// Milliseconds that it saves for each byte: what it cost, for each use that was or is to be expected, less for each
+    /// hour without a use.
+    pub fn worth(&self, now: SystemTime) -> f64 {
+        let idle = seconds(now).saturating_sub(self.last_hit.load(Ordering::Relaxed));
+        let uses = self.hits() as f64 + self.about.expected_uses;
+        let saved = self.about.cost.as_secs_f64() * 1e3 * uses;
+        saved / (self.about.bytes.max(1) as f64) / (1.0 + idle as f64 / 3600.0)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}

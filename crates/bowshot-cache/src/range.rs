@@ -1,0 +1,98 @@
+//! Which comparison of a column with a constant follows from which other one.
+
+use std::cmp::Ordering;
+
+/// `column op constant`, taken apart.
+#[derive(Debug, PartialEq)]
+struct Comparison<'a> {
+    operator: &'a str,
+    column: &'a str,
+    data_type: String,
+    value: Value,
+}
+
+#[derive(Debug, PartialEq, PartialOrd)]
+enum Value {
+    Whole(i128),
+    Text(String),
+}
+
+/// Whether every row that fulfils `narrow` fulfils `wide`. Knows comparisons of one column with constants of one type,
+/// whole numbers, dates, times and texts; of all others it says no.
+pub(crate) fn implies(narrow: &str, wide: &str) -> bool {
+    let (Some(narrow), Some(wide)) = (comparison(narrow), comparison(wide)) else { return false };
+    if narrow.column != wide.column || narrow.data_type != wide.data_type {
+        return false;
+    }
+    let Some(order) = narrow.value.partial_cmp(&wide.value) else { return false };
+    match (narrow.operator, wide.operator) {
+        ("<", "<") | ("<=", "<=") | ("<", "<=") => order != Ordering::Greater,
+        ("<=" | "=", "<") => order == Ordering::Less,
+        (">", ">") | (">=", ">=") | (">", ">=") => order != Ordering::Less,
+        (">=" | "=", ">") => order == Ordering::Greater,
+        ("=", "<=") => order != Ordering::Greater,
+        ("=", ">=") => order != Ordering::Less,
+        ("=", "!=") => order != Ordering::Equal,
+        _ => false,
+    }
+}
+
+fn comparison(text: &str) -> Option<Comparison<'_>> {
+    let rest = text.strip_prefix("(bin \"")?.strip_suffix("))")?;
+    let (operator, rest) = rest.split_once("\" ")?;
+    let (column, rest) = rest.split_once(" (lit ")?;
+    if !column.starts_with('#') || column.contains(' ') || column.contains('(') {
+        return None;
+    }
+    let mut parts = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+    let (data_type, value) = (parts.next()?.ok()?, parts.next()?.ok()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    let value = if is_whole(&data_type) {
+        Value::Whole(value.parse().ok()?)
+    } else if data_type == "Utf8" {
+        Value::Text(value)
+    } else {
+        return None;
+    };
+    Some(Comparison { operator, column, data_type, value })
+}
+
+/// Types whose constants are written as whole numbers. Decimals have their scale in the type.
+fn is_whole(data_type: &str) -> bool {
+    ["Int", "UInt", "Date", "Time", "Decimal"].iter().any(|start| data_type.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::implies;
+
+    fn compare(operator: &str, data_type: &str, value: &str) -> String {
+        format!("(bin \"{operator}\" #0:\"x\" (lit \"{data_type}\" \"{value}\"))")
+    }
+
+    #[test]
+    fn narrower_comparisons_imply_wider_ones() {
+        let whole = |narrow: (&str, &str), wide: (&str, &str)| {
+            implies(&compare(narrow.0, "Int64", narrow.1), &compare(wide.0, "Int64", wide.1))
+        };
+        assert!(whole(("<", "5"), ("<", "10")));
+        assert!(whole(("=", "5"), ("<=", "5")));
+        assert!(whole(("<", "5"), ("<=", "5")));
+        assert!(!whole(("<=", "5"), ("<", "5")));
+        assert!(!whole(("<", "10"), ("<", "5")));
+        assert!(!whole(("<", "5"), (">", "1")));
+        assert!(whole(("=", "-7"), ("!=", "3")));
+        assert!(!whole(("<", "9"), ("<", "10a")));
+    }
+
+    #[test]
+    fn other_columns_types_and_forms_imply_nothing() {
+        let five = compare("<", "Int64", "5");
+        assert!(!implies(&five, &compare("<", "Int32", "10")));
+        assert!(!implies(&five, &five.replace("#0", "#1")));
+        assert!(!implies(&compare("<", "Float64", "5.0"), &compare("<", "Float64", "10.0")));
+        assert!(implies(&compare("<", "Utf8", "a"), &compare("<", "Utf8", "b")));
+    }
+}

@@ -1,0 +1,417 @@
+//! Computes joins for the cache, one after another, on threads that get the processor when nobody else wants it, with
+//! memory of their own. After an append to a table of ours, the rows of an earlier version are kept and only those of the
+//! new rows are joined.
+
+use super::keys::{self, Found};
+use super::queue::Job;
+use super::substitute::column_name;
+use super::{JoinCache, JoinCacheConfig, text};
+use bowshot_cache::{About, CachedJoin, ColumnRef, Content, JoinShape, Member, OuterKind, Tree};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_empty_array};
+use datafusion::arrow::compute::{concat, concat_batches};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{JoinType, Result, TableReference, exec_err, internal_err, plan_err, resources_err};
+use datafusion::datasource::provider_as_source;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryConsumer};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::{FutureExt, StreamExt};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Rows of a cached batch: worth a message to a client.
+const BATCH_ROWS: usize = 64 << 10;
+/// Bytes of a cached batch from which on no more rows are put into it.
+const BATCH_BYTES: usize = 4 << 20;
+/// Rows that an operator makes at once, few enough for wide ones.
+const COMPUTED_ROWS: usize = 8 << 10;
+/// How long a join rests at least that could not be computed.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
+/// The same if there was nothing to compute.
+const AFTER_NOTHING: Duration = Duration::from_secs(2);
+/// Bytes of a column that are not worth a copy.
+const SMALL_WASTE: usize = 1 << 10;
+/// Batches of a join to which more are added: many small ones are slow to read, and it is computed anew.
+const MAX_BATCHES: usize = 1_024;
+/// An append is joined by itself if it has at most one part of so many of the rows.
+const SMALL_PART: u64 = 2;
+
+/// What joins are computed with.
+pub(super) fn state(template: &SessionState, config: &JoinCacheConfig) -> Result<SessionState> {
+    let bytes = usize::try_from(config.memory_bytes).unwrap_or(usize::MAX);
+    let runtime = RuntimeEnvBuilder::from_runtime_env(template.runtime_env())
+        .with_memory_pool(Arc::new(GreedyMemoryPool::new(bytes)))
+        .build_arc()?;
+    let session = template.config().clone().with_batch_size(COMPUTED_ROWS).with_target_partitions(1);
+    Ok(SessionStateBuilder::new_from_existing(template.clone())
+        .with_config(session)
+        .with_runtime_env(runtime)
+        .build())
+}
+
+/// Computes what waits, for as long as the cache is there.
+pub(super) async fn work(cache: Arc<JoinCache>) {
+    loop {
+        let job = cache.queue.next().await;
+        let started = Instant::now();
+        // A panic in an operator ends this job and not all that come after it.
+        let fill = AssertUnwindSafe(cache.fill(&job)).catch_unwind();
+        let filled = tokio::time::timeout(cache.config.fill_timeout, fill).await;
+        let filled = filled.map(|done| done.unwrap_or_else(|_| exec_err!("an operator panicked")));
+        let outcome = match filled {
+            Ok(Ok(Filled::New { rows })) => {
+                let names: Vec<String> =
+                    job.order.tables.iter().map(bowshot_cache::TableName::short).collect();
+                tracing::debug!(
+                    tables = names.join(", "),
+                    rows,
+                    forecast = job.forecast,
+                    milliseconds = started.elapsed().as_millis() as u64,
+                    "a join is cached"
+                );
+                "computed"
+            }
+            Ok(Ok(Filled::There)) => "there",
+            Ok(Ok(Filled::Absent)) => "absent",
+            Ok(Ok(Filled::Late)) => "late",
+            Ok(Err(error)) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => {
+                tracing::debug!(%error, "a join is too large for the cache");
+                "too_large"
+            }
+            Ok(Err(error)) => {
+                // As a rule the query has failed in the same way, and has told its user.
+                tracing::debug!(%error, "a join cannot be computed for the cache");
+                "failed"
+            }
+            Err(_) => "timeout",
+        };
+        let least = match outcome {
+            "too_large" | "failed" | "timeout" => AFTER_FAILURE,
+            "there" | "absent" => AFTER_NOTHING,
+            _ => Duration::ZERO,
+        };
+        cache.watch.ended(&job.order, started.elapsed(), least);
+        cache.queue.end();
+        metrics::counter!("bowshot_join_cache_fills_total", "outcome" => outcome).increment(1);
+        metrics::histogram!("bowshot_join_cache_fill_seconds").record(started.elapsed().as_secs_f64());
+    }
+}
+
+/// What became of a join that was to be computed.
+pub(super) enum Filled {
+    New {
+        rows: u64,
+    },
+    /// It is there already, or somebody is at it.
+    There,
+    /// A table is not there, or its version is not known.
+    Absent,
+    /// Planning took longer than a look at files is believed.
+    Late,
+}
+
+/// Rows that were computed.
+struct Rows {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+    bytes: u64,
+}
+
+impl Rows {
+    fn push(&mut self, batches: &[RecordBatch]) -> Result<()> {
+        let batch = concat_batches(&self.schema, batches)?;
+        if batch.num_rows() > 0 {
+            self.bytes += batch.get_array_memory_size() as u64;
+            self.batches.push(batch);
+        }
+        Ok(())
+    }
+}
+
+/// A join with its tables as they are now.
+struct Target {
+    shape: JoinShape,
+    columns: Vec<ColumnRef>,
+    /// In the order of the shape.
+    tables: Vec<Found>,
+}
+
+impl JoinCache {
+    /// Computes one join from the newest state of its tables.
+    pub(super) async fn fill(&self, job: &Job) -> Result<Filled> {
+        let Some(target) = self.target(job).await else { return Ok(Filled::Absent) };
+        let needed = target.columns.iter().cloned().collect();
+        if self.store.find(&target.shape, &target.shape.tree.conditions, &needed).is_some() {
+            return Ok(Filled::There);
+        }
+        let Some(flight) = self.flights.begin(&target.shape) else { return Ok(Filled::There) };
+        let started = Instant::now();
+        let earlier = self.earlier(&target);
+        let (rows, columns, cost) = match &earlier {
+            Some(earlier) => {
+                let Some(rows) = self.appended(&target, earlier).await? else { return Ok(Filled::Late) };
+                metrics::counter!("bowshot_join_cache_updates_total").increment(1);
+                // What a query would have to spend is what the whole join takes.
+                (rows, earlier.about.columns.clone(), earlier.about.cost)
+            }
+            None => {
+                let providers: Vec<_> =
+                    target.tables.iter().map(|found| Arc::clone(&found.provider)).collect();
+                let rows = self.compute(&target.shape.tree, &target.columns, &providers, 0).await?;
+                let Some(rows) = rows else { return Ok(Filled::Late) };
+                (rows, target.columns.clone(), started.elapsed())
+            }
+        };
+        self.note_unused(&target.shape);
+        let count = rows.batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        let cost_ms = u64::try_from(cost.as_millis()).unwrap_or(u64::MAX);
+        self.history.computed(&target.shape, cost_ms);
+        let about = About {
+            shape: target.shape,
+            columns,
+            rows: count,
+            bytes: rows.bytes,
+            cost: cost.max(Duration::from_millis(1)),
+            created: SystemTime::now(),
+            forecast: job.forecast,
+            expected_uses: 1.0,
+        };
+        let join = self.store.insert(about, rows.schema, rows.batches);
+        let join = join.map_err(|error| DataFusionError::ResourcesExhausted(error.to_string()))?;
+        drop(flight);
+        self.store.write(&join);
+        Ok(Filled::New { rows: count })
+    }
+
+    /// The shape of a join with the versions that its tables have now.
+    async fn target(&self, job: &Job) -> Option<Target> {
+        let mut tables = Vec::with_capacity(job.order.tables.len());
+        for name in &job.order.tables {
+            tables.push(keys::find(name, &self.parts).await?);
+        }
+        let keys = tables.iter().map(|found| found.key.clone()).collect();
+        let (shape, numbers) = JoinShape::new(keys, &job.order.tree, job.order.settings.clone());
+        let mut sorted: Vec<(usize, Found)> = numbers.iter().copied().zip(tables).collect();
+        sorted.sort_by_key(|(number, _)| *number);
+        let tables: Vec<Found> = sorted.into_iter().map(|(_, found)| found).collect();
+        let columns = job.order.columns.iter().map(|column| ColumnRef {
+            table: numbers.get(column.table).copied().unwrap_or(column.table),
+            column: column.column.clone(),
+        });
+        // A column that an earlier day had may be gone.
+        let there = |column: &ColumnRef| {
+            let schema = tables.get(column.table).map(|found| found.provider.schema());
+            schema.is_some_and(|schema| schema.column_with_name(&column.column).is_some())
+        };
+        let mut columns: Vec<ColumnRef> = columns.filter(there).collect();
+        if columns.is_empty() {
+            // Rows without columns cannot be kept: those of the conditions, or any.
+            let table = tables.first()?.provider.schema();
+            columns.push(ColumnRef { table: 0, column: table.fields().first()?.name().clone() });
+            if shape.tree.members.iter().all(|member| *member != Member::Table(0)) {
+                return None;
+            }
+        }
+        columns.sort();
+        columns.dedup();
+        Some(Target { shape, columns, tables })
+    }
+
+    /// A join of an earlier state, to whose tables rows were only added since.
+    fn earlier(&self, target: &Target) -> Option<Arc<CachedJoin>> {
+        if target.shape.tree.has_outer() {
+            return None;
+        }
+        self.store.earlier(&target.shape).into_iter().find(|join| {
+            let keys = join.about.shape.tables.iter().zip(&target.tables);
+            target.columns.iter().all(|column| join.about.columns.contains(column))
+                && join.loaded().is_some_and(|rows| rows.batches.len() < MAX_BATCHES)
+                && keys.clone().all(|(old, found)| is_part(&old.content, found))
+        })
+    }
+
+    /// The rows of an earlier version, and those that the new rows of its tables add.
+    async fn appended(&self, target: &Target, earlier: &CachedJoin) -> Result<Option<Rows>> {
+        let there = earlier.batches().map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let (schema, batches) = (there.schema, there.batches.to_vec());
+        let mut all = Rows { schema, batches, bytes: earlier.about.bytes };
+        let old: Vec<Vec<u64>> =
+            earlier.about.shape.tables.iter().map(|key| segments(&key.content)).collect();
+        for (place, (found, segments)) in target.tables.iter().zip(&old).enumerate() {
+            let Some(table) = &found.table else { continue };
+            let added = table.part(segments, false);
+            if added.rows() == 0 {
+                continue;
+            }
+            // Tables before this one with their new rows, those after it without.
+            let providers =
+                target.tables.iter().zip(&old).enumerate().map(|(other, (found, segments))| {
+                    match (&found.table, other.cmp(&place)) {
+                        (Some(_), std::cmp::Ordering::Equal) => Arc::new(added.clone()).provider(),
+                        (Some(table), std::cmp::Ordering::Greater) => {
+                            Arc::new(table.part(segments, true)).provider()
+                        }
+                        _ => Arc::clone(&found.provider),
+                    }
+                });
+            let providers: Vec<_> = providers.collect();
+            let tree = &target.shape.tree;
+            let rows = self.compute(tree, &earlier.about.columns, &providers, all.bytes).await?;
+            let Some(rows) = rows else { return Ok(None) };
+            all.bytes += rows.bytes;
+            all.batches.extend(rows.batches);
+        }
+        Ok(Some(all))
+    }
+
+    /// Computes a join; `None` if files may no longer be those that were looked at. `taken` are bytes that count against the largest size of a cached join already.
+    async fn compute(
+        &self,
+        tree: &Tree,
+        columns: &[ColumnRef],
+        providers: &[Arc<dyn TableProvider>],
+        taken: u64,
+    ) -> Result<Option<Rows>> {
+        let plan = Builder { providers, state: &self.state }.plan(tree, columns)?;
+        let schema = SchemaRef::clone(plan.schema().inner());
+        let physical = self.state.create_physical_plan(&plan).await?;
+        if !providers.iter().all(|provider| keys::is_pinned(provider.as_ref())) {
+            return Ok(None);
+        }
+        let mut stream =
+            execute_stream(Arc::clone(&physical) as Arc<dyn ExecutionPlan>, self.state.task_ctx())?;
+        let held = MemoryConsumer::new("join cache").register(&self.state.runtime_env().memory_pool);
+        let (mut rows, mut few) = (Rows { schema, batches: Vec::new(), bytes: 0 }, Vec::new());
+        let (mut few_rows, mut few_bytes) = (0, 0);
+        while let Some(batch) = stream.next().await {
+            let batch = owned(&batch?, &rows.schema)?;
+            let bytes = batch.get_array_memory_size();
+            held.try_grow(bytes)?;
+            (few_rows, few_bytes) = (few_rows + batch.num_rows(), few_bytes + bytes);
+            if taken + rows.bytes + few_bytes as u64 > self.store.largest() {
+                return resources_err!("the join has more than {} bytes", self.store.largest());
+            }
+            few.push(batch);
+            if few_rows >= BATCH_ROWS || few_bytes >= BATCH_BYTES {
+                rows.push(&std::mem::take(&mut few))?;
+                (few_rows, few_bytes) = (0, 0);
+            }
+        }
+        rows.push(&few)?;
+        Ok(Some(rows))
+    }
+
+    /// Notes that the joins of earlier versions, which the new one replaces, were not used.
+    fn note_unused(&self, shape: &JoinShape) {
+        if self.store.earlier(shape).iter().any(|join| join.hits() == 0) {
+            self.history.used(shape, false);
+        }
+    }
+}
+
+/// Whether the rows of an old version are all in the new one, and the new ones are few.
+fn is_part(old: &Content, found: &Found) -> bool {
+    let (
+        Content::Own { id, columns, segments, .. },
+        Content::Own { id: now_id, columns: now, segments: all, .. },
+    ) = (old, &found.key.content)
+    else {
+        return *old == found.key.content;
+    };
+    let few = found
+        .table
+        .as_ref()
+        .is_some_and(|table| table.part(segments, false).rows() * SMALL_PART <= table.rows());
+    id == now_id && columns == now && segments.iter().all(|segment| all.contains(segment)) && few
+}
+
+fn segments(content: &Content) -> Vec<u64> {
+    match content {
+        Content::Own { segments, .. } => segments.clone(),
+        Content::Files { .. } => Vec::new(),
+    }
+}
+
+/// The batch in the columns of the plan, without texts that no row shows and without memory that no row fills.
+fn owned(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().map(|column| -> Result<ArrayRef> {
+        if let Some(texts) = column.as_string_view_opt() {
+            return Ok(Arc::new(texts.gc()));
+        }
+        if let Some(texts) = column.as_binary_view_opt() {
+            return Ok(Arc::new(texts.gc()));
+        }
+        let used = column.to_data().get_slice_memory_size()?;
+        if column.get_array_memory_size() < used.saturating_mul(2).saturating_add(SMALL_WASTE) {
+            return Ok(Arc::clone(column));
+        }
+        // Two arrays are copied, one would be handed back as it is.
+        Ok(concat(&[column.as_ref(), &new_empty_array(column.data_type())])?)
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = columns.collect::<Result<_>>()?;
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// Makes the plan of a join from its shape.
+struct Builder<'a> {
+    providers: &'a [Arc<dyn TableProvider>],
+    state: &'a SessionState,
+}
+
+impl Builder<'_> {
+    fn plan(&self, tree: &Tree, columns: &[ColumnRef]) -> Result<LogicalPlan> {
+        let outputs = columns.iter().map(|column| {
+            text::column(column.table, &column.column).alias(column_name(column.table, &column.column))
+        });
+        self.tree(tree)?.project(outputs.collect::<Vec<Expr>>())?.build()
+    }
+
+    /// All members combined, and the conditions on top: the optimiser makes joins of them.
+    fn tree(&self, tree: &Tree) -> Result<LogicalPlanBuilder> {
+        let mut plan: Option<LogicalPlanBuilder> = None;
+        for member in &tree.members {
+            let member = self.member(member)?;
+            plan = Some(match plan {
+                Some(plan) => plan.cross_join(member.build()?)?,
+                None => member,
+            });
+        }
+        let Some(plan) = plan else { return internal_err!("a join of nothing") };
+        match self.conditions(&tree.conditions)?.into_iter().reduce(Expr::and) {
+            Some(condition) => plan.filter(condition),
+            None => Ok(plan),
+        }
+    }
+
+    fn member(&self, member: &Member) -> Result<LogicalPlanBuilder> {
+        match member {
+            Member::Table(number) => {
+                let Some(provider) = self.providers.get(*number) else {
+                    return plan_err!("no table {number}");
+                };
+                let name = TableReference::bare(format!("#{number}"));
+                LogicalPlanBuilder::scan(name, provider_as_source(Arc::clone(provider)), None)
+            }
+            Member::Outer(outer) => {
+                let join_type = match outer.kind {
+                    OuterKind::Left => JoinType::Left,
+                    OuterKind::Full => JoinType::Full,
+                    OuterKind::Semi => JoinType::LeftSemi,
+                    OuterKind::Anti => JoinType::LeftAnti,
+                };
+                let right = self.tree(&outer.right)?.build()?;
+                self.tree(&outer.left)?.join_on(right, join_type, self.conditions(&outer.on)?)
+            }
+        }
+    }
+
+    fn conditions(&self, texts: &[String]) -> Result<Vec<Expr>> {
+        texts.iter().map(|condition| text::parse(condition, self.state)).collect()
+    }
+}

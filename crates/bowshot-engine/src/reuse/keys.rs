@@ -1,0 +1,103 @@
+//! Which rows a table of a plan has, if that can be said exactly: the key by which its joins are cached.
+
+use crate::catalog::{CatalogParts, DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use crate::write::defaults::WithDefaults;
+use bowshot_cache::{Content, TableKey, TableName};
+use bowshot_storage::FileTable;
+use bowshot_storage::tables::{Entry, EntryName, Snapshot, Storage, Table};
+use datafusion::arrow::datatypes::Schema;
+use datafusion::catalog::TableProvider;
+use datafusion::common::ResolvedTableReference;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// A table with its key.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) key: TableKey,
+    pub(super) provider: Arc<dyn TableProvider>,
+    /// The state, of a table of ours.
+    pub(super) table: Option<Arc<Table>>,
+}
+
+/// The key of a table that a plan reads; the reason if it has none. `name` is what the plan calls it, `newest` the
+/// committed state of all tables: what a transaction has changed, and what is older, has no key.
+pub(super) fn of(
+    provider: &Arc<dyn TableProvider>,
+    name: &ResolvedTableReference,
+    newest: &Snapshot,
+) -> Result<TableKey, &'static str> {
+    let provider = below_defaults(provider.as_ref());
+    if let Some(table) = Table::of_provider(provider) {
+        let name = committed(table, name, newest).ok_or("a table is not in its newest committed state")?;
+        return Ok(TableKey { name, content: own(table) });
+    }
+    match provider.downcast_ref::<FileTable>() {
+        Some(files) => {
+            let content = of_files(files).ok_or("a file was written just now and may change unnoticed")?;
+            let (catalog, schema) = (DEFAULT_CATALOG.to_owned(), DEFAULT_SCHEMA.to_owned());
+            Ok(TableKey { name: TableName { catalog, schema, table: files.name().to_owned() }, content })
+        }
+        None => Err("the version of a table is not known"),
+    }
+}
+
+/// The newest state of a table by its name; `None` if there is no table, or its version is not known.
+pub(super) async fn find(name: &TableName, parts: &CatalogParts) -> Option<Found> {
+    let entry = EntryName::new(&name.catalog, &name.schema, &name.table);
+    let snapshot = parts.tables.snapshot();
+    if let Some(entry) = snapshot.entry(&entry) {
+        let Entry::Table(table) = entry else { return None };
+        let key = TableKey { name: name.clone(), content: own(table) };
+        return Some(Found { key, provider: table.provider(), table: Some(Arc::clone(table)) });
+    }
+    if !parts.is_file_table(&entry) {
+        return None;
+    }
+    let provider = parts.main.table(&name.table).await.ok().flatten()?;
+    let content = of_files(provider.downcast_ref::<FileTable>()?)?;
+    Some(Found { key: TableKey { name: name.clone(), content }, provider, table: None })
+}
+
+/// Whether a scan of the table that is planned now reads the version of its key.
+pub(super) fn is_pinned(provider: &dyn TableProvider) -> bool {
+    provider.downcast_ref::<FileTable>().is_none_or(FileTable::is_pinned)
+}
+
+fn below_defaults(provider: &dyn TableProvider) -> &dyn TableProvider {
+    provider.downcast_ref::<WithDefaults>().map_or(provider, |defaults| defaults.table().as_ref())
+}
+
+/// The name of a table in the newest committed state, if it is there as it is here.
+fn committed(table: &Table, name: &ResolvedTableReference, newest: &Snapshot) -> Option<TableName> {
+    let entry = EntryName::new(name.catalog.as_ref(), name.schema.as_ref(), name.table.as_ref());
+    if let Some(Entry::Table(there)) = newest.entry(&entry)
+        && there.same(table)
+    {
+        return Some(TableName { catalog: entry.catalog, schema: entry.schema, table: entry.name });
+    }
+    // Seen through a view the name may be another one.
+    let (name, _) = newest.tables().find(|(_, there)| there.same(table))?;
+    Some(TableName { catalog: name.catalog, schema: name.schema, table: name.name })
+}
+
+fn own(table: &Table) -> Content {
+    Content::Own {
+        id: table.id().to_string(),
+        version: table.version(),
+        columns: digest(&table.schema()),
+        durable: table.definition().storage == Storage::Durable,
+        segments: table.segment_ids(),
+    }
+}
+
+fn of_files(files: &FileTable) -> Option<Content> {
+    let version = files.settled_version()?.to_string();
+    Some(Content::Files { version, columns: digest(&files.schema()) })
+}
+
+fn digest(schema: &Schema) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    schema.fields().hash(&mut hasher);
+    hasher.finish()
+}

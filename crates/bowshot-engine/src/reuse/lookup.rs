@@ -1,0 +1,336 @@
+//! The joins of one plan, looked up in the cache.
+
+use super::block::{Block, Reader, Reason, Shaped};
+use super::queue::Job;
+use super::substitute::{Found, Replacements, address, rebuilt};
+use super::{JoinCache, is_on, log, settings};
+use bowshot_cache::{CachedJoin, Match, Order};
+use chrono::{DateTime, Utc};
+use datafusion::common::display::{PlanType, StringifiedPlan};
+use datafusion::common::plan_datafusion_err;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Explain, Expr, LogicalPlan, Operator};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+/// Parts of a plan that are looked at as joins, at most.
+const MAX_ATTEMPTS: usize = 64;
+
+/// Why a plan is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It runs: what it joins is remembered.
+    Run,
+    /// It is only shown.
+    Show,
+}
+
+/// What became of the joins of a plan.
+#[derive(Debug, Default)]
+struct Report {
+    lines: Vec<String>,
+}
+
+/// A join of a plan.
+struct Candidate<'a> {
+    node: &'a LogicalPlan,
+    block: Block,
+    shaped: Shaped,
+    /// Whether only the first rows of it are wanted, so that all of them may be far more than anybody needs.
+    cut: bool,
+}
+
+impl JoinCache {
+    /// The optimised plan with cached joins in it. For EXPLAIN, the plan that is explained, with a line for each join.
+    pub(crate) async fn substitute(
+        self: &Arc<Self>,
+        plan: LogicalPlan,
+        state: &SessionState,
+        purpose: Purpose,
+    ) -> LogicalPlan {
+        if !has_join(&plan) {
+            return plan;
+        }
+        match plan {
+            LogicalPlan::Explain(explain) if explain.logical_optimization_succeeded => {
+                let mut report = Report::default();
+                let inner = if is_on(state) {
+                    self.replaced(&explain.plan, state, Purpose::Show, &mut report).await
+                } else {
+                    report.lines.push("not used: the session has set join_cache off".to_owned());
+                    None
+                };
+                LogicalPlan::Explain(explained(explain, inner, &report))
+            }
+            plan if is_on(state) => {
+                let started = Instant::now();
+                let replaced = self.replaced(&plan, state, purpose, &mut Report::default()).await;
+                // With `join_cache.wait`, this is also how long it was waited for joins.
+                metrics::histogram!("bowshot_join_cache_lookup_seconds")
+                    .record(started.elapsed().as_secs_f64());
+                replaced.unwrap_or(plan)
+            }
+            plan => plan,
+        }
+    }
+
+    async fn replaced(
+        self: &Arc<Self>,
+        plan: &LogicalPlan,
+        state: &SessionState,
+        purpose: Purpose,
+        report: &mut Report,
+    ) -> Option<LogicalPlan> {
+        let mut replacements = Replacements::new();
+        for candidate in self.candidates(plan, state, report) {
+            let found = match self.find(&candidate) {
+                None if purpose == Purpose::Run && !candidate.cut => self.missed(&candidate).await,
+                found => found,
+            };
+            let Some((join, how)) = found else {
+                report.miss(&candidate.shaped, "it is not in the cache");
+                self.parts_of(&candidate, (state, purpose), &mut replacements).await;
+                continue;
+            };
+            match self.read(&candidate, &join, &how).await {
+                Ok(plan) => {
+                    report.hit(&candidate.shaped, &join);
+                    replacements.insert(address(candidate.node), plan);
+                    if purpose == Purpose::Run {
+                        self.count_hit(&candidate, &join);
+                    }
+                }
+                Err(error) => log("substitute", &error),
+            }
+        }
+        if replacements.is_empty() {
+            return None;
+        }
+        rebuilt(plan, &replacements).unwrap_or_else(|error| {
+            log("substitute", &error);
+            None
+        })
+    }
+
+    /// The largest parts of a plan that join tables of known versions.
+    fn candidates<'a>(
+        &self,
+        plan: &'a LogicalPlan,
+        state: &SessionState,
+        report: &mut Report,
+    ) -> Vec<Candidate<'a>> {
+        let newest = self.parts.tables.snapshot();
+        let names = &state.config_options().catalog;
+        let reader = Reader { defaults: (&names.default_catalog, &names.default_schema), newest: &newest };
+        let (mut candidates, mut attempts) = (Vec::new(), 0);
+        // A stack of its own, since plans may be deep.
+        let mut waiting = vec![(plan, false)];
+        while let Some((node, cut)) = waiting.pop() {
+            if attempts < MAX_ATTEMPTS && may_join(node) {
+                attempts += 1;
+                let shaped = Block::of(node, &reader).and_then(|block| {
+                    let shaped = block.shape(settings(state))?;
+                    Ok(Candidate { node, block, shaped, cut })
+                });
+                match shaped {
+                    Ok(candidate) => {
+                        candidates.push(candidate);
+                        continue;
+                    }
+                    Err(reason) if matches!(node, LogicalPlan::Join(_)) => report.refused(reason),
+                    Err(_) => {}
+                }
+            }
+            let cut = match node {
+                LogicalPlan::Limit(_) => true,
+                LogicalPlan::Aggregate(_)
+                | LogicalPlan::Distinct(_)
+                | LogicalPlan::Sort(_)
+                | LogicalPlan::Window(_) => false,
+                _ => cut,
+            };
+            waiting.extend(node.inputs().into_iter().rev().map(|input| (input, cut)));
+        }
+        candidates
+    }
+
+    /// What would have to be computed for a plan.
+    pub(super) fn orders(&self, plan: &LogicalPlan, state: &SessionState, now: DateTime<Utc>) -> Vec<Order> {
+        let candidates = self.candidates(plan, state, &mut Report::default());
+        let seen = candidates.iter().map(|it| self.history.see(&it.shaped.shape, &it.shaped.columns, now));
+        seen.map(|seen| seen.order).collect()
+    }
+
+    fn find(&self, candidate: &Candidate<'_>) -> Option<(Arc<CachedJoin>, Match)> {
+        let Shaped { shape, conditions, columns, .. } = &candidate.shaped;
+        let found = self.store.find(shape, conditions, columns);
+        found.filter(|(_, how)| how.missing.len() < 2 || candidate.block.conditions().iter().all(cannot_fail))
+    }
+
+    /// Notes a join that is not there, and has it computed if it is worth that. Waits for it if that is configured.
+    async fn missed(self: &Arc<Self>, candidate: &Candidate<'_>) -> Option<(Arc<CachedJoin>, Match)> {
+        metrics::counter!("bowshot_join_cache_misses_total").increment(1);
+        let seen = self.history.see(&candidate.shaped.shape, &candidate.shaped.columns, Utc::now());
+        let order = seen.order;
+        if seen.count < self.config.fill_after || self.watch.rests(&order, seen.unused) {
+            return None;
+        }
+        let rank = seen.count as f64 * 1e6;
+        self.queue.push(Job { order: order.clone(), rank, forecast: false });
+        if self.config.wait.is_zero() {
+            return None;
+        }
+        // Whether it has come to its end or not, what is there is there.
+        let _ = tokio::time::timeout(self.config.wait, self.queue.wait(&order)).await;
+        self.find(candidate)
+    }
+
+    /// The smaller joins of a join that is not there.
+    async fn parts_of(
+        self: &Arc<Self>,
+        candidate: &Candidate<'_>,
+        (state, purpose): (&SessionState, Purpose),
+        replacements: &mut Replacements,
+    ) {
+        let mut waiting: Vec<&LogicalPlan> = candidate.node.inputs();
+        while let Some(node) = waiting.pop() {
+            if !has_join(node) {
+                continue;
+            }
+            let parts = self.candidates(node, state, &mut Report::default());
+            for part in &parts {
+                match self.find(part) {
+                    Some((join, how)) => match self.read(part, &join, &how).await {
+                        Ok(plan) => {
+                            replacements.insert(address(part.node), plan);
+                            if purpose == Purpose::Run {
+                                self.count_hit(part, &join);
+                            }
+                        }
+                        Err(error) => log("substitute", &error),
+                    },
+                    None => waiting.extend(part.node.inputs()),
+                }
+            }
+        }
+    }
+
+    /// The plan that reads a cached join in place of a node.
+    async fn read(
+        &self,
+        candidate: &Candidate<'_>,
+        join: &Arc<CachedJoin>,
+        how: &Match,
+    ) -> Result<LogicalPlan, DataFusionError> {
+        let broken = |error| {
+            self.store.remove_broken(join.id, &error);
+            plan_datafusion_err!("the rows of a cached join are lost")
+        };
+        let rows = match join.loaded() {
+            Some(rows) => rows.check().map(|()| rows).map_err(broken)?,
+            None => {
+                let loading = Arc::clone(join);
+                let loaded = tokio::task::spawn_blocking(move || loading.batches()).await;
+                let loaded = loaded.map_err(|error| plan_datafusion_err!("{error}"))?;
+                loaded.map_err(broken)?
+            }
+        };
+        let Candidate { node, block, shaped, .. } = candidate;
+        Found { block, shaped, join, how, rows }.plan(node.schema())
+    }
+
+    fn count_hit(&self, candidate: &Candidate<'_>, join: &CachedJoin) {
+        metrics::counter!("bowshot_join_cache_hits_total").increment(1);
+        join.hit(SystemTime::now());
+        self.history.see(&candidate.shaped.shape, &candidate.shaped.columns, Utc::now());
+        self.history.used(&join.about.shape, true);
+    }
+}
+
+/// Whether a condition gives a value for every row, also for those that another condition would have taken out before.
+fn cannot_fail(condition: &Expr) -> bool {
+    let fails = condition.exists(|expr| {
+        Ok(match expr {
+            Expr::BinaryExpr(binary) => {
+                let logic = matches!(binary.op, Operator::And | Operator::Or);
+                !(logic || binary.op.supports_propagation())
+            }
+            Expr::Column(_)
+            | Expr::Literal(..)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsNotFalse(_)
+            | Expr::Between(_)
+            | Expr::InList(_)
+            | Expr::Like(_)
+            | Expr::TryCast(_) => false,
+            _ => true,
+        })
+    });
+    fails.is_ok_and(|fails| !fails)
+}
+
+fn has_join(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    // Cannot fail, since the closure does not.
+    let _ = plan.apply(|node| {
+        found = matches!(node, LogicalPlan::Join(_));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    found
+}
+
+fn may_join(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Join(_) => true,
+        LogicalPlan::Projection(projection) => may_join(&projection.input),
+        LogicalPlan::Filter(filter) => may_join(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => may_join(&alias.input),
+        _ => false,
+    }
+}
+
+impl Report {
+    fn hit(&mut self, shaped: &Shaped, join: &CachedJoin) {
+        let age = join.about.created.elapsed().unwrap_or_default().as_secs();
+        self.lines.push(format!(
+            "hit: {} is read from join_cache_{} ({} rows, computed {age} s ago)",
+            names(shaped),
+            join.id,
+            join.about.rows
+        ));
+    }
+
+    fn miss(&mut self, shaped: &Shaped, reason: Reason) {
+        self.lines.push(format!("miss: {} is computed: {reason}", names(shaped)));
+    }
+
+    fn refused(&mut self, reason: Reason) {
+        self.lines.push(format!("not cached: {reason}"));
+    }
+}
+
+fn names(shaped: &Shaped) -> String {
+    let names: Vec<String> =
+        shaped.shape.tables.iter().map(|key| format!("`{}`", key.name.short())).collect();
+    format!("the join of {}", names.join(", "))
+}
+
+fn explained(explain: Explain, plan: Option<LogicalPlan>, report: &Report) -> Explain {
+    let mut explain = explain;
+    if let Some(plan) = plan {
+        explain.plan = Arc::new(plan);
+    }
+    let lines = report.lines.iter().map(|line| format!("JoinCache: {line}"));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    if !text.is_empty() {
+        explain.stringified_plans.push(StringifiedPlan::new(PlanType::FinalLogicalPlan, text));
+    }
+    explain
+}

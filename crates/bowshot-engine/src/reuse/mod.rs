@@ -1,0 +1,177 @@
+//! The join cache as queries meet it: joins of an optimised plan that are there already are read instead of computed.
+//!
+//! The place is after DataFusion's logical optimiser and before physical planning (decision 0006): filters and projections
+//! stand where they belong, every way to write a join has become the same, and policies are part of the plan.
+//!
+//! 1. [`block`] takes a part of the plan apart into tables, conditions and columns; [`keys`] says which version each table
+//!    has, [`text`] makes keys of expressions. What is not known in all three is not cached.
+//! 2. `bowshot_cache` finds a join that gives this one, and says which conditions still have to be applied.
+//! 3. [`substitute`] puts a scan of the cached rows in its place, with those conditions and the columns on top.
+//! 4. A miss is noted in the history; [`fill`] computes what is worth it in the background ([`upkeep`] decides), from the
+//!    newest committed state of the tables.
+//!
+//! Whatever goes wrong, the query runs as if there were no cache.
+
+mod block;
+mod control;
+mod fill;
+mod keys;
+mod lookup;
+mod queue;
+mod rows;
+mod substitute;
+mod tables;
+mod text;
+mod upkeep;
+
+pub use control::CacheStatement;
+pub(crate) use control::recognise;
+pub(crate) use lookup::Purpose;
+pub(crate) use tables::{NAMES, about};
+
+use crate::catalog::CatalogParts;
+use crate::runtime::QueryRuntime;
+use bowshot_cache::{Budget, Flights, History, JoinShape, Store};
+use datafusion::common::extensions_options;
+use datafusion::config::ConfigExtension;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use queue::Queue;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use upkeep::Watch;
+
+/// What the join cache may take and when it computes.
+#[derive(Debug, Clone)]
+pub struct JoinCacheConfig {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// Bytes of rows in memory; as much again while a join is computed.
+    pub memory_bytes: u64,
+    /// Bytes of files.
+    pub disk_bytes: u64,
+    /// Folder of the files; without one nothing leaves memory for the disk, and nothing survives a restart.
+    pub folder: Option<PathBuf>,
+    /// A join is computed for the cache when it, or one like it, is asked for so many times.
+    pub fill_after: u64,
+    /// How long a query waits for a join that is being computed for the cache, before it computes it itself.
+    pub wait: Duration,
+    /// Whether joins are computed before they are asked for.
+    pub forecast: bool,
+    /// Templates of joins that are remembered.
+    pub history: usize,
+    /// Longest computation of one join.
+    pub fill_timeout: Duration,
+}
+
+impl Default for JoinCacheConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            memory_bytes: 2 << 30,
+            disk_bytes: 16 << 30,
+            folder: None,
+            fill_after: 2,
+            wait: Duration::ZERO,
+            forecast: true,
+            history: 1_000,
+            fill_timeout: Duration::from_secs(15 * 60),
+        }
+    }
+}
+
+extensions_options! {
+    /// What one session says about the cache.
+    pub(crate) struct SessionCache {
+        /// Whether its queries use and fill the join cache.
+        pub enabled: bool, default = true
+    }
+}
+
+impl ConfigExtension for SessionCache {
+    const PREFIX: &'static str = "bowshot_cache";
+}
+
+/// The key of [`SessionCache::enabled`] among the engine's options.
+pub const SESSION_CACHE: &str = "bowshot_cache.enabled";
+
+/// The join cache of an engine, without the threads that fill it.
+#[derive(Debug)]
+pub(crate) struct JoinCache {
+    config: JoinCacheConfig,
+    store: Store,
+    history: History,
+    flights: Flights<JoinShape>,
+    queue: Queue,
+    watch: Watch,
+    parts: CatalogParts,
+    /// What joins are computed with: its memory is apart from that of queries.
+    state: SessionState,
+}
+
+/// A cache and what fills it, which ends with it.
+#[derive(Debug)]
+pub(crate) struct Reuse {
+    pub(crate) cache: Arc<JoinCache>,
+    _runtime: QueryRuntime,
+}
+
+impl Reuse {
+    /// A cache that is filled in the background, if it is enabled.
+    ///
+    /// # Errors
+    /// When no threads can be started.
+    pub(crate) fn start(
+        config: &JoinCacheConfig,
+        template: &SessionState,
+        parts: &CatalogParts,
+    ) -> bowshot_api::Result<Option<Self>> {
+        if !config.enabled {
+            return Ok(None);
+        }
+        let budget = Budget {
+            memory_bytes: config.memory_bytes,
+            disk_bytes: config.disk_bytes,
+            folder: config.folder.clone(),
+        };
+        let state = fill::state(template, config).map_err(crate::error::classify)?;
+        let cache = Arc::new(JoinCache {
+            config: config.clone(),
+            store: Store::open(budget),
+            history: History::new(config.history),
+            flights: Flights::default(),
+            queue: Queue::default(),
+            watch: Watch::default(),
+            parts: parts.clone(),
+            state,
+        });
+        cache.restore_history();
+        let runtime = QueryRuntime::start_in_background().map_err(crate::error::Error::Runtime)?;
+        // The runtime owns both; they end with it.
+        drop(runtime.spawn(fill::work(Arc::clone(&cache))));
+        drop(runtime.spawn(upkeep::work(Arc::clone(&cache))));
+        Ok(Some(Self { cache, _runtime: runtime }))
+    }
+}
+
+impl Drop for Reuse {
+    fn drop(&mut self) {
+        self.cache.save_history(&mut String::new());
+    }
+}
+
+/// Whether the session of this state uses the cache.
+fn is_on(state: &SessionState) -> bool {
+    state.config_options().extensions.get::<SessionCache>().is_none_or(|session| session.enabled)
+}
+
+/// What changes the meaning of expressions and is no part of the plan.
+fn settings(state: &SessionState) -> String {
+    format!("time_zone={:?}", state.config_options().execution.time_zone)
+}
+
+fn log(what: &'static str, error: &DataFusionError) {
+    metrics::counter!("bowshot_join_cache_errors_total", "what" => what).increment(1);
+    tracing::warn!(what, error = error as &dyn std::error::Error, "the join cache steps aside");
+}

@@ -1,0 +1,108 @@
+//! Joins that wait to be computed: the ones that save most come first, and what finds no place is left out.
+
+use bowshot_cache::Order;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Joins that may wait.
+const MAX_WAITING: usize = 64;
+
+/// A join to be computed.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) order: Order,
+    pub(super) rank: f64,
+    /// Whether nobody has asked for it yet.
+    pub(super) forecast: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    jobs: Mutex<Jobs>,
+    more: Notify,
+    /// Told at the end of each computation.
+    ended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Jobs {
+    waiting: Vec<Job>,
+    /// The one that is being computed.
+    current: Option<Order>,
+}
+
+impl Queue {
+    /// Adds a join, or makes the one that waits wider. The least one leaves a full queue.
+    pub(super) fn push(&self, job: Job) {
+        let mut jobs = self.lock();
+        let waiting = &mut jobs.waiting;
+        let same = waiting.iter_mut().find(|other| {
+            other.order.tables == job.order.tables
+                && other.order.tree == job.order.tree
+                && other.order.settings == job.order.settings
+        });
+        match same {
+            Some(other) => *other = Job { rank: job.rank.max(other.rank), ..job },
+            None => waiting.push(job),
+        }
+        waiting.sort_by(|one, other| other.rank.total_cmp(&one.rank));
+        waiting.truncate(MAX_WAITING);
+        drop(jobs);
+        self.more.notify_one();
+    }
+
+    /// The next join, as soon as there is one. It counts as being computed until [`Queue::end`].
+    pub(super) async fn next(&self) -> Job {
+        loop {
+            {
+                let mut jobs = self.lock();
+                if !jobs.waiting.is_empty() {
+                    let job = jobs.waiting.remove(0);
+                    jobs.current = Some(job.order.clone());
+                    return job;
+                }
+            }
+            self.more.notified().await;
+        }
+    }
+
+    /// The computation is over, whatever came of it.
+    pub(super) fn end(&self) {
+        self.lock().current = None;
+        self.ended.notify_waiters();
+    }
+
+    /// Waits until a join is neither computed nor waiting for that.
+    pub(super) async fn wait(&self, order: &Order) {
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            // From here on no end is missed.
+            ended.as_mut().enable();
+            {
+                let jobs = self.lock();
+                if jobs.current.as_ref() != Some(order) && jobs.waiting.iter().all(|job| job.order != *order)
+                {
+                    return;
+                }
+            }
+            ended.await;
+        }
+    }
+
+    /// Forgets what waits.
+    pub(super) fn clear(&self) {
+        self.lock().waiting.clear();
+        self.ended.notify_waiters();
+    }
+
+    /// What waits, the next one first.
+    pub(super) fn waiting(&self) -> Vec<Job> {
+        self.lock().waiting.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

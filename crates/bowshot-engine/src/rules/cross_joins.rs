@@ -1,0 +1,69 @@
+//! The rule that makes joins of `FROM a, b WHERE …` takes all keys for of one kind.
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, NullEquality, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use std::fmt;
+use std::sync::Arc;
+
+/// The rule that joins the tables of `FROM a, b` by the equalities of WHERE.
+const CROSS_JOINS: &str = "eliminate_cross_join";
+
+/// The rules of the logical optimiser, in DataFusion's order.
+pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let rules = Optimizer::new().rules.into_iter();
+    rules
+        .map(
+            |rule| {
+                if rule.name() == CROSS_JOINS { Arc::new(OnlyPlainEqualities(rule)) as Arc<_> } else { rule }
+            },
+        )
+        .collect()
+}
+
+/// Leaves plans alone in which nulls equal one another in some join: the rule keeps one such setting for all the keys that it
+/// collects, so that either `=` matches nulls too, or `IS NOT DISTINCT FROM` does not.
+struct OnlyPlainEqualities(Arc<dyn OptimizerRule + Send + Sync>);
+
+impl fmt::Debug for OnlyPlainEqualities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OnlyPlainEqualities").field(&self.0.name()).finish()
+    }
+}
+
+impl OptimizerRule for OnlyPlainEqualities {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if equals_nulls(&plan)? { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
+    }
+}
+
+fn equals_nulls(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply(|node| {
+        // The rule touches inner joins only; those of INTERSECT and EXCEPT are none.
+        found = matches!(node, LogicalPlan::Join(join)
+            if join.join_type == JoinType::Inner && join.null_equality == NullEquality::NullEqualsNull);
+        if !found {
+            node.apply_expressions(|expr| {
+                found |= expr.exists(|expr| Ok(is_not_distinct(expr)))?;
+                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            })?;
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn is_not_distinct(expr: &Expr) -> bool {
+    matches!(expr, Expr::BinaryExpr(binary) if binary.op == Operator::IsNotDistinctFrom)
+}

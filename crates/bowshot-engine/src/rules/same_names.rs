@@ -1,0 +1,125 @@
+//! Conditions on their way down through operators are matched with the columns there by name. Where two columns have one
+//! name, as those of `a JOIN b` may, a condition on one of them ends up on the other, and rows are lost. Such operators are
+//! closed while conditions are pushed down, and opened again afterwards.
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// The rules that push conditions down; the second one those that are known while the plan runs.
+const PUSHDOWNS: [&str; 2] = ["FilterPushdown", "FilterPushdown(Post)"];
+
+/// The rules of the physical optimiser, in DataFusion's order.
+pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let rules = PhysicalOptimizer::new().rules.into_iter();
+    rules
+        .map(
+            |rule| {
+                if PUSHDOWNS.contains(&rule.name()) { Arc::new(BetweenNames(rule)) as Arc<_> } else { rule }
+            },
+        )
+        .collect()
+}
+
+/// A rule that pushes conditions down, kept from operators with two columns of one name.
+struct BetweenNames(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl fmt::Debug for BetweenNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BetweenNames").field(&self.0.name()).finish()
+    }
+}
+
+impl PhysicalOptimizerRule for BetweenNames {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let closed = plan.transform_up(|node| {
+            Ok(if has_same_names(node.as_ref()) {
+                Transformed::yes(Arc::new(Closed(node)) as Arc<_>)
+            } else {
+                Transformed::no(node)
+            })
+        })?;
+        let pushed = self.0.optimize(closed.data, config)?;
+        if !closed.transformed {
+            return Ok(pushed);
+        }
+        let opened = pushed.transform_up(|node| {
+            Ok(match node.downcast_ref::<Closed>() {
+                Some(Closed(inner)) => Transformed::yes(Arc::clone(inner)),
+                None => Transformed::no(node),
+            })
+        });
+        opened.data()
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+fn has_same_names(node: &dyn ExecutionPlan) -> bool {
+    let schema = node.schema();
+    let mut names = HashSet::with_capacity(schema.fields().len());
+    !schema.fields().iter().all(|field| names.insert(field.name().as_str()))
+}
+
+/// An operator that takes no conditions from above, since that is what operators do by themselves.
+#[derive(Debug)]
+struct Closed(Arc<dyn ExecutionPlan>);
+
+impl DisplayAs for Closed {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for Closed {
+    fn name(&self) -> &str {
+        "Closed"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.0.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.0]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(child), true) => Ok(Arc::new(Self(child))),
+            _ => internal_err!("a closed operator is one operator"),
+        }
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.0.execute(partition, context)
+    }
+}

@@ -1,0 +1,125 @@
+//! Whether rows may come into a table with a primary key.
+
+use crate::error::classify;
+use crate::state::LazyState;
+use crate::yielding;
+use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_storage::tables::{EntryName, Table};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::common::ScalarValue;
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::TaskContext;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
+use datafusion::physical_plan::collect;
+use datafusion::prelude::SessionConfig;
+use datafusion::prelude::ident;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// New rows up to which their keys are looked up one by one, which lets a scan skip what cannot have them.
+const FEW_ROWS: u64 = 20;
+
+/// Fails if rows of `added` have the same primary key, or that of a row that was there before.
+pub(super) async fn check(
+    name: &EntryName,
+    before: &Arc<Table>,
+    added: &Arc<Table>,
+    state: &LazyState,
+) -> Result<()> {
+    let Some(key) = &before.definition().primary_key else { return Ok(()) };
+    let twice = match added.rows() {
+        0 => None,
+        rows if rows <= FEW_ROWS => looked_up(&key.columns, before, added, state).await?,
+        _ => joined(&key.columns, before, added, state).await?,
+    };
+    match twice {
+        None => Ok(()),
+        Some(values) => Err(Error::new(
+            ErrorKind::AlreadyExists,
+            format!(
+                "table `{name}` would have the primary key ({}) = ({}) twice",
+                key.columns.join(", "),
+                values.join(", ")
+            ),
+        )
+        .with_hint("change the row that is there with UPDATE or MERGE")),
+    }
+}
+
+/// The key of a few rows that is there twice: compares them with one another, and asks the table for each.
+async fn looked_up(
+    columns: &[String],
+    before: &Arc<Table>,
+    added: &Arc<Table>,
+    state: &LazyState,
+) -> Result<Option<Vec<String>>> {
+    let mut keys: HashSet<Vec<ScalarValue>> = HashSet::new();
+    for rows in added.batches() {
+        let rows = rows?;
+        for row in 0..rows.num_rows() {
+            let values = columns.iter().map(|column| {
+                let values = rows.column_by_name(column);
+                let values =
+                    values.ok_or_else(|| Error::internal("a key names a column that is not there"))?;
+                ScalarValue::try_from_array(values, row).map_err(classify)
+            });
+            let values: Vec<ScalarValue> = values.collect::<Result<_>>()?;
+            if keys.contains(&values) {
+                return Ok(Some(values.iter().map(ScalarValue::to_string).collect()));
+            }
+            keys.insert(values);
+        }
+    }
+    if before.rows() == 0 {
+        return Ok(None);
+    }
+    let wanted = keys.into_iter().filter_map(|values| {
+        columns.iter().zip(values).map(|(name, value)| ident(name).eq(lit(value))).reduce(Expr::and)
+    });
+    let Some(wanted) = wanted.reduce(Expr::or) else { return Ok(None) };
+    let plan = LogicalPlanBuilder::scan("there", provider_as_source(before.provider()), None)
+        .and_then(|scan| scan.filter(wanted))
+        .and_then(|found| found.project(columns.iter().map(ident)))
+        .and_then(|keys| keys.limit(0, Some(1)))
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(classify)?;
+    let physical = yielding::ensure(state.create_physical_plan(&plan).await.map_err(classify)?)?;
+    let context = Arc::new(TaskContext::from(&**state));
+    first_of(&collect(physical, context).await.map_err(classify)?)
+}
+
+/// The key of many rows that is there twice: by joining them with the table.
+async fn joined(
+    columns: &[String],
+    before: &Arc<Table>,
+    added: &Arc<Table>,
+    state: &LazyState,
+) -> Result<Option<Vec<String>>> {
+    let quoted: Vec<String> =
+        columns.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
+    let context = SessionContext::new_with_config_rt(SessionConfig::new(), state.runtime_env());
+    context.register_table("\"new\"", added.provider()).map_err(classify)?;
+    context.register_table("\"old\"", before.provider()).map_err(classify)?;
+    let columns = quoted.join(", ");
+    let same =
+        quoted.iter().map(|column| format!("o.{column} = n.{column}")).collect::<Vec<_>>().join(" AND ");
+    let prefixed = quoted.iter().map(|column| format!("n.{column}")).collect::<Vec<_>>().join(", ");
+    for sql in [
+        format!("SELECT {columns} FROM \"new\" GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"),
+        format!("SELECT {prefixed} FROM \"old\" o JOIN \"new\" n ON {same} LIMIT 1"),
+    ] {
+        let rows = context.sql(&sql).await.map_err(classify)?.collect().await.map_err(classify)?;
+        if let Some(key) = first_of(&rows)? {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
+
+fn first_of(rows: &[RecordBatch]) -> Result<Option<Vec<String>>> {
+    let Some(rows) = rows.iter().find(|rows| rows.num_rows() > 0) else { return Ok(None) };
+    let values = rows.columns().iter().map(|column| array_value_to_string(column, 0));
+    values.collect::<Result<_, _>>().map(Some).map_err(|error| classify(error.into()))
+}

@@ -1,0 +1,115 @@
+//! The rows of `INSERT … VALUES` with nothing but literals, without a plan: optimising one and making operators of it takes
+//! longer than all the rest of such a statement.
+
+use crate::error::classify;
+use bowshot_api::Result;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::Schema;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{ColumnarValue, Expr, LogicalPlan, Projection, Values};
+use datafusion::physical_expr::create_physical_expr;
+use std::sync::Arc;
+
+/// Rows up to which planning is what takes the time.
+const MAX_ROWS: usize = 1_000;
+
+/// The rows of a plan that computes nothing: projections that name, arrange and cast the columns of a few rows of literals.
+/// They come in their own types. `None` for any other plan.
+///
+/// # Errors
+/// `Invalid` for a literal that cannot be cast.
+pub(crate) fn rows(plan: &LogicalPlan) -> Result<Option<RecordBatch>> {
+    match plan {
+        LogicalPlan::Values(values) => values_of(values),
+        LogicalPlan::Projection(projection) if projection.expr.iter().all(is_plain) => {
+            let Some(input) = rows(&projection.input)? else { return Ok(None) };
+            projected(projection, &input).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether an expression is a column or literal, with another name or type at the most.
+fn is_plain(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        Expr::Alias(alias) => is_plain(&alias.expr),
+        Expr::Cast(cast) => is_plain(&cast.expr),
+        other => is_literal(other),
+    }
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(..) => true,
+        Expr::Alias(alias) => is_literal(&alias.expr),
+        Expr::Cast(cast) => is_literal(&cast.expr),
+        Expr::Negative(inner) => is_literal(inner),
+        _ => false,
+    }
+}
+
+fn values_of(values: &Values) -> Result<Option<RecordBatch>> {
+    let rows = &values.values;
+    if rows.len() > MAX_ROWS || !rows.iter().flatten().all(is_literal) {
+        return Ok(None);
+    }
+    let nothing = no_columns(1)?;
+    let columns = values.schema.fields().iter().enumerate().map(|(index, field)| {
+        let cells = rows.iter().filter_map(|row| row.get(index)).map(|cell| {
+            match evaluated(cell, &DFSchema::empty(), &nothing)? {
+                ColumnarValue::Scalar(value) => Ok(value),
+                ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0).map_err(classify),
+            }
+        });
+        let cells: Vec<ScalarValue> = cells.collect::<Result<_>>()?;
+        let same = cells.iter().all(|cell| cell.data_type() == *field.data_type());
+        if !same {
+            // Coercion would find their common type.
+            return Ok(None);
+        }
+        ScalarValue::iter_to_array(cells).map(Some).map_err(classify)
+    });
+    let Some(columns) = columns.collect::<Result<Option<Vec<ArrayRef>>>>()? else { return Ok(None) };
+    batch(values.schema.as_ref(), columns, rows.len()).map(Some)
+}
+
+fn projected(projection: &Projection, input: &RecordBatch) -> Result<RecordBatch> {
+    let columns = projection.expr.iter().map(|expr| {
+        let value = evaluated(uncast(expr), projection.input.schema(), input)?;
+        value.into_array(input.num_rows()).map_err(classify)
+    });
+    batch(projection.schema.as_ref(), columns.collect::<Result<_>>()?, input.num_rows())
+}
+
+/// The column under its cast to the type of the table's column: the table casts by itself, and names it when it cannot.
+fn uncast(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => uncast(&alias.expr),
+        Expr::Cast(cast) if matches!(cast.expr.as_ref(), Expr::Column(_)) => &cast.expr,
+        other => other,
+    }
+}
+
+fn evaluated(expr: &Expr, schema: &DFSchema, rows: &RecordBatch) -> Result<ColumnarValue> {
+    let physical =
+        create_physical_expr(expr, schema, &ExecutionProps::new(), &PhysicalPlanningContext::default());
+    let physical = physical.map_err(classify)?;
+    physical.evaluate(rows).map_err(classify)
+}
+
+fn no_columns(rows: usize) -> Result<RecordBatch> {
+    batch(&DFSchema::empty(), Vec::new(), rows)
+}
+
+/// Which columns may be null is the table's to say.
+fn batch(schema: &DFSchema, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let fields = schema.fields().iter().zip(&columns).map(|(field, column)| {
+        field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(true)
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema, columns, &options).map_err(|error| classify(error.into()))
+}

@@ -1,0 +1,137 @@
+//! RETURNING: a query over the rows that a statement has changed, planned with the statement and run before it counts.
+
+use crate::catalog::{CHANGE_SCHEMA, TARGET, Visible};
+use crate::enforce;
+use crate::error::classify;
+use crate::execute::{self, Execution};
+use crate::progress::ProgressMeter;
+use crate::write::{change, nulls, run};
+use bowshot_api::{BatchStream, Error, Layout, Result};
+use bowshot_storage::tables::{Definition, Segment, Storage, Table};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{
+    Ident, SelectItem, Statement, TableAlias, TableFactor, TableWithJoins,
+};
+use futures::StreamExt;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Returning {
+    /// A query over the target, which stands for the changed rows.
+    plan: LogicalPlan,
+    definition: Arc<Definition>,
+}
+
+impl Returning {
+    /// The query, whose schema is that of the result.
+    pub(crate) fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+}
+
+/// Plans `RETURNING items`. `name` is what the statement calls the table.
+///
+/// # Errors
+/// As a query over the table; `Unsupported` with parameters, which the statement's other part has.
+pub(crate) async fn planned(
+    items: &[SelectItem],
+    table: &Arc<Table>,
+    name: &Ident,
+    visible: &Visible,
+) -> Result<Returning> {
+    let mut query = change::template()?;
+    let select = change::select_of(&mut query)?;
+    select.projection = items.to_vec();
+    let mut target = change::parse("SELECT 1 FROM t AS t")?;
+    let mut from: Vec<TableWithJoins> = change::select_of(&mut target)?.from.drain(..).collect();
+    if let Some(TableFactor::Table { name: place, alias: Some(TableAlias { name: alias, .. }), .. }) =
+        from.first_mut().map(|from| &mut from.relation)
+    {
+        (*place, *alias) = (change::target_name(), name.clone());
+    }
+    select.from = from;
+    let mut statement = Statement::Query(query);
+    nulls::aware(&mut statement)?;
+    let definition = Definition { storage: Storage::Memory, ..table.definition().as_ref().clone() };
+    let definition = Arc::new(definition);
+    let visible = visible.with_target(Arc::new(Table::new(definition.as_ref().clone())).provider());
+    let statement = Parsed::Statement(Box::new(statement));
+    let plan = visible.state().statement_to_plan(statement).await.map_err(classify)?;
+    enforce::check_readable(&plan)?;
+    if !plan.get_parameter_fields().map_err(classify)?.is_empty() {
+        return Err(Error::unsupported("RETURNING takes no parameters")
+            .with_hint("compute with the columns that it returns in the client"));
+    }
+    Ok(Returning { plan, definition })
+}
+
+/// The result of RETURNING: computed before the statement counts, so that one whose result fails has changed nothing.
+#[derive(Debug)]
+pub struct Returned {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+    /// Of the memory that all queries share; given back when the last row has gone.
+    held: MemoryReservation,
+}
+
+impl Returned {
+    /// No rows yet, in the columns that the statement was described with.
+    pub(super) fn new(returning: &Returning, state: &SessionState) -> Self {
+        let held = MemoryConsumer::new("RETURNING").register(&state.runtime_env().memory_pool);
+        Self { schema: execute::analysed_schema(state, &returning.plan), batches: Vec::new(), held }
+    }
+
+    /// Adds what is returned of these rows.
+    ///
+    /// # Errors
+    /// From running the query; `LimitReached` for more rows than memory takes.
+    pub(super) async fn add(
+        &mut self,
+        returning: &Returning,
+        changed: Vec<Arc<Segment>>,
+        state: &SessionState,
+    ) -> Result<()> {
+        let rows = Arc::new(Table::new(returning.definition.as_ref().clone()).append(changed));
+        let source = provider_as_source(rows.provider());
+        let query = returning.plan.clone().transform_up_with_subqueries(|node| match node {
+            LogicalPlan::TableScan(mut scan)
+                if scan.table_name.schema() == Some(CHANGE_SCHEMA) && scan.table_name.table() == TARGET =>
+            {
+                scan.source = Arc::clone(&source);
+                Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
+            }
+            other => Ok(Transformed::no(other)),
+        });
+        let mut stream = run::stream(state, &query.data().map_err(classify)?).await?;
+        while let Some(batch) = stream.next().await {
+            let batch = batch.map_err(classify)?;
+            self.held.try_grow(batch.get_array_memory_size()).map_err(classify)?;
+            self.batches.push(batch);
+        }
+        Ok(())
+    }
+
+    /// The rows as the result of a query.
+    pub fn execution(self, layout: Layout) -> Execution {
+        let schema = layout.schema(&self.schema);
+        let rows = self.batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+        let (target, held) = (SchemaRef::clone(&schema), self.held);
+        let batches = futures::stream::iter(self.batches).map(move |batch| {
+            let bytes = batch.get_array_memory_size();
+            let laid_out = layout.apply(batch, &target);
+            held.shrink(bytes);
+            laid_out
+        });
+        let stream = BatchStream::new(SchemaRef::clone(&schema), batches.boxed());
+        let (rows, progress) = (u64::try_from(rows).ok(), ProgressMeter::default());
+        Execution { schema, streams: vec![stream], ordered: true, rows, progress }
+    }
+}

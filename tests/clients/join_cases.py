@@ -1,0 +1,139 @@
+"""Random tables, joins over them, and ways to ask for the same joins again: narrower, wider, in another order, with other
+aliases. For comparing answers with the join cache and without it."""
+
+import random
+
+TYPES = {
+    "BIGINT": lambda dice: str(dice.randint(0, 9)),
+    "INT": lambda dice: str(dice.randint(-3, 12)),
+    "VARCHAR": lambda dice: "'" + dice.choice(["a", "b", "it''s", "#0", 'q"', "", "größe", "%_"]) + "'",
+    "DATE": lambda dice: f"DATE '2021-08-{dice.randint(1, 9):02}'",
+    "DECIMAL(9,2)": lambda dice: f"{dice.randint(-5, 5)}.{dice.choice(['00', '25', '50'])}",
+    "BOOLEAN": lambda dice: dice.choice(["true", "false"]),
+}
+NUMBERS = ("BIGINT", "INT", "DECIMAL(9,2)")
+
+
+class Table:
+    """A table with random columns; `k` and `j` are the keys of joins."""
+
+    def __init__(self, name, dice):
+        self.name = name
+        kinds = [dice.choice(list(TYPES)) for _ in range(dice.randint(1, 4))]
+        self.columns = [("k", "BIGINT"), ("j", "INT")] + [(f"c{place}", kind) for place, kind in enumerate(kinds)]
+
+    def create(self, dice):
+        columns = ", ".join(f"{name} {kind}{' DEFAULT NULL' if dice.random() < 0.1 else ''}" for name, kind in self.columns)
+        return f"CREATE TABLE {self.name} ({columns})"
+
+    def insert(self, dice, rows):
+        values = ", ".join(
+            "(" + ", ".join("NULL" if dice.random() < 0.12 else TYPES[kind](dice) for _, kind in self.columns) + ")"
+            for _ in range(rows)
+        )
+        return f"INSERT INTO {self.name} VALUES {values}"
+
+    def change(self, dice):
+        """A statement that changes some rows."""
+        kind = dice.random()
+        if kind < 0.6:
+            return self.insert(dice, dice.randint(1, 4))
+        column, of = dice.choice(self.columns)
+        key = dice.randint(0, 9)
+        if kind < 0.8:
+            return f"DELETE FROM {self.name} WHERE k = {key} AND j < {dice.randint(0, 9)}"
+        return f"UPDATE {self.name} SET {column} = {TYPES[of](dice)} WHERE k = {key}"
+
+
+class Join:
+    """One way to join some tables. Rendered again and again with other columns, conditions, orders and names."""
+
+    def __init__(self, tables, dice):
+        count = dice.choice([2, 2, 2, 3, 3, 4])
+        self.tables = [dice.choice(tables) for _ in range(count)]
+        self.kinds = [dice.choice(["JOIN"] * 6 + ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI", "ANTI", "COMMA"])
+                      for _ in self.tables[1:]]
+        self.links = [(dice.randrange(place + 1), dice.choice("kj"), dice.choice("kj")) for place in range(count - 1)]
+        self.more = [dice.random() < 0.15 for _ in self.kinds]
+
+    def query(self, dice):
+        names = [f"{dice.choice('abt')}{place}" for place in range(len(self.tables))]
+        plain = all(kind in ("JOIN", "COMMA") for kind in self.kinds)
+        visible = [0] + [place + 1 for place, kind in enumerate(self.kinds) if kind not in ("SEMI", "ANTI")]
+        # A table that only filters is not there for later ones.
+        links = [link if link[0] in visible else (0, *link[1:]) for link in self.links]
+        links = [(first if first <= place else 0, one, other) for place, (first, one, other) in enumerate(links)]
+        conditions = [
+            f"{names[first]}.{one} = {names[place + 1]}.{other}"
+            + (f" AND {names[place + 1]}.k > {dice.randint(0, 3)}" if self.more[place] else "")
+            for place, (first, one, other) in enumerate(links)
+        ]
+        where = []
+        if plain and dice.random() < 0.3:
+            order = list(range(len(self.tables)))
+            dice.shuffle(order)
+            source = ", ".join(f"{self.tables[place].name} {names[place]}" for place in order)
+            where += conditions
+        else:
+            source = f"{self.tables[0].name} {names[0]}"
+            for place, kind in enumerate(self.kinds):
+                table, condition = f"{self.tables[place + 1].name} {names[place + 1]}", conditions[place]
+                if kind == "COMMA":
+                    kind = "JOIN"
+                if kind in ("SEMI", "ANTI"):
+                    not_ = "NOT " if kind == "ANTI" else ""
+                    where.append(f"{not_}EXISTS (SELECT 1 FROM {table} WHERE {condition})")
+                else:
+                    source += f" {kind} {table} ON {condition}"
+        columns = [(f"{names[place]}.{name}", kind) for place in visible for name, kind in self.tables[place].columns]
+        for _ in range(dice.choice([0, 0, 1, 1, 2])):
+            where.append(self.condition(columns, dice))
+        text = f"FROM {source}" + (f" WHERE {' AND '.join(where)}" if where else "")
+        return self.selected(columns, dice) + " " + text + self.ending(columns, dice)
+
+    @staticmethod
+    def condition(columns, dice):
+        column, kind = dice.choice(columns)
+        value = TYPES[kind](dice)
+        return dice.choice([
+            f"{column} = {value}", f"{column} < {value}", f"{column} >= {value}", f"{column} <> {value}",
+            f"{column} IS NULL", f"{column} IS NOT NULL", f"({column} = {value} OR {column} IS NULL)",
+            f"{column} IN ({value}, {TYPES[kind](dice)})", f"coalesce({column}, {value}) = {value}",
+            f"{column} BETWEEN {value} AND {TYPES[kind](dice)}" if kind != "BOOLEAN" else f"{column} IS TRUE",
+            f"CAST({column} AS VARCHAR) LIKE '%1%'",
+        ])
+
+    def selected(self, columns, dice):
+        self.grouped = None
+        kind = dice.random()
+        if kind < 0.15:
+            return "SELECT *" if "SEMI" not in self.kinds else "SELECT " + columns[0][0]
+        if kind < 0.3:
+            return "SELECT count(*)"
+        if kind < 0.55:
+            self.grouped = dice.choice(columns)[0]
+            numbers = [name for name, of in columns if of in NUMBERS]
+            value = dice.choice(numbers)
+            return f"SELECT {self.grouped} AS g, count(*) AS n, sum({value}) AS s, min({value}) AS m"
+        chosen = dice.sample(columns, min(len(columns), dice.randint(1, 5)))
+        shown = []
+        for place, (name, of) in enumerate(chosen):
+            more = [name, f"coalesce({name}, {TYPES[of](dice)})", f"{name} IS NULL"]
+            if of in NUMBERS:
+                more.append(f"{name} + 1")
+            shown.append(f"{dice.choice([name, name, dice.choice(more)])} AS v{place}")
+        return f"SELECT {'DISTINCT ' if dice.random() < 0.1 else ''}{', '.join(shown)}"
+
+    def ending(self, columns, dice):
+        return f" GROUP BY {self.grouped}" if self.grouped else ""
+
+
+def cases(seed, tables, count):
+    """Random queries over tables, a few ways of each join together."""
+    dice = random.Random(seed)
+    made = 0
+    while made < count:
+        join = Join(tables, dice)
+        for _ in range(dice.randint(1, 6)):
+            yield join.query(dice)
+            made += 1

@@ -1,0 +1,156 @@
+"""Rows that go in, come back with RETURNING, and meet keys; parameters with types of their own."""
+
+import pyarrow as pa
+import pytest
+
+from writing import Connection, Status
+
+
+@pytest.fixture
+def db(store):
+    connection = Connection(store)
+    yield connection
+    connection.close()
+
+
+def test_literal_rows_are_cast_as_an_assignment(db, table):
+    """Rows of nothing but literals take a shorter road than others: both must say the same."""
+    columns = "(b BOOLEAN, i INT, d DECIMAL(9,2), f DOUBLE, s TEXT, day DATE, at TIMESTAMP, raw BYTEA)"
+    db.run(f"CREATE TABLE {table} {columns}")
+    rows = [
+        "(true, 7, 1.25, 2, 'x', '2026-01-02', '2026-01-02 03:04:05.678', X'00ff')",
+        "(NULL, -7, -1, -2.5e3, '', DATE '2026-01-02', TIMESTAMP '2026-01-02 03:04:05', NULL)",
+        "('false', '42', '3.5', 1, 5, NULL, '2026-01-02', X'')",
+    ]
+    for row in rows:
+        assert db.run(f"INSERT INTO {table} VALUES {row}") == 1
+    short = db.rows(f"SELECT * FROM {table} ORDER BY i")
+    db.run(f"DELETE FROM {table}")
+    for row in rows:
+        assert db.run(f"INSERT INTO {table} SELECT * FROM (VALUES {row}) WHERE random() < 2") == 1
+    assert db.rows(f"SELECT * FROM {table} ORDER BY i") == short
+    assert db.run(f"INSERT INTO {table} (i) VALUES (1), (NULL), (-2147483648)") == 3
+    db.fails(f"INSERT INTO {table} (i) VALUES ('seven')", "seven")
+    db.fails(f"INSERT INTO {table} (i) VALUES (2147483648)", "2147483648")
+    db.fails(f"INSERT INTO {table} (i, s) VALUES (1)", "1 values")
+    assert db.rows(f"SELECT count(*) FROM {table}") == [(6,)]
+
+
+def test_rows_that_came_one_by_one_are_read_together(db, table):
+    db.run(f"CREATE TABLE {table} (n BIGINT)")
+    for number in range(100):
+        db.run(f"INSERT INTO {table} VALUES ({number})")
+    with db.connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table}")
+        batches = [batch.num_rows for batch in cursor.fetch_record_batch()]
+    assert sum(batches) == 100 and len(batches) <= 10, batches
+
+
+@pytest.mark.parametrize("rows", [1, 10_000])
+def test_a_key_is_there_once_however_few_or_many_rows_come(db, table, rows):
+    db.run(f"CREATE TABLE {table} (a BIGINT, b TEXT, c INT, PRIMARY KEY (a, b))")
+    fill = f"INSERT INTO {table} SELECT value, 'k' || (value % 3), 0 FROM generate_series({{}}, {{}})"
+    assert db.run(fill.format(1, rows)) == rows
+    assert db.run(fill.format(rows + 1, 2 * rows)) == rows
+    assert db.run(f"INSERT INTO {table} VALUES (1, 'other', 1), (1, 'third', 1)") == 2
+    db.fails(f"INSERT INTO {table} VALUES (5000000, 'x', 1), (1, 'k1', 1)", "(1, k1) twice", Status.ALREADY_EXISTS)
+    db.fails(f"INSERT INTO {table} VALUES (-1, 'x', 1), (-1, 'x', 2)", "(-1, x) twice", Status.ALREADY_EXISTS)
+    db.fails(fill.format(rows, rows + 30), "twice", Status.ALREADY_EXISTS)
+    db.fails(f"UPDATE {table} SET b = 'other' WHERE c = 1 AND b = 'third'", "(1, other) twice", Status.ALREADY_EXISTS)
+    assert db.run(f"UPDATE {table} SET c = 9 WHERE a = 1") == 3
+    assert db.rows(f"SELECT count(*) FROM {table}") == [(2 * rows + 2,)]
+
+
+def test_parameters_under_casts_and_limits_have_their_types(db):
+    for sql, values, expected in [
+        ("SELECT CAST(? AS BIGINT) + 1", (41,), [(42,)]),
+        ("SELECT CAST(? AS BIGINT) + 1", ("41",), [(42,)]),
+        ("SELECT TRY_CAST(? AS INT)", (7,), [(7,)]),
+        ("SELECT value FROM generate_series(1, 9) ORDER BY value LIMIT ? OFFSET ?", (2, 3), [(4,), (5,)]),
+        ("SELECT CAST($1 AS BIGINT) AS a, CAST($1 AS VARCHAR) AS b", (7,), [(7, "7")]),
+    ]:
+        with db.connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            assert cursor.fetchall() == expected, sql
+    with db.connection.cursor() as cursor:
+        cursor.adbc_statement.set_sql_query("SELECT CAST(? AS BIGINT), TRY_CAST(? AS DATE) LIMIT ?")
+        cursor.adbc_statement.prepare()
+        types = [str(field.type) for field in pa.Schema._import_from_c_capsule(
+            cursor.adbc_statement.get_parameter_schema().__arrow_c_schema__()
+        )]
+    assert types == ["int64", "date32[day]", "int64"]
+
+
+
+@pytest.mark.parametrize("storage", ["memory", "durable"])
+@pytest.mark.parametrize("rows", [3, 20_000])
+def test_returning(db, table, storage, rows):
+    def many(sql):
+        with db.connection.cursor() as cursor:
+            cursor.execute(sql)
+            names = [column[0] for column in cursor.description]
+            return names, sorted(cursor.fetchall(), key=str)
+
+    with_storage = "" if storage == "durable" else "WITH (storage = 'memory')"
+    db.run(f"CREATE TABLE {table} (id BIGINT, name TEXT DEFAULT 'nobody', n INT) {with_storage}")
+    assert many(f"INSERT INTO {table} (id) VALUES (1), (2) RETURNING *") == (
+        ["id", "name", "n"], [(1, "nobody", None), (2, "nobody", None)],
+    )  # fmt: skip
+    names, found = many(
+        f"INSERT INTO {table} SELECT value, 'x', 1 FROM generate_series(3, {rows + 2}) RETURNING id, {table}.id * 2 AS twice"
+    )
+    assert names == ["id", "twice"] and found == sorted([(n, 2 * n) for n in range(3, rows + 3)], key=str)
+    assert many(f"UPDATE {table} AS t SET n = t.id + 1, name = upper(name) WHERE id < 3 RETURNING t.id, name, n + 1 AS m") == (
+        ["id", "name", "m"], [(1, "NOBODY", 3), (2, "NOBODY", 4)],
+    )  # fmt: skip
+    assert many(f"DELETE FROM {table} WHERE id = 0 RETURNING id")[1] == []
+    # A row that meets several others is taken out once, and returned once.
+    assert many(f"DELETE FROM {table} USING (VALUES (1), (1), (2)) AS v(x) WHERE id = x RETURNING id, name")[1] == [
+        (1, "NOBODY"), (2, "NOBODY"),
+    ]  # fmt: skip
+    assert len(many(f"DELETE FROM {table} RETURNING *")[1]) == rows
+    assert db.rows(f"SELECT count(*) FROM {table}") == [(0,)]
+    # Who asks for the number gets the number.
+    with db.connection.cursor() as cursor:
+        cursor.adbc_statement.set_sql_query(f"INSERT INTO {table} (id) VALUES (1), (2) RETURNING id")
+        assert cursor.adbc_statement.execute_update() == 2
+        cursor.executemany(f"INSERT INTO {table} (id, name) VALUES (?, ?) RETURNING id", [(7, "a"), (8, "b")])
+    assert db.rows(f"SELECT id FROM {table} ORDER BY id") == [(1,), (2,), (7,), (8,)]
+    db.run("BEGIN")
+    assert many(f"DELETE FROM {table} WHERE id > 6 RETURNING id")[1] == [(7,), (8,)]
+    db.run("ROLLBACK")
+    assert db.rows(f"SELECT count(*) FROM {table}") == [(4,)]
+    db.run(f"DROP TABLE {table}")
+
+
+def test_nulls_equal_one_another_only_where_they_are_said_to(db, table):
+    """DataFusion takes all keys of joined tables for of one kind, where one of them is IS NOT DISTINCT FROM."""
+    a, b, c = (f"{table}_{name}" for name in "abc")
+    for name in (a, b, c):
+        db.run(f"CREATE TABLE {name} (k INT, j INT)")
+        db.run(f"INSERT INTO {name} VALUES (1, 1), (2, NULL), (3, NULL)")
+    for sql in (
+        f"SELECT count(*) FROM {a}, {b}, {c} WHERE ({b}.j IS NOT DISTINCT FROM {a}.j) AND {a}.j = {c}.j",
+        f"SELECT count(*) FROM {c} JOIN {b} ON {b}.j = {c}.j JOIN {a} ON {a}.j IS NOT DISTINCT FROM {b}.j",
+    ):
+        assert db.rows(sql) == [(1,)], sql
+    assert db.rows(f"SELECT count(*) FROM {a}, {b} WHERE {a}.j IS NOT DISTINCT FROM {b}.j") == [(5,)]
+    assert db.rows(f"SELECT j FROM {a} INTERSECT SELECT j FROM {b} ORDER BY j") == [(1,), (None,)]
+    for name in (a, b, c):
+        db.run(f"DROP TABLE {name}")
+
+
+def test_a_condition_stays_with_its_column_where_another_has_its_name(db, table):
+    """DataFusion pushes conditions through joins by the names of columns, and takes the first of a name."""
+    a, b = f"{table}_a", f"{table}_b"
+    for name in (a, b):
+        db.run(f"CREATE TABLE {name} (c0 INT, c1 INT)")
+        db.run(f"INSERT INTO {name} VALUES (1,1), (2,12), (3,NULL), (NULL,4), (NULL,1), (5,21)")
+    outer = f"FROM {a} FULL JOIN {b} ON {a}.c1 = {b}.c0 WHERE CAST({b}.c1 AS VARCHAR) LIKE '%1%' AND {a}.c0 IS NULL"
+    assert sorted(db.rows(f"SELECT {a}.c0, {b}.c0 {outer}"), key=str) == [(None, 1), (None, 2), (None, 5), (None, None)]
+    for name in (a, b):
+        db.run(f"CREATE OR REPLACE TABLE {name} AS SELECT value AS k, value * 7919 % 10007 AS c0 FROM generate_series(1, 20000)")
+    top = f"SELECT {a}.c0, {b}.c0 FROM {a} RIGHT JOIN {b} ON {a}.k = {b}.k + 5 ORDER BY {a}.c0 DESC NULLS LAST, {b}.c0 LIMIT 2"
+    assert [first for first, _ in db.rows(top)] == [10006, 10006]
+    for name in (a, b):
+        db.run(f"DROP TABLE {name}")
