@@ -21,9 +21,9 @@ def program(kind: str, script: pathlib.Path = CLIENT) -> list:
     """The command that runs a kind of client. Raises `Unavailable` where its packages or programs are not to be had."""
     if kind in OTHER_PROGRAMS:
         return OTHER_PROGRAMS[kind]()
-    path, package = readers.NEEDED_FILES.get(kind, (CLIENT, ""))
-    if not path.exists():
-        raise environments.Unavailable(f"there is no {path}: `apt-get install {package}`")
+    for path, package in readers.NEEDED_FILES.get(kind, []):
+        if not path.exists():
+            raise environments.Unavailable(f"there is no {path}: `apt-get install {package}`")
     interpreter = environments.python(readers.ENVIRONMENTS.get(kind, "main"))
     return [str(interpreter), "-W", "ignore", str(script)]
 

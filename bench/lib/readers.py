@@ -271,10 +271,14 @@ KINDS = {
 }
 
 # Files without which a reader cannot work, and the package that has them.
+# The libraries that a reader loads, and the packages that have them.
+ODBC_MANAGER = (ODBC_DRIVERS.parent / "libodbc.so.2", "libodbc2")
+POSTGRES_ODBC = (ODBC_DRIVERS / "psqlodbcw.so", "odbc-postgresql")
+MARIADB_ODBC = (ODBC_DRIVERS / "libmaodbc.so", "odbc-mariadb")
 NEEDED_FILES = {
-    "pyodbc-postgres": (ODBC_DRIVERS / "psqlodbcw.so", "odbc-postgresql"),
-    "turbodbc-postgres": (ODBC_DRIVERS / "psqlodbcw.so", "odbc-postgresql"),
-    "pyodbc-mariadb": (ODBC_DRIVERS / "libmaodbc.so", "odbc-mariadb"),
+    "pyodbc-postgres": [ODBC_MANAGER, POSTGRES_ODBC],
+    "turbodbc-postgres": [ODBC_MANAGER, POSTGRES_ODBC],
+    "pyodbc-mariadb": [ODBC_MANAGER, MARIADB_ODBC],
 }
 
 # Which environment of `bench/requirements` a reader needs, if not `main`.
