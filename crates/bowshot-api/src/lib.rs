@@ -33,8 +33,10 @@ pub use ids::{QueryId, SavepointId, SessionId, StatementId, TransactionId};
 pub use layout::{Compression, Layout};
 pub use limits::Limits;
 pub use principal::{Credentials, Principal, Secret};
-pub use server::{About, CancelOutcome, Lifecycle, Progress, Server, ServerStatus};
-pub use session::{Answer, Delivery, Description, Endpoints, Prepared, Request, Session, Statement};
+pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};
+pub use session::{
+    Answer, Delivery, Description, Endpoints, Prepared, Request, Session, Statement, SubstraitPlan,
+};
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
 pub use stream::{BatchStream, batch_bytes};
 pub use write::{IfExists, IfMissing, Ingest, TransactionEnd};

@@ -16,6 +16,23 @@ pub struct About {
     pub version: String,
     /// Version of the Arrow format implementation.
     pub arrow_version: String,
+    /// The forms in which statements may come.
+    pub languages: Languages,
+}
+
+/// The forms in which statements may come. By default SQL, and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Languages {
+    /// Whether SQL text is understood.
+    pub sql: bool,
+    /// The least and the greatest version of Substrait plans that are understood.
+    pub substrait: Option<[String; 2]>,
+}
+
+impl Default for Languages {
+    fn default() -> Self {
+        Self { sql: true, substrait: None }
+    }
 }
 
 /// Where the server is in its life.

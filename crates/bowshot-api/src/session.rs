@@ -14,8 +14,19 @@ use std::time::SystemTime;
 pub enum Statement {
     /// SQL text in the session's dialect; exactly one statement.
     Sql(String),
+    /// A Substrait plan.
+    Substrait(SubstraitPlan),
     /// A statement that [`Session::prepare`] returned, with the parameters bound last.
     Prepared(StatementId),
+}
+
+/// A plan as [Substrait](https://substrait.io) writes it down.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SubstraitPlan {
+    /// The serialised message `substrait.Plan`.
+    pub plan: Vec<u8>,
+    /// The release of Substrait that it was made for, as its client says.
+    pub version: String,
 }
 
 /// How many partitions the result should have.
@@ -131,6 +142,14 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// As [`Session::describe`], and `LimitReached` with too many open statements.
     async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared>;
 
+    /// As [`Session::prepare`], of a Substrait plan. Refused by servers that take SQL only.
+    ///
+    /// # Errors
+    /// `Unsupported`, and as [`Session::prepare`].
+    async fn prepare_substrait(&self, _: &SubstraitPlan, _: Option<TransactionId>) -> Result<Prepared> {
+        Err(SubstraitPlan::unsupported())
+    }
+
     /// Sets the parameters of a prepared statement: every row of every batch is one execution, all of them together
     /// one result. The description's result schema may change with the types bound.
     ///
@@ -212,6 +231,13 @@ pub trait Session: Send + Sync + std::fmt::Debug {
 
     /// Ends the session: its queries stop, its prepared statements go. Later calls answer `NotFound`.
     async fn close(&self);
+}
+
+impl SubstraitPlan {
+    /// What servers answer that take SQL only.
+    pub fn unsupported() -> Error {
+        Error::unsupported("Substrait plans are not supported").with_hint("send the statement as SQL text")
+    }
 }
 
 impl Statement {

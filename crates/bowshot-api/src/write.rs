@@ -1,6 +1,7 @@
 //! What changes tables: transactions and bulk ingest, as front ends ask for them.
 
 use crate::TransactionId;
+use std::collections::BTreeMap;
 
 /// How a transaction or a savepoint ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub enum IfExists {
 }
 
 /// Rows on their way into a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ingest {
     /// Catalog of the table; the session's default when `None`.
     pub catalog: Option<String>,
@@ -49,4 +50,6 @@ pub struct Ingest {
     /// Transaction that the rows belong to. `None`: the only open one of the session, if there is exactly one, since drivers
     /// name none here; else the ingest is a transaction by itself.
     pub transaction: Option<TransactionId>,
+    /// Options of the server's own.
+    pub options: BTreeMap<String, String>,
 }

@@ -10,6 +10,7 @@ use crate::Planned;
 use crate::pinned::Pinned;
 use crate::reuse::CacheStatement;
 use crate::write::Write;
+use crate::write::ddl::Ddl;
 use crate::write::returning::Returning;
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -54,6 +55,11 @@ impl Change {
     /// Whether there is something to keep afterwards: what is written to a file is no change of a table.
     pub fn is_of_tables(&self) -> bool {
         !matches!(self.write.as_ref(), Write::CopyOut(_))
+    }
+
+    /// Whether it cannot be undone, and so belongs to no transaction.
+    pub fn is_final(&self) -> bool {
+        matches!(self.write.as_ref(), Write::Ddl(Ddl::Vacuum { .. }))
     }
 }
 

@@ -110,6 +110,32 @@ pub(crate) fn parse(options: &ConfigOptions, sql: &str) -> Result<Parsed> {
     }
 }
 
+/// The first two words of a statement in lower case, whatever space and comments stand before and between them; empty where
+/// there is no word.
+pub(crate) fn first_words(sql: &str) -> [String; 2] {
+    let (first, rest) = first_word(sql);
+    let (second, _) = first_word(rest);
+    [first, second].map(str::to_ascii_lowercase)
+}
+
+fn first_word(sql: &str) -> (&str, &str) {
+    let start = without_comments(sql);
+    start.split_at(start.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(start.len()))
+}
+
+fn without_comments(sql: &str) -> &str {
+    let mut rest = sql.trim_start();
+    loop {
+        let after = match rest.get(..2) {
+            Some("--") => rest.split_once('\n').map(|(_, after)| after),
+            Some("/*") => rest.split_once("*/").map(|(_, after)| after),
+            _ => return rest,
+        };
+        let Some(after) = after else { return "" };
+        rest = after.trim_start();
+    }
+}
+
 /// Replaces `?` by `$n`; the engine knows numbered placeholders only.
 fn number_placeholders<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Cow<'sql, str>> {
     if !sql.contains('?') {
@@ -159,8 +185,24 @@ fn asks_for_order(plan: &LogicalPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::number_placeholders;
+    use super::{first_words, number_placeholders};
     use datafusion::sql::sqlparser::dialect::GenericDialect;
+
+    #[test]
+    fn words_are_found_behind_space_and_comments() {
+        for (sql, expected) in [
+            ("VACUUM t", ["vacuum", "t"]),
+            (" \n\tCall\tjoin_cache_clear()", ["call", "join_cache_clear"]),
+            ("-- why\n/* and */ Optimize -- this\n\"T\"", ["optimize", ""]),
+            ("OPTIMIZE", ["optimize", ""]),
+            ("-- nothing", ["", ""]),
+            ("/* open", ["", ""]),
+            ("(SELECT 1)", ["", ""]),
+            ("größe x", ["größe", "x"]),
+        ] {
+            assert_eq!(first_words(sql), expected, "{sql}");
+        }
+    }
 
     #[test]
     fn question_marks_become_numbers_in_text_order() {

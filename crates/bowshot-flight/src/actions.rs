@@ -3,7 +3,8 @@
 
 use crate::caller::Caller;
 use crate::proto::{
-    CloseSessionRequest, GetSessionOptionsRequest, PREPARED_RESULT_URL, SetSessionOptionsRequest,
+    ActionCreatePreparedStatementResult, CloseSessionRequest, GetSessionOptionsRequest, PREPARED_RESULT_URL,
+    SetSessionOptionsRequest,
 };
 use crate::statement::{endpoint, timestamp};
 use crate::ticket::{Order, any, command};
@@ -62,14 +63,13 @@ pub(crate) async fn run(caller: &Caller, action: &Action) -> Result<Option<Bytes
             Ok(Some(session_options::close(caller).await?.encode_to_vec().into()))
         }
         "CreatePreparedStatement"
+        | "CreatePreparedSubstraitPlan"
         | "ClosePreparedStatement"
         | "CancelQuery"
         | "BeginTransaction"
         | "EndTransaction"
         | "BeginSavepoint"
         | "EndSavepoint" => sql_action(caller, action).await,
-        "CreatePreparedSubstraitPlan" => Err(Error::unsupported("substrait plans are not supported")
-            .with_hint("prepare the statement as SQL text")),
         other => Err(Error::unsupported(format!("unknown action `{}`", shorten(other)))
             .with_hint("ListActions names the actions of this server")),
     }
@@ -80,9 +80,10 @@ async fn sql_action(caller: &Caller, action: &Action) -> Result<Option<Bytes>> {
     let wrapped = any(&action.body).ok_or_else(|| malformed(name))?;
     match (name, command(wrapped)?) {
         ("CreatePreparedStatement", Command::ActionCreatePreparedStatementRequest(request)) => {
-            let result = prepared::create(caller, request).await?;
-            let any = Any { type_url: PREPARED_RESULT_URL.to_owned(), value: result.encode_to_vec().into() };
-            Ok(Some(any.encode_to_vec().into()))
+            Ok(Some(prepared_result(&prepared::create(caller, request).await?)))
+        }
+        ("CreatePreparedSubstraitPlan", Command::ActionCreatePreparedSubstraitPlanRequest(request)) => {
+            Ok(Some(prepared_result(&prepared::create_substrait(caller, request).await?)))
         }
         ("ClosePreparedStatement", Command::ActionClosePreparedStatementRequest(request)) => {
             prepared::close(caller, &request).await?;
@@ -112,6 +113,11 @@ async fn sql_action(caller: &Caller, action: &Action) -> Result<Option<Bytes>> {
         }
         _ => Err(malformed(name)),
     }
+}
+
+fn prepared_result(result: &ActionCreatePreparedStatementResult) -> Bytes {
+    let value = result.encode_to_vec().into();
+    Any { type_url: PREPARED_RESULT_URL.to_owned(), value }.encode_to_vec().into()
 }
 
 async fn cancel_flight_info(caller: &Caller, request: CancelFlightInfoRequest) -> Result<Option<Bytes>> {
@@ -156,7 +162,7 @@ fn query_of(endpoint: &FlightEndpoint) -> Result<Option<QueryId>> {
     let ticket = endpoint.ticket.as_ref().ok_or_else(|| Error::invalid("the endpoint has no ticket"))?;
     Ok(match Order::decode(&ticket.ticket)? {
         Order::Query(ticket) => Some(ticket.query),
-        Order::Sql(..) | Order::Prepared(_) | Order::Command(_) => None,
+        Order::Statement(..) | Order::Prepared(_) | Order::Command(_) => None,
     })
 }
 

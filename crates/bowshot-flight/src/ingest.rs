@@ -13,6 +13,7 @@ use arrow_flight::sql::{
 };
 use bowshot_api::{Error, IfExists, IfMissing, Ingest, Result, Session, TableName};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 
 /// Writes rows as the command says; the bytes are the metadata of the one result.
 pub(crate) async fn ingest(
@@ -38,6 +39,7 @@ pub(crate) async fn store(caller: &Caller, path: &[String], upload: Upload) -> R
         if_missing: IfMissing::Create,
         if_exists: IfExists::Replace,
         transaction: None,
+        options: BTreeMap::new(),
     };
     let session = caller.session().await?;
     write(caller, session.as_ref(), &ingest, upload).await
@@ -64,14 +66,6 @@ fn target(command: CommandStatementIngest) -> Result<Ingest> {
     if table.is_empty() {
         return Err(Error::invalid("the ingest names no table").with_hint("set `table`"));
     }
-    if temporary && (schema.is_some() || catalog.is_some()) {
-        return Err(Error::invalid("a temporary table has no schema and no catalog of the caller's choice")
-            .with_hint("leave `schema` and `catalog` unset"));
-    }
-    if let Some(name) = options.keys().min() {
-        return Err(Error::invalid(format!("unknown ingest option `{name}`"))
-            .with_hint("leave out `options`: there are none"));
-    }
     let table_options = table_options.unwrap_or_default();
     Ok(Ingest {
         catalog,
@@ -81,6 +75,7 @@ fn target(command: CommandStatementIngest) -> Result<Ingest> {
         if_missing: if_missing(&table_options)?,
         if_exists: if_exists(&table_options)?,
         transaction: None,
+        options: options.into_iter().collect(),
     })
 }
 
@@ -131,18 +126,8 @@ mod tests {
 
     #[test]
     fn commands_that_are_refused() {
-        let named = |schema: Option<&str>, catalog: Option<&str>| CommandStatementIngest {
-            schema: schema.map(str::to_owned),
-            catalog: catalog.map(str::to_owned),
-            temporary: true,
-            ..command(1, 1)
-        };
         let unsaid = CommandStatementIngest { table_definition_options: None, ..command(1, 1) };
         let unnamed = CommandStatementIngest { table: String::new(), ..command(1, 1) };
-        let optioned = CommandStatementIngest {
-            options: [("speed".to_owned(), "11".to_owned())].into(),
-            ..command(1, 1)
-        };
         for (command, expected) in [
             (command(0, 1), "the ingest does not say what to do if the table is missing"),
             (command(3, 1), "the ingest does not say what to do if the table is missing"),
@@ -150,12 +135,23 @@ mod tests {
             (command(1, -1), "the ingest does not say what to do if the table exists"),
             (unsaid, "the ingest does not say what to do if the table is missing"),
             (unnamed, "the ingest names no table"),
-            (named(Some("s"), None), "a temporary table has no schema and no catalog of the caller's choice"),
-            (named(None, Some("c")), "a temporary table has no schema and no catalog of the caller's choice"),
-            (optioned, "unknown ingest option `speed`"),
         ] {
             assert_eq!(target(command).unwrap_err().message(), expected);
         }
-        assert!(target(named(None, None)).unwrap().temporary);
+    }
+
+    #[test]
+    fn what_only_the_session_can_judge_comes_through() {
+        let placed = CommandStatementIngest {
+            schema: Some("s".to_owned()),
+            catalog: Some("c".to_owned()),
+            temporary: true,
+            options: [("speed".to_owned(), "11".to_owned())].into(),
+            ..command(1, 1)
+        };
+        let ingest = target(placed).unwrap();
+        assert!(ingest.temporary);
+        assert_eq!((ingest.catalog.as_deref(), ingest.schema_name.as_deref()), (Some("c"), Some("s")));
+        assert_eq!(ingest.options, BTreeMap::from([("speed".to_owned(), "11".to_owned())]));
     }
 }

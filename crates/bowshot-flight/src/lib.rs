@@ -53,4 +53,4 @@ mod upload;
 mod tests;
 
 pub use listen::{Error, serve, serve_with};
-pub use profile::{AppMetadata, Locations, Profile, UnnamedAction};
+pub use profile::{AppMetadata, Ids, Locations, Profile, UnnamedAction};

@@ -3,8 +3,12 @@
 use crate::caller::Caller;
 use crate::handle::{PreparedHandle, TransactionHandle, scope};
 use crate::proto::ActionCreatePreparedStatementResult;
-use arrow_flight::sql::{ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest};
-use bowshot_api::{ErrorKind, Result};
+use crate::ticket::substrait;
+use arrow_flight::sql::{
+    ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest,
+    ActionCreatePreparedSubstraitPlanRequest,
+};
+use bowshot_api::{ErrorKind, Prepared, Result, Session};
 
 /// Plans the statement and keeps it in the session of its transaction, else in the caller's. Nothing runs.
 ///
@@ -18,14 +22,28 @@ pub(crate) async fn create(
 ) -> Result<ActionCreatePreparedStatementResult> {
     let transaction = TransactionHandle::of_command(request.transaction_id.as_ref())?;
     let (session, transaction) = scope(caller, transaction).await?;
-    let prepared = session.prepare(&request.query, transaction).await?;
+    Ok(created(session.as_ref(), &session.prepare(&request.query, transaction).await?))
+}
+
+/// As [`create`], of a Substrait plan.
+pub(crate) async fn create_substrait(
+    caller: &Caller,
+    request: ActionCreatePreparedSubstraitPlanRequest,
+) -> Result<ActionCreatePreparedStatementResult> {
+    let transaction = TransactionHandle::of_command(request.transaction_id.as_ref())?;
+    let plan = substrait(request.plan)?;
+    let (session, transaction) = scope(caller, transaction).await?;
+    Ok(created(session.as_ref(), &session.prepare_substrait(&plan, transaction).await?))
+}
+
+fn created(session: &dyn Session, prepared: &Prepared) -> ActionCreatePreparedStatementResult {
     let handle = PreparedHandle { session: session.id(), statement: prepared.id };
-    Ok(ActionCreatePreparedStatementResult {
+    ActionCreatePreparedStatementResult {
         prepared_statement_handle: handle.encode(),
         dataset_schema: bowshot_ipc::schema_bytes(&prepared.description.schema),
         parameter_schema: bowshot_ipc::schema_bytes(&prepared.description.parameters),
         is_update: Some(prepared.description.is_update),
-    })
+    }
 }
 
 /// Forgets a statement; one that is gone already is fine.

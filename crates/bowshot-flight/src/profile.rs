@@ -24,6 +24,8 @@ pub struct Profile {
     pub app_metadata: AppMetadata,
     /// Request headers that come back with the answer, such as an id that ties log lines together.
     pub echoed_headers: Vec<HeaderName>,
+    /// What the ids of transactions and savepoints say.
+    pub ids: Ids,
 }
 
 /// What an action without a name answers.
@@ -54,6 +56,16 @@ pub enum AppMetadata {
     QueryId,
     /// The command of the descriptor, on every endpoint too, so that it can be told apart after it was handed on.
     Command,
+}
+
+/// What the ids of transactions and savepoints say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Ids {
+    /// The session too, so that they work over every connection of their client.
+    #[default]
+    WithSession,
+    /// Only what the session calls them, in at most 16 bytes; they count in the session of the call.
+    Bare,
 }
 
 impl Profile {

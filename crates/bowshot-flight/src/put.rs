@@ -8,12 +8,12 @@ use crate::handle::{PreparedHandle, TransactionHandle, scope};
 use crate::ingest;
 use crate::parameters::plain_columns;
 use crate::statement::is_path;
-use crate::ticket::{any, command};
+use crate::ticket::{any, command, substrait};
 use crate::upload::Upload;
 use arrow::record_batch::RecordBatch;
 use arrow_flight::sql::{
-    Command, CommandPreparedStatementQuery, CommandPreparedStatementUpdate, CommandStatementUpdate,
-    DoPutPreparedStatementResult, DoPutUpdateResult,
+    Command, CommandPreparedStatementQuery, CommandPreparedStatementUpdate, DoPutPreparedStatementResult,
+    DoPutUpdateResult,
 };
 use arrow_flight::{FlightData, FlightDescriptor};
 use bowshot_api::{Error, ErrorKind, Limits, Request, Result, Session, Statement};
@@ -29,7 +29,13 @@ pub(crate) async fn put(caller: &Caller, messages: Streaming<FlightData>) -> Res
         return ingest::store(caller, &descriptor.path, upload).await;
     }
     match wanted(&descriptor)? {
-        Command::CommandStatementUpdate(update) => run_update(caller, update).await,
+        Command::CommandStatementUpdate(update) => {
+            run_update(caller, Statement::Sql(update.query), update.transaction_id.as_ref()).await
+        }
+        Command::CommandStatementSubstraitPlan(update) => {
+            let statement = Statement::Substrait(substrait(update.plan)?);
+            run_update(caller, statement, update.transaction_id.as_ref()).await
+        }
         Command::CommandPreparedStatementQuery(query) => bind(caller, &query, upload).await,
         Command::CommandPreparedStatementUpdate(update) => run_prepared(caller, &update, upload).await,
         Command::CommandStatementIngest(command) => ingest::ingest(caller, command, upload).await,
@@ -47,19 +53,15 @@ fn wanted(descriptor: &FlightDescriptor) -> Result<Command> {
 
 fn misplaced(command: &Command) -> Error {
     let name = command.type_url().rsplit('.').next().unwrap_or_default();
-    match command {
-        Command::CommandStatementSubstraitPlan(_) => Error::unsupported("substrait plans are not supported")
-            .with_hint("send the statement as SQL text"),
-        _ => Error::invalid(format!("`{name}` is not a command for DoPut"))
-            .with_hint("send queries with GetFlightInfo, and updates as `CommandStatementUpdate`"),
-    }
+    Error::invalid(format!("`{name}` is not a command for DoPut"))
+        .with_hint("send queries with GetFlightInfo, and updates as `CommandStatementUpdate`")
 }
 
-async fn run_update(caller: &Caller, update: CommandStatementUpdate) -> Result<Bytes> {
-    let handle = TransactionHandle::of_command(update.transaction_id.as_ref())?;
+async fn run_update(caller: &Caller, statement: Statement, transaction: Option<&Bytes>) -> Result<Bytes> {
+    let handle = TransactionHandle::of_command(transaction)?;
     let (session, transaction) = scope(caller, handle).await?;
-    let count = session.update(&Request::sql(update.query).within(transaction)).await?;
-    Ok(update_result(count))
+    let request = Request { statement, endpoints: None, delivery: None, transaction };
+    Ok(update_result(session.update(&request).await?))
 }
 
 async fn bind(caller: &Caller, query: &CommandPreparedStatementQuery, upload: Upload) -> Result<Bytes> {

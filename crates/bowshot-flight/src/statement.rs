@@ -39,15 +39,14 @@ impl Runnable {
     /// Plans it without running it.
     async fn schema(self) -> Result<SchemaRef> {
         let Self { session, statement, transaction } = self;
-        match (statement, transaction) {
-            // Only what is prepared is described within a transaction.
-            (Statement::Sql(text), Some(_)) => {
-                let prepared = session.prepare(&text, transaction).await?;
-                session.close_prepared(prepared.id).await?;
-                Ok(prepared.description.schema)
-            }
-            (statement, _) => Ok(session.describe(&statement).await?.schema),
-        }
+        // Only what is prepared is described within a transaction.
+        let prepared = match (&statement, transaction) {
+            (Statement::Sql(text), Some(_)) => session.prepare(text, transaction).await?,
+            (Statement::Substrait(plan), Some(_)) => session.prepare_substrait(plan, transaction).await?,
+            _ => return Ok(session.describe(&statement).await?.schema),
+        };
+        session.close_prepared(prepared.id).await?;
+        Ok(prepared.description.schema)
     }
 }
 
@@ -101,9 +100,9 @@ pub(crate) fn is_path(descriptor: &FlightDescriptor) -> bool {
 /// Finds the session of an order; `bytes` are those that the order was read from.
 pub(crate) async fn resolve(caller: &Caller, order: Order, bytes: &Bytes) -> Result<Wanted> {
     Ok(match order {
-        Order::Sql(text, transaction) => {
+        Order::Statement(statement, transaction) => {
             let (session, transaction) = handle::scope(caller, transaction).await?;
-            Wanted::Statement(Runnable { session, statement: Statement::Sql(text), transaction })
+            Wanted::Statement(Runnable { session, statement, transaction })
         }
         Order::Prepared(handle) => Wanted::Statement(Runnable {
             session: handle.session(caller)?,
@@ -205,8 +204,6 @@ pub(crate) async fn metadata_session(caller: &Caller, command: &Command) -> Resu
 fn misplaced(command: &Command) -> Error {
     let name = command.type_url().rsplit('.').next().unwrap_or_default();
     match command {
-        Command::CommandStatementSubstraitPlan(_) => Error::unsupported("substrait plans are not supported")
-            .with_hint("send the statement as SQL text"),
         Command::CommandStatementUpdate(_)
         | Command::CommandPreparedStatementUpdate(_)
         | Command::CommandStatementIngest(_) => Error::invalid(format!("`{name}` is no query"))

@@ -4,7 +4,7 @@
 //! ```text
 //! ticket of a query    Any(TicketStatementQuery): query id (16) · partition (u32 LE) · compression (u8)
 //! ticket of metadata   the metadata command itself, as Any
-//! ticket of one trip   SQL text, Any(CommandStatementQuery) or Any(CommandPreparedStatementQuery)
+//! ticket of one trip   SQL text, or Any of CommandStatementQuery, …SubstraitPlan or CommandPreparedStatementQuery
 //! poll descriptor      FF "bowshot.poll" 01 · query id (16) · fraction seen (f64 LE)
 //! ```
 //!
@@ -12,7 +12,7 @@
 
 use crate::handle::{PreparedHandle, TransactionHandle};
 use arrow_flight::sql::{Any, Command, ProstMessageExt, TicketStatementQuery};
-use bowshot_api::{Compression, Error, QueryId, Result, Statement};
+use bowshot_api::{Compression, Error, QueryId, Result, Statement, SubstraitPlan};
 use bytes::Bytes;
 use prost::Message;
 
@@ -98,8 +98,8 @@ impl PollTicket {
 /// What the bytes of a descriptor's command or of a ticket ask for.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Text, for the session of its transaction, else for the caller's.
-    Sql(String, Option<TransactionHandle>),
+    /// A statement, for the session of its transaction, else for the caller's.
+    Statement(Statement, Option<TransactionHandle>),
     /// A prepared statement, which names its own session.
     Prepared(PreparedHandle),
     /// A partition of a query that runs already.
@@ -115,7 +115,11 @@ impl Order {
         Ok(match command(any)? {
             Command::CommandStatementQuery(query) => {
                 let transaction = TransactionHandle::of_command(query.transaction_id.as_ref())?;
-                Self::Sql(query.query, transaction)
+                Self::Statement(Statement::Sql(query.query), transaction)
+            }
+            Command::CommandStatementSubstraitPlan(query) => {
+                let transaction = TransactionHandle::of_command(query.transaction_id.as_ref())?;
+                Self::Statement(Statement::Substrait(substrait(query.plan)?), transaction)
             }
             Command::CommandPreparedStatementQuery(query) => {
                 Self::Prepared(PreparedHandle::decode(&query.prepared_statement_handle)?)
@@ -131,10 +135,15 @@ impl Order {
         match Statement::from_bytes(bytes)? {
             Statement::Sql(text) if text.trim().is_empty() => Err(Error::invalid("the command is empty")
                 .with_hint("send SQL text, or a Flight SQL command wrapped in google.protobuf.Any")),
-            Statement::Sql(text) => Ok(Self::Sql(text, None)),
-            Statement::Prepared(_) => Err(Error::internal("text was read as a prepared statement")),
+            statement => Ok(Self::Statement(statement, None)),
         }
     }
+}
+
+/// The plan of a command.
+pub(crate) fn substrait(plan: Option<arrow_flight::sql::SubstraitPlan>) -> Result<SubstraitPlan> {
+    let plan = plan.ok_or_else(|| Error::invalid("the command has no plan").with_hint("set `plan`"))?;
+    Ok(SubstraitPlan { plan: plan.plan.into(), version: plan.version })
 }
 
 /// Reads bytes as `Any`; `None` if they are something else, such as SQL text.
@@ -156,13 +165,18 @@ pub(crate) fn command(any: Any) -> Result<Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_flight::sql::{CommandGetTables, CommandPreparedStatementQuery, CommandStatementQuery};
+    use arrow_flight::sql::{
+        CommandGetTables, CommandPreparedStatementQuery, CommandStatementQuery, CommandStatementSubstraitPlan,
+    };
     use bowshot_api::ErrorKind;
 
     fn read(bytes: &[u8]) -> String {
         match Order::decode(bytes) {
-            Ok(Order::Sql(text, None)) => format!("sql {text}"),
-            Ok(Order::Sql(text, Some(_))) => format!("sql {text} in a transaction"),
+            Ok(Order::Statement(Statement::Sql(text), None)) => format!("sql {text}"),
+            Ok(Order::Statement(Statement::Sql(text), Some(_))) => format!("sql {text} in a transaction"),
+            Ok(Order::Statement(statement, transaction)) => {
+                format!("{statement:?}, in a transaction: {}", transaction.is_some())
+            }
             Ok(Order::Prepared(_)) => "prepared".to_owned(),
             Ok(Order::Query(ticket)) => format!("partition {}", ticket.partition),
             Ok(Order::Command(command)) => command.type_url().rsplit('.').next().unwrap().to_owned(),
@@ -195,6 +209,13 @@ mod tests {
             query: text.to_owned(),
             transaction_id: transaction.map(Bytes::from_static),
         };
+        let plan = |transaction: Option<&'static [u8]>| CommandStatementSubstraitPlan {
+            plan: Some(arrow_flight::sql::SubstraitPlan {
+                plan: Bytes::from_static(&[1]),
+                version: "v".to_owned(),
+            }),
+            transaction_id: transaction.map(Bytes::from_static),
+        };
         let prepared = |handle: &'static [u8]| CommandPreparedStatementQuery {
             prepared_statement_handle: Bytes::from_static(handle),
         };
@@ -203,10 +224,19 @@ mod tests {
             (any(&query("SELECT 2", None)), "sql SELECT 2"),
             (any(&query("SELECT 2", Some(b""))), "sql SELECT 2"),
             (
-                any(&query("SELECT 2", Some(b"t"))),
+                any(&query("SELECT 2", Some(&[7; 17]))),
                 "Invalid: the transaction id was not issued by this server",
             ),
             (any(&query("SELECT 2", Some(&[7; 32]))), "sql SELECT 2 in a transaction"),
+            (
+                any(&plan(None)),
+                "Substrait(SubstraitPlan { plan: [1], version: \"v\" }), in a transaction: false",
+            ),
+            (
+                any(&plan(Some(&[7; 32]))),
+                "Substrait(SubstraitPlan { plan: [1], version: \"v\" }), in a transaction: true",
+            ),
+            (any(&CommandStatementSubstraitPlan::default()), "Invalid: the command has no plan"),
             (any(&prepared(&[7; 32])), "prepared"),
             (any(&CommandGetTables::default()), "CommandGetTables"),
         ] {

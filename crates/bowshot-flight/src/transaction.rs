@@ -12,7 +12,7 @@ use bowshot_api::{Error, Result, TransactionEnd};
 /// Begins a transaction in the caller's session.
 pub(crate) async fn begin(caller: &Caller) -> Result<ActionBeginTransactionResult> {
     let session = caller.session().await?;
-    let handle = TransactionHandle { session: session.id(), transaction: session.begin().await? };
+    let handle = TransactionHandle::new(caller, session.as_ref(), session.begin().await?);
     Ok(ActionBeginTransactionResult { transaction_id: handle.encode() })
 }
 
@@ -27,7 +27,7 @@ pub(crate) async fn end(caller: &Caller, request: &ActionEndTransactionRequest) 
                 .with_hint("set `action` to commit or rollback"));
         }
     };
-    handle.session(caller)?.end(handle.transaction, end).await
+    handle.session(caller).await?.end(handle.transaction, end).await
 }
 
 /// Marks a point of a transaction.
@@ -36,9 +36,9 @@ pub(crate) async fn begin_savepoint(
     request: &ActionBeginSavepointRequest,
 ) -> Result<ActionBeginSavepointResult> {
     let handle = TransactionHandle::decode(&request.transaction_id)?;
-    let session = handle.session(caller)?;
+    let session = handle.session(caller).await?;
     let savepoint = session.savepoint(handle.transaction, &request.name).await?;
-    let handle = SavepointHandle { session: session.id(), savepoint };
+    let handle = SavepointHandle::new(caller, session.as_ref(), savepoint);
     Ok(ActionBeginSavepointResult { savepoint_id: handle.encode() })
 }
 
@@ -53,5 +53,5 @@ pub(crate) async fn end_savepoint(caller: &Caller, request: &ActionEndSavepointR
                 .with_hint("set `action` to release or rollback"));
         }
     };
-    handle.session(caller)?.end_savepoint(handle.savepoint, end).await
+    handle.session(caller).await?.end_savepoint(handle.savepoint, end).await
 }

@@ -3,8 +3,8 @@
 use crate::serve;
 use async_trait::async_trait;
 use bowshot_api::{
-    About, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Lifecycle, Limits, Principal, Progress,
-    QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
+    About, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Languages, Lifecycle, Limits,
+    Principal, Progress, QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
 };
 use expect_test::{Expect, expect};
 use std::net::SocketAddr;
@@ -89,7 +89,12 @@ async fn start() -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address");
     let server = Arc::new(Quiet {
-        about: About { name: "Bowshot".into(), version: "1.2.3".into(), arrow_version: "59".into() },
+        about: About {
+            name: "Bowshot".into(),
+            version: "1.2.3".into(),
+            arrow_version: "59".into(),
+            languages: Languages::default(),
+        },
         limits: Limits::default(),
         lifecycle: Mutex::new(Lifecycle::Starting),
     });

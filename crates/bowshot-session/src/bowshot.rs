@@ -12,8 +12,8 @@ use crate::task::{self, AbortOnDrop};
 use async_trait::async_trait;
 use bowshot_access::Authenticator;
 use bowshot_api::{
-    About, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Lifecycle, Limits, Principal, Progress,
-    QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
+    About, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Languages, Lifecycle, Limits,
+    Principal, Progress, QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
 };
 use bowshot_engine::Engine;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -123,6 +123,7 @@ fn about() -> About {
         name: "Bowshot".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         arrow_version: ARROW_VERSION.to_owned(),
+        languages: Languages::default(),
     }
 }
 

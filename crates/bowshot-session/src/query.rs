@@ -12,7 +12,7 @@ use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
     BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, QueryId, Request, Result,
-    Statement,
+    Statement, SubstraitPlan,
 };
 use bowshot_engine::{Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter};
 use std::sync::Arc;
@@ -144,6 +144,7 @@ pub(crate) async fn authorise(
             let plan = plan(session, sql, pinned).await?;
             Ok(Authorised { sql: Arc::from(sql.as_str()), plan, parameters: Arc::default() })
         }
+        Statement::Substrait(_) => Err(SubstraitPlan::unsupported()),
         Statement::Prepared(id) => {
             let prepared = session.prepared().get(*id)?;
             let plan = match prepared.fresh_plan().filter(|plan| plan.pinned().is_same(pinned)) {

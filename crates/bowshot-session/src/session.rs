@@ -98,7 +98,7 @@ impl ClientSession {
     /// The transaction that a statement belongs to.
     pub(crate) fn transaction_of(&self, statement: &Statement) -> Result<Option<TransactionId>> {
         match statement {
-            Statement::Sql(_) => Ok(None),
+            Statement::Sql(_) | Statement::Substrait(_) => Ok(None),
             Statement::Prepared(id) => {
                 let made_in = self.prepared.get(*id)?.transaction;
                 Ok(made_in.map(|transaction| self.transactions.successor(transaction)))

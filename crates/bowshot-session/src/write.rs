@@ -37,6 +37,11 @@ pub(crate) async fn write(
     mut scope: Scope,
     begun: Begun,
 ) -> Result<Execution> {
+    let is_final = matches!(authorised.plan.action(), Action::Write(change) if change.is_final());
+    if is_final && !scope.is_alone() {
+        return Err(Error::invalid("VACUUM cannot be undone, and does not run in a transaction")
+            .with_hint("commit first, and run it with autocommit"));
+    }
     let (deadline, layout) = (Deadline::new(begun.timeout, session), begun.layout);
     let logged = Logged::new(session, &authorised.sql, begun);
     let result = match attempts(session, authorised.clone(), &mut scope, &deadline).await {
@@ -100,6 +105,7 @@ async fn attempts(
 /// Writes rows that a client sends into a table. They come once: a conflict is the client's to answer.
 pub(crate) async fn ingest(session: &ClientSession, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
     let started = Instant::now();
+    check(ingest)?;
     query::accept(session)?;
     let _slot = session.server().admission.enter().await?;
     query::accept(session)?;
@@ -116,6 +122,19 @@ pub(crate) async fn ingest(session: &ClientSession, ingest: &Ingest, rows: Batch
             Ok(rows)
         }
         Err(error) => Err(logged.failed(error)),
+    }
+}
+
+/// Refuses what no table could be found for.
+fn check(ingest: &Ingest) -> Result<()> {
+    if ingest.temporary && (ingest.schema_name.is_some() || ingest.catalog.is_some()) {
+        return Err(Error::invalid("a temporary table has no schema and no catalog of the caller's choice")
+            .with_hint("leave `schema` and `catalog` unset"));
+    }
+    match ingest.options.keys().next() {
+        Some(name) => Err(Error::invalid(format!("unknown ingest option `{name}`"))
+            .with_hint("leave out `options`: there are none")),
+        None => Ok(()),
     }
 }
 

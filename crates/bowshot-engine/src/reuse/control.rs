@@ -6,6 +6,7 @@ use super::queue::Job;
 use crate::enforce::Action;
 use crate::error::classify;
 use crate::pinned::Pinned;
+use crate::plan;
 use crate::session::EngineSession;
 use bowshot_api::{Error, ErrorKind, Result};
 use chrono::Utc;
@@ -39,10 +40,8 @@ pub enum CacheStatement {
 /// # Errors
 /// `Syntax` for one that is not complete.
 pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect) -> Result<Option<CacheStatement>> {
-    let start = sql.trim_start();
-    let is_call = start.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("call "));
-    let name = start.get(5..).map(str::trim_start).unwrap_or_default();
-    if !is_call || !name.get(..11).is_some_and(|name| name.eq_ignore_ascii_case("join_cache_")) {
+    let [call, name] = plan::first_words(sql);
+    if call != "call" || !name.starts_with("join_cache_") {
         return Ok(None);
     }
     parse(sql, dialect).map(Some).map_err(|error| {

@@ -1,5 +1,6 @@
 //! `OPTIMIZE [TABLE] t` and `VACUUM [TABLE] t [RETAIN n HOURS|DAYS]`, which the parser does not know in this form.
 
+use crate::plan;
 use crate::write::ddl::Ddl;
 use crate::write::names::Names;
 use bowshot_api::{Error, ErrorKind, Result};
@@ -18,10 +19,9 @@ const RETAIN: Duration = Duration::days(7);
 /// # Errors
 /// `Syntax` for one that is not complete; `NotFound` without the table.
 pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Result<Option<Ddl>> {
-    let start = sql.trim_start();
-    let is = |word: &str| start.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
-    let optimize = is("OPTIMIZE ");
-    if !optimize && !is("VACUUM ") {
+    let [first, _] = plan::first_words(sql);
+    let optimize = first == "optimize";
+    if !optimize && first != "vacuum" {
         return Ok(None);
     }
     let (name, retain) = parse(sql, dialect).map_err(|error| {

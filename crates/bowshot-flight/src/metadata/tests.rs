@@ -11,9 +11,9 @@ use arrow_flight::sql::{
 };
 use async_trait::async_trait;
 use bowshot_api::{
-    About, Answer, BatchStream, Description, Error, Ingest, Limits, OptionValue, Prepared, PrimaryKey,
-    Principal, Request, Result, SavepointId, Session, SessionId, Statement, StatementId, TableEntry,
-    TableFilter, TableKind, TableName, TransactionEnd, TransactionId, like,
+    About, Answer, BatchStream, Description, Error, Ingest, Languages, Limits, OptionValue, Prepared,
+    PrimaryKey, Principal, Request, Result, SavepointId, Session, SessionId, Statement, StatementId,
+    TableEntry, TableFilter, TableKind, TableName, TransactionEnd, TransactionId, like,
 };
 use std::sync::Arc;
 
@@ -136,7 +136,12 @@ impl Session for FixedCatalog {
 }
 
 async fn run(command: Command) -> RecordBatch {
-    let about = About { name: "Bowshot".into(), version: "1".into(), arrow_version: "59".into() };
+    let about = About {
+        name: "Bowshot".into(),
+        version: "1".into(),
+        arrow_version: "59".into(),
+        languages: Languages::default(),
+    };
     let (schema, batches) = answer(&session(), &about, &Limits::default(), &command).await.unwrap();
     assert_eq!(schema_of(&command), Some(SchemaRef::clone(&schema)));
     let [batch] = <[RecordBatch; 1]>::try_from(batches).unwrap();

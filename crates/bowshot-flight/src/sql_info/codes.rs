@@ -28,15 +28,21 @@ pub(super) fn all(about: &About, limits: &Limits) -> Vec<(u32, Value)> {
 
 fn server(about: &About, limits: &Limits) -> Vec<(Code, Value)> {
     let text = |text: &str| Value::Text(text.to_owned());
+    let [least, greatest] = match &about.languages.substrait {
+        Some([least, greatest]) => [least.as_str(), greatest],
+        None => [""; 2],
+    };
     vec![
         (Code::FlightSqlServerName, text(&about.name)),
         (Code::FlightSqlServerVersion, text(&about.version)),
         (Code::FlightSqlServerArrowVersion, text(&about.arrow_version)),
-        (Code::FlightSqlServerSubstraitMinVersion, text("")),
-        (Code::FlightSqlServerSubstraitMaxVersion, text("")),
+        (Code::FlightSqlServerSql, Value::Bool(about.languages.sql)),
+        (Code::FlightSqlServerSubstrait, Value::Bool(about.languages.substrait.is_some())),
+        (Code::FlightSqlServerSubstraitMinVersion, text(least)),
+        (Code::FlightSqlServerSubstraitMaxVersion, text(greatest)),
         (Code::FlightSqlServerTransaction, Value::Bitmask(TRANSACTIONS_AND_SAVEPOINTS)),
         // Statement handles live as long as their session.
-        (Code::FlightSqlServerStatementTimeout, Value::Bitmask(0)),
+        (Code::FlightSqlServerStatementTimeout, Value::Bitmask(millis(limits.session_timeout))),
         (Code::FlightSqlServerTransactionTimeout, Value::Bitmask(millis(limits.transaction_timeout))),
     ]
 }
@@ -104,7 +110,6 @@ const TRANSACTIONS_AND_SAVEPOINTS: i32 = 2;
 const REPEATABLE_READ: u32 = 3;
 
 const TRUE: &[Code] = &[
-    Code::FlightSqlServerSql,
     Code::FlightSqlServerCancel,
     Code::FlightSqlServerBulkIngestion,
     Code::FlightSqlServerIngestTransactionsSupported,
@@ -127,7 +132,6 @@ const TRUE: &[Code] = &[
 
 const FALSE: &[Code] = &[
     Code::FlightSqlServerReadOnly,
-    Code::FlightSqlServerSubstrait,
     Code::SqlDdlCatalog,
     Code::SqlSupportsDifferentTableCorrelationNames,
     Code::SqlSupportsIntegrityEnhancementFacility,

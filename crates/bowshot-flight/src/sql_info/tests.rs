@@ -4,11 +4,17 @@ use super::*;
 use arrow::array::AsArray;
 use arrow::datatypes::{Int32Type, Int64Type, UInt32Type};
 use arrow_flight::sql::SqlInfo;
+use bowshot_api::Languages;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn about() -> About {
-    About { name: "Bowshot".to_owned(), version: "1.2.3".to_owned(), arrow_version: "59".to_owned() }
+    About {
+        name: "Bowshot".to_owned(),
+        version: "1.2.3".to_owned(),
+        arrow_version: "59".to_owned(),
+        languages: Languages::default(),
+    }
 }
 
 fn members_by_code(requested: &[u32]) -> BTreeMap<u32, i8> {
@@ -44,6 +50,22 @@ fn all_standard_codes_in_the_members_that_drivers_read() {
 fn requested_codes_only_and_unknown_ones_have_no_row() {
     assert_eq!(members_by_code(&[8, 0, 4711, 10_000, 0]), BTreeMap::from([(0, 0), (8, 3)]));
     assert!(members_by_code(&[99_999]).is_empty());
+}
+
+#[test]
+fn languages_are_those_of_the_server() {
+    let told = |languages: Languages| {
+        let about = About { languages, ..about() };
+        let batch = answer(&about, &Limits::default(), &[3, 4, 5, 6, 7]).unwrap();
+        let values = batch.column(1).as_union();
+        let truth = |row: usize| values.value(row).as_boolean().value(0);
+        let text = |row: usize| values.value(row).as_string::<i32>().value(0).to_owned();
+        (truth(1), truth(2), text(3), text(4))
+    };
+    assert_eq!(told(Languages::default()), (true, false, String::new(), String::new()));
+    let versions = ["0.54".to_owned(), "0.75".to_owned()];
+    let plans = Languages { sql: false, substrait: Some(versions) };
+    assert_eq!(told(plans), (false, true, "0.54".to_owned(), "0.75".to_owned()));
 }
 
 #[test]

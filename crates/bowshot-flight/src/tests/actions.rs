@@ -6,7 +6,10 @@ use crate::proto::{
     CloseSessionResult, GetSessionOptionsResult, SessionOptionValue, SetSessionOptionsRequest,
     SetSessionOptionsResult,
 };
-use arrow_flight::sql::{ActionCancelQueryRequest, ActionCancelQueryResult, Any};
+use arrow_flight::sql::{
+    ActionCancelQueryRequest, ActionCancelQueryResult, ActionCreatePreparedSubstraitPlanRequest, Any,
+    SubstraitPlan,
+};
 use arrow_flight::{
     CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Empty, FlightEndpoint,
     RenewFlightEndpointRequest,
@@ -125,8 +128,15 @@ async fn actions_that_are_listed_and_those_that_are_not() {
         let result = client.action(&action.r#type, vec![0xff]).await;
         assert_eq!(code_of(result), Code::InvalidArgument, "{}", action.r#type);
     }
-    let plan = client.action("CreatePreparedSubstraitPlan", vec![]).await;
-    assert_eq!(code_of(plan), Code::Unimplemented);
+    let plan = SubstraitPlan { plan: Bytes::from_static(&[1]), version: "0.54.0".to_owned() };
+    let plan = ActionCreatePreparedSubstraitPlanRequest { plan: Some(plan), transaction_id: None };
+    let refused = client.action("CreatePreparedSubstraitPlan", any(&plan)).await;
+    assert_eq!(code_of(refused), Code::Unimplemented);
+    let empty = any(&ActionCreatePreparedSubstraitPlanRequest::default());
+    for malformed in [vec![], empty] {
+        let refused = client.action("CreatePreparedSubstraitPlan", malformed).await;
+        assert_eq!(code_of(refused), Code::InvalidArgument);
+    }
     let unknown = client.action("Dance", vec![]).await.unwrap_err();
     assert_eq!(unknown.code(), Code::Unimplemented);
     assert!(unknown.message().contains("ListActions"), "{}", unknown.message());

@@ -15,9 +15,9 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
     About, Answer, BatchStream, CancelOutcome, Credentials, Delivery, Description, Error, ErrorKind, Ingest,
-    Layout, Lifecycle, Limits, OptionValue, Prepared, PrimaryKey, Principal, Progress, QueryId, Request,
-    Result, SavepointId, Secret, Server, ServerStatus, Session, SessionId, Statement, StatementId,
-    TableEntry, TableFilter, TableKind, TableName, TransactionEnd, TransactionId,
+    Languages, Layout, Lifecycle, Limits, OptionValue, Prepared, PrimaryKey, Principal, Progress, QueryId,
+    Request, Result, SavepointId, Secret, Server, ServerStatus, Session, SessionId, Statement, StatementId,
+    SubstraitPlan, TableEntry, TableFilter, TableKind, TableName, TransactionEnd, TransactionId,
 };
 use futures::StreamExt;
 use std::collections::{BTreeMap, HashMap};
@@ -92,7 +92,12 @@ impl Door {
     pub(super) fn open(limits: Limits, users_only: bool) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            about: About { name: "door".into(), version: "1".into(), arrow_version: "1".into() },
+            about: About {
+                name: "door".into(),
+                version: "1".into(),
+                arrow_version: "1".into(),
+                languages: Languages::default(),
+            },
             limits,
             users_only,
             counts: watch::Sender::default(),
@@ -270,6 +275,7 @@ impl Room {
     fn sql(&self, statement: &Statement) -> Result<String> {
         match statement {
             Statement::Sql(sql) => Ok(sql.clone()),
+            Statement::Substrait(_) => Err(SubstraitPlan::unsupported()),
             Statement::Prepared(id) => {
                 let prepared = self.prepared.lock().unwrap();
                 let (sql, bound, _) =
@@ -284,7 +290,7 @@ impl Room {
     fn transaction(&self, request: &Request) -> Result<Option<TransactionId>> {
         let transaction = match &request.statement {
             Statement::Prepared(id) => self.prepared.lock().unwrap().get(id).and_then(|known| known.2),
-            Statement::Sql(_) => request.transaction,
+            Statement::Sql(_) | Statement::Substrait(_) => request.transaction,
         };
         self.check(transaction).map(|()| transaction)
     }

@@ -122,8 +122,6 @@ async fn streams_that_are_refused_write_nothing() {
     let descriptor = |ingest: &CommandStatementIngest| command(any(ingest));
     let mut unsaid = ingest("t");
     unsaid.table_definition_options = None;
-    let mut placed = CommandStatementIngest { temporary: true, ..ingest("t") };
-    placed.schema = Some("s".to_owned());
     let foreign = CommandStatementIngest { transaction_id: Some("txn".into()), ..ingest("t") };
     let unknown = CommandStatementIngest { transaction_id: Some(vec![7; 32].into()), ..ingest("t") };
     let change = |change: fn(&mut Vec<FlightData>)| {
@@ -133,7 +131,6 @@ async fn streams_that_are_refused_write_nothing() {
     };
     for (messages, expected) in [
         (upload(descriptor(&unsaid), &rows), Code::InvalidArgument),
-        (upload(descriptor(&placed), &rows), Code::InvalidArgument),
         (upload(descriptor(&foreign), &rows), Code::InvalidArgument),
         (upload(descriptor(&unknown), &rows), Code::NotFound),
         (change(|messages| messages[0].data_header = Bytes::new()), Code::InvalidArgument),

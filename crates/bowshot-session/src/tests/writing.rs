@@ -3,6 +3,7 @@
 use super::*;
 use arrow::datatypes::SchemaRef;
 use bowshot_api::{BatchStream, IfExists, IfMissing, Ingest};
+use std::collections::BTreeMap;
 
 /// Does not end in the time of a test, and gives its rows one after the other.
 const ENDLESS_INSERT: &str =
@@ -40,11 +41,31 @@ fn into(table: &str) -> Ingest {
         if_missing: IfMissing::Create,
         if_exists: IfExists::Append,
         transaction: None,
+        options: BTreeMap::new(),
     }
 }
 
 fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]))
+}
+
+#[tokio::test]
+async fn ingests_that_ask_for_what_there_is_not() {
+    let server = store(small());
+    let session = session(&server).await;
+    let temporary = Ingest { temporary: true, ..into("t") };
+    let placed = "a temporary table has no schema and no catalog of the caller's choice";
+    for (ingest, expected) in [
+        (Ingest { schema_name: Some("s".to_owned()), ..temporary.clone() }, placed),
+        (Ingest { catalog: Some("c".to_owned()), ..temporary }, placed),
+        (
+            Ingest { options: BTreeMap::from([("speed".to_owned(), "11".to_owned())]), ..into("t") },
+            "unknown ingest option `speed`",
+        ),
+    ] {
+        let error = session.ingest(&ingest, BatchStream::from_batches(schema(), vec![])).await;
+        assert_eq!(error.expect_err(expected).message(), expected);
+    }
 }
 
 #[tokio::test]

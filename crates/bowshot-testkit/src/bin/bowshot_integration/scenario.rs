@@ -4,8 +4,8 @@
 use arrow::array::{ArrayRef, Int32Array, UInt32Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::TableFilter;
-use bowshot_flight::{AppMetadata, Locations, Profile, UnnamedAction};
+use bowshot_api::{IfExists, IfMissing, Ingest, Languages, Limits, SavepointId, TableFilter, TransactionId};
+use bowshot_flight::{AppMetadata, Ids, Locations, Profile, UnnamedAction};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,41 @@ pub(crate) struct Scenario {
     pub(crate) profile: Profile,
     /// The one user and its password; nobody has to say who they are without.
     pub(crate) user: Option<(&'static str, &'static str)>,
-    /// What each statement answers.
-    pub(crate) statements: HashMap<&'static str, Reply>,
+    /// The forms in which statements come.
+    pub(crate) languages: Languages,
+    /// What GetSqlInfo tells of them.
+    pub(crate) limits: Limits,
+    /// What each statement answers, by its text or the text of its plan; [`PREPARED`] and [`WITHIN`] come before those that
+    /// were prepared and that belong to a transaction, where the answer differs.
+    pub(crate) statements: HashMap<String, Reply>,
+    /// The names of the only transaction and of its only savepoint.
+    pub(crate) transaction: Option<Transaction>,
+    /// The ingest that is taken.
+    pub(crate) ingest: Option<Taken>,
     /// The options that every session begins with are none, and any name but this one can be set.
     pub(crate) bad_option: &'static str,
     /// What a request for tables must ask for; anything goes without.
     pub(crate) tables: Option<TableFilter>,
+}
+
+/// Before the text of a plan that was prepared.
+pub(crate) const PREPARED: &str = "prepared: ";
+/// Before the text of a statement in a transaction.
+pub(crate) const WITHIN: &str = "in a transaction: ";
+
+/// What a transaction and its savepoint are called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transaction {
+    pub(crate) id: TransactionId,
+    pub(crate) savepoint: SavepointId,
+    pub(crate) savepoint_name: &'static str,
+}
+
+/// The ingest that is taken, and the columns that its rows must have.
+#[derive(Debug, Clone)]
+pub(crate) struct Taken {
+    pub(crate) ingest: Ingest,
+    pub(crate) schema: SchemaRef,
 }
 
 /// What a statement answers.
@@ -97,14 +126,15 @@ impl Scenario {
                 profile: Profile { app_metadata: AppMetadata::Command, ..Profile::default() },
                 ..Self::answering("foobar", read_once())
             },
-            // What the last two need is answered by the front end itself: it has none of it yet.
-            "flight_sql" | "flight_sql:extension" | "flight_sql:ingestion" => flight_sql(),
+            "flight_sql" => flight_sql(),
+            "flight_sql:extension" => extension(),
+            "flight_sql:ingestion" => ingestion(),
             _ => return None,
         })
     }
 
     fn answering(statement: &'static str, reply: Reply) -> Self {
-        Self { statements: HashMap::from([(statement, reply)]), ..Self::default() }
+        Self { statements: HashMap::from([(statement.to_owned(), reply)]), ..Self::default() }
     }
 }
 
@@ -131,14 +161,7 @@ fn expiring() -> Reply {
 }
 
 fn flight_sql() -> Scenario {
-    let query = || Reply { schema: described(), ..Reply::default() };
-    let update = |rows| Reply { updated: Some(rows), partitions: vec![], ..Reply::default() };
-    let statements = HashMap::from([
-        ("SELECT STATEMENT", query()),
-        ("SELECT PREPARED STATEMENT", Reply { parameters: described(), ..query() }),
-        ("UPDATE STATEMENT", update(10_000)),
-        ("UPDATE PREPARED STATEMENT", update(20_000)),
-    ]);
+    let statements = known("", &described(), [10_000, 20_000]);
     let tables = TableFilter {
         catalog: Some("catalog".to_owned()),
         schema_pattern: Some("db_schema_filter_pattern".to_owned()),
@@ -149,8 +172,91 @@ fn flight_sql() -> Scenario {
     Scenario { statements, tables: Some(tables), ..Scenario::default() }
 }
 
+/// The four statements, whose texts begin with a prefix; updates change so many rows at once and when they are prepared.
+fn known(prefix: &str, schema: &SchemaRef, updated: [u64; 2]) -> HashMap<String, Reply> {
+    let query = || Reply { schema: Arc::clone(schema), ..Reply::default() };
+    let update = |rows| Reply { updated: Some(rows), partitions: vec![], ..Reply::default() };
+    let replies = [
+        ("SELECT STATEMENT", query()),
+        ("SELECT PREPARED STATEMENT", Reply { parameters: described(), ..query() }),
+        ("UPDATE STATEMENT", update(updated[0])),
+        ("UPDATE PREPARED STATEMENT", update(updated[1])),
+    ];
+    replies.map(|(text, reply)| (format!("{prefix}{text}"), reply)).into()
+}
+
+/// A server of plans that has no SQL and knows one transaction. The plan is query and update in one.
+fn extension() -> Scenario {
+    let mut statements = HashMap::new();
+    for (within, schema, updated) in
+        [("", described(), [10_000, 20_000]), (WITHIN, described_within(), [15_000, 25_000])]
+    {
+        statements.extend(known(within, &schema, updated));
+        let plan = Reply { schema, updated: Some(updated[0]), ..Reply::default() };
+        let prepared = Reply { updated: Some(updated[1]), parameters: described(), ..plan.clone() };
+        statements.insert(format!("{within}plan"), plan);
+        statements.insert(format!("{within}{PREPARED}plan"), prepared);
+    }
+    let versions = ["min_version", "max_version"].map(str::to_owned);
+    Scenario {
+        statements,
+        profile: Profile { ids: Ids::Bare, ..Profile::default() },
+        languages: Languages { sql: false, substrait: Some(versions) },
+        limits: Limits {
+            session_timeout: Duration::from_millis(42),
+            transaction_timeout: Duration::from_millis(7),
+            ..Limits::default()
+        },
+        transaction: named("transaction_id").zip(named("savepoint_id")).and_then(
+            |(transaction, savepoint)| {
+                Some(Transaction {
+                    id: TransactionId::from_slice(&transaction)?,
+                    savepoint: SavepointId::from_slice(&savepoint)?,
+                    savepoint_name: "savepoint_name",
+                })
+            },
+        ),
+        ..Scenario::default()
+    }
+}
+
+fn ingestion() -> Scenario {
+    let ingest = Ingest {
+        catalog: Some("test_catalog".to_owned()),
+        schema_name: Some("test_schema".to_owned()),
+        table: "test_table".to_owned(),
+        temporary: true,
+        if_missing: IfMissing::Create,
+        if_exists: IfExists::Replace,
+        transaction: named("123").and_then(|id| TransactionId::from_slice(&id)),
+        options: [("key1", "val1"), ("key2", "val2")].map(|(key, value)| (key.into(), value.into())).into(),
+    };
+    let schema = Arc::new(Schema::new(vec![Field::new("test_field", DataType::Int64, true)]));
+    Scenario {
+        profile: Profile { ids: Ids::Bare, ..Profile::default() },
+        ingest: Some(Taken { ingest, schema }),
+        ..Scenario::default()
+    }
+}
+
+/// A short name as an id has it; `None` if it is too long for one.
+fn named(name: &str) -> Option<[u8; 16]> {
+    let mut id = [0; 16];
+    id.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+    Some(id)
+}
+
 /// One column with everything that can be told about a column.
 fn described() -> SchemaRef {
+    column("id", DataType::Int64)
+}
+
+/// The same in a transaction.
+fn described_within() -> SchemaRef {
+    column("pkey", DataType::Int32)
+}
+
+fn column(name: &str, data_type: DataType) -> SchemaRef {
     let told = [
         ("TABLE_NAME", "test"),
         ("IS_AUTO_INCREMENT", "1"),
@@ -163,7 +269,7 @@ fn described() -> SchemaRef {
         ("REMARKS", "test column"),
     ];
     let metadata = told.map(|(key, value)| (format!("ARROW:FLIGHT:SQL:{key}"), value.to_owned()));
-    let field = Field::new("id", DataType::Int64, true).with_metadata(HashMap::from(metadata));
+    let field = Field::new(name, data_type, true).with_metadata(HashMap::from(metadata));
     Arc::new(Schema::new(vec![field]))
 }
 

@@ -48,9 +48,11 @@ impl Canned {
             name: "Bowshot integration".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             arrow_version: String::new(),
+            languages: scenario.languages.clone(),
         };
+        let limits = scenario.limits.clone();
         let stage = Arc::new(Stage { scenario, state: Mutex::default() });
-        Self { about, limits: Limits::default(), stage }
+        Self { about, limits, stage }
     }
 }
 

@@ -1,14 +1,15 @@
 //! A session below the door: knows the statements of its scenario, keeps options and prepared statements.
 
-use crate::scenario::Reply;
+use crate::scenario::{PREPARED, Reply, Transaction, WITHIN};
 use crate::server::Stage;
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
     Answer, BatchStream, Description, Error, Ingest, OptionValue, Prepared, PrimaryKey, Principal, Request,
-    Result, SavepointId, Session, SessionId, Statement, StatementId, TableEntry, TableFilter, TableName,
-    TransactionEnd, TransactionId,
+    Result, SavepointId, Session, SessionId, Statement, StatementId, SubstraitPlan, TableEntry, TableFilter,
+    TableName, TransactionEnd, TransactionId,
 };
+use futures::StreamExt;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,17 +34,52 @@ impl CannedSession {
         }
     }
 
-    fn reply(&self, statement: &Statement) -> Result<&Reply> {
-        let text = match statement {
-            Statement::Sql(text) => text.clone(),
-            Statement::Prepared(id) => lock(&self.prepared)
-                .get(id)
-                .cloned()
-                .ok_or_else(|| Error::not_found("prepared statement not found"))?,
-        };
-        let reply = self.stage.scenario.statements.get(text.as_str());
+    fn reply(&self, statement: &Statement, transaction: Option<TransactionId>) -> Result<&Reply> {
+        match statement {
+            Statement::Sql(text) => self.known(&self.within(transaction, text)?),
+            Statement::Substrait(plan) => self.known(&self.within(transaction, &text_of(plan)?)?),
+            Statement::Prepared(id) => {
+                let text = lock(&self.prepared).get(id).cloned();
+                self.known(&text.ok_or_else(|| Error::not_found("prepared statement not found"))?)
+            }
+        }
+    }
+
+    fn known(&self, text: &str) -> Result<&Reply> {
+        let reply = self.stage.scenario.statements.get(text);
         reply.ok_or_else(|| Error::invalid(format!("the scenario has no statement `{text}`")))
     }
+
+    /// What a statement is called in the scenario.
+    fn within(&self, transaction: Option<TransactionId>, text: &str) -> Result<String> {
+        match transaction {
+            Some(id) => self.transaction(id).map(|_| format!("{WITHIN}{text}")),
+            None => Ok(text.to_owned()),
+        }
+    }
+
+    fn transaction(&self, id: TransactionId) -> Result<Transaction> {
+        self.stage.scenario.transaction.filter(|known| known.id == id).ok_or_else(no_transaction)
+    }
+
+    fn keep(&self, text: String) -> Result<Prepared> {
+        let description = describe(self.known(&text)?);
+        let id = StatementId::random();
+        lock(&self.prepared).insert(id, text);
+        Ok(Prepared { id, description })
+    }
+}
+
+/// The text that stands for a plan.
+fn text_of(plan: &SubstraitPlan) -> Result<String> {
+    match std::str::from_utf8(&plan.plan) {
+        Ok(text) if plan.version == "version" => Ok(text.to_owned()),
+        _ => Err(Error::invalid(format!("the scenario has no plan {plan:?}"))),
+    }
+}
+
+fn no_transaction() -> Error {
+    Error::not_found("transaction not found")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -73,18 +109,23 @@ impl Session for CannedSession {
     }
 
     async fn describe(&self, statement: &Statement) -> Result<Description> {
-        self.reply(statement).map(describe)
+        self.reply(statement, None).map(describe)
     }
 
-    async fn prepare(&self, sql: &str, _: Option<TransactionId>) -> Result<Prepared> {
-        let description = describe(self.reply(&Statement::Sql(sql.to_owned()))?);
-        let id = StatementId::random();
-        lock(&self.prepared).insert(id, sql.to_owned());
-        Ok(Prepared { id, description })
+    async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
+        self.keep(self.within(transaction, sql)?)
+    }
+
+    async fn prepare_substrait(
+        &self,
+        plan: &SubstraitPlan,
+        transaction: Option<TransactionId>,
+    ) -> Result<Prepared> {
+        self.keep(self.within(transaction, &format!("{PREPARED}{}", text_of(plan)?))?)
     }
 
     async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
-        let wanted = &self.reply(&Statement::Prepared(id))?.parameters;
+        let wanted = &self.reply(&Statement::Prepared(id), None)?.parameters;
         match parameters.iter().find(|batch| batch.schema_ref() != wanted) {
             Some(batch) => {
                 Err(Error::invalid(format!("parameters {:?} instead of {wanted:?}", batch.schema())))
@@ -99,31 +140,47 @@ impl Session for CannedSession {
     }
 
     async fn start(&self, request: &Request) -> Result<Answer> {
-        Ok(self.stage.start(self.reply(&request.statement)?))
+        Ok(self.stage.start(self.reply(&request.statement, request.transaction)?))
     }
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
-        Ok(self.reply(&request.statement)?.updated)
+        Ok(self.reply(&request.statement, request.transaction)?.updated)
     }
 
-    async fn ingest(&self, _: &Ingest, _: BatchStream) -> Result<u64> {
-        Err(no_writing())
+    async fn ingest(&self, ingest: &Ingest, mut rows: BatchStream) -> Result<u64> {
+        let Some(taken) = &self.stage.scenario.ingest else { return Err(no_writing()) };
+        if *ingest != taken.ingest || rows.schema() != taken.schema {
+            let schema = rows.schema();
+            return Err(Error::invalid(format!("{ingest:?} of {schema:?} instead of {taken:?}")));
+        }
+        let mut count = 0;
+        while let Some(batch) = rows.next().await {
+            count += batch?.num_rows() as u64;
+        }
+        Ok(count)
     }
 
     async fn begin(&self) -> Result<TransactionId> {
-        Err(no_writing())
+        self.stage.scenario.transaction.map(|transaction| transaction.id).ok_or_else(no_writing)
     }
 
-    async fn end(&self, _: TransactionId, _: TransactionEnd) -> Result<()> {
-        Err(no_writing())
+    async fn end(&self, transaction: TransactionId, _: TransactionEnd) -> Result<()> {
+        self.transaction(transaction).map(|_| ())
     }
 
-    async fn savepoint(&self, _: TransactionId, _: &str) -> Result<SavepointId> {
-        Err(no_writing())
+    async fn savepoint(&self, transaction: TransactionId, name: &str) -> Result<SavepointId> {
+        let known = self.transaction(transaction)?;
+        if name != known.savepoint_name {
+            return Err(Error::invalid(format!("the scenario has no savepoint `{name}`")));
+        }
+        Ok(known.savepoint)
     }
 
-    async fn end_savepoint(&self, _: SavepointId, _: TransactionEnd) -> Result<()> {
-        Err(no_writing())
+    async fn end_savepoint(&self, savepoint: SavepointId, _: TransactionEnd) -> Result<()> {
+        match self.stage.scenario.transaction {
+            Some(known) if known.savepoint == savepoint => Ok(()),
+            _ => Err(Error::not_found("savepoint not found")),
+        }
     }
 
     async fn primary_key(&self, _: &TableName) -> Result<Option<PrimaryKey>> {
