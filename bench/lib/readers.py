@@ -270,7 +270,6 @@ KINDS = {
     "connectorx": ConnectorX,
 }
 
-# Files without which a reader cannot work, and the package that has them.
 # The libraries that a reader loads, and the packages that have them.
 ODBC_MANAGER = (ODBC_DRIVERS.parent / "libodbc.so.2", "libodbc2")
 POSTGRES_ODBC = (ODBC_DRIVERS / "psqlodbcw.so", "odbc-postgresql")

@@ -36,6 +36,40 @@ def test_literal_rows_are_cast_as_an_assignment(db, table):
     assert db.rows(f"SELECT count(*) FROM {table}") == [(6,)]
 
 
+def test_default_stands_for_the_default_of_its_column(db, table):
+    db.run(f"CREATE TABLE {table} (n INT DEFAULT 7, s TEXT DEFAULT upper('ab'), r DOUBLE DEFAULT random(), none INT)")
+    assert db.run(f"INSERT INTO {table} VALUES (1, DEFAULT, default, DEFAULT), (DEFAULT, 'x', DEFAULT, 4)") == 2
+    assert db.run(f"INSERT INTO {table} (none, n) VALUES (DEFAULT, DEFAULT), (5, 5)") == 2
+    assert db.run(f"INSERT INTO {table} DEFAULT VALUES") == 1
+    rows = [(1, "AB", None), (7, "x", 4), (7, "AB", None), (5, "AB", 5), (7, "AB", None)]
+    assert sorted(db.rows(f"SELECT n, s, none FROM {table}"), key=str) == sorted(rows, key=str)
+    assert db.rows(f"SELECT count(DISTINCT r) FROM {table}") == [(5,)]
+    assert db.run(f"INSERT INTO {table} (n) VALUES ((SELECT max(n) + 1 FROM {table})), (DEFAULT), ((SELECT 9 WHERE false))") == 3
+    assert db.run(f"DELETE FROM {table} WHERE n IS NULL OR n = 8") == 2
+    assert db.run(f"DELETE FROM {table} WHERE n = 7 AND none IS NULL") == 3
+    assert db.run(f"INSERT INTO {table} VALUES (7, 'AB', 1, NULL), (7, 'AB', 2, NULL)") == 2
+    many = ", ".join(["((SELECT 1))"] * 101)
+    db.fails(f"INSERT INTO {table} (n) VALUES {many}", "101 rows")
+    db.fails(f"INSERT INTO {table} (n) VALUES (DEFAULT, DEFAULT)", "got 2 values")
+    db.fails(f"INSERT INTO {table} (n) VALUES (DEFAULT + 1)", "default")
+    assert db.rows(f"SELECT count(*) FROM {table}") == [(5,)]
+
+
+def test_queries_before_a_statement_that_changes_rows(db, table):
+    db.run(f"CREATE TABLE {table} (n INT, s TEXT)")
+    few = "WITH few AS (SELECT value AS n FROM generate_series(1, 3))"
+    assert db.run(f"{few} INSERT INTO {table} SELECT n, 'new' FROM few") == 3
+    assert db.run(f"{few} INSERT INTO {table} WITH more AS (SELECT n + 3 AS n FROM few) SELECT n, 'more' FROM more") == 3
+    assert db.run(f"{few} UPDATE {table} SET s = 'few' FROM few WHERE few.n = {table}.n AND few.n > 1") == 2
+    returned = f"{few} UPDATE {table} SET s = 'one' WHERE n IN (SELECT n FROM few) AND s = 'new' RETURNING n, s"
+    assert db.rows(returned) == [(1, "one")]
+    merged = f"MERGE INTO {table} USING few ON {table}.n = few.n + 2 WHEN MATCHED THEN UPDATE SET s = 'merged'"
+    assert db.run(f"{few} {merged} WHEN NOT MATCHED THEN INSERT VALUES (0, 'never')") == 3
+    assert db.run(f"{few} DELETE FROM {table} WHERE n NOT IN (SELECT n + 1 FROM few)") == 3
+    assert db.rows(f"SELECT * FROM {table} ORDER BY n") == [(2, "few"), (3, "merged"), (4, "merged")]
+    db.fails(f"{few} INSERT INTO missing SELECT n FROM few", "missing")
+
+
 def test_rows_that_came_one_by_one_are_read_together(db, table):
     db.run(f"CREATE TABLE {table} (n BIGINT)")
     for number in range(100):

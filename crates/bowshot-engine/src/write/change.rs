@@ -133,14 +133,13 @@ fn check_qualifier(target: &ObjectName, table: &Ident) -> Result<()> {
 
 /// `DEFAULT` in the place of a value is the default of the column.
 pub(crate) fn value_or_default(value: &Expr, default: Option<&str>) -> Result<Expr> {
-    match value {
-        Expr::Identifier(name)
-            if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default") =>
-        {
-            expression(default.unwrap_or("NULL"))
-        }
-        other => Ok(other.clone()),
-    }
+    if is_default(value) { expression(default.unwrap_or("NULL")) } else { Ok(value.clone()) }
+}
+
+/// Whether a value is the word `DEFAULT`, which the parser takes for a column.
+pub(crate) fn is_default(value: &Expr) -> bool {
+    matches!(value, Expr::Identifier(name)
+        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
 }
 
 /// SQL text as an expression.

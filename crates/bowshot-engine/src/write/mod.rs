@@ -36,6 +36,7 @@ pub(crate) mod returning;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod upkeep;
+mod values;
 
 use bowshot_storage::tables::{Definition, EntryName, View};
 use copy::{CopyIn, CopyOut};

@@ -9,7 +9,7 @@ use crate::write::ddl::Ddl;
 use crate::write::defaults::WithDefaults;
 use crate::write::names::{self, Names, ident};
 use crate::write::returning::{self, Returning};
-use crate::write::{Write, altering, change, define, merge, nulls};
+use crate::write::{Write, altering, change, define, merge, nulls, values};
 use bowshot_api::{Error, Result};
 use bowshot_storage::tables::Table;
 use datafusion::common::DFSchema;
@@ -19,8 +19,8 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{DmlStatement, EmptyRelation, Expr, LogicalPlan, WriteOp};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
-    self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, Statement,
-    TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
+    self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, SetExpr, Statement,
+    TransactionAccessMode, TransactionIsolationLevel, TransactionMode, With,
 };
 use std::sync::Arc;
 
@@ -39,6 +39,7 @@ pub(crate) async fn recognise(
 ) -> Result<Option<Recognised>> {
     let Parsed::Statement(statement) = statement else { return Ok(None) };
     let mut statement = statement.clone();
+    let with = led(&mut statement);
     if matches!(
         statement.as_ref(),
         Statement::Insert(_) | Statement::CreateTable(_) | Statement::CreateView(_) | Statement::Merge(_)
@@ -70,27 +71,51 @@ pub(crate) async fn recognise(
         Statement::Delete(delete) => {
             let Changed { name, alias, query } = change::delete(delete, |name| definition(name, names))?;
             let (target, table) = names.writable(&name)?;
-            let rows = changing(query, &table, visible).await?;
+            let rows = changing(query, with, &table, visible).await?;
             let returning = (delete.returning.as_deref(), &alias);
             with_returning(Write::Delete(target), rows, returning, &table, visible).await?
         }
         Statement::Update(update) => {
             let Changed { name, alias, query } = change::update(update, |name| definition(name, names))?;
             let (target, table) = names.writable(&name)?;
-            let rows = changing(query, &table, visible).await?;
+            let rows = changing(query, with, &table, visible).await?;
             let returning = (update.returning.as_deref(), &alias);
             with_returning(Write::Update(target), rows, returning, &table, visible).await?
         }
         Statement::Merge(merge) => {
             let (name, query) = merge::merge(merge, |name| definition(name, names))?;
             let (target, table) = names.writable(&name)?;
-            let plan = changing(query, &table, visible).await?;
+            let plan = changing(query, with, &table, visible).await?;
             merge::check_stable(&plan)?;
             Recognised::Write(Box::new(Write::Merge(target)), plan)
         }
         _ => return Ok(None),
     };
     Ok(Some(recognised))
+}
+
+/// `WITH … INSERT` and the like, which the parser gives as queries: the statement itself takes the place of the query. What
+/// is returned belongs before the query that finds the rows; INSERT has its own place for it.
+fn led(statement: &mut Statement) -> Option<With> {
+    let Statement::Query(query) = statement else { return None };
+    let (SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) | SetExpr::Merge(inner)) =
+        query.body.as_mut()
+    else {
+        return None;
+    };
+    let (inner, mut with) = (inner.clone(), query.with.take());
+    *statement = inner;
+    if let Statement::Insert(insert) = statement
+        && let Some(source) = &mut insert.source
+        && let Some(mut outer) = with.take()
+    {
+        if let Some(own) = source.with.take() {
+            outer.recursive |= own.recursive;
+            outer.cte_tables.extend(own.cte_tables);
+        }
+        source.with = Some(outer);
+    }
+    with
 }
 
 /// The write, with what it returns under the name that the statement calls its table by.
@@ -115,7 +140,13 @@ fn definition(name: &ObjectName, names: &Names) -> Result<Arc<bowshot_storage::t
 }
 
 /// Plans a query over the target with the addresses of its rows.
-async fn changing(query: Box<Query>, table: &Arc<Table>, visible: &Visible) -> Result<LogicalPlan> {
+async fn changing(
+    mut query: Box<Query>,
+    with: Option<With>,
+    table: &Arc<Table>,
+    visible: &Visible,
+) -> Result<LogicalPlan> {
+    query.with = with;
     let mut statement = Statement::Query(query);
     nulls::aware(&mut statement)?;
     let visible = visible.with_target(table.addressed_provider(change::ADDRESS));
@@ -160,6 +191,7 @@ async fn insert(insert: &ast::Insert, visible: &Visible, names: &Names) -> Resul
     let mut insert = insert.clone();
     let items = insert.returning.take();
     let alias = names::last(name)?;
+    values::written_out(&mut insert, table.definition())?;
     insert.table = ast::TableObject::TableName(change::target_name());
     let provider =
         WithDefaults::to_insert(table.provider(), table.definition(), &visible.context).map_err(classify)?;

@@ -1,0 +1,80 @@
+//! The values of an INSERT, made into what the planner knows: `DEFAULT` is the default of its column, and rows with queries
+//! among their values are queries themselves.
+
+use crate::write::change;
+use crate::write::names::{self, ident};
+use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_storage::tables::Definition;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Insert, SelectItem, SetExpr, SetOperator, SetQuantifier, Values, visit_expressions,
+};
+use std::ops::ControlFlow;
+
+/// Rows with queries among their values in one statement: each becomes a query.
+const MAX_QUERIES: usize = 100;
+
+/// Rewrites the values of an INSERT into the table.
+///
+/// # Errors
+/// `LimitReached` for too many rows with queries.
+pub(crate) fn written_out(insert: &mut Insert, definition: &Definition) -> Result<()> {
+    if insert.source.is_none() && insert.columns.is_empty() && insert.assignments.is_empty() {
+        let defaults = definition.columns.iter().map(|_| "DEFAULT").collect::<Vec<_>>().join(", ");
+        insert.source = Some(change::parse(&format!("VALUES ({defaults})"))?);
+    }
+    let named = insert.columns.iter().map(|name| Ok(definition.position(&ident(&names::last(name)?))));
+    let named: Vec<Option<usize>> = named.collect::<Result<_>>()?;
+    let Some(source) = &mut insert.source else { return Ok(()) };
+    let SetExpr::Values(values) = source.body.as_mut() else { return Ok(()) };
+    for row in &mut values.rows {
+        for (place, value) in row.content.iter_mut().enumerate() {
+            if change::is_default(value) {
+                let position =
+                    if named.is_empty() { Some(place) } else { named.get(place).copied().flatten() };
+                let column = position.and_then(|position| definition.columns.get(position));
+                let default = column.and_then(|column| column.default.as_deref());
+                *value = change::expression(default.unwrap_or("NULL"))?;
+            }
+        }
+    }
+    if has_query(values) {
+        let rows = std::mem::take(&mut values.rows);
+        if rows.len() > MAX_QUERIES {
+            let message = format!("{} rows of values with queries among them", rows.len());
+            return Err(Error::new(ErrorKind::LimitReached, message)
+                .with_hint(format!("insert at most {MAX_QUERIES} at once, or use INSERT … SELECT")));
+        }
+        let rows = rows.into_iter().map(|row| selected(row.content)).collect::<Result<_>>()?;
+        *source.body = united(rows)?;
+    }
+    Ok(())
+}
+
+fn has_query(values: &Values) -> bool {
+    let found = visit_expressions(values, |expr| match expr {
+        Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// `SELECT` of the values of one row.
+fn selected(values: Vec<Expr>) -> Result<SetExpr> {
+    let mut query = change::parse("SELECT 1")?;
+    change::select_of(&mut query)?.projection = values.into_iter().map(SelectItem::UnnamedExpr).collect();
+    Ok(*query.body)
+}
+
+/// All of them with UNION ALL, in halves, so that the tree stays low.
+fn united(mut queries: Vec<SetExpr>) -> Result<SetExpr> {
+    if queries.len() > 1 {
+        let right = queries.split_off(queries.len() / 2);
+        return Ok(SetExpr::SetOperation {
+            op: SetOperator::Union,
+            set_quantifier: SetQuantifier::All,
+            left: Box::new(united(queries)?),
+            right: Box::new(united(right)?),
+        });
+    }
+    queries.pop().ok_or_else(|| Error::internal("VALUES without rows"))
+}
