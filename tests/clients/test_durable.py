@@ -214,6 +214,13 @@ def test_vacuum_is_refused_in_a_transaction(db, table):
     db.run("ROLLBACK", f"VACUUM {table} RETAIN 0 HOURS")
 
 
+def test_words_in_comments_are_no_statement(db, table):
+    db.run(f"CREATE TABLE {table} (x BIGINT)")
+    assert db.rows(f"/* /* */ vacuum */ SELECT count(*) FROM {table}") == [(0,)]
+    with pytest.raises(dbapi.Error, match="(?i)syntax"):
+        db.run(f"/* /* */ vacuum */ SELECT {table} RETAIN 0 HOURS")
+
+
 def test_vacuum_leaves_what_a_reader_holds(shared, db, table):
     db.ingest(table, MANY)
     with Database(shared) as reader:

@@ -55,6 +55,21 @@ def test_default_stands_for_the_default_of_its_column(db, table):
     assert db.rows(f"SELECT count(*) FROM {table}") == [(5,)]
 
 
+def test_rows_with_queries_keep_their_values(db, table):
+    """Rows of one statement must not take each other's types."""
+    db.run(f"CREATE TABLE {table} (n BIGINT, s TEXT, d DATE)")
+    assert db.run(f"INSERT INTO {table} VALUES ((SELECT 9007199254740993), 'a', NULL), (1.0, 'a', NULL), (2.5e0, 'a', NULL)") == 3
+    assert db.run(f"INSERT INTO {table} VALUES (1, (SELECT 1), DATE '2026-01-02'), (1, 2.5, '2026-01-03'), (1, true, (SELECT NULL))") == 3
+    assert db.run(f"INSERT INTO {table} (d, n) VALUES ((SELECT DATE '2026-01-04'), 1), (NULL, NULL)") == 2
+    rows = [(1, "1"), (1, "2.5"), (1, "a"), (1, "true"), (2, "a"), (9007199254740993, "a")]
+    assert db.rows(f"SELECT n, s FROM {table} WHERE s IS NOT NULL ORDER BY n, s") == rows
+    assert db.rows(f"SELECT count(d), count(*) FROM {table}") == [(3, 8)]
+    assert db.run(f"INSERT INTO {table} (n, s) VALUES (0, (SELECT 'x')), (0, 0)") == 2
+    db.fails(f"INSERT INTO {table} (n) VALUES ((SELECT 'seven')), (1)", "seven")
+    db.fails(f"INSERT INTO {table} (n) VALUES ((SELECT value FROM generate_series(1, 2)))", "")
+    assert db.rows(f"SELECT count(*) FROM {table}") == [(10,)]
+
+
 def test_queries_before_a_statement_that_changes_rows(db, table):
     db.run(f"CREATE TABLE {table} (n INT, s TEXT)")
     few = "WITH few AS (SELECT value AS n FROM generate_series(1, 3))"
@@ -68,6 +83,16 @@ def test_queries_before_a_statement_that_changes_rows(db, table):
     assert db.run(f"{few} DELETE FROM {table} WHERE n NOT IN (SELECT n + 1 FROM few)") == 3
     assert db.rows(f"SELECT * FROM {table} ORDER BY n") == [(2, "few"), (3, "merged"), (4, "merged")]
     db.fails(f"{few} INSERT INTO missing SELECT n FROM few", "missing")
+    nested = "WITH few AS (SELECT n + 7 AS n FROM few) SELECT n, 'nested' FROM few"
+    assert db.run(f"{few} INSERT INTO {table} {nested}") == 3
+    assert db.run(f"DELETE FROM {table} WHERE s = 'nested' AND n IN (8, 9, 10)") == 3
+    for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET n = 0", f"INSERT INTO {table} VALUES (9, 'x')"):
+        db.fails(f"WITH {table} AS (SELECT * FROM {table} WHERE n > 2) {statement}", "both the changed table")
+    for name in ("__bowshot_change.target", "__BOWSHOT_change.target"):
+        shadow = f'WITH "{name}" AS (SELECT *, 0 AS "__bowshot_address" FROM {table})'
+        for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET n = 0", f"INSERT INTO {table} VALUES (9, 'x')"):
+            db.fails(f"{shadow} {statement}", "reserved")
+    assert db.rows(f"SELECT count(*) FROM {table}") == [(3,)]
 
 
 def test_rows_that_came_one_by_one_are_read_together(db, table):

@@ -261,7 +261,8 @@ fn session_config(config: &EngineConfig) -> SessionConfig {
     options.execution.collect_statistics = true;
     // One thread builds the table of a side that is collected, and all probe it without handing their rows around first: up
     // to a size that falls with the number of threads that is sooner. With two, TPC-H at scale 1 takes a tenth less time.
-    let (rows, bytes) = (COLLECTED_ROWS / config.threads.max(1), COLLECTED_BYTES / config.threads.max(1));
+    let threads = config.threads.max(1);
+    let (rows, bytes) = (COLLECTED_ROWS / threads, (COLLECTED_BYTES / threads).min(config.memory_bytes / 8));
     let optimizer = &mut options.optimizer;
     optimizer.hash_join_single_partition_threshold_rows =
         rows.max(optimizer.hash_join_single_partition_threshold_rows);

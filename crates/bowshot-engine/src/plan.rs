@@ -11,6 +11,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
+use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -118,6 +119,15 @@ pub(crate) fn first_words(sql: &str) -> [String; 2] {
     [first, second].map(str::to_ascii_lowercase)
 }
 
+/// Whether the parser finds that word first too: dialects differ in what a comment is.
+pub(crate) fn begins_with(sql: &str, word: &str, dialect: &dyn Dialect) -> bool {
+    let parser = Parser::new(dialect).try_with_sql(sql);
+    parser.is_ok_and(|parser| match &parser.peek_token_ref().token {
+        Token::Word(first) => first.quote_style.is_none() && first.value.eq_ignore_ascii_case(word),
+        _ => false,
+    })
+}
+
 fn first_word(sql: &str) -> (&str, &str) {
     let start = without_comments(sql);
     start.split_at(start.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(start.len()))
@@ -128,12 +138,36 @@ fn without_comments(sql: &str) -> &str {
     loop {
         let after = match rest.get(..2) {
             Some("--") => rest.split_once('\n').map(|(_, after)| after),
-            Some("/*") => rest.split_once("*/").map(|(_, after)| after),
+            Some("/*") => after_comment(rest),
             _ => return rest,
         };
         let Some(after) = after else { return "" };
         rest = after.trim_start();
     }
+}
+
+/// What follows a comment, which may hold others.
+fn after_comment(sql: &str) -> Option<&str> {
+    let (mut depth, mut rest) = (0_usize, sql);
+    while let Some(place) = rest.find(['/', '*']) {
+        rest = &rest[place..];
+        let step = match rest.get(..2) {
+            Some("/*") => {
+                depth += 1;
+                2
+            }
+            Some("*/") => {
+                depth -= 1;
+                2
+            }
+            _ => 1,
+        };
+        rest = rest.get(step..)?;
+        if depth == 0 {
+            return Some(rest);
+        }
+    }
+    None
 }
 
 /// Replaces `?` by `$n`; the engine knows numbered placeholders only.
@@ -197,6 +231,8 @@ mod tests {
             ("OPTIMIZE", ["optimize", ""]),
             ("-- nothing", ["", ""]),
             ("/* open", ["", ""]),
+            ("/* /* */ vacuum */ SELECT t", ["select", "t"]),
+            ("/* /**/ /***/ */ VACUUM /*/ t */ t", ["vacuum", "t"]),
             ("(SELECT 1)", ["", ""]),
             ("größe x", ["größe", "x"]),
         ] {

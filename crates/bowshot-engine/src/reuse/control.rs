@@ -41,7 +41,7 @@ pub enum CacheStatement {
 /// `Syntax` for one that is not complete.
 pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect) -> Result<Option<CacheStatement>> {
     let [call, name] = plan::first_words(sql);
-    if call != "call" || !name.starts_with("join_cache_") {
+    if call != "call" || !name.starts_with("join_cache_") || !plan::begins_with(sql, &call, dialect) {
         return Ok(None);
     }
     parse(sql, dialect).map(Some).map_err(|error| {

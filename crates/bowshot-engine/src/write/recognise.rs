@@ -39,7 +39,7 @@ pub(crate) async fn recognise(
 ) -> Result<Option<Recognised>> {
     let Parsed::Statement(statement) = statement else { return Ok(None) };
     let mut statement = statement.clone();
-    let with = led(&mut statement);
+    let leading = Leading::take(&mut statement)?;
     if matches!(
         statement.as_ref(),
         Statement::Insert(_) | Statement::CreateTable(_) | Statement::CreateView(_) | Statement::Merge(_)
@@ -67,25 +67,28 @@ pub(crate) async fn recognise(
             let ddl = Box::pin(altering::alteration(alter, names, &LazyState::new(visible.clone()))).await?;
             Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())
         }
-        Statement::Insert(insert) => Box::pin(self::insert(insert, visible, names)).await?,
+        Statement::Insert(insert) => Box::pin(self::insert(insert, leading, visible, names)).await?,
         Statement::Delete(delete) => {
-            let Changed { name, alias, query } = change::delete(delete, |name| definition(name, names))?;
+            let Changed { name, alias, mut query } = change::delete(delete, |name| definition(name, names))?;
+            leading.before(&mut query, &name)?;
             let (target, table) = names.writable(&name)?;
-            let rows = changing(query, with, &table, visible).await?;
+            let rows = changing(query, &table, visible).await?;
             let returning = (delete.returning.as_deref(), &alias);
             with_returning(Write::Delete(target), rows, returning, &table, visible).await?
         }
         Statement::Update(update) => {
-            let Changed { name, alias, query } = change::update(update, |name| definition(name, names))?;
+            let Changed { name, alias, mut query } = change::update(update, |name| definition(name, names))?;
+            leading.before(&mut query, &name)?;
             let (target, table) = names.writable(&name)?;
-            let rows = changing(query, with, &table, visible).await?;
+            let rows = changing(query, &table, visible).await?;
             let returning = (update.returning.as_deref(), &alias);
             with_returning(Write::Update(target), rows, returning, &table, visible).await?
         }
         Statement::Merge(merge) => {
-            let (name, query) = merge::merge(merge, |name| definition(name, names))?;
+            let (name, mut query) = merge::merge(merge, |name| definition(name, names))?;
+            leading.before(&mut query, &name)?;
             let (target, table) = names.writable(&name)?;
-            let plan = changing(query, with, &table, visible).await?;
+            let plan = changing(query, &table, visible).await?;
             merge::check_stable(&plan)?;
             Recognised::Write(Box::new(Write::Merge(target)), plan)
         }
@@ -94,28 +97,60 @@ pub(crate) async fn recognise(
     Ok(Some(recognised))
 }
 
-/// `WITH … INSERT` and the like, which the parser gives as queries: the statement itself takes the place of the query. What
-/// is returned belongs before the query that finds the rows; INSERT has its own place for it.
-fn led(statement: &mut Statement) -> Option<With> {
-    let Statement::Query(query) = statement else { return None };
-    let (SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) | SetExpr::Merge(inner)) =
-        query.body.as_mut()
-    else {
-        return None;
-    };
-    let (inner, mut with) = (inner.clone(), query.with.take());
-    *statement = inner;
-    if let Statement::Insert(insert) = statement
-        && let Some(source) = &mut insert.source
-        && let Some(mut outer) = with.take()
-    {
-        if let Some(own) = source.with.take() {
-            outer.recursive |= own.recursive;
-            outer.cte_tables.extend(own.cte_tables);
+/// The queries of a `WITH` before a statement that changes rows.
+struct Leading {
+    with: Option<With>,
+    names: Vec<Ident>,
+}
+
+impl Leading {
+    /// `WITH … INSERT` and the like, which the parser gives as queries: the statement itself takes the place of the query.
+    ///
+    /// # Errors
+    /// `Invalid` for a query whose name could be taken for the changed table.
+    fn take(statement: &mut Statement) -> Result<Self> {
+        let mut leading = Self { with: None, names: Vec::new() };
+        let Statement::Query(query) = statement else { return Ok(leading) };
+        let (SetExpr::Insert(inner)
+        | SetExpr::Update(inner)
+        | SetExpr::Delete(inner)
+        | SetExpr::Merge(inner)) = query.body.as_mut()
+        else {
+            return Ok(leading);
+        };
+        let inner = inner.clone();
+        leading.with = query.with.take();
+        *statement = inner;
+        let queries = leading.with.iter().flat_map(|with| &with.cte_tables);
+        leading.names = queries.map(|query| query.alias.name.clone()).collect();
+        // The planner looks a qualified name up among the queries by its text, dots and all.
+        match leading.names.iter().find(|name| name.value.to_ascii_lowercase().starts_with("__bowshot")) {
+            Some(name) => Err(Error::invalid(format!("the name {name} is reserved"))),
+            None => Ok(leading),
         }
-        source.with = Some(outer);
     }
-    with
+
+    /// Puts the queries before the one that gives the rows for a table.
+    ///
+    /// # Errors
+    /// `Invalid` when one of them hides the table: whose rows are meant is not to be guessed.
+    fn before(self, rows: &mut Query, target: &ObjectName) -> Result<()> {
+        let last = ident(&names::last(target)?);
+        if target.0.len() == 1
+            && let Some(name) = self.names.iter().find(|name| ident(name) == last)
+        {
+            return Err(Error::invalid(format!("{name} is both the changed table and a query before it"))
+                .with_hint("give the query another name"));
+        }
+        let Some(with) = self.with else { return Ok(()) };
+        if rows.with.is_some() {
+            let mut outer = *change::template()?;
+            std::mem::swap(&mut outer, rows);
+            *rows.body = SetExpr::Query(Box::new(outer));
+        }
+        rows.with = Some(with);
+        Ok(())
+    }
 }
 
 /// The write, with what it returns under the name that the statement calls its table by.
@@ -140,13 +175,7 @@ fn definition(name: &ObjectName, names: &Names) -> Result<Arc<bowshot_storage::t
 }
 
 /// Plans a query over the target with the addresses of its rows.
-async fn changing(
-    mut query: Box<Query>,
-    with: Option<With>,
-    table: &Arc<Table>,
-    visible: &Visible,
-) -> Result<LogicalPlan> {
-    query.with = with;
+async fn changing(query: Box<Query>, table: &Arc<Table>, visible: &Visible) -> Result<LogicalPlan> {
     let mut statement = Statement::Query(query);
     nulls::aware(&mut statement)?;
     let visible = visible.with_target(table.addressed_provider(change::ADDRESS));
@@ -174,7 +203,12 @@ fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
         .map_err(classify)
 }
 
-async fn insert(insert: &ast::Insert, visible: &Visible, names: &Names) -> Result<Recognised> {
+async fn insert(
+    insert: &ast::Insert,
+    leading: Leading,
+    visible: &Visible,
+    names: &Names,
+) -> Result<Recognised> {
     if insert.output.is_some() {
         return Err(change::no_output());
     }
@@ -192,6 +226,9 @@ async fn insert(insert: &ast::Insert, visible: &Visible, names: &Names) -> Resul
     let items = insert.returning.take();
     let alias = names::last(name)?;
     values::written_out(&mut insert, table.definition())?;
+    if let Some(rows) = &mut insert.source {
+        leading.before(rows, name)?;
+    }
     insert.table = ast::TableObject::TableName(change::target_name());
     let provider =
         WithDefaults::to_insert(table.provider(), table.definition(), &visible.context).map_err(classify)?;

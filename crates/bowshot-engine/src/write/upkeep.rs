@@ -21,7 +21,7 @@ const RETAIN: Duration = Duration::days(7);
 pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Result<Option<Ddl>> {
     let [first, _] = plan::first_words(sql);
     let optimize = first == "optimize";
-    if !optimize && first != "vacuum" {
+    if (!optimize && first != "vacuum") || !plan::begins_with(sql, &first, dialect) {
         return Ok(None);
     }
     let (name, retain) = parse(sql, dialect).map_err(|error| {

@@ -4,9 +4,9 @@
 use crate::write::change;
 use crate::write::names::{self, ident};
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_storage::tables::Definition;
+use bowshot_storage::tables::{Column, Definition};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Insert, SelectItem, SetExpr, SetOperator, SetQuantifier, Values, visit_expressions,
+    Expr, Ident, Insert, SelectItem, SetExpr, SetOperator, SetQuantifier, Values, visit_expressions,
 };
 use std::ops::ControlFlow;
 
@@ -26,13 +26,14 @@ pub(crate) fn written_out(insert: &mut Insert, definition: &Definition) -> Resul
     let named: Vec<Option<usize>> = named.collect::<Result<_>>()?;
     let Some(source) = &mut insert.source else { return Ok(()) };
     let SetExpr::Values(values) = source.body.as_mut() else { return Ok(()) };
+    let column_of = |place: usize| {
+        let position = if named.is_empty() { Some(place) } else { named.get(place).copied().flatten() };
+        position.and_then(|position| definition.columns.get(position))
+    };
     for row in &mut values.rows {
         for (place, value) in row.content.iter_mut().enumerate() {
             if change::is_default(value) {
-                let position =
-                    if named.is_empty() { Some(place) } else { named.get(place).copied().flatten() };
-                let column = position.and_then(|position| definition.columns.get(position));
-                let default = column.and_then(|column| column.default.as_deref());
+                let default = column_of(place).and_then(|column| column.default.as_deref());
                 *value = change::expression(default.unwrap_or("NULL"))?;
             }
         }
@@ -44,7 +45,7 @@ pub(crate) fn written_out(insert: &mut Insert, definition: &Definition) -> Resul
             return Err(Error::new(ErrorKind::LimitReached, message)
                 .with_hint(format!("insert at most {MAX_QUERIES} at once, or use INSERT … SELECT")));
         }
-        let rows = rows.into_iter().map(|row| selected(row.content)).collect::<Result<_>>()?;
+        let rows = rows.into_iter().map(|row| selected(row.content, column_of)).collect::<Result<_>>()?;
         *source.body = united(rows)?;
     }
     Ok(())
@@ -58,10 +59,19 @@ fn has_query(values: &Values) -> bool {
     found.is_break()
 }
 
-/// `SELECT` of the values of one row.
-fn selected(values: Vec<Expr>) -> Result<SetExpr> {
+/// `SELECT` of the values of one row, each in the type of its column: rows that are united would change each other's.
+fn selected<'a>(values: Vec<Expr>, column_of: impl Fn(usize) -> Option<&'a Column>) -> Result<SetExpr> {
     let mut query = change::parse("SELECT 1")?;
-    change::select_of(&mut query)?.projection = values.into_iter().map(SelectItem::UnnamedExpr).collect();
+    let items = values.into_iter().enumerate().map(|(place, value)| {
+        let expr = match column_of(place) {
+            Some(column) => {
+                change::expression(&format!("arrow_cast({value}, '{}')", column.field.data_type()))?
+            }
+            None => value,
+        };
+        Ok(SelectItem::ExprWithAlias { expr, alias: Ident::new(format!("value_{place}")) })
+    });
+    change::select_of(&mut query)?.projection = items.collect::<Result<_>>()?;
     Ok(*query.body)
 }
 
