@@ -83,9 +83,12 @@ def test_queries_before_a_statement_that_changes_rows(db, table):
     assert db.run(f"{few} DELETE FROM {table} WHERE n NOT IN (SELECT n + 1 FROM few)") == 3
     assert db.rows(f"SELECT * FROM {table} ORDER BY n") == [(2, "few"), (3, "merged"), (4, "merged")]
     db.fails(f"{few} INSERT INTO missing SELECT n FROM few", "missing")
-    nested = "WITH few AS (SELECT n + 7 AS n FROM few) SELECT n, 'nested' FROM few"
-    assert db.run(f"{few} INSERT INTO {table} {nested}") == 3
-    assert db.run(f"DELETE FROM {table} WHERE s = 'nested' AND n IN (8, 9, 10)") == 3
+    db.fails(f"{few} INSERT INTO {table} WITH few AS (SELECT 1 AS n) SELECT n, 'twice' FROM few", "more than once")
+    db.run(f"CREATE VIEW {table}_v AS SELECT 100 AS n")
+    plain = f"WITH {table}_v AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM {table}_v WHERE n < 105) SELECT n, 'plain' FROM {table}_v"
+    assert db.run(f"WITH RECURSIVE r AS (SELECT 1 AS n) INSERT INTO {table} {plain}") == 2
+    assert db.run(f"DELETE FROM {table} WHERE s = 'plain' AND n IN (1, 101)") == 2
+    db.run(f"DROP VIEW {table}_v")
     for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET n = 0", f"INSERT INTO {table} VALUES (9, 'x')"):
         db.fails(f"WITH {table} AS (SELECT * FROM {table} WHERE n > 2) {statement}", "both the changed table")
     for name in ("__bowshot_change.target", "__BOWSHOT_change.target"):
