@@ -145,7 +145,7 @@ fn exclusion(name: &str, records: &Records) -> Option<Exclusion> {
 /// When cargo does not know the crate.
 pub fn folder() -> Result<PathBuf> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["metadata", "--format-version", "1", "--offline", "--manifest-path"])
+        .args(["metadata", "--format-version", "1", "--locked", "--manifest-path"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .output()
         .context("cannot run cargo")?;
