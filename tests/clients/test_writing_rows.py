@@ -70,6 +70,19 @@ def test_rows_with_queries_keep_their_values(db, table):
     assert db.rows(f"SELECT count(*) FROM {table}") == [(10,)]
 
 
+def test_values_beside_a_query_mean_what_they_mean_in_their_dialect(db, table):
+    db.run(f"CREATE TABLE {table} (n BIGINT, s TEXT)")
+    try:
+        db.run("SET dialect = 'mysql'")
+        assert db.run(f"INSERT INTO {table} VALUES ((SELECT 1), 'it\\'s'), (2, 'a\\\\b'), (3, \"double\")") == 3
+        db.run("SET dialect = 'postgres'")
+        assert db.run(f"INSERT INTO {table} VALUES ((SELECT 4), E'tab\\there'), (5, 'a\\\\b')") == 2
+    finally:
+        db.run("SET dialect = 'ansi'")
+    rows = [(1, "it's"), (2, "a\\b"), (3, "double"), (4, "tab\there"), (5, "a\\\\b")]
+    assert db.rows(f"SELECT * FROM {table} ORDER BY n") == rows
+
+
 def test_queries_before_a_statement_that_changes_rows(db, table):
     db.run(f"CREATE TABLE {table} (n INT, s TEXT)")
     few = "WITH few AS (SELECT value AS n FROM generate_series(1, 3))"

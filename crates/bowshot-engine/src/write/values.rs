@@ -6,7 +6,8 @@ use crate::write::names::{self, ident};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::{Column, Definition};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Insert, SelectItem, SetExpr, SetOperator, SetQuantifier, Values, visit_expressions,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert, SelectItem, SetExpr, SetOperator,
+    SetQuantifier, Values, visit_expressions,
 };
 use std::ops::ControlFlow;
 
@@ -64,15 +65,26 @@ fn selected<'a>(values: Vec<Expr>, column_of: impl Fn(usize) -> Option<&'a Colum
     let mut query = change::parse("SELECT 1")?;
     let items = values.into_iter().enumerate().map(|(place, value)| {
         let expr = match column_of(place) {
-            Some(column) => {
-                change::expression(&format!("arrow_cast({value}, '{}')", column.field.data_type()))?
-            }
+            Some(column) => cast(value, column)?,
             None => value,
         };
         Ok(SelectItem::ExprWithAlias { expr, alias: Ident::new(format!("value_{place}")) })
     });
     change::select_of(&mut query)?.projection = items.collect::<Result<_>>()?;
     Ok(*query.body)
+}
+
+/// The value in the type of its column. It goes in as it was parsed: its text may mean another thing in another dialect.
+fn cast(value: Expr, column: &Column) -> Result<Expr> {
+    let mut call = change::expression(&format!("arrow_cast(NULL, '{}')", column.field.data_type()))?;
+    if let Expr::Function(function) = &mut call
+        && let FunctionArguments::List(list) = &mut function.args
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))) = list.args.first_mut()
+    {
+        *argument = value;
+        return Ok(call);
+    }
+    Err(Error::internal("a cast is parsed as something else"))
 }
 
 /// All of them with UNION ALL, in halves, so that the tree stays low.
