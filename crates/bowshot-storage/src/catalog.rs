@@ -1,5 +1,6 @@
 //! The catalog: which sources give which tables, looked at again while the server runs.
 
+use crate::columns::ColumnCache;
 use crate::delta_folder;
 use crate::discovery;
 use crate::entry::{Definition, TableEntry, Timing, pause};
@@ -60,14 +61,15 @@ impl FileCatalog {
     /// another source has; a broken file is the problem of its own table only.
     ///
     /// The catalog registers an object store of its own with `runtime` and uses its caches, so `runtime` must be the
-    /// one that queries run with.
+    /// one that queries run with. Decoded columns of Parquet files are kept in `columns`.
     pub fn open(
         sources: Vec<SourceSpec>,
         options: StorageOptions,
         runtime: &RuntimeEnv,
+        columns: &Arc<ColumnCache>,
     ) -> Result<Arc<Self>, bowshot_api::Error> {
         let limits = ListingLimits { max_files: options.max_files_per_table, max_depth: options.max_depth };
-        let store = SnapshotStore::register(runtime).map_err(|error| {
+        let store = SnapshotStore::register(runtime, columns).map_err(|error| {
             bowshot_api::Error::internal("the runtime refuses the store of the files").with_source(error)
         })?;
         let metadata_cache = runtime.cache_manager.get_file_metadata_cache();

@@ -6,6 +6,7 @@
 
 use crate::Error;
 use crate::arrow_ipc;
+use crate::columns::{ColumnCache, FileColumns};
 use crate::tables::Segment;
 use crate::version::FileIdentity;
 use bowshot_ipc::{FilePages, MappedFile};
@@ -44,6 +45,8 @@ pub(crate) struct DataFile {
     pages_shared: AtomicBool,
     /// The first error of reading, since some readers above flatten errors to text.
     fault: OnceLock<Error>,
+    /// What is kept of this content in decoded form.
+    columns: OnceLock<Arc<FileColumns>>,
     pool: Arc<HandlePool>,
 }
 
@@ -52,8 +55,13 @@ impl DataFile {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (handle, map, pages) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (pages_shared, fault) = (AtomicBool::new(false), OnceLock::new());
-        Arc::new(Self { number, path, identity, handle, map, pages, pages_shared, fault, pool })
+        let (pages_shared, fault, columns) = (AtomicBool::new(false), OnceLock::new(), OnceLock::new());
+        Arc::new(Self { number, path, identity, handle, map, pages, pages_shared, fault, columns, pool })
+    }
+
+    /// The columns of this content that are kept decoded, in the cache that asked first.
+    pub(crate) fn columns(&self, cache: &Arc<ColumnCache>) -> Arc<FileColumns> {
+        Arc::clone(self.columns.get_or_init(|| FileColumns::new(cache)))
     }
 
     /// Tells this look at a file from every other, also of the same content.

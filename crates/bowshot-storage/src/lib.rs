@@ -44,12 +44,14 @@
 //!           (catalog)    (entry: when to look again)          (csv, json, parquet, arrow_ipc, avro)
 //! ```
 //!
-//! Every byte goes through `file::DataFile`, which checks that the file still has the content that was looked at.
+//! Every byte goes through `file::DataFile`, which checks that the file still has the content that was looked at. Columns
+//! of Parquet files that are scanned repeatedly stay in memory ([`ColumnCache`]).
 
 mod arrow_ipc;
 mod avro;
 mod batches;
 mod catalog;
+mod columns;
 mod csv;
 mod delta_folder;
 mod discovery;
@@ -77,6 +79,7 @@ mod text;
 mod version;
 
 pub use catalog::{FileCatalog, TableSummary};
+pub use columns::ColumnCache;
 pub use error::{Error, find_error};
 pub use format::Format;
 pub use options::StorageOptions;

@@ -3,6 +3,7 @@
 //! these are known to be unchanged.
 
 use crate::Error;
+use crate::columns::{ColumnPlanner, ColumnScan, Scan};
 use crate::error::find_error;
 use crate::file::Lease;
 use crate::source::PlannedFile;
@@ -35,15 +36,22 @@ pub(crate) struct NamedSource {
     inner: Arc<dyn FileSource>,
     /// Keeps the handles of the table's files.
     lease: Arc<Lease>,
+    columns: ColumnScan,
+    batch_rows: usize,
 }
 
 impl NamedSource {
-    pub(crate) fn new(inner: Arc<dyn FileSource>, lease: Arc<Lease>) -> Self {
-        Self { inner, lease }
+    pub(crate) fn new(inner: Arc<dyn FileSource>, lease: Arc<Lease>, columns: ColumnScan) -> Self {
+        Self { inner, lease, columns, batch_rows: 8192 }
     }
 
     fn wrap(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
-        Arc::new(Self { inner, lease: Arc::clone(&self.lease) })
+        self.wrap_for(inner, self.batch_rows)
+    }
+
+    fn wrap_for(&self, inner: Arc<dyn FileSource>, batch_rows: usize) -> Arc<dyn FileSource> {
+        let (lease, columns) = (Arc::clone(&self.lease), self.columns.clone());
+        Arc::new(Self { inner, lease, columns, batch_rows })
     }
 }
 
@@ -64,7 +72,9 @@ impl FileSource for NamedSource {
         partition: usize,
     ) -> Result<Box<dyn Morselizer>> {
         let inner = self.inner.create_morselizer(store, config, partition)?;
-        Ok(Box::new(NamedMorselizer { inner, lease: Arc::clone(&self.lease) }))
+        let scan = Scan::prepare(&self.columns, self.inner.as_ref(), config, partition, self.batch_rows);
+        let lease = Arc::clone(&self.lease);
+        Ok(Box::new(NamedMorselizer { inner: inner.into(), scan: scan.map(Arc::new), lease }))
     }
 
     fn table_schema(&self) -> &TableSchema {
@@ -72,7 +82,7 @@ impl FileSource for NamedSource {
     }
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        self.wrap(self.inner.with_batch_size(batch_size))
+        self.wrap_for(self.inner.with_batch_size(batch_size), batch_size)
     }
 
     fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
@@ -156,7 +166,9 @@ impl FileSource for NamedSource {
 
 #[derive(Debug)]
 struct NamedMorselizer {
-    inner: Box<dyn Morselizer>,
+    inner: Arc<dyn Morselizer>,
+    /// By way of the kept columns, if the scan can take it.
+    scan: Option<Arc<Scan>>,
     lease: Arc<Lease>,
 }
 
@@ -165,8 +177,12 @@ impl Morselizer for NamedMorselizer {
         let Some(planned) = file.extension::<PlannedFile>().cloned() else {
             return self.inner.plan_file(file);
         };
+        let kept = self.scan.as_ref().and_then(|scan| ColumnPlanner::of(scan, &self.inner, &file, &planned));
         let planned = Leased { planned, _lease: Arc::clone(&self.lease) };
-        let inner = name_errors(self.inner.plan_file(file), &planned)?;
+        let inner = match kept {
+            Some(planner) => planner,
+            None => name_errors(self.inner.plan_file(file), &planned)?,
+        };
         Ok(Box::new(Named { inner, planned }))
     }
 }

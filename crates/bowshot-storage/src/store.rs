@@ -3,6 +3,7 @@
 //! can mix two contents up, and names with `%`, `#`, `?`, `*` or blanks need no escaping rules. It lists and writes nothing.
 
 use crate::Error;
+use crate::columns::ColumnCache;
 use crate::file::DataFile;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -33,21 +34,30 @@ const MAX_READERS: usize = 4;
 pub(crate) struct SnapshotStore {
     url: ObjectStoreUrl,
     files: RwLock<HashMap<Path, Weak<DataFile>>>,
+    columns: Arc<ColumnCache>,
 }
 
 impl SnapshotStore {
     /// A store of its own for one catalog, known to the runtime under a URL that nobody else uses.
-    pub(crate) fn register(runtime: &RuntimeEnv) -> Result<Arc<Self>, datafusion::error::DataFusionError> {
+    pub(crate) fn register(
+        runtime: &RuntimeEnv,
+        columns: &Arc<ColumnCache>,
+    ) -> Result<Arc<Self>, datafusion::error::DataFusionError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let url = ObjectStoreUrl::parse(format!("bowshot-files://{number}"))?;
-        let store = Arc::new(Self { url, files: RwLock::default() });
+        let store = Arc::new(Self { url, files: RwLock::default(), columns: Arc::clone(columns) });
         runtime.register_object_store(store.url.as_ref(), Arc::clone(&store) as Arc<dyn ObjectStore>);
         Ok(store)
     }
 
     pub(crate) fn url(&self) -> &ObjectStoreUrl {
         &self.url
+    }
+
+    /// Where decoded columns of the files are kept.
+    pub(crate) fn columns(&self) -> &Arc<ColumnCache> {
+        &self.columns
     }
 
     /// Makes a file readable for as long as somebody holds it.

@@ -1,6 +1,7 @@
 //! The table that DataFusion sees: a snapshot, and the plan that scans it.
 
 use crate::Error;
+use crate::columns::ColumnScan;
 use crate::entry::TableEntry;
 use crate::format::{Compression, Format};
 use crate::named::NamedSource;
@@ -117,7 +118,10 @@ impl TableProvider for FileTable {
             .with_table_partition_cols(snapshot.partition_fields.clone())
             .build();
         let source: Arc<dyn FileSource> = match snapshot.format {
-            Format::Parquet => Arc::new(NamedSource::new(parquet_source(&self.store, state, schema), lease)),
+            Format::Parquet => {
+                let columns = ColumnScan::of_found(self.store.columns());
+                Arc::new(NamedSource::new(parquet_source(&self.store, state, schema), lease, columns))
+            }
             format => {
                 let splittable = limit.is_none() && splittable(&snapshot, &kept, state).await?;
                 Arc::new(RowSource::new(format, schema, splittable, lease))

@@ -68,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) scratch: bool,
     pub(crate) table_bytes: u64,
     pub(crate) temporary_bytes: u64,
+    /// Decoded columns of Parquet files.
+    pub(crate) column_cache_bytes: u64,
     pub(crate) exchange_folder: Option<PathBuf>,
     /// The join cache.
     pub(crate) join_cache: JoinCacheConfig,
@@ -99,6 +101,7 @@ impl Default for Config {
             scratch: false,
             table_bytes: 4 << 30,
             temporary_bytes: engine.temporary_bytes,
+            column_cache_bytes: 4 << 30,
             exchange_folder: None,
             join_cache: engine.join_cache,
             storage: StorageOptions::default(),

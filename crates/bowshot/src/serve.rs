@@ -7,6 +7,7 @@
 mod address;
 mod banner;
 pub(crate) mod data_folder;
+mod memory;
 mod parts;
 mod signal;
 

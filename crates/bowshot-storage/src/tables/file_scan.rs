@@ -5,6 +5,7 @@ use super::durable::Disk;
 use super::segment::Segment;
 use super::table::address;
 use super::{Error, Table};
+use crate::columns::ColumnScan;
 use crate::file::Lease;
 use crate::named::NamedSource;
 use crate::snapshot::SnapshotFile;
@@ -88,7 +89,8 @@ impl FileScan<'_> {
         let schema = schema.build();
         let table_schema = Arc::clone(schema.table_schema());
         let source = parquet_source(self.disk.store(), self.state, schema);
-        let source: Arc<dyn FileSource> = Arc::new(NamedSource::new(source, lease));
+        let columns = ColumnScan::of_owned(self.disk.store().columns());
+        let source: Arc<dyn FileSource> = Arc::new(NamedSource::new(source, lease, columns));
         let group = FileGroup::new(files.iter().map(|(file, _)| file.planned()).collect());
         let groups = group.split_files(self.state.config().target_partitions());
         let mut config = FileScanConfigBuilder::new(self.disk.store().url().clone(), source);

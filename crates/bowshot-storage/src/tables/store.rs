@@ -8,6 +8,7 @@ use super::segment::{Segment, without_dead_texts};
 use super::snapshot::{Defaults, Snapshot};
 use super::unite::unite_small_segments;
 use super::{Error, Table};
+use crate::ColumnCache;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -60,6 +61,8 @@ pub struct StoreOptions {
     pub memory_bytes: u64,
     /// File handles kept open for durable tables.
     pub max_open_files: usize,
+    /// Where decoded columns of durable tables are kept.
+    pub columns: Arc<ColumnCache>,
 }
 
 impl TableStore {
@@ -75,7 +78,7 @@ impl TableStore {
     /// # Errors
     /// When the folder cannot be read or written, or its catalog is damaged; nothing in it is changed then.
     pub fn open(folder: &Path, options: &StoreOptions, runtime: &RuntimeEnv) -> Result<Arc<Self>, Error> {
-        let disk = Disk::open(folder, runtime, options.max_open_files)?;
+        let disk = Disk::open(folder, runtime, options)?;
         if !Catalog::is_in(folder) && disk.has_tables()? {
             return Err(Error::NoCatalog { path: folder.to_path_buf() });
         }

@@ -1,7 +1,7 @@
 //! Which tables a folder gives, under which names, and what is left out.
 
 use super::{World, says, write, write_parquet};
-use crate::{FileCatalog, SourceSpec, StorageOptions};
+use crate::{ColumnCache, FileCatalog, SourceSpec, StorageOptions};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use bowshot_api::ErrorKind;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -17,7 +17,8 @@ fn numbers(values: impl IntoIterator<Item = i64>) -> RecordBatch {
 
 fn refused(spec: &str) -> bowshot_api::Error {
     let source: SourceSpec = spec.parse().unwrap();
-    FileCatalog::open(vec![source], StorageOptions::default(), &RuntimeEnv::default()).expect_err(spec)
+    FileCatalog::open(vec![source], StorageOptions::default(), &RuntimeEnv::default(), &ColumnCache::new(0))
+        .expect_err(spec)
 }
 
 #[test]
@@ -62,7 +63,8 @@ fn two_sources_of_one_name_are_refused() {
     write(&other, "{}");
     let sources = [&one, &other].map(|path| SourceSpec { name: None, path: path.clone() }).to_vec();
     let error =
-        FileCatalog::open(sources, StorageOptions::default(), &RuntimeEnv::default()).expect_err("same");
+        FileCatalog::open(sources, StorageOptions::default(), &RuntimeEnv::default(), &ColumnCache::new(0))
+            .expect_err("same");
     says(&error, ErrorKind::AlreadyExists, &["a/orders.csv", "b/Orders.json", "NAME=PATH"]);
 }
 

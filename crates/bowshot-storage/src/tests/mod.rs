@@ -1,11 +1,12 @@
 //! The crate from outside: real files in temporary folders, read through SQL.
 
 mod changes;
+mod columns;
 mod damaged;
 mod folders;
 mod formats;
 
-use crate::{FileCatalog, SourceSpec, StorageOptions, find_error};
+use crate::{ColumnCache, FileCatalog, SourceSpec, StorageOptions, find_error};
 use arrow::array::RecordBatch;
 use arrow::util::pretty::pretty_format_batches;
 use bowshot_api::ErrorKind;
@@ -21,6 +22,7 @@ use std::time::Duration;
 pub(crate) struct World {
     pub(crate) catalog: Arc<FileCatalog>,
     pub(crate) context: SessionContext,
+    pub(crate) columns: Arc<ColumnCache>,
 }
 
 impl World {
@@ -43,13 +45,22 @@ impl World {
         options: StorageOptions,
         config: SessionConfig,
     ) -> Self {
+        Self::keeping(sources, options, config, ColumnCache::new(64 << 20))
+    }
+
+    pub(crate) fn keeping(
+        sources: Vec<SourceSpec>,
+        options: StorageOptions,
+        config: SessionConfig,
+        columns: Arc<ColumnCache>,
+    ) -> Self {
         let config = config.with_default_catalog_and_schema("bowshot", "main");
         let context = SessionContext::new_with_config(config);
-        let catalog = FileCatalog::open(sources, options, &context.runtime_env()).expect("open");
+        let catalog = FileCatalog::open(sources, options, &context.runtime_env(), &columns).expect("open");
         let schemas = MemoryCatalogProvider::new();
         schemas.register_schema("main", catalog.schema_provider()).expect("register");
         context.register_catalog("bowshot", Arc::new(schemas));
-        Self { catalog, context }
+        Self { catalog, context, columns }
     }
 
     pub(crate) async fn rows(&self, sql: &str) -> Result<Vec<RecordBatch>, DataFusionError> {

@@ -188,6 +188,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "memory for the rows of the temporary tables of one session",
     ),
     key(
+        "storage.column_cache_bytes",
+        |c| Slot::LongSize(&mut c.column_cache_bytes),
+        "memory for decoded columns of Parquet files that are scanned repeatedly, at most a quarter of the machine's; nothing is kept when 0",
+    ),
+    key(
         "storage.exchange_folder",
         |c| Slot::Path(&mut c.exchange_folder),
         "the one folder whose files COPY may read and write, for every user; COPY is refused when empty",

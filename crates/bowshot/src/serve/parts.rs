@@ -1,6 +1,7 @@
 //! The parts below the front ends, put together: users, sources, engine, sessions.
 
 use super::banner::Served;
+use super::memory;
 use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result};
@@ -9,7 +10,7 @@ use bowshot_api::ErrorKind;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, SystemTables};
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::tables::{StoreOptions, TableStore};
-use bowshot_storage::{FileCatalog, TableSummary};
+use bowshot_storage::{ColumnCache, FileCatalog, TableSummary};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,13 +41,15 @@ impl Parts {
         *cache = cache.take().or_else(|| data.map(|folder| folder.join("join_cache")));
         let environment = Engine::environment(&engine_config)?;
         let (sources, storage) = (config.sources.clone(), config.storage.clone());
-        let runtime = Arc::clone(&environment);
-        let opened = tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime)).await;
+        let columns = ColumnCache::new(memory::share(config.column_cache_bytes));
+        let (runtime, found) = (Arc::clone(&environment), Arc::clone(&columns));
+        let opened =
+            tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
         let log = Arc::new(QueryLog::default());
         let system: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
         let tables = match data {
-            Some(folder) => open_tables(folder, config, &environment).await?,
+            Some(folder) => open_tables(folder, config, &environment, columns).await?,
             None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
         };
         let engine = Engine::new(
@@ -78,12 +81,18 @@ impl Parts {
     }
 }
 
-async fn open_tables(folder: &Path, config: &Config, runtime: &Arc<RuntimeEnv>) -> Result<Arc<TableStore>> {
+async fn open_tables(
+    folder: &Path,
+    config: &Config,
+    runtime: &Arc<RuntimeEnv>,
+    columns: Arc<ColumnCache>,
+) -> Result<Arc<TableStore>> {
     let options = StoreOptions {
         default_catalog: DEFAULT_CATALOG.to_owned(),
         default_schema: DEFAULT_SCHEMA.to_owned(),
         memory_bytes: config.table_bytes,
         max_open_files: config.storage.max_open_files,
+        columns,
     };
     let (folder, runtime) = (folder.to_path_buf(), Arc::clone(runtime));
     let opened = tokio::task::spawn_blocking(move || TableStore::open(&folder, &options, &runtime)).await;

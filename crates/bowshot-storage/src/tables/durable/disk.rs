@@ -4,7 +4,7 @@ use super::file::StoredFile;
 use crate::facts::FactSources;
 use crate::file::HandlePool;
 use crate::store::SnapshotStore;
-use crate::tables::Error;
+use crate::tables::{Error, StoreOptions};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -40,9 +40,9 @@ impl Disk {
     pub(in crate::tables) fn open(
         folder: &Path,
         runtime: &RuntimeEnv,
-        max_open_files: usize,
+        options: &StoreOptions,
     ) -> Result<Arc<Self>, Error> {
-        let store = SnapshotStore::register(runtime)
+        let store = SnapshotStore::register(runtime, &options.columns)
             .map_err(|error| Error::Catalog { doing: "cannot be opened", reason: error.to_string() })?;
         let metadata_cache = runtime.cache_manager.get_file_metadata_cache();
         let tables = folder.join("tables");
@@ -50,7 +50,7 @@ impl Disk {
         Ok(Arc::new(Self {
             tables,
             sources: FactSources { sample_rows: 1, store, metadata_cache },
-            pool: HandlePool::new(max_open_files),
+            pool: HandlePool::new(options.max_open_files),
             users: Mutex::default(),
             made: Mutex::default(),
         }))

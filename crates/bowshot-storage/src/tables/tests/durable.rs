@@ -23,6 +23,7 @@ fn open_with(folder: &Path, runtime: &RuntimeEnv) -> Result<Arc<TableStore>, Err
         default_schema: "main".to_owned(),
         memory_bytes: 1 << 30,
         max_open_files: 100,
+        columns: crate::ColumnCache::new(64 << 20),
     };
     TableStore::open(folder, &options, runtime)
 }

@@ -1,0 +1,234 @@
+//! The rows of one row group, of kept pieces and decoded ones. What is decoded to be kept goes into memory when the last
+//! row was read, and not before the file is known to be unchanged.
+
+use super::PIECE_ROWS;
+use super::choose::{Group, estimate};
+use super::file::{ChunkId, FileColumns, Filling, Pieces};
+use super::learned::Learned;
+use super::scan::Scan;
+use crate::Error;
+use crate::source::PlannedFile;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::Field;
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::error::DataFusionError;
+use datafusion_datasource::morsel::Morsel;
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStream};
+use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
+use std::fmt;
+use std::sync::Arc;
+use tokio::task::coop::consume_budget;
+
+/// A file that is being read.
+#[derive(Clone)]
+pub(super) struct OpenFile {
+    pub(super) scan: Arc<Scan>,
+    pub(super) file: PartitionedFile,
+    pub(super) planned: PlannedFile,
+    pub(super) metadata: Arc<ParquetMetaData>,
+}
+
+/// Row groups of a file whose columns are kept, or will be.
+pub(super) struct KeptRun {
+    pub(super) open: OpenFile,
+    pub(super) kept: Arc<FileColumns>,
+    /// Places in the file of the columns that are read.
+    pub(super) places: Vec<usize>,
+    pub(super) groups: Vec<Group>,
+}
+
+impl fmt::Debug for KeptRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptRun").field("groups", &self.groups).finish_non_exhaustive()
+    }
+}
+
+impl Morsel for KeptRun {
+    fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
+        let groups = self.groups.clone();
+        let run = *self;
+        // One after the other: only what is being read takes room for what it will keep.
+        stream::iter(groups).flat_map(move |group| group_rows(Reading::new(&run, group))).boxed()
+    }
+}
+
+fn group_rows(reading: Reading) -> impl futures::Stream<Item = Result<RecordBatch>> + Send {
+    let next = |mut reading: Reading| async move {
+        let batches = reading.next().await?;
+        Ok::<_, DataFusionError>(batches.map(|batches| (stream::iter(batches.into_iter().map(Ok)), reading)))
+    };
+    stream::try_unfold(reading, next).try_flatten()
+}
+
+type Decoder = ParquetRecordBatchStream<Box<dyn AsyncFileReader>>;
+
+/// A row group that is being read.
+struct Reading {
+    open: OpenFile,
+    number: usize,
+    rows: usize,
+    columns: Vec<Column>,
+    /// Opened at the first piece.
+    decoder: Option<Decoder>,
+    piece: usize,
+    learned: Learned,
+}
+
+/// Where the pieces of a column come from.
+enum Column {
+    Kept(Pieces),
+    Decoded { place: usize, gathered: Option<Gathered> },
+}
+
+impl Reading {
+    fn new(run: &KeptRun, group: Group) -> Self {
+        let KeptRun { open, kept, places, .. } = run;
+        let column = |(place, field): (&usize, &Arc<Field>)| {
+            let id = ChunkId::new(group.number, *place);
+            let found = if group.passing { kept.find(id) } else { kept.use_chunk(id) };
+            if let Some(pieces) = found {
+                open.scan.found.add(1);
+                return Column::Kept(pieces);
+            }
+            let size = estimate(field.data_type(), *place, open.metadata.row_group(group.number));
+            let filling = if group.passing { None } else { kept.fill(id, size) };
+            Column::Decoded { place: *place, gathered: filling.map(Gathered::new) }
+        };
+        let columns = places.iter().zip(open.scan.read_schema.fields()).map(column).collect();
+        let rows = usize::try_from(open.metadata.row_group(group.number).num_rows()).unwrap_or(0);
+        let (open, learned) = (open.clone(), Learned::default());
+        Self { open, number: group.number, rows, columns, decoder: None, piece: 0, learned }
+    }
+
+    /// What the scan gives for the next piece.
+    async fn next(&mut self) -> Result<Option<Vec<RecordBatch>>> {
+        // Kept pieces never wait for anything, and a join may need no row of many of them.
+        consume_budget().await;
+        let start = self.piece * PIECE_ROWS;
+        if start >= self.rows {
+            return Ok(None);
+        }
+        let rows = PIECE_ROWS.min(self.rows - start);
+        let decoded = self.decode(rows).await?;
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for column in &mut self.columns {
+            columns.push(match column {
+                Column::Kept(pieces) => pieces.get(self.piece).cloned(),
+                Column::Decoded { place, gathered } => {
+                    let found = decoded.iter().find(|(at, _)| at == place);
+                    found.map(|(_, values)| gather(gathered, values))
+                }
+            });
+        }
+        let columns = columns.into_iter().collect::<Option<Vec<ArrayRef>>>();
+        let columns = columns.ok_or_else(|| internal_datafusion_err!("a piece of a column is missing"))?;
+        self.piece += 1;
+        if start + rows == self.rows {
+            self.keep()?;
+        }
+        let scan = &self.open.scan;
+        let batch = RecordBatch::try_new(Arc::clone(&scan.read_schema), columns)?;
+        let batch = self.learned.apply(&scan.learned, batch);
+        Ok(Some(scan.project(&batch, &self.open.file)?))
+    }
+
+    /// The next values of the columns that are read from the file, by their place in there.
+    async fn decode(&mut self, rows: usize) -> Result<Vec<(usize, ArrayRef)>> {
+        let mut places: Vec<usize> = self
+            .columns
+            .iter()
+            .filter_map(|column| match column {
+                Column::Decoded { place, .. } => Some(*place),
+                Column::Kept(_) => None,
+            })
+            .collect();
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        // The reader gives columns in the order of the file.
+        places.sort_unstable();
+        let decoder = match &mut self.decoder {
+            Some(decoder) => decoder,
+            None => self.decoder.insert(open_decoder(&self.open, self.number, &places)?),
+        };
+        let batch = decoder.try_next().await?;
+        let right = batch.filter(|batch| batch.num_rows() == rows && batch.num_columns() == places.len());
+        let batch = right.ok_or_else(|| {
+            Error::corrupt(self.open.planned.data.path(), "a row group has other rows than its footer says")
+        })?;
+        let (_, mut columns, _) = batch.into_parts();
+        // Decoders leave texts in buffers of up to twice their size.
+        columns.iter_mut().for_each(|column| column.shrink_to_fit());
+        Ok(places.into_iter().zip(columns).collect())
+    }
+
+    fn keep(&mut self) -> Result<()> {
+        let gathered = self.columns.iter_mut().filter_map(|column| match column {
+            Column::Decoded { gathered, .. } => gathered.take(),
+            Column::Kept(_) => None,
+        });
+        let gathered: Vec<Gathered> = gathered.collect();
+        if !gathered.is_empty() {
+            self.open.planned.data.check_pages()?;
+        }
+        for Gathered { filling, pieces, bytes } in gathered {
+            self.open.scan.kept.add(usize::from(filling.finish(pieces, bytes)));
+        }
+        Ok(())
+    }
+}
+
+/// Pieces of a column that will be kept when all are there.
+struct Gathered {
+    filling: Filling,
+    pieces: Vec<ArrayRef>,
+    bytes: u64,
+}
+
+impl Gathered {
+    fn new(filling: Filling) -> Self {
+        Self { filling, pieces: Vec::new(), bytes: 0 }
+    }
+
+    /// Adds a piece. False if there is no room to keep it.
+    fn add(&mut self, values: &ArrayRef) -> bool {
+        self.bytes += more_bytes(self.pieces.last(), values);
+        self.pieces.push(Arc::clone(values));
+        self.filling.fits(self.bytes)
+    }
+}
+
+/// What an array takes in memory beside the one before it, which may have the same dictionary.
+fn more_bytes(before: Option<&ArrayRef>, values: &ArrayRef) -> u64 {
+    let dictionary = |array: &ArrayRef| array.as_any_dictionary_opt().map(|array| Arc::clone(array.values()));
+    let shared = match (before.and_then(dictionary), dictionary(values)) {
+        (Some(before), Some(now)) if Arc::ptr_eq(&before, &now) => now.get_array_memory_size(),
+        _ => 0,
+    };
+    values.get_array_memory_size().saturating_sub(shared) as u64
+}
+
+/// Adds a piece, or gives up keeping the column for want of room. Gives the piece for the batch.
+fn gather(gathered: &mut Option<Gathered>, values: &ArrayRef) -> ArrayRef {
+    gathered.take_if(|all| !all.add(values));
+    Arc::clone(values)
+}
+
+fn open_decoder(open: &OpenFile, group: usize, places: &[usize]) -> Result<Decoder> {
+    let OpenFile { scan, file, metadata, .. } = open;
+    let mut options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Skip);
+    if let Some(schema) = &file.arrow_schema {
+        options = options.with_schema(Arc::clone(schema));
+    }
+    let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata), options)?;
+    let reader = scan.factory.create_reader(scan.partition, file.clone(), None, &scan.metrics)?;
+    let reader: Box<dyn AsyncFileReader> = reader;
+    let mask = ProjectionMask::roots(metadata.parquet_schema(), places.iter().copied());
+    let builder = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, metadata);
+    let builder = builder.with_row_groups(vec![group]).with_projection(mask);
+    Ok(builder.with_batch_size(PIECE_ROWS).build()?)
+}

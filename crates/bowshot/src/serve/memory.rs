@@ -1,0 +1,64 @@
+//! How much memory there is: the machine's, or what its administrator leaves to this process.
+
+use std::fs;
+use std::path::Path;
+
+/// What a part that may be left out takes of memory at most.
+const SHARE: u64 = 4;
+
+/// So many bytes, or a quarter of the memory if that is less.
+pub(super) fn share(bytes: u64) -> u64 {
+    let Some(available) = available() else { return bytes };
+    let share = available / SHARE;
+    if bytes > share {
+        tracing::info!(configured = bytes, used = share, "`storage.column_cache_bytes` is bounded by memory");
+    }
+    bytes.min(share)
+}
+
+/// Bytes of memory for this process; `None` on systems that do not say.
+fn available() -> Option<u64> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
+    let own = fs::read_to_string("/proc/self/cgroup")
+        .ok()
+        .and_then(|text| limit(&text, Path::new("/sys/fs/cgroup")));
+    machine.into_iter().chain(own).min()
+}
+
+fn total(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+/// The least limit of the control group (version 2) of this process and of those around it.
+fn limit(membership: &str, root: &Path) -> Option<u64> {
+    let own = membership.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let folder = root.join(own);
+    let around = folder.ancestors().take_while(|folder| folder.starts_with(root));
+    around.filter_map(|folder| fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse().ok()).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_says_how_much_memory_it_has() {
+        assert_eq!(total("MemTotal:       24588016 kB\nMemFree: 1 kB\n"), Some(24_588_016 * 1024));
+        assert_eq!(total("MemFree: 1 kB\n"), None);
+    }
+
+    #[test]
+    fn the_least_limit_of_nested_groups_counts() {
+        let root = tempfile::tempdir().expect("folder");
+        let inner = root.path().join("a/b/c");
+        fs::create_dir_all(&inner).expect("folders");
+        fs::write(inner.join("memory.max"), "max\n").expect("write");
+        fs::write(root.path().join("a/b/memory.max"), "4096\n").expect("write");
+        fs::write(root.path().join("a/memory.max"), "8192\n").expect("write");
+        assert_eq!(limit("0::/a/b/c\n", root.path()), Some(4096));
+        assert_eq!(limit("0::/a\n", root.path()), Some(8192));
+        assert_eq!(limit("1:cpu:/a\n", root.path()), None);
+    }
+}

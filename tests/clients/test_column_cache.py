@@ -1,0 +1,172 @@
+"""Columns that are kept decoded, through the real server: found when they should be, never stale, within their budget."""
+
+import concurrent.futures
+import os
+import re
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from durable import Database
+from server import Server, wait_until
+
+ROWS = 300_000
+FOUND, KEPT = "column_chunks_from_memory", "column_chunks_into_memory"
+
+
+def numbers(first=0, rows=ROWS):
+    k = np.arange(first, first + rows)
+    return pa.table({"k": k, "g": k % 10, "x": k / 7, "s": pa.array([f"text {n % 1000}" for n in k])})
+
+
+def write(path, table, row_group_size=50_000):
+    """Beside the file, then renamed; old enough to count as one that stays."""
+    beside = path.with_suffix(".tmp")
+    pq.write_table(table, beside, row_group_size=row_group_size)
+    beside.rename(path)
+    time.sleep(0.1)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "n.parquet"
+    write(path, numbers())
+    return path
+
+
+def kept_bytes(server):
+    return server.metrics().get("bowshot_column_cache_bytes", 0)
+
+
+def chunks(db, sql):
+    """Column chunks that a query found in memory, and that it put there."""
+    text = "\n".join(row[1] for row in db.rows(f"EXPLAIN ANALYZE {sql}"))
+    return tuple(sum(int(n) for n in re.findall(rf"{name}=(\d+)", text)) for name in (FOUND, KEPT))
+
+
+def test_the_second_scan_keeps_what_the_third_finds(file):
+    with Server(file) as server, Database(server) as db:
+        sql = "SELECT g, sum(x), count(DISTINCT s) FROM n GROUP BY g ORDER BY g"
+        first = db.rows(sql)
+        assert kept_bytes(server) < 100_000
+        assert chunks(db, sql) == (0, 18)
+        assert kept_bytes(server) > ROWS * (8 + 8 + 8)
+        assert chunks(db, sql) == (18, 0)
+        assert db.rows(sql) == first
+        whole = db.arrow("SELECT * FROM n ORDER BY k")
+        for _ in range(3):
+            assert db.arrow("SELECT * FROM n ORDER BY k") == whole
+        assert whole.num_rows == ROWS and whole["s"][999].as_py() == "text 999"
+
+
+def test_nothing_is_kept_when_it_is_turned_off(file):
+    with Server(file, arguments=["--set", "storage.column_cache_bytes=0"]) as server, Database(server) as db:
+        for _ in range(4):
+            assert db.one("SELECT sum(k) FROM n") == ROWS * (ROWS - 1) // 2
+        assert kept_bytes(server) == 0
+
+
+def test_the_budget_holds(tmp_path):
+    for part in range(4):
+        write(tmp_path / f"p{part}.parquet", numbers(part * ROWS), 10_000)
+    with Server(f"n={tmp_path}", arguments=["--set", "storage.column_cache_bytes=8MiB"]) as server, Database(server) as db:
+        for _ in range(5):
+            assert db.rows("SELECT count(DISTINCT s), sum(k), sum(g) FROM n") == [
+                (1000, 4 * ROWS * (4 * ROWS - 1) // 2, 4 * ROWS * 9 // 2)
+            ]
+            assert kept_bytes(server) <= 8 << 20
+        assert kept_bytes(server) > 6 << 20
+        assert chunks(db, "SELECT sum(k) FROM n")[0] > 0
+
+
+def test_a_replaced_file_is_read_anew_and_the_old_one_is_freed(file):
+    with Server(file, arguments=["--set", "storage.refresh=0s"]) as server, Database(server) as db:
+        for round in range(5):
+            write(file, numbers(round))
+            for _ in range(3):
+                assert db.one("SELECT min(k + 0) FROM n") == round
+            assert kept_bytes(server) < 2.5 * 8 * ROWS
+        file.unlink()
+        wait_until(lambda: (db.one("SELECT 1"), kept_bytes(server) < 2.5 * 8 * ROWS)[1], "freed")
+
+
+def test_durable_tables_show_each_commit(tmp_path):
+    with Server(data=tmp_path) as server, Database(server) as db:
+        db.run("CREATE TABLE t (k BIGINT, g BIGINT, x DOUBLE, s TEXT)")
+        db.ingest("t", numbers(), mode="append")
+        expected = {n: n % 10 for n in range(ROWS)}
+        question = "SELECT count(*), sum(g), min(k), max(k) FROM t"
+
+        def right():
+            for _ in range(3):
+                assert db.rows(question) == [(len(expected), sum(expected.values()), min(expected), max(expected))]
+
+        right()
+        assert kept_bytes(server) > 1_000_000
+        db.run("DELETE FROM t WHERE k % 3 = 0")
+        expected = {k: g for k, g in expected.items() if k % 3}
+        right()
+        db.run("UPDATE t SET g = 100 WHERE k < 1000")
+        expected = {k: 100 if k < 1000 else g for k, g in expected.items()}
+        right()
+        db.ingest("t", numbers(ROWS, 100_000), mode="append")
+        expected |= {n: n % 10 for n in range(ROWS, ROWS + 100_000)}
+        right()
+        db.run("ALTER TABLE t ADD COLUMN late BIGINT")
+        for _ in range(3):
+            assert db.rows("SELECT count(late), count(*) FROM t") == [(0, len(expected))]
+        db.run("OPTIMIZE t")
+        right()
+        db.run("DROP TABLE t")
+
+
+def test_cut_and_cancelled_scans_leave_the_cache_whole(file):
+    with Server(file) as server, Database(server) as db:
+        expected = db.arrow("SELECT * FROM n ORDER BY k")
+        before = kept_bytes(server)
+        for _ in range(5):
+            other = Database(server)
+            with other.connection.cursor() as cursor:
+                cursor.execute("SELECT * FROM n")
+                reader = cursor.fetch_record_batch()
+                reader.read_next_batch()
+                cursor.adbc_cancel()
+            other.close()
+        wait_until(lambda: server.metrics().get("bowshot_queries_running", 0) == 0, "the scans end")
+        assert kept_bytes(server) >= before
+        for _ in range(3):
+            assert db.arrow("SELECT * FROM n ORDER BY k") == expected
+
+
+def test_many_clients_and_a_busy_writer_see_whole_versions(tmp_path):
+    path = tmp_path / "n.parquet"
+    write(path, numbers(0, 100_000))
+    arguments = ["--set", "storage.refresh=20ms", "--set", "storage.column_cache_bytes=4MiB"]
+    with Server(path, arguments=arguments) as server:
+        until = time.monotonic() + 6
+
+        def read(_):
+            seen = 0
+            with Database(server) as db:
+                while time.monotonic() < until:
+                    try:
+                        least, most, rows, texts = db.rows("SELECT min(k + 0), max(k + 0), count(k + 0), count(s || '') FROM n")[0]
+                    except Exception as error:
+                        assert "run the query again" in str(error), error
+                        continue
+                    assert (most - least + 1, rows, texts) == (100_000, 100_000, 100_000)
+                    assert least >= seen, "an older version after a newer one"
+                    seen = least
+            return seen
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            reads = pool.map(read, range(4))
+            version = 0
+            while time.monotonic() < until - 1:
+                version += 1
+                write(path, numbers(version, 100_000))
+                os.sync()
+            assert list(reads) == [version] * 4
