@@ -1,14 +1,17 @@
 //! Conditions on their way down through operators are matched with the columns there by name. Where two columns have one
-//! name, as those of `a JOIN b` may, a condition on one of them ends up on the other, and rows are lost. Such operators are
-//! closed while conditions are pushed down, and opened again afterwards.
+//! name, as those of `a JOIN b` may, a condition on one of them ends up on the other, and rows are lost. So it does where a
+//! semi join hands a condition on a key over to its other side, and the key's partner there has another name, which another
+//! column has. Such operators are closed while conditions are pushed down, and opened again afterwards.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{JoinType, Result, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use std::collections::HashSet;
 use std::fmt;
@@ -45,7 +48,7 @@ impl PhysicalOptimizerRule for BetweenNames {
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let closed = plan.transform_up(|node| {
-            Ok(if has_same_names(node.as_ref()) {
+            Ok(if has_same_names(node.as_ref()) || leads_astray(node.as_ref()) {
                 Transformed::yes(Arc::new(Closed(node)) as Arc<_>)
             } else {
                 Transformed::no(node)
@@ -77,6 +80,29 @@ fn has_same_names(node: &dyn ExecutionPlan) -> bool {
     let schema = node.schema();
     let mut names = HashSet::with_capacity(schema.fields().len());
     !schema.fields().iter().all(|field| names.insert(field.name().as_str()))
+}
+
+/// Whether a semi join has a key whose name is that of a column of the other side which is not the key's partner.
+fn leads_astray(node: &dyn ExecutionPlan) -> bool {
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return false };
+    let (from_left, other) = match join.join_type() {
+        JoinType::LeftSemi => (true, join.right().schema()),
+        JoinType::RightSemi => (false, join.left().schema()),
+        _ => return false,
+    };
+    let pairs: Vec<(Option<&Column>, Option<&Column>)> = join
+        .on()
+        .iter()
+        .map(|(left, right)| if from_left { (left, right) } else { (right, left) })
+        .map(|(key, partner)| (key.downcast_ref(), partner.downcast_ref()))
+        .collect();
+    let keys = pairs.iter().filter_map(|(key, _)| *key);
+    let mut misled = keys.filter(|key| {
+        let Ok(namesake) = other.index_of(key.name()) else { return false };
+        let partners = pairs.iter().filter(|(of, _)| *of == Some(*key)).filter_map(|(_, partner)| *partner);
+        !partners.into_iter().any(|partner| partner.index() == namesake)
+    });
+    misled.next().is_some()
 }
 
 /// An operator that takes no conditions from above, since that is what operators do by themselves.

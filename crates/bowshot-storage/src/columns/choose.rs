@@ -32,15 +32,10 @@ pub(super) struct Choice {
     pub(super) kept: Arc<FileColumns>,
     /// Places in the file of the columns that are read.
     pub(super) places: Vec<usize>,
-    pub(super) runs: Vec<Run>,
-}
-
-/// Neighbouring row groups of a file that are read the same way.
-pub(super) enum Run {
-    /// By way of the kept columns.
-    Kept(Vec<Group>),
-    /// By DataFusion's source.
-    Plain(Vec<usize>),
+    /// Row groups that are read by way of the kept columns.
+    pub(super) groups: Vec<Group>,
+    /// Those that DataFusion's source reads.
+    pub(super) plain: Vec<usize>,
 }
 
 /// A row group that is read by way of the kept columns.
@@ -57,32 +52,27 @@ pub(super) fn choose(
     file: &PartitionedFile,
     planned: &PlannedFile,
     metadata: &ParquetMetaData,
-) -> Result<Option<Choice>> {
-    let (Some(kept), Some(places)) = (scan.columns_of(planned), places(scan, planned)) else {
-        return Ok(None);
-    };
+) -> Option<Choice> {
+    let (kept, places) = (scan.columns_of(planned)?, places(scan, planned)?);
     if file.extension::<ParquetAccessPlan>().is_some()
         || file.extension::<ParquetRowSelection>().is_some()
         || will_learn(scan)
     {
-        return Ok(None);
+        return None;
     }
-    let pruning = pruning(scan, file, planned)?;
+    let pruning = pruning(scan, file, planned);
     let chosen = row_groups(file, planned, metadata, pruning.as_ref());
-    let mut runs: Vec<Run> = Vec::new();
+    let (mut groups, mut plain) = (Vec::new(), Vec::new());
     for (number, skips_pages) in chosen {
         let Some(group) = metadata.row_groups().get(number) else { continue };
         let passing = scan.limited || skips_pages || is_looked_up(scan, group);
-        let kept_way = takes_kept_way(&kept, number, &places, passing, scan.limited);
-        match (kept_way, runs.last_mut()) {
-            (true, Some(Run::Kept(groups))) => groups.push(Group { number, passing }),
-            (true, _) => runs.push(Run::Kept(vec![Group { number, passing }])),
-            (false, Some(Run::Plain(numbers))) => numbers.push(number),
-            (false, _) => runs.push(Run::Plain(vec![number])),
+        if takes_kept_way(&kept, number, &places, passing, scan.limited) {
+            groups.push(Group { number, passing });
+        } else {
+            plain.push(number);
         }
     }
-    let any = runs.iter().any(|run| matches!(run, Run::Kept(_)));
-    Ok(any.then_some(Choice { kept, places, runs }))
+    (!groups.is_empty()).then_some(Choice { kept, places, groups, plain })
 }
 
 /// Whether conditions may still get tighter while the file is read, as those of `ORDER BY … LIMIT` do. DataFusion's source
@@ -102,23 +92,23 @@ fn places(scan: &Scan, planned: &PlannedFile) -> Option<Vec<usize>> {
     scan.read_schema.fields().iter().map(place).collect()
 }
 
-/// What the query's conditions say about statistics of the file; joins may have added theirs by now.
-fn pruning(scan: &Scan, file: &PartitionedFile, planned: &PlannedFile) -> Result<Option<PruningPredicate>> {
-    let Some(mut predicate) = scan.predicate.clone() else { return Ok(None) };
+/// What the query's conditions say about statistics of the file; joins may have added theirs by now. Conditions that say
+/// nothing about them are none.
+fn pruning(scan: &Scan, file: &PartitionedFile, planned: &PlannedFile) -> Option<PruningPredicate> {
+    let mut predicate = scan.predicate.clone()?;
     let partitions = scan.table_schema.fields().iter().skip(scan.file_schema.fields().len());
     let values: HashMap<&str, &ScalarValue> =
         partitions.map(|field| field.name().as_str()).zip(&file.partition_values).collect();
     if !values.is_empty() {
-        predicate = replace_columns_with_literals(predicate, &values)?;
+        predicate = replace_columns_with_literals(predicate, &values).ok()?;
     }
     let there = &planned.facts.columns;
     if there.fields() != scan.file_schema.fields() {
         // The file's columns are others, or in another order.
-        predicate = adapted(scan, planned, predicate)?;
+        predicate = adapted(scan, planned, predicate).ok()?;
     }
     let built = PruningPredicateBuilder::new().with_file_schema(Arc::clone(there));
-    // Conditions that say nothing about statistics are none.
-    Ok(built.try_build(predicate).ok().filter(|pruning| !pruning.always_true()))
+    built.try_build(predicate).ok().filter(|pruning| !pruning.always_true())
 }
 
 fn adapted(

@@ -3,6 +3,7 @@
 use super::scan::moved;
 use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::compute::{filter_record_batch, prep_null_mask_filter};
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
@@ -17,17 +18,36 @@ const PATIENCE: u32 = 4;
 const SELDOM: u32 = 16;
 
 /// The parts of a predicate that joins fill in while the query runs, over the columns at these places. Only conditions on
-/// bare columns: an expression may fail for rows that a filter above takes away first.
-pub(super) fn conditions(predicate: &Arc<dyn PhysicalExpr>, places: &[usize]) -> Vec<Arc<dyn PhysicalExpr>> {
+/// bare columns: an expression may fail for rows that a filter above takes away first. And only on values that are equal
+/// exactly where their bits are: to a join -0.0 is 0.0, to the conditions that it fills in it is not.
+pub(super) fn conditions(
+    predicate: &Arc<dyn PhysicalExpr>,
+    places: &[usize],
+    schema: &Schema,
+) -> Vec<Arc<dyn PhysicalExpr>> {
     let conditions = split_conjunction(predicate).into_iter().filter(|part| {
         let children = part.children();
         part.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()
             && !children.is_empty()
             && children.iter().all(|child| {
-                child.downcast_ref::<Column>().is_some_and(|column| places.contains(&column.index()))
+                child.downcast_ref::<Column>().is_some_and(|column| {
+                    places.contains(&column.index()) && is_exact(schema.field(column.index()).data_type())
+                })
             })
     });
     conditions.filter_map(|condition| moved(Arc::clone(condition), places).ok()).collect()
+}
+
+fn is_exact(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Boolean => true,
+        other => {
+            other.is_integer()
+                || other.is_decimal()
+                || (other.is_temporal() && !matches!(other, DataType::Interval(_)))
+        }
+    }
 }
 
 /// How well conditions did so far, in one run of batches.

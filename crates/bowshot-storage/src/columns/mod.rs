@@ -10,7 +10,7 @@
 //! named ──▶ plan: may anything be kept? ── no ──▶ DataFusion's Parquet source
 //!             │ yes
 //!             ▼
-//!           choose: row groups by range and statistics, runs of them by what is kept ──▶ the rest: DataFusion's source
+//!           choose: row groups by range and statistics, then by what is kept ──▶ the rest: DataFusion's source
 //!             ▼
 //!           read: kept pieces and decoded ones side by side; decoded ones are gathered and kept at the end
 //!             ▼

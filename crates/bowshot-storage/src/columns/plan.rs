@@ -1,6 +1,6 @@
 //! The steps from a file of a scan to the batches of its row groups.
 
-use super::choose::{Choice, Run, choose};
+use super::choose::{Choice, choose};
 use super::read::{KeptRun, OpenFile};
 use super::scan::Scan;
 use crate::source::PlannedFile;
@@ -9,7 +9,7 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::ParquetAccessPlan;
 use datafusion::physical_optimizer::pruning::FilePruner;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet};
-use datafusion_datasource::morsel::{MorselPlan, MorselPlanner, Morselizer};
+use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::file::metadata::PageIndexPolicy;
 use std::fmt;
@@ -79,35 +79,19 @@ struct Opened {
 impl MorselPlanner for Opened {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
         let Self { open, plain } = *self;
-        let chosen = choose(&open.scan, &open.file, &open.planned, &open.metadata)?;
-        let Some(Choice { kept, places, runs }) = chosen else {
+        let chosen = choose(&open.scan, &open.file, &open.planned, &open.metadata);
+        let Some(Choice { kept, places, groups, plain: others }) = chosen else {
             return plain.plan_file(open.file)?.plan();
         };
-        let groups = open.metadata.num_row_groups();
-        let planners = runs.into_iter().map(|run| match run {
-            Run::Kept(groups) => {
-                let (kept, places) = (Arc::clone(&kept), places.clone());
-                let run = KeptRun { open: open.clone(), kept, places, groups };
-                Ok(Box::new(Ready(run)) as Box<dyn MorselPlanner>)
-            }
-            Run::Plain(numbers) => {
-                let mut access = ParquetAccessPlan::new_none(groups);
-                numbers.into_iter().for_each(|number| access.scan(number));
-                plain.plan_file(open.file.clone().with_extension(access))
-            }
-        });
-        // In no promised order: a planner that needs more steps comes later.
-        Ok(Some(MorselPlan::new().with_planners(planners.collect::<Result<_>>()?)))
-    }
-}
-
-/// Row groups that need no more planning.
-#[derive(Debug)]
-struct Ready(KeptRun);
-
-impl MorselPlanner for Ready {
-    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
-        Ok(Some(MorselPlan::new().with_morsels(vec![Box::new(self.0)])))
+        let mut planners: Vec<Box<dyn MorselPlanner>> = Vec::new();
+        if !others.is_empty() {
+            let mut access = ParquetAccessPlan::new_none(open.metadata.num_row_groups());
+            others.into_iter().for_each(|number| access.scan(number));
+            planners.push(plain.plan_file(open.file.clone().with_extension(access))?);
+        }
+        let run: Box<dyn Morsel> = Box::new(KeptRun { open, kept, places, groups });
+        // In no promised order.
+        Ok(Some(MorselPlan::new().with_morsels(vec![run]).with_planners(planners)))
     }
 }
 

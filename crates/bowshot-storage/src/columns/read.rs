@@ -13,6 +13,7 @@ use arrow::datatypes::Field;
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::error::DataFusionError;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion_datasource::morsel::Morsel;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -225,8 +226,15 @@ fn open_decoder(open: &OpenFile, group: usize, places: &[usize]) -> Result<Decod
         options = options.with_schema(Arc::clone(schema));
     }
     let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata), options)?;
-    let reader = scan.factory.create_reader(scan.partition, file.clone(), None, &scan.metrics)?;
+    // Each reader registers a score of metrics, and there is one for each row group.
+    let uncounted = ExecutionPlanMetricsSet::new();
+    let reader = scan.factory.create_reader(scan.partition, file.clone(), None, &uncounted)?;
     let reader: Box<dyn AsyncFileReader> = reader;
+    let leaves = metadata.parquet_schema();
+    let chunks = metadata.metadata().row_group(group).columns().iter().enumerate();
+    let read = chunks.filter(|(leaf, _)| places.contains(&leaves.get_column_root_idx(*leaf)));
+    let bytes = read.map(|(_, chunk)| usize::try_from(chunk.compressed_size()).unwrap_or(0));
+    scan.read.add(bytes.fold(0, usize::saturating_add));
     let mask = ProjectionMask::roots(metadata.parquet_schema(), places.iter().copied());
     let builder = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, metadata);
     let builder = builder.with_row_groups(vec![group]).with_projection(mask);

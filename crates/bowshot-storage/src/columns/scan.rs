@@ -5,18 +5,21 @@ use super::learned;
 use super::{FileColumns, MIN_FILE_BYTES};
 use crate::source::PlannedFile;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::Result;
+use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{
     FileScanConfig, FileSource, ParquetFileReaderFactory, ParquetSource,
 };
+use datafusion::error::DataFusionError;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
 use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
-use datafusion::physical_expr::utils::{Guarantee, LiteralGuarantee};
+use datafusion::physical_expr::utils::{Guarantee, LiteralGuarantee, collect_columns};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction, split_conjunction};
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::metrics::{Count, MetricBuilder};
 use std::sync::Arc;
 
 /// A table's way to its kept columns.
@@ -44,7 +47,6 @@ impl ColumnScan {
 pub(crate) struct Scan {
     table: ColumnScan,
     pub(super) partition: usize,
-    pub(super) metrics: ExecutionPlanMetricsSet,
     pub(super) factory: Arc<dyn ParquetFileReaderFactory>,
     /// The columns in the files, and after them those of partitions.
     pub(super) table_schema: SchemaRef,
@@ -59,6 +61,8 @@ pub(crate) struct Scan {
     /// Places among the partitions' columns that the projection uses.
     partitions: Vec<usize>,
     projected: SchemaRef,
+    /// The query's own conditions, over the columns that the projection is made of.
+    own: Option<Arc<dyn PhysicalExpr>>,
     /// Columns that must have one of a few values.
     pub(super) looked_up: Vec<String>,
     /// Conditions of joins above, over the columns that are read.
@@ -67,6 +71,8 @@ pub(crate) struct Scan {
     /// Column chunks that were found in memory, and that were put there.
     pub(super) found: Count,
     pub(super) kept: Count,
+    /// Bytes that were read from files.
+    pub(super) read: Count,
 }
 
 impl Scan {
@@ -105,15 +111,19 @@ impl Scan {
         let counter = |name| MetricBuilder::new(source.metrics()).counter(name, partition);
         Some(Self {
             partition,
-            metrics: source.metrics().clone(),
             factory: Arc::clone(parquet.parquet_file_reader_factory()?),
             limited: config.limit.is_some(),
             looked_up: predicate.as_ref().map(looked_up).unwrap_or_default(),
-            learned: predicate.as_ref().map(|all| learned::conditions(all, &columns)).unwrap_or_default(),
+            learned: predicate
+                .as_ref()
+                .map(|all| learned::conditions(all, &columns, &file_schema))
+                .unwrap_or_default(),
+            own: predicate.as_ref().and_then(|all| own_conditions(all, &places)),
             read_schema: Arc::new(file_schema.project(&columns).ok()?),
             partitions: partitions.iter().map(|place| place - file_schema.fields().len()).collect(),
             found: counter("column_chunks_from_memory"),
             kept: counter("column_chunks_into_memory"),
+            read: counter("bytes_scanned"),
             table: table.clone(),
             table_schema,
             file_schema,
@@ -143,10 +153,32 @@ impl Scan {
         let columns = columns.chain(self.partitions.iter().map(constant)).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
         let all = RecordBatch::try_new_with_options(Arc::clone(&self.projected), columns, &options)?;
-        let batch = self.projector.project_batch(&all)?;
+        let batch = self.projector.project_batch(&all).or_else(|error| self.project_passing(&all, error))?;
         let starts = (0..batch.num_rows()).step_by(self.batch_rows);
         Ok(starts.map(|at| batch.slice(at, self.batch_rows.min(batch.num_rows() - at))).collect())
     }
+
+    /// The projection of the rows that pass, after it failed for all of them. The failure may be that of a row which does not
+    /// pass, and which DataFusion's source would not have read: expressions may be moved below a filter.
+    fn project_passing(&self, all: &RecordBatch, error: DataFusionError) -> Result<RecordBatch> {
+        let passing = self.own.as_ref().and_then(|own| {
+            let mask = own.evaluate(all).ok()?.into_array(all.num_rows()).ok()?;
+            filter_record_batch(all, as_boolean_array(&mask).ok()?).ok()
+        });
+        let Some(passing) = passing else { return Err(error) };
+        self.projector.project_batch(&passing)
+    }
+}
+
+/// The parts of a predicate that the query itself has, over the columns at these places, as far as those are enough.
+fn own_conditions(predicate: &Arc<dyn PhysicalExpr>, places: &[usize]) -> Option<Arc<dyn PhysicalExpr>> {
+    let parts = split_conjunction(predicate).into_iter().filter(|part| {
+        let columns = collect_columns(part);
+        part.downcast_ref::<DynamicFilterPhysicalExpr>().is_none()
+            && columns.iter().all(|column| places.contains(&column.index()))
+    });
+    let parts: Vec<_> = parts.map(|part| moved(Arc::clone(part), places)).collect::<Result<_>>().ok()?;
+    (!parts.is_empty()).then(|| conjunction(parts))
 }
 
 /// Columns of which a query's own conditions say that they have one of a few values.
