@@ -53,7 +53,8 @@ def test_the_second_scan_keeps_what_the_third_finds(file):
         first = db.rows(sql)
         assert kept_bytes(server) < 100_000
         assert chunks(db, sql) == (0, 18)
-        assert kept_bytes(server) > ROWS * (8 + 8 + 8)
+        # Numbers and texts; the few different groups are packed.
+        assert ROWS * (8 + 8) < kept_bytes(server) < ROWS * (8 + 8 + 8)
         assert chunks(db, sql) == (18, 0)
         assert db.rows(sql) == first
         whole = db.arrow("SELECT * FROM n ORDER BY k")
@@ -105,7 +106,7 @@ def test_durable_tables_show_each_commit(tmp_path):
                 assert db.rows(question) == [(len(expected), sum(expected.values()), min(expected), max(expected))]
 
         right()
-        assert kept_bytes(server) > 1_000_000
+        assert kept_bytes(server) > 500_000
         db.run("DELETE FROM t WHERE k % 3 = 0")
         expected = {k: g for k, g in expected.items() if k % 3}
         right()

@@ -1,7 +1,18 @@
-//! DataFusion's optimiser rules, less those that give wrong answers, where they do.
+//! DataFusion's optimiser rules, less those that give wrong answers where they do, and with those that it lacks.
 
 mod cross_joins;
+mod decimals;
 mod same_names;
 
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use std::sync::Arc;
+
 pub(crate) use cross_joins::logical;
-pub(crate) use same_names::physical;
+
+/// The rules of the physical optimiser, in their order.
+pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = same_names::physical();
+    // Behind all that look into expressions.
+    rules.push(Arc::new(decimals::NarrowDecimals));
+    rules
+}

@@ -20,8 +20,8 @@ use std::sync::Arc;
 /// The rules that push conditions down; the second one those that are known while the plan runs.
 const PUSHDOWNS: [&str; 2] = ["FilterPushdown", "FilterPushdown(Post)"];
 
-/// The rules of the physical optimiser, in DataFusion's order.
-pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+/// The rules of DataFusion's physical optimiser, in its order.
+pub(super) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let rules = PhysicalOptimizer::new().rules.into_iter();
     rules
         .map(

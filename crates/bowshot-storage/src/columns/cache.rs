@@ -201,13 +201,15 @@ impl Drop for Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::columns::packed::Piece;
     use arrow::array::{ArrayRef, Int64Array};
 
     const CHUNK: u64 = 8200;
     const LIMIT: u64 = 100 * CHUNK;
 
-    fn piece() -> Vec<ArrayRef> {
-        vec![Arc::new(Int64Array::from(vec![1; 1000]))]
+    fn piece() -> Vec<Piece> {
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![1; 1000]));
+        vec![Piece::new(&values)]
     }
 
     fn id(column: u32) -> ChunkId {

@@ -4,22 +4,23 @@ use super::PIECE_ROWS;
 use super::file::{ChunkId, FileColumns};
 use super::scan::Scan;
 use crate::source::PlannedFile;
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Field};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileMetrics;
 use datafusion::datasource::physical_plan::parquet::{
     ParquetAccessPlan, ParquetRowSelection, RowGroupAccessPlanFilter,
 };
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_expr::simplifier::PhysicalExprSimplifier;
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapterFactory, replace_columns_with_literals,
 };
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::statistics::Statistics;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -76,10 +77,14 @@ pub(super) fn choose(
 }
 
 /// Whether conditions may still get tighter while the file is read, as those of `ORDER BY … LIMIT` do. DataFusion's source
-/// reads the most promising row groups first then, and stops early.
+/// reads the most promising row groups first then, and stops early. Not so below a join, which takes its rows from the scan
+/// in any order, and has its own condition ready before it asks for the first one.
 fn will_learn(scan: &Scan) -> bool {
-    let tracking = scan.predicate.as_ref().map(DynamicFilterTracking::classify);
-    matches!(tracking, Some(DynamicFilterTracking::Watching(_)))
+    let Some(predicate) = &scan.predicate else { return false };
+    let all = DynamicFilterTracking::classify(predicate);
+    let mut parts = split_conjunction(predicate).into_iter().map(DynamicFilterTracking::classify);
+    matches!(all, DynamicFilterTracking::Watching(_))
+        && !parts.any(|part| matches!(part, DynamicFilterTracking::AllComplete))
 }
 
 /// Where the file has the columns that are read; `None` unless it has all, in the types of the table.
@@ -188,13 +193,18 @@ pub(super) fn estimate(data_type: &DataType, place: usize, group: &RowGroupMetaD
     let rows = u64::try_from(group.num_rows()).unwrap_or(0).min(1 << 40);
     let pieces = rows.div_ceil(PIECE_ROWS as u64);
     let nulls = rows / 8 + 256 * pieces;
-    if let Some(width) = data_type.primitive_width() {
-        return nulls + rows * width as u64;
-    }
     let leaves = group.schema_descr();
-    let chunks =
-        group.columns().iter().enumerate().filter(|(leaf, _)| leaves.get_column_root_idx(*leaf) == place);
-    let texts = chunks.map(|(_, chunk)| {
+    let mut chunks = group
+        .columns()
+        .iter()
+        .enumerate()
+        .filter(|(leaf, _)| leaves.get_column_root_idx(*leaf) == place)
+        .map(|(_, chunk)| chunk);
+    if let Some(width) = data_type.primitive_width() {
+        let packed = chunks.next().and_then(|chunk| packed_width(data_type, width, chunk));
+        return nulls + rows * packed.unwrap_or(width) as u64;
+    }
+    let texts = chunks.map(|chunk| {
         // Of a dictionary, each text is there once, as in the file.
         let once = matches!(data_type, DataType::Dictionary(..));
         let texts = chunk.unencoded_byte_array_data_bytes().filter(|_| !once);
@@ -202,4 +212,25 @@ pub(super) fn estimate(data_type: &DataType, place: usize, group: &RowGroupMetaD
         u64::try_from(written).unwrap_or(0)
     });
     nulls + 4 * rows + texts.fold(0, u64::saturating_add).min(1 << 50)
+}
+
+/// Bytes of each value of a column chunk if its pieces are packed, as far as the statistics tell.
+fn packed_width(data_type: &DataType, width: usize, chunk: &ColumnChunkMetaData) -> Option<usize> {
+    let statistics = chunk.statistics()?;
+    let range = match statistics {
+        Statistics::Int32(range) => i64::from(*range.max_opt()?).checked_sub(i64::from(*range.min_opt()?)),
+        Statistics::Int64(range) => range.max_opt()?.checked_sub(*range.min_opt()?),
+        _ => None,
+    };
+    // A NULL's place holds a zero as a rule, which may be far away.
+    let range = range.filter(|_| statistics.null_count_opt() == Some(0));
+    let needed = match (range, data_type) {
+        (Some(range), _) => {
+            (1 + u64::try_from(range).ok()?.checked_ilog2().unwrap_or(0)).div_ceil(8) as usize
+        }
+        (None, DataType::Decimal128(precision, _)) if *precision <= DECIMAL64_MAX_PRECISION => 8,
+        (None, _) => return None,
+    };
+    let needed = needed.next_power_of_two();
+    (needed <= width / 2 && !data_type.is_floating()).then_some(needed)
 }

@@ -1,7 +1,7 @@
 //! The column chunks of one file: how often each was used, and its values if they are kept.
 
 use super::cache::{ColumnCache, Heat, Reservation};
-use arrow::array::ArrayRef;
+use super::packed::Piece;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -29,7 +29,7 @@ impl ChunkId {
 }
 
 /// The values of a chunk, in pieces of [`super::PIECE_ROWS`] rows.
-pub(super) type Pieces = Arc<[ArrayRef]>;
+pub(super) type Pieces = Arc<[Piece]>;
 
 /// See the module. What is kept goes with the last user of the file's content.
 pub(crate) struct FileColumns {
@@ -191,7 +191,7 @@ impl Filling {
     }
 
     /// Keeps the values, which take so many bytes, if there is still room. Says whether.
-    pub(super) fn finish(mut self, pieces: Vec<ArrayRef>, bytes: u64) -> bool {
+    pub(super) fn finish(mut self, pieces: Vec<Piece>, bytes: u64) -> bool {
         let Some(reservation) = self.reservation.take_if(|reservation| reservation.settle(bytes)) else {
             return false;
         };

@@ -17,12 +17,13 @@
 //!           learned: rows that a join above has learned not to need leave ──▶ projection ──▶ batches
 //! ```
 //!
-//! [`cache`] has the budget, and who gives way; [`file`] the state of each chunk.
+//! [`cache`] has the budget, and who gives way; [`file`] the state of each chunk; [`packed`] the form of its values.
 
 mod cache;
 mod choose;
 mod file;
 mod learned;
+mod packed;
 mod plan;
 mod read;
 mod scan;

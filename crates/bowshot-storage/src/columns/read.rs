@@ -5,10 +5,12 @@ use super::PIECE_ROWS;
 use super::choose::{Group, estimate};
 use super::file::{ChunkId, FileColumns, Filling, Pieces};
 use super::learned::Learned;
+use super::packed::Piece;
 use super::scan::Scan;
 use crate::Error;
 use crate::source::PlannedFile;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow::compute::filter;
 use arrow::datatypes::Field;
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::datasource::listing::PartitionedFile;
@@ -79,6 +81,32 @@ struct Reading {
     learned: Learned,
 }
 
+/// A column in one piece.
+enum Values {
+    Kept(Pieces, usize),
+    Read(ArrayRef),
+}
+
+impl Values {
+    fn all(&self) -> Result<ArrayRef> {
+        match self {
+            Self::Kept(pieces, number) => pieces.get(*number).ok_or_else(missing)?.all(),
+            Self::Read(values) => Ok(Arc::clone(values)),
+        }
+    }
+
+    fn filtered(&self, few: &BooleanArray) -> Result<ArrayRef> {
+        match self {
+            Self::Kept(pieces, number) => pieces.get(*number).ok_or_else(missing)?.filtered(few),
+            Self::Read(values) => Ok(filter(values, few)?),
+        }
+    }
+}
+
+fn missing() -> DataFusionError {
+    internal_datafusion_err!("a piece of a column is missing")
+}
+
 /// Where the pieces of a column come from.
 enum Column {
     Kept(Pieces),
@@ -101,7 +129,7 @@ impl Reading {
         };
         let columns = places.iter().zip(open.scan.read_schema.fields()).map(column).collect();
         let rows = usize::try_from(open.metadata.row_group(group.number).num_rows()).unwrap_or(0);
-        let (open, learned) = (open.clone(), Learned::default());
+        let (open, learned) = (open.clone(), Learned::new(&open.scan.learned, &open.scan.read_schema));
         Self { open, number: group.number, rows, columns, decoder: None, piece: 0, learned }
     }
 
@@ -118,23 +146,38 @@ impl Reading {
         let mut columns = Vec::with_capacity(self.columns.len());
         for column in &mut self.columns {
             columns.push(match column {
-                Column::Kept(pieces) => pieces.get(self.piece).cloned(),
+                Column::Kept(pieces) => Values::Kept(Arc::clone(pieces), self.piece),
                 Column::Decoded { place, gathered } => {
                     let found = decoded.iter().find(|(at, _)| at == place);
-                    found.map(|(_, values)| gather(gathered, values))
+                    Values::Read(gather(gathered, found.map(|(_, values)| values).ok_or_else(missing)?))
                 }
             });
         }
-        let columns = columns.into_iter().collect::<Option<Vec<ArrayRef>>>();
-        let columns = columns.ok_or_else(|| internal_datafusion_err!("a piece of a column is missing"))?;
         self.piece += 1;
         if start + rows == self.rows {
             self.keep()?;
         }
-        let scan = &self.open.scan;
-        let batch = RecordBatch::try_new(Arc::clone(&scan.read_schema), columns)?;
-        let batch = self.learned.apply(&scan.learned, batch);
-        Ok(Some(scan.project(&batch, &self.open.file)?))
+        let batch = self.batch(&columns, rows)?;
+        Ok(Some(self.open.scan.project(&batch, &self.open.file)?))
+    }
+
+    /// The rows of a piece that may be needed. Columns that no condition asks for are unpacked for those rows alone.
+    fn batch(&mut self, columns: &[Values], rows: usize) -> Result<RecordBatch> {
+        let schema = Arc::clone(&self.open.scan.read_schema);
+        let mut unpacked = vec![None; columns.len()];
+        for place in self.learned.places() {
+            if let (Some(values), Some(column)) = (unpacked.get_mut(*place), columns.get(*place)) {
+                *values = Some(column.all()?);
+            }
+        }
+        let few = self.learned.passing(&unpacked, rows);
+        let columns = columns.iter().zip(unpacked).map(|(column, unpacked)| match (&few, unpacked) {
+            (Some(few), Some(values)) => Ok(filter(&values, few)?),
+            (Some(few), None) => column.filtered(few),
+            (None, Some(values)) => Ok(values),
+            (None, None) => column.all(),
+        });
+        Ok(RecordBatch::try_new(schema, columns.collect::<Result<_>>()?)?)
     }
 
     /// The next values of the columns that are read from the file, by their place in there.
@@ -186,7 +229,7 @@ impl Reading {
 /// Pieces of a column that will be kept when all are there.
 struct Gathered {
     filling: Filling,
-    pieces: Vec<ArrayRef>,
+    pieces: Vec<Piece>,
     bytes: u64,
 }
 
@@ -197,20 +240,11 @@ impl Gathered {
 
     /// Adds a piece. False if there is no room to keep it.
     fn add(&mut self, values: &ArrayRef) -> bool {
-        self.bytes += more_bytes(self.pieces.last(), values);
-        self.pieces.push(Arc::clone(values));
+        let piece = Piece::new(values);
+        self.bytes += piece.bytes(self.pieces.last());
+        self.pieces.push(piece);
         self.filling.fits(self.bytes)
     }
-}
-
-/// What an array takes in memory beside the one before it, which may have the same dictionary.
-fn more_bytes(before: Option<&ArrayRef>, values: &ArrayRef) -> u64 {
-    let dictionary = |array: &ArrayRef| array.as_any_dictionary_opt().map(|array| Arc::clone(array.values()));
-    let shared = match (before.and_then(dictionary), dictionary(values)) {
-        (Some(before), Some(now)) if Arc::ptr_eq(&before, &now) => now.get_array_memory_size(),
-        _ => 0,
-    };
-    values.get_array_memory_size().saturating_sub(shared) as u64
 }
 
 /// Adds a piece, or gives up keeping the column for want of room. Gives the piece for the batch.
