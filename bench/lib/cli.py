@@ -27,6 +27,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--only", help="contenders whose label contains this text (for trying out; ratios are left out)")
     made.add_argument("--gigabytes", type=float, help="size of `ingest_memory` instead of that of the scale")
     made.add_argument(
+        "--rows", type=row_counts,
+        help="numbers of rows, separated by commas, instead of those of the scale (starrocks, employees, lineitem)",
+    )
+    made.add_argument(
         "--results", type=pathlib.Path,
         help=f"folder of the JSON lines (default bench/results; for --scale small {places.SMALL_RESULTS})",
     )
@@ -43,7 +47,7 @@ def main(arguments: list) -> int:
     folder = asked.results or (places.SMALL_RESULTS if asked.scale == "small" else places.RESULTS)
     chosen = options.Options(
         scale=asked.scale, rounds=asked.rounds or options.ROUNDS[asked.scale], only=asked.only, peers=peers(asked.peers),
-        gigabytes=asked.gigabytes, folder=folder, command=shlex.join(["cargo", "xtask", "bench", *arguments]),
+        gigabytes=asked.gigabytes, rows=asked.rows, folder=folder, command=shlex.join(["cargo", "xtask", "bench", *arguments]),
     )
     failed = [name for name in names if not ran(name, chosen)]
     if not asked.no_report:
@@ -65,6 +69,10 @@ def ran(name: str, chosen: options.Options) -> bool:
         return False
     print(f"\n{name} took {time.monotonic() - started:.0f} s")
     return True
+
+
+def row_counts(text: str) -> tuple:
+    return tuple(int(part) for part in text.split(","))
 
 
 def peers(text: str | None) -> frozenset | None:

@@ -16,6 +16,7 @@ class Options:
     only: str | None
     peers: frozenset | None
     gigabytes: float | None
+    rows: tuple | None
     folder: pathlib.Path
     command: str
 
@@ -28,6 +29,10 @@ class Options:
     def size(self, small, medium, large):
         """The size of something at the scale that was asked for."""
         return {"small": small, "medium": medium, "large": large}[self.scale]
+
+    def row_counts(self, small: tuple, medium: tuple, large: tuple) -> tuple:
+        """The numbers of rows that were asked for by themselves, else those of the scale."""
+        return self.rows or self.size(small, medium, large)
 
     def at_rest(self, servers: list) -> list:
         """The servers that have to be at rest before a turn: none at the small scale, where nobody looks at the times."""

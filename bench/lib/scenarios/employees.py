@@ -30,7 +30,7 @@ WAYS = {
 
 
 def run(options: Options) -> None:
-    sizes = options.size((10_000,), (1_000_000,), (2_500_000, 12_500_000, 25_000_000))
+    sizes = options.row_counts((10_000,), (1_000_000,), (2_500_000, 12_500_000, 25_000_000))
     tables = {f"employees_{rows}": str(data.parquet_employees(rows)) for rows in sizes}
     with contextlib.ExitStack() as stack:
         arena = Arena(stack, options, tables, needed_gb=options.size(1, 4, 20))

@@ -26,7 +26,7 @@ CONTENDERS = [
 
 def run(options: Options) -> None:
     scale = options.size(0.01, 1, 10)
-    sizes = options.size((5_000,), (100_000, MILLION, 6 * MILLION), (100_000, MILLION, 10 * MILLION, 59_986_052))
+    sizes = options.row_counts((5_000,), (100_000, MILLION, 6 * MILLION), (100_000, MILLION, 10 * MILLION, 59_986_052))
     for rows in sizes:
         path = str(data.parquet_lineitem(scale, rows))
         with contextlib.ExitStack() as stack:

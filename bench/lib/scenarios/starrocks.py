@@ -41,10 +41,10 @@ def ways(shape: str) -> dict:
 
 def run(options: Options) -> None:
     million = 1_000_000
-    sizes = options.size((10_000,), (million,), (million, 5 * million, 10 * million))
+    sizes = options.row_counts((10_000,), (million,), (million, 5 * million, 10 * million))
     shapes = options.size(("1 integer", "20 texts"), SHAPES, SHAPES)
     cases = {(shape, rows): f"{SHAPES[shape][0]}_{rows}" for rows in sizes for shape in shapes}
-    if options.scale == "large":
+    if options.scale == "large" and not options.rows:
         cases["1 integer", 100 * million] = f"integer_{100 * million}"
     tables = {table: str(SHAPES[shape][1](rows)) for (shape, rows), table in cases.items()}
     with contextlib.ExitStack() as stack:

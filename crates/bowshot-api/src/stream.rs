@@ -13,17 +13,29 @@ use std::task::{Context, Poll};
 pub struct BatchStream {
     schema: SchemaRef,
     batches: BoxStream<'static, Result<RecordBatch>>,
+    exclusive: bool,
 }
 
 impl BatchStream {
     /// A stream whose batches all have `schema`; the producer keeps that promise.
     pub fn new(schema: SchemaRef, batches: BoxStream<'static, Result<RecordBatch>>) -> Self {
-        Self { schema, batches }
+        Self { schema, batches, exclusive: false }
     }
 
     /// A stream over batches that are there already.
     pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self::new(schema, Box::pin(futures::stream::iter(batches.into_iter().map(Ok))))
+    }
+
+    /// Says that nobody else has the memory of the batches, nor can change it: who takes them need not copy them.
+    #[must_use]
+    pub fn exclusive(self) -> Self {
+        Self { exclusive: true, ..self }
+    }
+
+    /// Whether the producer has said so.
+    pub fn is_exclusive(&self) -> bool {
+        self.exclusive
     }
 
     /// The schema of every batch.

@@ -51,7 +51,10 @@ pub(crate) fn batch_rows(plan: &dyn ExecutionPlan, chosen: usize) -> Option<usiz
     }
     match plan.downcast_ref::<DataSourceExec>() {
         Some(scan) => {
-            let (bytes, most) = scanned_row(scan.data_source().downcast_ref::<FileScanConfig>()?)?;
+            let (bytes, most) = match scan.data_source().downcast_ref::<FileScanConfig>() {
+                Some(files) => scanned_row(files)?,
+                None => (row_in_memory(scan)?, FIXED_ROWS),
+            };
             // A power of two, as writers of Arrow files choose too: their batches then come whole or in equal parts.
             let rows = 1 << (BATCH_BYTES / bytes.max(1)).max(1).ilog2();
             (rows > chosen).then_some(rows.min(most))
@@ -82,6 +85,12 @@ fn width(data_type: &DataType) -> Option<usize> {
         DataType::FixedSizeBinary(bytes) => usize::try_from(*bytes).ok(),
         other => other.primitive_width(),
     }
+}
+
+/// Bytes of a row in memory, on average.
+fn row_in_memory(scan: &DataSourceExec) -> Option<usize> {
+    let statistics = scan.data_source().partition_statistics(None).ok()?;
+    statistics.total_byte_size.get_value()?.checked_div(*statistics.num_rows.get_value()?)
 }
 
 /// Bytes of one row of the columns that are read, which may be more than those that come out, and how many such rows one

@@ -1,11 +1,12 @@
 //! The gate in front of the generated service: every call of a connection comes through here.
 //!
-//! It authenticates, sets the deadline, answers DoGet itself and passes the rest on, adds the session cookie, turns a
+//! It authenticates, sets the deadline, answers DoGet itself and passes the rest on, DoPut's messages apart, adds the session cookie, turns a
 //! panic into an error of that call alone, and accounts for the call when its answer has been sent.
 
 use crate::body::{Observation, Observed, Payload};
 use crate::caller::Caller;
 use crate::connection::Connection;
+use crate::messages::{Messages, Unread};
 use crate::request_body::RequestBody;
 use crate::service::FlightSql;
 use crate::status::{framing, refuse};
@@ -80,6 +81,12 @@ impl Gate {
                 Ok(response) => response.map(|body| Payload::Batches(Box::new(body))),
                 Err(status) => refused(status),
             }
+        } else if method == "DoPut" {
+            request.extensions_mut().insert(Arc::clone(&caller));
+            let longest = caller.server().limits().max_message_bytes;
+            let (mut parts, body) = request.into_parts();
+            parts.extensions.insert(Unread::new(Messages::new(body, longest)));
+            passed(rpc.call(Request::from_parts(parts, tonic::body::Body::empty())).await)
         } else {
             request.extensions_mut().insert(Arc::clone(&caller));
             passed(rpc.call(request.map(RequestBody::new)).await)

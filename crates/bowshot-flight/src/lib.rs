@@ -29,6 +29,7 @@ mod ingest;
 mod keys;
 mod listen;
 mod message_size;
+mod messages;
 mod metadata;
 mod metrics;
 mod parameters;

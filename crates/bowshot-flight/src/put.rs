@@ -6,24 +6,24 @@
 use crate::caller::Caller;
 use crate::handle::{PreparedHandle, TransactionHandle, scope};
 use crate::ingest;
+use crate::messages::Messages;
 use crate::parameters::plain_columns;
 use crate::statement::is_path;
 use crate::ticket::{any, command, substrait};
 use crate::upload::Upload;
 use arrow::record_batch::RecordBatch;
+use arrow_flight::FlightDescriptor;
 use arrow_flight::sql::{
     Command, CommandPreparedStatementQuery, CommandPreparedStatementUpdate, DoPutPreparedStatementResult,
     DoPutUpdateResult,
 };
-use arrow_flight::{FlightData, FlightDescriptor};
 use bowshot_api::{Error, ErrorKind, Limits, Request, Result, Session, Statement};
 use bowshot_ipc::{Decoded, Decoder};
 use bytes::Bytes;
 use prost::Message;
-use tonic::Streaming;
 
 /// Answers DoPut; the bytes are the metadata of its one result.
-pub(crate) async fn put(caller: &Caller, messages: Streaming<FlightData>) -> Result<Bytes> {
+pub(crate) async fn put(caller: &Caller, messages: Messages) -> Result<Bytes> {
     let (descriptor, upload) = Upload::begin(messages, caller.server().limits()).await?;
     if is_path(&descriptor) {
         return ingest::store(caller, &descriptor.path, upload).await;

@@ -1,8 +1,10 @@
 //! The generated service trait, one short method for each call: read the request, ask the file that knows, wrap the
-//! answer. DoGet is not answered here but in `stream.rs`, which the gate calls before the request comes this far.
+//! answer. DoGet is not answered here but in `stream.rs`, which the gate calls before the request comes this far, and the
+//! messages of DoPut come beside its request (`messages.rs`).
 
 use crate::caller::Caller;
 use crate::connection::Connection;
+use crate::messages::Unread;
 use crate::status::{refuse, status};
 use crate::{auth, poll, put, statement};
 use arrow_flight::flight_service_server::FlightService;
@@ -71,8 +73,9 @@ impl FlightService for FlightSql {
     }
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Answer<Self::DoPutStream> {
-        let (caller, messages) = split(request)?;
-        let app_metadata = put::put(&caller, messages).await.map_err(refuse)?;
+        let unread = request.extensions().get::<Unread>().and_then(Unread::take).ok_or_else(passed_by)?;
+        let (caller, _) = split(request)?;
+        let app_metadata = put::put(&caller, unread).await.map_err(refuse)?;
         Ok(rows(vec![PutResult { app_metadata }]))
     }
 

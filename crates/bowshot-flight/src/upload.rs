@@ -2,6 +2,7 @@
 //!
 //! What the client ends counts as its end; whatever else stops the stream is an error, so that half an upload is none.
 
+use crate::messages::Messages;
 use crate::status::{CUT_OFF, unreadable};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -11,23 +12,20 @@ use bowshot_ipc::{Decoded, Decoder};
 use futures::StreamExt;
 use std::time::Duration;
 use tokio::time::timeout;
-use tonic::{Status, Streaming};
+use tonic::Status;
 
 /// What a client sends.
 #[derive(Debug)]
 pub(crate) struct Upload {
     first: Option<FlightData>,
-    messages: Streaming<FlightData>,
+    messages: Messages,
     /// How long the client may leave the server waiting for its next message; zero means no limit.
     patience: Duration,
 }
 
 impl Upload {
     /// Waits for the first message and takes its descriptor out of it.
-    pub(crate) async fn begin(
-        messages: Streaming<FlightData>,
-        limits: &Limits,
-    ) -> Result<(FlightDescriptor, Self)> {
+    pub(crate) async fn begin(messages: Messages, limits: &Limits) -> Result<(FlightDescriptor, Self)> {
         let mut upload = Self { first: None, messages, patience: limits.reader_timeout };
         let mut first = upload.message().await?.ok_or_else(|| {
             Error::invalid("the stream is empty")
@@ -46,7 +44,7 @@ impl Upload {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
-        let next = self.messages.message();
+        let next = self.messages.next();
         let next = if self.patience.is_zero() {
             next.await
         } else {
@@ -63,7 +61,8 @@ impl Upload {
         let mut decoder = Decoder::new().with_max_bytes(max_bytes);
         let schema = self.schema(&mut decoder).await?;
         let batches = futures::stream::try_unfold((self, decoder), next_batch);
-        Ok(BatchStream::new(schema, batches.boxed()))
+        // Each message has its memory for itself.
+        Ok(BatchStream::new(schema, batches.boxed()).exclusive())
     }
 
     /// Some clients send the descriptor alone, and the schema behind it.

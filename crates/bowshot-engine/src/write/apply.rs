@@ -58,7 +58,7 @@ pub(crate) async fn apply(
         Write::CreateAs(new) => create_as(new, rows, place).await,
         Write::Insert(name) => {
             let table = place.names.table(name)?;
-            insert(name, &table, Casts::Assign, rows, place).await
+            insert(name, adding(name, &table, place), Casts::Assign, rows, place).await
         }
         Write::Delete(name) => delete(name, rows, place).await,
         Write::Update(name) => update(name, rows, place).await,
@@ -76,23 +76,28 @@ async fn create_as(
         return Ok(Applied::new(place.names.pinned.clone(), 0));
     }
     let table = Arc::new(Table::new(new.definition.clone()));
-    insert(&new.name, &table, Casts::Assign, rows, place).await
+    insert(&new.name, adding(&new.name, &table, place), Casts::Assign, rows, place).await
+}
+
+/// What takes rows that are added to a table.
+pub(crate) fn adding(name: &EntryName, table: &Arc<Table>, place: &Place<'_>) -> SegmentWriter {
+    SegmentWriter::new(place.stores.of(name), table)
 }
 
 /// Adds rows to a table, which is put under its name.
 pub(crate) async fn insert(
     name: &EntryName,
-    table: &Arc<Table>,
+    mut added: SegmentWriter,
     casts: Casts,
     mut rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
     place: &Place<'_>,
 ) -> Result<Applied> {
+    let table = Arc::clone(added.table());
     let fit = Fit::new(name, table.definition(), casts, place.state)?;
-    let mut added = SegmentWriter::new(place.stores.of(name), table);
     while let Some(batch) = rows.next().await {
         added.write(fit.fit(&batch?)?).await?;
     }
-    finish(name, table, table.as_ref().clone(), added, place).await
+    finish(name, &table, table.as_ref().clone(), added, place).await
 }
 
 async fn finish(

@@ -113,9 +113,12 @@ impl EngineSession {
         let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
         let positions = by_name(&rows.schema(), table.definition(), &name)?;
         let absent = absent_values(table.definition(), &state).await?;
+        let exclusive = rows.is_exclusive();
         let rows = arranged(rows, positions, absent, table.schema());
         let place = Place { names: &names, stores: &stores, state: &state };
-        let applied = apply::insert(&name, &table, Casts::Exact, rows, &place).await?;
+        let added = apply::adding(&name, &table, &place);
+        let added = if exclusive { added.taking_over() } else { added };
+        let applied = apply::insert(&name, added, Casts::Exact, rows, &place).await?;
         Ok(Written { pinned: applied.pinned, rows: Some(applied.rows), returned: None })
     }
 

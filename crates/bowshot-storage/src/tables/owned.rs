@@ -7,11 +7,45 @@ use arrow::array::{Array, ArrayData, ArrayRef, AsArray, MutableArrayData, Record
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
+use std::collections::BTreeMap;
+
+/// At most one of so many bytes of an allocation may be idle.
+const SPARE_SHARE: usize = 8;
 
 /// The same rows in allocations that nobody else has and that hold nothing else.
 pub(super) fn owned(rows: &RecordBatch) -> Result<RecordBatch, Error> {
     let columns = rows.columns().iter().map(owned_values).collect::<Result<_, _>>()?;
     Ok(fitted(rows.schema_ref(), columns, rows.num_rows())?)
+}
+
+/// The same rows where they are, if nothing but they takes the memory that they lie in, or little. For rows whose memory
+/// nobody else has.
+pub(super) fn taken_over(rows: &RecordBatch) -> Option<RecordBatch> {
+    let mut allocations = BTreeMap::new();
+    let mut used = 0;
+    for column in rows.columns() {
+        let values = column.to_data();
+        if !is_flat(values.data_type()) {
+            return None;
+        }
+        used += values.get_slice_memory_size().ok()?;
+        let validity = values.nulls().map(NullBuffer::buffer);
+        for buffer in values.buffers().iter().chain(validity) {
+            allocations.insert(buffer.data_ptr(), buffer.capacity());
+        }
+    }
+    let taken: usize = allocations.values().sum();
+    (taken - taken / SPARE_SHARE <= used).then(|| rows.clone())
+}
+
+/// Whether all values are in the array's own buffers, and a slice of them takes a part of each.
+fn is_flat(data_type: &DataType) -> bool {
+    data_type.is_primitive()
+        || matches!(data_type, DataType::Boolean | DataType::FixedSizeBinary(_))
+        || matches!(
+            data_type,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+        )
 }
 
 fn owned_values(values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
@@ -63,4 +97,60 @@ fn owned_parts(values: &ArrayData) -> Result<ArrayData, ArrowError> {
     let children = values.child_data().iter().map(owned_parts).collect::<Result<_, _>>()?;
     let buffers = values.buffers().iter().map(copied).collect();
     values.clone().into_builder().nulls(nulls).buffers(buffers).child_data(children).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Int64Array, StringArray};
+    use std::sync::Arc;
+
+    fn rows(count: i64) -> RecordBatch {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..count));
+        let texts: ArrayRef =
+            Arc::new(StringArray::from_iter_values((0..count).map(|row| format!("{row:05}"))));
+        RecordBatch::try_from_iter([("n", numbers), ("t", texts)]).expect("batch")
+    }
+
+    /// All columns in one allocation, as they come in a message, with so many idle bytes.
+    fn in_one_allocation(rows: &RecordBatch, idle: usize) -> RecordBatch {
+        let (mut bytes, mut places) = (Vec::new(), Vec::new());
+        let data: Vec<ArrayData> = rows.columns().iter().map(Array::to_data).collect();
+        for buffer in data.iter().flat_map(|data| data.buffers()) {
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            places.push((bytes.len(), buffer.len()));
+            bytes.extend_from_slice(buffer);
+        }
+        bytes.resize(bytes.len() + idle, 0);
+        let all = Buffer::from(bytes.as_slice());
+        let mut places = places.into_iter().map(|(at, length)| all.slice_with_length(at, length));
+        let columns = data.into_iter().map(|data| {
+            let buffers = places.by_ref().take(data.buffers().len()).collect();
+            make_array(data.into_builder().buffers(buffers).build().expect("array"))
+        });
+        RecordBatch::try_new(rows.schema(), columns.collect()).expect("batch")
+    }
+
+    #[test]
+    fn rows_stay_where_they_are_if_they_fill_it() {
+        let message = in_one_allocation(&rows(10_000), 0);
+        let taken = taken_over(&message).expect("nothing is idle");
+        assert_eq!(
+            taken.column(0).to_data().buffers()[0].as_ptr(),
+            message.column(0).to_data().buffers()[0].as_ptr()
+        );
+        assert_eq!(owned(&message).expect("copy"), taken);
+    }
+
+    #[test]
+    fn rows_do_not_hold_much_more_than_themselves() {
+        assert!(taken_over(&in_one_allocation(&rows(10_000), 100_000)).is_none());
+        assert!(taken_over(&rows(10_000).slice(10, 20)).is_none());
+        let dictionary = arrow::compute::cast(
+            rows(9).column(1),
+            &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+        );
+        let dictionary = RecordBatch::try_from_iter([("d", dictionary.expect("cast"))]).expect("batch");
+        assert!(taken_over(&dictionary).is_none(), "values of a dictionary are those of other batches too");
+    }
 }

@@ -1,5 +1,6 @@
 //! Takes a stream of rows into segments of a table, in bounded memory where the table is durable.
 
+use super::owned::taken_over;
 use super::segment::Segment;
 use super::{Error, Table, TableStore};
 use arrow::array::RecordBatch;
@@ -30,6 +31,8 @@ pub struct SegmentWriter {
     running: VecDeque<JoinHandle<Result<Option<Arc<Segment>>, Error>>>,
     segments: Vec<Arc<Segment>>,
     rows: u64,
+    /// Whether nobody else has the memory of the rows.
+    exclusive: bool,
 }
 
 impl SegmentWriter {
@@ -44,7 +47,19 @@ impl SegmentWriter {
             running: VecDeque::new(),
             segments: Vec::new(),
             rows: 0,
+            exclusive: false,
         }
+    }
+
+    /// For rows whose memory nobody else has: they may stay where they are.
+    #[must_use]
+    pub fn taking_over(self) -> Self {
+        Self { exclusive: true, ..self }
+    }
+
+    /// The table that the rows are for.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
     }
 
     /// Rows taken so far.
@@ -60,7 +75,7 @@ impl SegmentWriter {
         self.rows += rows.num_rows() as u64;
         let durable = self.table.definition().is_durable();
         if !durable && rows.num_rows() >= SMALL_ROWS {
-            self.segments.push(self.store.segment(&rows)?);
+            self.segments.push(self.segment(&rows)?);
             return Ok(());
         }
         self.collected_rows += rows.num_rows();
@@ -102,6 +117,13 @@ impl SegmentWriter {
         };
         self.segments.push(self.store.segment(&united)?);
         Ok(())
+    }
+
+    fn segment(&self, rows: &RecordBatch) -> Result<Arc<Segment>, Error> {
+        match taken_over(rows).filter(|_| self.exclusive) {
+            Some(rows) => self.store.in_memory_segment(rows),
+            None => self.store.segment(rows),
+        }
     }
 
     fn take_collected(&mut self) -> Vec<RecordBatch> {

@@ -77,7 +77,14 @@ impl EngineSession {
         let absent = absent_values(table.definition(), &state).await?;
         let rows = arranged(rows, positions, absent, table.schema());
         let place = Place { names: &names, stores: &stores, state: &state };
-        let applied = apply::insert(&copy.table, &table, Casts::Exact, rows, &place).await?;
+        let applied = apply::insert(
+            &copy.table,
+            apply::adding(&copy.table, &table, &place),
+            Casts::Exact,
+            rows,
+            &place,
+        )
+        .await?;
         Ok(Written { pinned: applied.pinned, rows: Some(applied.rows), returned: None })
     }
 }
