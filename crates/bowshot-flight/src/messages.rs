@@ -1,38 +1,59 @@
 //! The messages of a DoPut, read off the body of its request.
 //!
 //! The generated code would gather every message in a buffer that is enlarged while the message comes in, and hand out a part
-//! of that, which begins anywhere and is copied once more to be aligned. Here a message waits in the frames that it came in,
-//! and its data are copied once, into memory of exactly their size.
+//! of that, which begins anywhere and is copied once more to be aligned. Here the body of a message gets memory of exactly its
+//! size as soon as its length is known, and each frame is copied there and let go.
 
 use crate::request_body::RequestBody;
 use arrow_flight::FlightData;
-use bowshot_ipc::Rope;
 use bytes::{Buf, Bytes};
 use http_body::Body;
 use hyper::body::Incoming;
 use prost::Message;
+use prost::encoding::{WireType, decode_key, decode_varint};
 use std::future::poll_fn;
-use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::task::coop::consume_budget;
 use tonic::Status;
 
-/// Bytes of what stands before each message: a flag and a length.
+/// What stands before each message: a flag and a length of four bytes.
 const PREFIX_BYTES: usize = 5;
-/// Frames below this are short.
-const SCRAP_BYTES: usize = 1 << 10;
+/// The field of `FlightData` with the body of the message.
+const BODY_FIELD: u32 = 1000;
+/// Shorter bodies are read like the other fields.
+const LONG_BODY: usize = 1 << 10;
+/// Bytes that are taken at once of a message whose body has not begun: so few that copying them twice does not matter.
+const HEAD_BYTES: usize = 4 << 10;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Messages<B = Incoming> {
     body: RequestBody<B>,
-    /// What has come and was not read.
-    come: Rope,
-    /// Short frames behind that, put together: a piece for each would take many times its bytes.
-    scraps: Vec<u8>,
-    /// The length of the message that is coming, if its prefix was read.
-    length: Option<usize>,
+    /// What was not read of the last frame.
+    frame: Bytes,
+    prefix: Vec<u8>,
+    coming: Option<Coming>,
     longest: usize,
+    broken: bool,
+}
+
+/// A message that is coming.
+#[derive(Debug, Default)]
+struct Coming {
+    /// Bytes that are still to come.
+    left: usize,
+    /// All of it but a long body.
+    fields: Vec<u8>,
+    /// Where in `fields` the next field begins.
+    scanned: usize,
+    long_body: Option<LongBody>,
+}
+
+#[derive(Debug)]
+struct LongBody {
+    bytes: Vec<u8>,
+    length: usize,
 }
 
 impl<B> Messages<B>
@@ -42,87 +63,148 @@ where
 {
     /// Messages of at most so many bytes.
     pub(crate) fn new(body: B, longest: usize) -> Self {
-        Self {
-            body: RequestBody::new(body),
-            come: Rope::default(),
-            scraps: Vec::new(),
-            length: None,
-            longest,
-        }
+        let (frame, prefix) = (Bytes::new(), Vec::with_capacity(PREFIX_BYTES));
+        Self { body: RequestBody::new(body), frame, prefix, coming: None, longest, broken: false }
     }
 
     /// The next message; `None` when the client has ended the stream.
     ///
     /// # Errors
     /// Those of [`RequestBody`], and the codes of the generated code: `OutOfRange` for a message that is too long, `Internal`
-    /// for one that cannot be read.
+    /// for one that cannot be read. After an error there is nothing but errors.
     pub(crate) async fn next(&mut self) -> Result<Option<FlightData>, Status> {
+        // Many short messages may have come in one frame.
+        consume_budget().await;
+        if self.broken {
+            return Err(Status::internal("the messages before could not be read"));
+        }
+        let next = self.whole().await;
+        self.broken = next.is_err();
+        next
+    }
+
+    async fn whole(&mut self) -> Result<Option<FlightData>, Status> {
         loop {
-            if let Some(message) = self.whole()? {
+            if let Some(message) = self.advance()? {
                 return Ok(Some(message));
             }
             let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await;
             let Some(frame) = frame.transpose()? else { return Ok(None) };
             if let Ok(data) = frame.into_data() {
-                self.take_in(data);
+                self.frame = data;
             }
         }
     }
 
-    fn take_in(&mut self, data: Bytes) {
-        if data.len() >= SCRAP_BYTES {
-            self.unite_scraps();
-            self.come.push(data);
-        } else {
-            self.scraps.extend_from_slice(&data);
-        }
-    }
-
-    fn unite_scraps(&mut self) {
-        if !self.scraps.is_empty() {
-            self.come.push(mem::take(&mut self.scraps).into());
-        }
-    }
-
-    fn has_come(&self, bytes: usize) -> bool {
-        self.come.remaining() + self.scraps.len() >= bytes
-    }
-
-    /// The message in front, if all of it has come.
-    fn whole(&mut self) -> Result<Option<FlightData>, Status> {
-        let length = match self.length {
-            Some(length) => length,
-            None if !self.has_come(PREFIX_BYTES) => return Ok(None),
-            None => {
-                self.unite_scraps();
-                *self.length.insert(prefix(&mut self.come, self.longest)?)
+    /// Reads the frame; gives a message if it ends in there.
+    fn advance(&mut self) -> Result<Option<FlightData>, Status> {
+        loop {
+            let coming = match &mut self.coming {
+                Some(coming) => coming,
+                None => {
+                    let missing = PREFIX_BYTES - self.prefix.len();
+                    self.prefix.extend_from_slice(&self.frame.split_to(missing.min(self.frame.len())));
+                    if self.prefix.len() < PREFIX_BYTES {
+                        return Ok(None);
+                    }
+                    let left = length(&self.prefix, self.longest)?;
+                    self.prefix.clear();
+                    self.coming.insert(Coming { left, ..Coming::default() })
+                }
+            };
+            if coming.left > 0 && self.frame.is_empty() {
+                return Ok(None);
             }
-        };
-        if !self.has_come(length) {
-            return Ok(None);
+            coming.take(&mut self.frame);
+            if coming.left == 0 {
+                return self.coming.take().map(Coming::decode).transpose();
+            }
         }
-        self.unite_scraps();
-        self.length = None;
-        let mut message = (&mut self.come).take(length);
-        let read = FlightData::decode(&mut message).map_err(|error| Status::internal(error.to_string()))?;
-        Ok(Some(read))
     }
 }
 
 /// Reads the flag and the length before a message.
-fn prefix(come: &mut Rope, longest: usize) -> Result<usize, Status> {
-    match come.get_u8() {
+fn length(mut prefix: &[u8], longest: usize) -> Result<usize, Status> {
+    match prefix.get_u8() {
         0 => {}
         // Requests that name an encoding are refused before anything of them is read.
         1 => return Err(Status::internal("a compressed message in a request that names no encoding")),
         flag => return Err(Status::internal(format!("{flag} is no flag of a message"))),
     }
-    let length = usize::try_from(come.get_u32()).unwrap_or(usize::MAX);
+    let length = usize::try_from(prefix.get_u32()).unwrap_or(usize::MAX);
     if length > longest {
         let text = format!("a message has {length} bytes, the limit is {longest} bytes");
         return Err(Status::out_of_range(text));
     }
     Ok(length)
+}
+
+impl Coming {
+    /// Takes the message's part of a frame, or some of it.
+    fn take(&mut self, frame: &mut Bytes) {
+        let there = self.left.min(frame.len());
+        let missing = self.long_body.as_ref().map_or(0, |body| body.length - body.bytes.len());
+        let taken = match &mut self.long_body {
+            Some(body) if missing > 0 => {
+                let taken = frame.split_to(there.min(missing));
+                body.bytes.extend_from_slice(&taken);
+                taken.len()
+            }
+            _ => {
+                let taken = frame.split_to(there.min(HEAD_BYTES));
+                self.fields.extend_from_slice(&taken);
+                taken.len()
+            }
+        };
+        self.left -= taken;
+        if self.long_body.is_none() {
+            self.find_body();
+        }
+    }
+
+    /// Skips the fields that have come whole. If a long body begins behind them, it gets its memory.
+    fn find_body(&mut self) {
+        while let Some(mut rest) = self.fields.get(self.scanned..).filter(|rest| !rest.is_empty()) {
+            let before = rest.len();
+            // Fields of other types are left to the decoder, and so is what cannot be read or has not come.
+            let Ok((field, WireType::LengthDelimited)) = decode_key(&mut rest) else { return };
+            let Ok(length) = decode_varint(&mut rest) else { return };
+            let begin = self.scanned + before - rest.len();
+            let (there, come) = (usize::try_from(length).unwrap_or(usize::MAX), rest.len());
+            if field == BODY_FIELD && there >= LONG_BODY {
+                if there <= come + self.left {
+                    self.begin_body(begin, there);
+                }
+                return;
+            }
+            if there > come {
+                return;
+            }
+            self.scanned = begin + there;
+        }
+    }
+
+    /// Moves what has come of the body, which begins there, into memory of its own.
+    fn begin_body(&mut self, begin: usize, length: usize) {
+        let mut bytes = Vec::with_capacity(length);
+        let come = self.fields.split_off(begin);
+        self.fields.truncate(self.scanned);
+        let (body, behind) = come.split_at(come.len().min(length));
+        bytes.extend_from_slice(body);
+        self.fields.extend_from_slice(behind);
+        self.long_body = Some(LongBody { bytes, length });
+    }
+
+    fn decode(self) -> Result<FlightData, Status> {
+        let mut data = FlightData::decode(Bytes::from(self.fields))
+            .map_err(|error| Status::internal(error.to_string()))?;
+        if let Some(body) = self.long_body
+            && data.data_body.is_empty()
+        {
+            data.data_body = body.bytes.into();
+        }
+        Ok(data)
+    }
 }
 
 /// Messages on their way past the generated code, which knows no body but its own.
@@ -151,9 +233,40 @@ mod tests {
 
     fn data(number: u8, body: usize) -> FlightData {
         FlightData {
-            data_header: vec![number; 7].into(),
+            data_header: vec![number; 7 + 3000 * usize::from(number)].into(),
             data_body: vec![number; body].into(),
             ..FlightData::default()
+        }
+    }
+
+    /// Fields in an order that clients do not use, one of them unknown, and another body before the one that counts.
+    fn odd(body: usize) -> (Vec<u8>, FlightData) {
+        let part = |data: FlightData| data.encode_to_vec();
+        let unknown = [0xfa, 0x7f, 2, 1, 2];
+        let message = [
+            part(FlightData { data_body: vec![9; body + 5].into(), ..FlightData::default() }),
+            unknown.to_vec(),
+            part(FlightData { data_body: vec![8; body].into(), ..FlightData::default() }),
+            part(FlightData { app_metadata: vec![7; 5000].into(), ..FlightData::default() }),
+        ];
+        let message = message.concat();
+        let expected = FlightData::decode(&message[..]).expect("message");
+        (message, expected)
+    }
+
+    #[test]
+    fn fields_may_come_in_any_order() {
+        for body in [0, 1, 1018, 1024, 50_000] {
+            let (message, expected) = odd(body);
+            let mut bytes = vec![0];
+            bytes.extend_from_slice(&u32::try_from(message.len()).expect("short").to_be_bytes());
+            bytes.extend(message);
+            for frame in [1, 1000, 1 << 20] {
+                let read = messages(&bytes, frame, 1 << 20).next().now_or_never().expect("ready");
+                if body > 0 {
+                    assert_eq!(read.expect("message").expect("one"), expected, "{body}");
+                }
+            }
         }
     }
 
@@ -215,7 +328,7 @@ mod tests {
                     messages.next().now_or_never().expect("ready").expect("message").expect("one more");
                 assert_eq!(&message, expected, "{frame}");
                 let aligned = message.data_body.as_ptr().addr().is_multiple_of(8);
-                assert!(aligned || message.data_body.len() < SCRAP_BYTES, "{frame}");
+                assert!(aligned || message.data_body.len() < LONG_BODY, "{frame}");
             }
             assert!(messages.next().now_or_never().expect("ready").expect("end").is_none());
         }
@@ -231,8 +344,12 @@ mod tests {
             (&b"\x02\0\0\0\x01x"[..], 900, Code::Internal),
             (&b"\0\0\0\0\x02\xff\xff"[..], 900, Code::Internal),
             (&b"\0\xff\xff\xff\xff"[..], 900, Code::OutOfRange),
+            // A body that is longer than its message.
+            (&b"\0\0\0\0\x06\xc2\x3e\xff\xff\x03x"[..], 900, Code::Internal),
         ] {
-            let refused = messages(bytes, 64, longest).next().now_or_never().expect("ready");
+            let mut messages = messages(bytes, 64, longest);
+            let refused = messages.next().now_or_never().expect("ready");
+            assert!(messages.next().now_or_never().expect("ready").is_err(), "nothing comes behind an error");
             assert_eq!(refused.expect_err("refused").code(), expected, "{:?}", &bytes[..5]);
         }
     }

@@ -7,9 +7,6 @@ use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-/// Bytes below which a part of one piece is handed out as it is.
-const OWN_BYTES: usize = 1 << 10;
-
 /// A sequence of bytes in pieces, none of them empty, that is consumed from its front.
 #[derive(Debug, Clone, Default)]
 pub struct Rope {
@@ -24,14 +21,6 @@ impl Rope {
         pieces.retain(|piece| !piece.is_empty());
         let len = pieces.iter().map(Bytes::len).sum();
         Self { pieces, len }
-    }
-
-    /// Adds a piece behind the last one.
-    pub fn push(&mut self, piece: Bytes) {
-        if !piece.is_empty() {
-            self.len += piece.len();
-            self.pieces.push_back(piece);
-        }
     }
 }
 
@@ -66,29 +55,6 @@ impl Buf for Rope {
             count -= front.len();
             self.pieces.pop_front();
         }
-    }
-
-    /// The next bytes in one piece. Long ones get memory of their own, which is aligned as the allocator's is, and leave that
-    /// of the pieces to its other users.
-    fn copy_to_bytes(&mut self, count: usize) -> Bytes {
-        assert!(count <= self.len, "cannot copy {count} of a rope of {} bytes", self.len);
-        if count < OWN_BYTES
-            && let Some(front) = self.pieces.front()
-            && count < front.len()
-        {
-            let piece = front.slice(..count);
-            self.advance(count);
-            return piece;
-        }
-        let mut copied = Vec::with_capacity(count);
-        while copied.len() < count {
-            let chunk = self.chunk();
-            let part = chunk.get(..count - copied.len()).unwrap_or(chunk);
-            copied.extend_from_slice(part);
-            let taken = part.len();
-            self.advance(taken);
-        }
-        copied.into()
     }
 }
 
@@ -126,21 +92,6 @@ mod tests {
             assert_eq!(gathered(&slices[..count]), expected.as_bytes(), "after {advance}");
             assert_eq!(rope.remaining(), 6 - advance);
         }
-    }
-
-    #[test]
-    fn long_copies_do_not_hold_the_pieces() {
-        let piece = Bytes::from(vec![7; 5000]);
-        let mut rope = Rope::default();
-        [piece.slice(1..4000), Bytes::new(), piece.slice(4000..)]
-            .into_iter()
-            .for_each(|part| rope.push(part));
-        let short = rope.copy_to_bytes(3);
-        assert_eq!(short.as_ptr(), piece.as_ptr().wrapping_add(1));
-        let long = rope.copy_to_bytes(2000);
-        assert!(!piece.as_ptr_range().contains(&long.as_ptr()));
-        assert!(long.as_ptr().addr().is_multiple_of(8));
-        assert_eq!((rope.copy_to_bytes(2996).len(), rope.remaining()), (2996, 0));
     }
 
     #[test]

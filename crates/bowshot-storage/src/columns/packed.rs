@@ -25,7 +25,7 @@ const TEXT_GAIN: usize = 6;
 #[derive(Debug)]
 pub(super) enum Piece {
     Whole(ArrayRef),
-    Packed(Packed),
+    Packed(Box<Packed>),
 }
 
 /// See the module.
@@ -56,7 +56,7 @@ enum Distances {
 impl Piece {
     /// Values as they are kept best.
     pub(super) fn new(values: &ArrayRef) -> Self {
-        pack(values).map_or_else(|| Self::Whole(Arc::clone(values)), Self::Packed)
+        pack(values).map_or_else(|| Self::Whole(Arc::clone(values)), |packed| Self::Packed(Box::new(packed)))
     }
 
     /// All values.
@@ -142,25 +142,37 @@ trait Number: ArrowNativeType + Ord {
     fn at(least: Self, distance: u64) -> Self;
 }
 
-macro_rules! number {
-    ($native:ty, $unsigned:ty) => {
-        impl Number for $native {
-            fn beyond(self, least: Self) -> Option<u64> {
-                // Two's complement: the distance of any two values fits into the unsigned type.
-                u64::try_from(self.wrapping_sub(least).cast_unsigned()).ok()
-            }
+impl Number for i32 {
+    fn beyond(self, least: Self) -> Option<u64> {
+        // Two's complement: the distance of any two values fits into the unsigned type, here and below.
+        Some(u64::from(self.wrapping_sub(least).cast_unsigned()))
+    }
 
-            #[allow(clippy::cast_possible_truncation, reason = "a distance came from this type")]
-            fn at(least: Self, distance: u64) -> Self {
-                least.wrapping_add((distance as $unsigned).cast_signed())
-            }
-        }
-    };
+    #[expect(clippy::cast_possible_truncation, reason = "a distance came from this type")]
+    fn at(least: Self, distance: u64) -> Self {
+        least.wrapping_add_unsigned(distance as u32)
+    }
 }
 
-number!(i32, u32);
-number!(i64, u64);
-number!(i128, u128);
+impl Number for i64 {
+    fn beyond(self, least: Self) -> Option<u64> {
+        Some(self.wrapping_sub(least).cast_unsigned())
+    }
+
+    fn at(least: Self, distance: u64) -> Self {
+        least.wrapping_add_unsigned(distance)
+    }
+}
+
+impl Number for i128 {
+    fn beyond(self, least: Self) -> Option<u64> {
+        u64::try_from(self.wrapping_sub(least).cast_unsigned()).ok()
+    }
+
+    fn at(least: Self, distance: u64) -> Self {
+        least.wrapping_add_unsigned(u128::from(distance))
+    }
+}
 
 /// The least value and the distances of all from it; `None` if those take more than half of the bytes.
 fn distances<T: Number>(values: &[T]) -> Option<(T, Distances)> {
@@ -170,7 +182,7 @@ fn distances<T: Number>(values: &[T]) -> Option<(T, Distances)> {
     let widest = most.beyond(least)?;
     let half = T::get_byte_width() / 2;
     let taken = |bytes: usize| bytes <= half;
-    #[allow(clippy::cast_possible_truncation, reason = "the widest fits")]
+    #[expect(clippy::cast_possible_truncation, reason = "the widest fits")]
     let all = if u8::try_from(widest).is_ok() && taken(1) {
         Distances::Bits8(each(values, least, |distance| distance as u8))
     } else if u16::try_from(widest).is_ok() && taken(2) {
@@ -254,7 +266,7 @@ impl Packed {
             Values::Texts(texts, numbers) => texts.get_array_memory_size() + numbers.len(),
         };
         let nulls = self.nulls.as_ref().map_or(0, |nulls| nulls.buffer().len());
-        size_of::<Piece>() + values + nulls
+        size_of::<Self>() + values + nulls
     }
 }
 

@@ -26,6 +26,9 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
+/// Rows up to which small segments are read as one batch, which copies them.
+const TOGETHER_ROWS: usize = 8 << 10;
+
 /// What a scan of a table reads. Keeps the segments, and so their memory is counted, until the plan is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct TableSource {
@@ -167,7 +170,7 @@ impl DataSource for TableSource {
         let step = if addressed { context.session_config().batch_size().max(1) } else { usize::MAX };
         let source = self.clone();
         let cut = pieces.into_iter().flat_map(move |piece| piece.cut(step));
-        let groups = together(cut, context.session_config().batch_size());
+        let groups = together(cut, context.session_config().batch_size().min(TOGETHER_ROWS));
         let batches = groups.into_iter().map(move |pieces| source.read_together(&pieces));
         let schema = Arc::clone(&self.projected_schema);
         let stream = RecordBatchStreamAdapter::new(schema, stream::iter(batches));

@@ -1,6 +1,7 @@
 //! One state of a table, and the states that changes make of it.
 
 use super::durable::{Disk, StoredFile};
+use super::owned::{holds_more, owned};
 use super::provider::TableRows;
 use super::segment::{Segment, fitted};
 use super::store::TableStore;
@@ -195,7 +196,8 @@ impl Table {
             let rows = segment.read(&self.schema)?.map(|rows| {
                 let fitted = redefined.refitted(&rows?, &rewrite)?;
                 shared = segment.memory().is_some_and(|there| same_columns(&fitted, there.batch()));
-                Ok(fitted)
+                // Columns that came in one message share their memory, with those that go too.
+                if !shared && holds_more(&fitted) { owned(&fitted) } else { Ok(fitted) }
             });
             let rewritten = store.taken_over(&redefined, rows)?;
             segments.extend(if shared { Some(Arc::clone(segment)) } else { rewritten });

@@ -120,7 +120,7 @@ impl SegmentWriter {
     }
 
     fn segment(&self, rows: &RecordBatch) -> Result<Arc<Segment>, Error> {
-        match taken_over(rows).filter(|_| self.exclusive) {
+        match self.exclusive.then(|| taken_over(rows)).flatten() {
             Some(rows) => self.store.in_memory_segment(rows),
             None => self.store.segment(rows),
         }

@@ -126,7 +126,7 @@ fn fitting(array: &Decimal128Array) -> Option<&[i128]> {
     (beyond == 0).then_some(values)
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "the low half is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is what is asked for")]
 fn low(value: i128) -> i64 {
     value as i64
 }

@@ -59,7 +59,18 @@ fn in_projection(projection: &ProjectionExec) -> Result<Option<Arc<dyn Execution
     if !changed {
         return Ok(None);
     }
-    Ok(Some(Arc::new(ProjectionExec::try_new(expressions, Arc::clone(projection.input()))?)))
+    let (input, schema) = (Arc::clone(projection.input()), projection.schema());
+    let new = ProjectionExec::try_new_with_schema_metadata(expressions, input, &schema)?;
+    Ok(says_the_same(&new, projection).then(|| Arc::new(new) as Arc<_>))
+}
+
+/// Whether nothing that is known of the rows was lost: operators above may have been chosen for their order, which is known
+/// because an input is in order of an expression that the projection has too.
+fn says_the_same(new: &ProjectionExec, old: &ProjectionExec) -> bool {
+    let (new, old) = (new.properties(), old.properties());
+    new.output_partitioning() == old.output_partitioning()
+        && new.output_ordering() == old.output_ordering()
+        && new.equivalence_properties().to_string() == old.equivalence_properties().to_string()
 }
 
 /// The aggregation with such arithmetic in its arguments, if they have any.
@@ -104,10 +115,12 @@ mod tests {
     use datafusion::common::tree_node::TreeNodeRecursion;
     use datafusion::execution::SessionStateBuilder;
     use datafusion::physical_plan::displayable;
-    use datafusion::prelude::SessionContext;
+    use datafusion::prelude::{SessionConfig, SessionContext};
 
     fn context(with: bool) -> SessionContext {
-        let builder = SessionStateBuilder::new().with_default_features();
+        let builder = SessionStateBuilder::new()
+            .with_config(SessionConfig::new().with_target_partitions(1))
+            .with_default_features();
         let state = if with {
             builder.with_physical_optimizer_rules(crate::rules::physical())
         } else {
@@ -142,13 +155,17 @@ mod tests {
         context.sql(sql).await?.collect().await
     }
 
-    const QUERIES: [&str; 7] = [
+    const QUERIES: [&str; 9] = [
         "SELECT k, price * (1 - discount) AS a, price + rate AS b, rate - price AS c, discount * rate AS d FROM t ORDER BY k",
         "SELECT sum(price * (1 - discount)), avg(discount * rate), min(rate - discount), count(price + 1) FROM t",
         "SELECT k % 2 AS g, sum(CASE WHEN discount > 0 THEN price * rate ELSE 0 END) FROM t GROUP BY g ORDER BY g",
         "SELECT price * price * price AS a FROM t ORDER BY k",
         "SELECT (discount + discount) * (rate - NULL) AS a, 2 * 3.5 * discount AS b FROM t ORDER BY k",
         "SELECT sum(price * discount) FILTER (WHERE k > 1), sum(DISTINCT discount * rate) FROM t",
+        "SELECT c, rn, sum(k) OVER (PARTITION BY c) AS s FROM (SELECT k, price * discount AS c, \
+         row_number() OVER (ORDER BY price * discount) AS rn FROM t) AS o ORDER BY rn",
+        "SELECT c, sum(k) OVER (PARTITION BY c ORDER BY k) FROM (SELECT k, price * discount AS c FROM t \
+         WHERE price * discount = 61.725) AS o",
         "SELECT array_agg(price * discount ORDER BY k DESC), first_value(price - discount ORDER BY k) FROM t",
     ];
 
