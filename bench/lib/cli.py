@@ -25,6 +25,7 @@ def parser() -> argparse.ArgumentParser:
         "--peers", help=f"peers to run beside ours, separated by commas, or none (default all): {', '.join(arena.PEERS)}"
     )
     made.add_argument("--only", help="contenders whose label contains this text (for trying out; ratios are left out)")
+    made.add_argument("--case", help="comparisons of readers whose name contains this text")
     made.add_argument("--gigabytes", type=float, help="size of `ingest_memory` instead of that of the scale")
     made.add_argument(
         "--rows", type=row_counts,
@@ -46,8 +47,9 @@ def main(arguments: list) -> int:
     check_names("scenario", names, registry.SCENARIOS)
     folder = asked.results or (places.SMALL_RESULTS if asked.scale == "small" else places.RESULTS)
     chosen = options.Options(
-        scale=asked.scale, rounds=asked.rounds or options.ROUNDS[asked.scale], only=asked.only, peers=peers(asked.peers),
-        gigabytes=asked.gigabytes, rows=asked.rows, folder=folder, command=shlex.join(["cargo", "xtask", "bench", *arguments]),
+        scale=asked.scale, rounds=asked.rounds or options.ROUNDS[asked.scale], only=asked.only, case=asked.case,
+        peers=peers(asked.peers), gigabytes=asked.gigabytes, rows=asked.rows, folder=folder,
+        command=shlex.join(["cargo", "xtask", "bench", *arguments]),
     )
     failed = [name for name in names if not ran(name, chosen)]
     if not asked.no_report:

@@ -44,6 +44,8 @@ def run(case: Case, contenders: list, arena: Arena, judge=lambda figures: {}) ->
     """Measures the contenders whose servers run, checks that their answers are equal, records the figures. `judge` tells
     which ratios we want of them.
     """
+    if not arena.options.has_case(case.name):
+        return
     chosen, too_many = [], {}
     for contender in contenders:
         if not arena.options.chosen(contender.label) or missing_reader(contender, arena):

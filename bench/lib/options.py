@@ -14,6 +14,7 @@ class Options:
     scale: str
     rounds: int
     only: str | None
+    case: str | None
     peers: frozenset | None
     gigabytes: float | None
     rows: tuple | None
@@ -22,6 +23,9 @@ class Options:
 
     def chosen(self, label: str) -> bool:
         return not self.only or self.only in label
+
+    def has_case(self, name: str) -> bool:
+        return not self.case or self.case in name
 
     def has_peer(self, name: str) -> bool:
         return self.peers is None or name == "bowshot" or name in self.peers
