@@ -68,7 +68,8 @@ fn in_projection(projection: &ProjectionExec) -> Result<Option<Arc<dyn Execution
 /// because an input is in order of an expression that the projection has too.
 fn says_the_same(new: &ProjectionExec, old: &ProjectionExec) -> bool {
     let (new, old) = (new.properties(), old.properties());
-    new.output_partitioning() == old.output_partitioning()
+    // An unknown partitioning equals none, not even itself.
+    new.output_partitioning().to_string() == old.output_partitioning().to_string()
         && new.output_ordering() == old.output_ordering()
         && new.equivalence_properties().to_string() == old.equivalence_properties().to_string()
 }
