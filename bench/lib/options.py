@@ -25,7 +25,7 @@ class Options:
         return not self.only or self.only in label
 
     def has_case(self, name: str) -> bool:
-        return not self.case or self.case in name
+        return not self.case or any(text in name for text in self.case.split("|"))
 
     def has_peer(self, name: str) -> bool:
         return self.peers is None or name == "bowshot" or name in self.peers
