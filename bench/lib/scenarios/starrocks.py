@@ -46,11 +46,16 @@ def run(options: Options) -> None:
     cases = {(shape, rows): f"{SHAPES[shape][0]}_{rows}" for rows in sizes for shape in shapes}
     if options.scale == "large" and not options.rows:
         cases["1 integer", 100 * million] = f"integer_{100 * million}"
+    cases = {case: table for case, table in cases.items() if any(options.has_case(name(*case, way)) for way in ways(case[0]))}
     tables = {table: str(SHAPES[shape][1](rows)) for (shape, rows), table in cases.items()}
     with contextlib.ExitStack() as stack:
         arena = Arena(stack, options, tables, needed_gb=options.size(1, 5, 40))
         for (shape, rows), table in cases.items():
             for way, contenders in ways(shape).items():
                 axes = {"shape": shape, "rows": rows, "way": way}
-                name = f"{shape}, {rows:,} rows, {way}"
-                contest.run(Case("starrocks", name, f"SELECT * FROM {table}", axes, REPEATS), contenders, arena)
+                query = f"SELECT * FROM {table}"
+                contest.run(Case("starrocks", name(shape, rows, way), query, axes, REPEATS), contenders, arena)
+
+
+def name(shape: str, rows: int, way: str) -> str:
+    return f"{shape}, {rows:,} rows, {way}"
