@@ -45,6 +45,7 @@ def run(case: Case, contenders: list, arena: Arena, judge=lambda figures: {}) ->
     which ratios we want of them.
     """
     if not arena.options.has_case(case.name):
+        print(f"left out by --case: {case.name}", file=sys.stderr)
         return
     chosen, too_many = [], {}
     for contender in contenders:

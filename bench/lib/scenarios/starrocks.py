@@ -47,6 +47,8 @@ def run(options: Options) -> None:
     if options.scale == "large" and not options.rows:
         cases["1 integer", 100 * million] = f"integer_{100 * million}"
     cases = {case: table for case, table in cases.items() if any(options.has_case(name(*case, way)) for way in ways(case[0]))}
+    if not cases:
+        raise ValueError(f"no case has `{options.case}` in its name")
     tables = {table: str(SHAPES[shape][1](rows)) for (shape, rows), table in cases.items()}
     with contextlib.ExitStack() as stack:
         arena = Arena(stack, options, tables, needed_gb=options.size(1, 5, 40))

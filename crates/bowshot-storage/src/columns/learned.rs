@@ -64,7 +64,7 @@ pub(super) struct Learned {
 
 #[derive(Debug)]
 struct Condition {
-    /// Over the columns that are read.
+    /// Over the columns that conditions ask for.
     expression: Arc<dyn PhysicalExpr>,
     /// Batches most of whose rows passed, one after the other.
     idle: Idle,
