@@ -66,4 +66,10 @@ pub const SESSION_OPTIONS: &[SessionOption] = &[
         "true",
         "use joins that were computed before or ahead, and let others use those of this session",
     ),
+    option(
+        "join_order",
+        "string",
+        "statistics",
+        "order of inner joins: statistics for the one that seems cheapest, or query for that of the text",
+    ),
 ];

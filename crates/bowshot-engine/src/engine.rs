@@ -6,7 +6,7 @@ use crate::error::{Error, classify};
 use crate::pinned::TEMPORARY_CATALOG;
 use crate::plan;
 use crate::reuse::{JoinCacheConfig, Reuse, SessionCache};
-use crate::rules;
+use crate::rules::{self, SessionJoinOrder};
 use crate::runtime::QueryRuntime;
 use crate::session::EngineSession;
 use crate::system::SystemTables;
@@ -253,7 +253,8 @@ fn session_config(config: &EngineConfig) -> SessionConfig {
         .with_create_default_catalog_and_schema(false)
         .with_target_partitions(config.threads)
         .with_batch_size(config.batch_rows)
-        .with_option_extension(SessionCache::default());
+        .with_option_extension(SessionCache::default())
+        .with_option_extension(SessionJoinOrder::default());
     let options: &mut ConfigOptions = session.options_mut();
     // Plain strings from the scan to the wire: views drag whole decoded pages along (DESIGN.md 4).
     options.execution.parquet.schema_force_view_types = false;

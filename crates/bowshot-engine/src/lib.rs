@@ -52,6 +52,7 @@ pub use pinned::{Pinned, TEMPORARY_CATALOG};
 pub use plan::{Planned, parser_dialect};
 pub use progress::ProgressMeter;
 pub use reuse::{CacheStatement, JoinCacheConfig, SESSION_CACHE};
+pub use rules::SESSION_JOIN_ORDER;
 pub use runtime::QueryRuntime;
 pub use session::EngineSession;
 pub use system::SystemTables;

@@ -4,7 +4,7 @@ use arrow::array::timezone::Tz;
 use bowshot_api::{
     Compression, Endpoints, Error, Layout, Limits, OptionValue, Result, SESSION_OPTIONS, SessionOption,
 };
-use bowshot_engine::SESSION_CACHE;
+use bowshot_engine::{SESSION_CACHE, SESSION_JOIN_ORDER};
 use std::time::Duration;
 
 /// Options in force.
@@ -19,6 +19,7 @@ pub(crate) struct Options {
     pub(crate) retryable_results: bool,
     pub(crate) statement_timeout: Duration,
     pub(crate) join_cache: bool,
+    pub(crate) joins_by_statistics: bool,
 }
 
 /// What has to be told to the engine after a change: its key and the new value.
@@ -37,6 +38,7 @@ impl Options {
             retryable_results: false,
             statement_timeout: Duration::ZERO,
             join_cache: true,
+            joins_by_statistics: true,
         }
     }
 
@@ -84,6 +86,10 @@ impl Options {
                 self.join_cache = boolean(&text).ok_or_else(wrong)?;
                 return Ok(Some((SESSION_CACHE, self.join_cache.to_string())));
             }
+            "join_order" => {
+                self.joins_by_statistics = by_statistics(&text).ok_or_else(wrong)?;
+                return Ok(Some((SESSION_JOIN_ORDER, self.joins_by_statistics.to_string())));
+            }
             other => return Err(Error::internal(format!("option `{other}` has no setter"))),
         }
         Ok(None)
@@ -121,6 +127,10 @@ impl Options {
                 self.join_cache = fresh.join_cache;
                 return Some((SESSION_CACHE, self.join_cache.to_string()));
             }
+            "join_order" => {
+                self.joins_by_statistics = fresh.joins_by_statistics;
+                return Some((SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()));
+            }
             _ => self.statement_timeout = Duration::ZERO,
         }
         None
@@ -151,6 +161,7 @@ impl Options {
             ("retryable_results", OptionValue::Bool(self.retryable_results)),
             ("statement_timeout_ms", OptionValue::Int64(timeout)),
             ("join_cache", OptionValue::Bool(self.join_cache)),
+            ("join_order", text(if self.joins_by_statistics { "statistics" } else { "query" })),
         ];
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
@@ -207,6 +218,15 @@ fn boolean(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "on" | "1" | "yes" => Some(true),
         "false" | "off" | "0" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether joins are put in order by statistics.
+fn by_statistics(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "statistics" => Some(true),
+        "query" => Some(false),
         _ => None,
     }
 }

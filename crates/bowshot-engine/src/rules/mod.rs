@@ -2,16 +2,21 @@
 
 mod cross_joins;
 mod decimals;
+mod join_order;
 mod same_names;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use std::sync::Arc;
 
 pub(crate) use cross_joins::logical;
+pub use join_order::SESSION_JOIN_ORDER;
+pub(crate) use join_order::SessionJoinOrder;
 
 /// The rules of the physical optimiser, in their order.
 pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = same_names::physical();
+    // Before the sides of joins are chosen.
+    rules.insert(0, Arc::new(join_order::JoinOrder));
     // Behind all that look into expressions.
     rules.push(Arc::new(decimals::NarrowDecimals));
     rules

@@ -1,0 +1,169 @@
+//! The plan of a shape.
+
+use super::cost::Model;
+use super::set::RelationSet;
+use super::tree::{Condition, Shape, Tree, for_each_column, with_columns};
+use arrow::datatypes::Schema;
+use datafusion::common::{JoinSide, JoinType, NullEquality, Result, internal_err};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::projection::ProjectionExpr;
+use datafusion::physical_expr::{PhysicalExpr, conjunction};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::projection::ProjectionExec;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A plan and the columns, counted through all relations, that it gives.
+type Built = (Arc<dyn ExecutionPlan>, Vec<usize>);
+
+/// Builds the plan of a tree in another order, with the same columns as before.
+pub(super) fn plan(
+    tree: &Tree,
+    model: &mut Model,
+    shape: &Shape,
+    schema: &Schema,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut builder = Builder { tree, model, conditions: tree.conditions.clone() };
+    let (plan, columns) = builder.build(shape, &tree.output.iter().copied().collect())?;
+    if !builder.conditions.is_empty() {
+        return internal_err!("a condition between joined relations found no place");
+    }
+    let chosen = tree.output.iter().zip(schema.fields());
+    let chosen = chosen.map(|(column, field)| {
+        Ok(ProjectionExpr { expr: at(*column, &columns, &plan)?, alias: field.name().clone() })
+    });
+    let chosen = chosen.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(ProjectionExec::try_new_with_schema_metadata(chosen, plan, schema)?))
+}
+
+struct Builder<'a> {
+    tree: &'a Tree,
+    model: &'a mut Model,
+    /// Those that no join has yet.
+    conditions: Vec<Condition>,
+}
+
+impl Builder<'_> {
+    /// A plan that gives at least the needed columns.
+    fn build(&mut self, shape: &Shape, needed: &BTreeSet<usize>) -> Result<Built> {
+        let (left, right) = match shape {
+            Shape::Relation(relation) => {
+                let columns = self.tree.starts[*relation]..self.tree.starts[relation + 1];
+                return Ok((Arc::clone(&self.tree.relations[*relation]), columns.collect()));
+            }
+            Shape::Join(one, other) => {
+                // The hash table is built of the left side.
+                let smaller = self.model.rows(one.relations()) <= self.model.rows(other.relations());
+                if smaller { (one, other) } else { (other, one) }
+            }
+        };
+        let sets = (left.relations(), right.relations());
+        let keys = self.model.keys(sets.0, sets.1);
+        let conditions = self.take_conditions(left, right);
+        let mut below = needed.clone();
+        below.extend(keys.iter().flat_map(|(one, other)| [*one, *other]));
+        for condition in &conditions {
+            for_each_column(condition, &mut |column| {
+                below.insert(column.index());
+            })?;
+        }
+        let left = self.build(left, &below)?;
+        let right = self.build(right, &below)?;
+        join(&left, &right, &keys, conditions).and_then(|built| only(built, needed))
+    }
+
+    /// The conditions that can be judged when two sides are joined, and could not be before. Those of one relation are
+    /// judged in its first join.
+    fn take_conditions(&mut self, left: &Shape, right: &Shape) -> Vec<Arc<dyn PhysicalExpr>> {
+        let joined = left.relations().with(right.relations());
+        let below = |relations: RelationSet| {
+            [left, right]
+                .into_iter()
+                .any(|side| matches!(side, Shape::Join(..)) && relations.is_within(side.relations()))
+        };
+        let taken = self
+            .conditions
+            .extract_if(.., |condition| condition.relations.is_within(joined) && !below(condition.relations));
+        taken.map(|condition| condition.expression).collect()
+    }
+}
+
+fn join(
+    left: &Built,
+    right: &Built,
+    keys: &[(usize, usize)],
+    conditions: Vec<Arc<dyn PhysicalExpr>>,
+) -> Result<Built> {
+    let on = keys
+        .iter()
+        .map(|(one, other)| Ok((at(*one, &left.1, &left.0)?, at(*other, &right.1, &right.0)?)))
+        .collect::<Result<Vec<_>>>()?;
+    if on.is_empty() {
+        return internal_err!("a join without keys");
+    }
+    let filter =
+        if conditions.is_empty() { None } else { Some(filter(&conjunction(conditions), left, right)?) };
+    let join = HashJoinExec::try_new(
+        Arc::clone(&left.0),
+        Arc::clone(&right.0),
+        on,
+        filter,
+        &JoinType::Inner,
+        None,
+        PartitionMode::Auto,
+        NullEquality::NullEqualsNothing,
+        false,
+    )?;
+    Ok((Arc::new(join), [left.1.as_slice(), right.1.as_slice()].concat()))
+}
+
+/// A condition over the columns of two sides.
+fn filter(condition: &Arc<dyn PhysicalExpr>, left: &Built, right: &Built) -> Result<JoinFilter> {
+    let mut used = BTreeSet::new();
+    for_each_column(condition, &mut |column| {
+        used.insert(column.index());
+    })?;
+    let (mut indices, mut fields) = (Vec::with_capacity(used.len()), Vec::with_capacity(used.len()));
+    for column in &used {
+        let place = |side: &Built| side.1.iter().position(|given| given == column);
+        let (side, index, plan) = match (place(left), place(right)) {
+            (Some(index), _) => (JoinSide::Left, index, &left.0),
+            (None, Some(index)) => (JoinSide::Right, index, &right.0),
+            (None, None) => return internal_err!("column {column} of a condition is not joined"),
+        };
+        indices.push(ColumnIndex { index, side });
+        fields.push(Arc::clone(&plan.schema().fields()[index]));
+    }
+    let places: Vec<usize> = used.into_iter().collect();
+    let expression =
+        with_columns(Arc::clone(condition), &|column| places.binary_search(&column).unwrap_or(places.len()))?;
+    Ok(JoinFilter::new(expression, indices, Arc::new(Schema::new(fields))))
+}
+
+/// The plan without columns that nobody needs.
+fn only((plan, columns): Built, needed: &BTreeSet<usize>) -> Result<Built> {
+    let kept: Vec<usize> = columns.iter().copied().filter(|column| needed.contains(column)).collect();
+    if kept.len() == columns.len() {
+        return Ok((plan, columns));
+    }
+    let chosen = kept
+        .iter()
+        .map(|column| {
+            let expr = at(*column, &columns, &plan)?;
+            let alias =
+                expr.downcast_ref::<Column>().map_or_else(String::new, |column| column.name().to_owned());
+            Ok(ProjectionExpr { expr, alias })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok((Arc::new(ProjectionExec::try_new(chosen, plan)?), kept))
+}
+
+/// The expression of a column in a plan.
+fn at(column: usize, columns: &[usize], plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn PhysicalExpr>> {
+    match columns.iter().position(|given| *given == column) {
+        Some(place) => Ok(Arc::new(Column::new(plan.schema().field(place).name(), place))),
+        None => internal_err!("column {column} is not there after the joins"),
+    }
+}

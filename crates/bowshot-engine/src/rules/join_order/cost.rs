@@ -1,0 +1,244 @@
+//! What joining relations in an order costs: the rows that go into hash tables, look there for partners, and come out.
+
+use super::facts::{ColumnFacts, Facts};
+use super::selectivity::selectivity;
+use super::set::RelationSet;
+use super::tree::{Shape, Tree};
+use std::collections::HashMap;
+
+/// A row that a hash table is built of costs so many that look for partners.
+const BUILD: f64 = 2.0;
+/// A row that comes out of a join costs so many that look for partners.
+const OUTPUT: f64 = 1.0;
+
+/// Columns that are equal in the result, each of another relation: any two of them may be compared to join their relations.
+/// All that are on one side of a join are equal there already.
+#[derive(Debug, Clone)]
+pub(super) struct EqualColumns {
+    /// In order of their relations.
+    members: Vec<Member>,
+    relations: RelationSet,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    relation: usize,
+    column: usize,
+    /// The part of the relation's rows whose value others may have at all.
+    share: f64,
+    /// Different values among those.
+    distinct: f64,
+}
+
+/// Estimates for the relations of a tree.
+#[derive(Debug)]
+pub(super) struct Model {
+    facts: Vec<Facts>,
+    classes: Vec<EqualColumns>,
+    conditions: Vec<(RelationSet, f64)>,
+    /// Which relations share a class with each.
+    neighbours: Vec<RelationSet>,
+    rows: HashMap<RelationSet, f64>,
+}
+
+impl Model {
+    /// The estimates for a tree; `None` if nothing is known of the size of a relation.
+    pub(super) fn of(tree: &Tree) -> Option<Self> {
+        let facts: Vec<Facts> = tree.relations.iter().map(Facts::of).collect::<Option<_>>()?;
+        let classes = classes(tree, &facts);
+        let mut neighbours = vec![RelationSet::default(); facts.len()];
+        for class in &classes {
+            for relation in class.relations.iter() {
+                let others = class.relations.without(RelationSet::of(relation));
+                neighbours[relation] = neighbours[relation].with(others);
+            }
+        }
+        let nothing = Facts { rows: 1.0, all_rows: 1.0, columns: Vec::new() };
+        let conditions = tree
+            .conditions
+            .iter()
+            .map(|condition| (condition.relations, selectivity(&condition.expression, &nothing)))
+            .collect();
+        Some(Self { facts, classes, conditions, neighbours, rows: HashMap::new() })
+    }
+
+    pub(super) fn relations(&self) -> usize {
+        self.facts.len()
+    }
+
+    /// Whether some equality joins two sets.
+    pub(super) fn connects(&self, one: RelationSet, other: RelationSet) -> bool {
+        one.iter().any(|relation| self.neighbours[relation].meets(other))
+    }
+
+    /// One pair of columns to compare for each class that has columns on both sides. The one of the larger relation is
+    /// chosen, since conditions that a join learns are of most use there.
+    pub(super) fn keys(&self, left: RelationSet, right: RelationSet) -> Vec<(usize, usize)> {
+        let largest = |class: &EqualColumns, side: RelationSet| {
+            let members = class.members.iter().filter(|member| side.has(member.relation));
+            let rows = |member: &&Member| self.facts[member.relation].all_rows;
+            members.max_by(|one, other| rows(one).total_cmp(&rows(other))).map(|member| member.column)
+        };
+        self.classes.iter().filter_map(|class| largest(class, left).zip(largest(class, right))).collect()
+    }
+
+    /// The cost of a shape, without reading its relations.
+    pub(super) fn cost(&mut self, shape: &Shape) -> f64 {
+        match shape {
+            Shape::Relation(_) => 0.0,
+            Shape::Join(left, right) => {
+                let below = self.cost(left) + self.cost(right);
+                below + self.join_cost(left.relations(), right.relations())
+            }
+        }
+    }
+
+    /// The cost of one join.
+    pub(super) fn join_cost(&mut self, left: RelationSet, right: RelationSet) -> f64 {
+        let (one, other) = (self.rows(left), self.rows(right));
+        BUILD * one.min(other) + one.max(other) + OUTPUT * self.rows(left.with(right))
+    }
+
+    /// Rows that relations give together, whatever the order.
+    pub(super) fn rows(&mut self, set: RelationSet) -> f64 {
+        if let Some(rows) = self.rows.get(&set) {
+            return *rows;
+        }
+        let rows = self.count(set);
+        self.rows.insert(set, rows);
+        rows
+    }
+
+    fn count(&self, set: RelationSet) -> f64 {
+        let mut rows = 1.0;
+        let mut joined = RelationSet::default();
+        for relation in set.iter() {
+            rows *= self.facts[relation].rows * self.share_of(relation, joined);
+            joined = joined.with(RelationSet::of(relation));
+        }
+        let held = self.conditions.iter().filter(|(relations, _)| relations.is_within(set));
+        let rows = held.fold(rows, |rows, (_, share)| rows * share);
+        rows.max(1.0)
+    }
+
+    /// The part of all pairs of rows that stays when a relation comes to those that are joined.
+    fn share_of(&self, relation: usize, joined: RelationSet) -> f64 {
+        let (mut share, mut distinct, mut compared) = (1.0, 1.0, 0);
+        // Which of the joined relations each comparison may be with.
+        let mut partners = joined;
+        for class in &self.classes {
+            if !class.relations.has(relation) || !class.relations.meets(joined) {
+                continue;
+            }
+            let (mut values, mut theirs) = (1.0_f64, f64::INFINITY);
+            let mut first = None;
+            for member in &class.members {
+                if member.relation == relation {
+                    values = member.distinct;
+                    share *= member.share;
+                } else if joined.has(member.relation) {
+                    theirs = theirs.min(member.distinct);
+                    first = first.or(Some(member.share));
+                }
+            }
+            // The first relation of a class did not lose rows by being alone.
+            if class.members.iter().filter(|member| joined.has(member.relation)).count() == 1 {
+                share *= first.unwrap_or(1.0);
+            }
+            distinct *= values.max(theirs);
+            partners = RelationSet(partners.0 & class.relations.0);
+            compared += 1;
+        }
+        if compared > 1 {
+            // Values of several columns do not occur in all combinations: there are as many as rows, in one table or the
+            // other, and nothing says in which.
+            let here = self.facts[relation].all_rows;
+            let there = partners.iter().map(|partner| self.facts[partner].all_rows).reduce(f64::min);
+            let combinations = there.map_or(here, |there| (here * there).sqrt());
+            distinct = distinct.min(combinations);
+        }
+        share / distinct.max(1.0)
+    }
+}
+
+/// Unites equalities that share a column, as long as no relation comes in twice.
+fn classes(tree: &Tree, facts: &[Facts]) -> Vec<EqualColumns> {
+    let mut classes: Vec<Vec<usize>> = Vec::new();
+    for (one, other) in &tree.equalities {
+        let find = |column: &usize| classes.iter().position(|class| class.contains(column));
+        match (find(one), find(other)) {
+            (Some(first), Some(second)) if first == second => {}
+            (Some(first), Some(second)) if apart(tree, &classes[first], &classes[second]) => {
+                let moved = classes.swap_remove(first.max(second));
+                classes[first.min(second)].extend(moved);
+            }
+            (Some(class), None) if apart(tree, &classes[class], &[*other]) => classes[class].push(*other),
+            (None, Some(class)) if apart(tree, &classes[class], &[*one]) => classes[class].push(*one),
+            // Such an equality stays by itself.
+            _ => classes.push(vec![*one, *other]),
+        }
+    }
+    classes.iter().map(|columns| EqualColumns::of(columns, tree, facts)).collect()
+}
+
+/// Whether no relation has columns on both sides.
+fn apart(tree: &Tree, one: &[usize], other: &[usize]) -> bool {
+    let relations = |columns: &[usize]| {
+        columns
+            .iter()
+            .fold(RelationSet::default(), |all, column| all.with(RelationSet::of(tree.relation(*column))))
+    };
+    !relations(one).meets(relations(other))
+}
+
+impl EqualColumns {
+    fn of(columns: &[usize], tree: &Tree, facts: &[Facts]) -> Self {
+        let mut columns = columns.to_vec();
+        columns.sort_unstable();
+        let known: Vec<(usize, ColumnFacts)> = columns
+            .iter()
+            .map(|column| {
+                let relation = tree.relation(*column);
+                let facts = facts[relation].columns.get(column - tree.starts[relation]);
+                (relation, facts.copied().unwrap_or_default())
+            })
+            .collect();
+        // Only values that all have find partners.
+        let (least, greatest) = known
+            .iter()
+            .filter_map(|(_, column)| column.range)
+            .fold((f64::NEG_INFINITY, f64::INFINITY), |all, range| (all.0.max(range.0), all.1.min(range.1)));
+        let within: Vec<(usize, ColumnFacts, f64)> = known
+            .into_iter()
+            .map(|(relation, column)| {
+                let (column, share) = column.within(least, greatest);
+                (relation, column, share * (1.0 - column.nulls))
+            })
+            .collect();
+        // The values of a column that refers to a key are among those of the key.
+        let keys =
+            within.iter().filter(|(_, column, _)| column.unique).filter_map(|(_, column, _)| column.distinct);
+        let most = keys.fold(f64::INFINITY, f64::min);
+        let least_known =
+            within.iter().filter_map(|(_, column, _)| column.distinct).fold(f64::INFINITY, f64::min);
+        let members = within.iter().zip(columns).map(|((relation, facts_of, share), column)| Member {
+            relation: *relation,
+            column,
+            share: *share,
+            distinct: match facts_of.distinct {
+                Some(distinct) if facts_of.unique => distinct,
+                Some(distinct) => distinct.min(most),
+                None => {
+                    let rows =
+                        within.iter().map(|(other, ..)| facts[*other].all_rows).fold(f64::INFINITY, f64::min);
+                    rows.min(least_known)
+                }
+            },
+        });
+        let members: Vec<Member> = members.collect();
+        let relations = members
+            .iter()
+            .fold(RelationSet::default(), |all, member| all.with(RelationSet::of(member.relation)));
+        Self { members, relations }
+    }
+}
