@@ -4,6 +4,7 @@ mod cross_joins;
 mod decimals;
 mod join_order;
 mod same_names;
+mod veil;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use std::sync::Arc;
@@ -14,9 +15,7 @@ pub(crate) use join_order::SessionJoinOrder;
 
 /// The rules of the physical optimiser, in their order.
 pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules = same_names::physical();
-    // Before the sides of joins are chosen.
-    rules.insert(0, Arc::new(join_order::JoinOrder));
+    let mut rules = join_order::before_selection(same_names::physical());
     // Behind all that look into expressions.
     rules.push(Arc::new(decimals::NarrowDecimals));
     rules

@@ -3,16 +3,15 @@
 //! semi join hands a condition on a key over to its other side, and the key's partner there has another name, which another
 //! column has. Such operators are closed while conditions are pushed down, and opened again afterwards.
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinType, Result, internal_err};
+use super::veil::Veil;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinType, Result};
 use datafusion::config::ConfigOptions;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -49,22 +48,13 @@ impl PhysicalOptimizerRule for BetweenNames {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let closed = plan.transform_up(|node| {
             Ok(if has_same_names(node.as_ref()) || leads_astray(node.as_ref()) {
-                Transformed::yes(Arc::new(Closed(node)) as Arc<_>)
+                Transformed::yes(Veil::before(node))
             } else {
                 Transformed::no(node)
             })
         })?;
         let pushed = self.0.optimize(closed.data, config)?;
-        if !closed.transformed {
-            return Ok(pushed);
-        }
-        let opened = pushed.transform_up(|node| {
-            Ok(match node.downcast_ref::<Closed>() {
-                Some(Closed(inner)) => Transformed::yes(Arc::clone(inner)),
-                None => Transformed::no(node),
-            })
-        });
-        opened.data()
+        if closed.transformed { Veil::lifted(pushed) } else { Ok(pushed) }
     }
 
     fn name(&self) -> &str {
@@ -103,49 +93,4 @@ fn leads_astray(node: &dyn ExecutionPlan) -> bool {
         !partners.into_iter().any(|partner| partner.index() == namesake)
     });
     misled.next().is_some()
-}
-
-/// An operator that takes no conditions from above, since that is what operators do by themselves.
-#[derive(Debug)]
-struct Closed(Arc<dyn ExecutionPlan>);
-
-impl DisplayAs for Closed {
-    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl ExecutionPlan for Closed {
-    fn name(&self) -> &str {
-        "Closed"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.0.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.0]
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(child), true) => Ok(Arc::new(Self(child))),
-            _ => internal_err!("a closed operator is one operator"),
-        }
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.0.execute(partition, context)
-    }
 }

@@ -1,5 +1,6 @@
 //! The plan of a shape.
 
+use super::super::veil::Veil;
 use super::cost::Model;
 use super::set::RelationSet;
 use super::tree::{Condition, Shape, Tree, for_each_column, with_columns};
@@ -25,11 +26,12 @@ pub(super) fn plan(
     shape: &Shape,
     schema: &Schema,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let mut builder = Builder { tree, model, conditions: tree.conditions.clone() };
+    let mut builder = Builder { tree, model: &mut *model, conditions: tree.conditions.clone() };
     let (plan, columns) = builder.build(shape, &tree.output.iter().copied().collect())?;
     if !builder.conditions.is_empty() {
         return internal_err!("a condition between joined relations found no place");
     }
+    let plan = Veil::with_rows(plan, model.rows(shape.relations()) as usize);
     let chosen = tree.output.iter().zip(schema.fields());
     let chosen = chosen.map(|(column, field)| {
         Ok(ProjectionExpr { expr: at(*column, &columns, &plan)?, alias: field.name().clone() })
@@ -69,8 +71,9 @@ impl Builder<'_> {
                 below.insert(column.index());
             })?;
         }
-        let left = self.build(left, &below)?;
-        let right = self.build(right, &below)?;
+        let (mut left, mut right) = (self.build(left, &below)?, self.build(right, &below)?);
+        left.0 = Veil::with_rows(left.0, self.model.rows(sets.0) as usize);
+        right.0 = Veil::with_rows(right.0, self.model.rows(sets.1) as usize);
         join(&left, &right, &keys, conditions).and_then(|built| only(built, needed))
     }
 

@@ -9,15 +9,17 @@ mod selectivity;
 mod set;
 mod tree;
 
+use super::veil::Veil;
 use cost::Model;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigExtension;
 use datafusion::common::extensions_options;
 use datafusion::config::ConfigOptions;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::PhysicalOptimizerRule as Rule;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+use std::fmt;
 use std::sync::Arc;
-use tree::Tree;
+use tree::{Shape, Tree};
 
 /// Another order must be so much cheaper than that of the query: what is guessed is never as good as what a person knows.
 const WORTHWHILE: f64 = 0.8;
@@ -37,45 +39,68 @@ impl ConfigExtension for SessionJoinOrder {
 /// The key of [`SessionJoinOrder::by_statistics`] among the engine's options.
 pub const SESSION_JOIN_ORDER: &str = "bowshot_join_order.by_statistics";
 
-/// See the module.
-#[derive(Debug)]
-pub(super) struct JoinOrder;
+/// The rule that chooses which side of a join is the build side, and whether it is collected.
+const SELECTION: &str = "join_selection";
 
-impl PhysicalOptimizerRule for JoinOrder {
+/// The rules of a physical optimiser, with joins in order before their sides are chosen.
+pub(super) fn before_selection(rules: Vec<Arc<dyn Rule + Send + Sync>>) -> Vec<Arc<dyn Rule + Send + Sync>> {
+    let rules = rules.into_iter();
+    rules
+        .map(|rule| if rule.name() == SELECTION { Arc::new(JoinOrder(rule)) as Arc<_> } else { rule })
+        .collect()
+}
+
+/// Puts joins in order, then lets the rule for their sides see how many rows those are thought to have.
+struct JoinOrder(Arc<dyn Rule + Send + Sync>);
+
+impl fmt::Debug for JoinOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("JoinOrder").field(&self.0.name()).finish()
+    }
+}
+
+impl Rule for JoinOrder {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let wanted = config.extensions.get::<SessionJoinOrder>().is_some_and(|wanted| wanted.by_statistics);
-        if wanted { ordered(plan) } else { Ok(plan) }
+        if wanted {
+            Veil::lifted(self.0.optimize(ordered(plan)?, config)?)
+        } else {
+            self.0.optimize(plan, config)
+        }
     }
 
-    fn name(&self) -> &'static str {
-        "JoinOrder"
+    fn name(&self) -> &str {
+        self.0.name()
     }
 
     fn schema_check(&self) -> bool {
-        true
+        self.0.schema_check()
     }
 }
 
 /// The plan with all its inner joins in the order that is cheapest.
 fn ordered(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    if let Some((mut tree, shape)) = Tree::of(&plan)?
-        // The sides of one join are chosen by DataFusion's own rule.
-        && tree.relations.len() > 2
+    if let Some((mut tree, given)) = Tree::of(&plan)?
         && let Some(mut model) = Model::of(&tree)
-        && let Some(cheapest) = search::cheapest(&mut model)
     {
-        let (before, after) = (model.cost(&shape), model.cost(&cheapest));
-        if after < WORTHWHILE * before {
-            let relations = std::mem::take(&mut tree.relations).into_iter().map(ordered);
-            tree.relations = relations.collect::<Result<_>>()?;
-            return build::plan(&tree, &mut model, &cheapest, &plan.schema());
-        }
+        let relations = std::mem::take(&mut tree.relations).into_iter().map(ordered);
+        tree.relations = relations.collect::<Result<_>>()?;
+        let shape = chosen(&mut model, given);
+        return build::plan(&tree, &mut model, &shape, &plan.schema());
     }
     let children = plan.children().into_iter().map(|child| ordered(Arc::clone(child)));
     let children = children.collect::<Result<Vec<_>>>()?;
     replace_children_if_necessary(plan, children)
+}
+
+/// The cheapest shape, if it is worth to leave the given one.
+fn chosen(model: &mut Model, given: Shape) -> Shape {
+    match search::cheapest(model) {
+        Some(cheapest) if model.cost(&cheapest) < WORTHWHILE * model.cost(&given) => cheapest,
+        _ => given,
+    }
 }

@@ -21,7 +21,6 @@ impl RelationSet {
         Self(self.0 & !other.0)
     }
 
-
     pub(super) fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
