@@ -7,6 +7,8 @@ mod facts;
 mod search;
 mod selectivity;
 mod set;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use super::veil::Veil;
@@ -46,16 +48,28 @@ const SELECTION: &str = "join_selection";
 pub(super) fn before_selection(rules: Vec<Arc<dyn Rule + Send + Sync>>) -> Vec<Arc<dyn Rule + Send + Sync>> {
     let rules = rules.into_iter();
     rules
-        .map(|rule| if rule.name() == SELECTION { Arc::new(JoinOrder(rule)) as Arc<_> } else { rule })
+        .map(|rule| {
+            if rule.name() == SELECTION {
+                Arc::new(JoinOrder { selection: rule, choose: worthwhile }) as Arc<_>
+            } else {
+                rule
+            }
+        })
         .collect()
 }
 
 /// Puts joins in order, then lets the rule for their sides see how many rows those are thought to have.
-struct JoinOrder(Arc<dyn Rule + Send + Sync>);
+struct JoinOrder {
+    selection: Arc<dyn Rule + Send + Sync>,
+    /// Which shape takes the place of the given one.
+    choose: Choose,
+}
+
+type Choose = fn(&mut Model, Shape) -> Shape;
 
 impl fmt::Debug for JoinOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("JoinOrder").field(&self.0.name()).finish()
+        f.debug_tuple("JoinOrder").field(&self.selection.name()).finish()
     }
 }
 
@@ -67,38 +81,38 @@ impl Rule for JoinOrder {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let wanted = config.extensions.get::<SessionJoinOrder>().is_some_and(|wanted| wanted.by_statistics);
         if wanted {
-            Veil::lifted(self.0.optimize(ordered(plan)?, config)?)
+            Veil::lifted(self.selection.optimize(ordered(plan, self.choose)?, config)?)
         } else {
-            self.0.optimize(plan, config)
+            self.selection.optimize(plan, config)
         }
     }
 
     fn name(&self) -> &str {
-        self.0.name()
+        self.selection.name()
     }
 
     fn schema_check(&self) -> bool {
-        self.0.schema_check()
+        self.selection.schema_check()
     }
 }
 
 /// The plan with all its inner joins in the order that is cheapest.
-fn ordered(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn ordered(plan: Arc<dyn ExecutionPlan>, choose: Choose) -> Result<Arc<dyn ExecutionPlan>> {
     if let Some((mut tree, given)) = Tree::of(&plan)?
         && let Some(mut model) = Model::of(&tree)
     {
-        let relations = std::mem::take(&mut tree.relations).into_iter().map(ordered);
+        let relations = std::mem::take(&mut tree.relations).into_iter().map(|plan| ordered(plan, choose));
         tree.relations = relations.collect::<Result<_>>()?;
-        let shape = chosen(&mut model, given);
+        let shape = choose(&mut model, given);
         return build::plan(&tree, &mut model, &shape, &plan.schema());
     }
-    let children = plan.children().into_iter().map(|child| ordered(Arc::clone(child)));
+    let children = plan.children().into_iter().map(|child| ordered(Arc::clone(child), choose));
     let children = children.collect::<Result<Vec<_>>>()?;
     replace_children_if_necessary(plan, children)
 }
 
 /// The cheapest shape, if it is worth to leave the given one.
-fn chosen(model: &mut Model, given: Shape) -> Shape {
+fn worthwhile(model: &mut Model, given: Shape) -> Shape {
     match search::cheapest(model) {
         Some(cheapest) if model.cost(&cheapest) < WORTHWHILE * model.cost(&given) => cheapest,
         _ => given,
