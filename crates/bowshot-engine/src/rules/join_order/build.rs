@@ -74,7 +74,7 @@ impl Builder<'_> {
         let (mut left, mut right) = (self.build(left, &below)?, self.build(right, &below)?);
         left.0 = Veil::with_rows(left.0, self.model.rows(sets.0) as usize);
         right.0 = Veil::with_rows(right.0, self.model.rows(sets.1) as usize);
-        join(&left, &right, &keys, conditions).and_then(|built| only(built, needed))
+        join((&left, &right), &keys, conditions, self.tree.mode).and_then(|built| only(built, needed))
     }
 
     /// The conditions that can be judged when two sides are joined, and could not be before. Those of one relation are
@@ -94,10 +94,10 @@ impl Builder<'_> {
 }
 
 fn join(
-    left: &Built,
-    right: &Built,
+    (left, right): (&Built, &Built),
     keys: &[(usize, usize)],
     conditions: Vec<Arc<dyn PhysicalExpr>>,
+    mode: PartitionMode,
 ) -> Result<Built> {
     let on = keys
         .iter()
@@ -115,7 +115,7 @@ fn join(
         filter,
         &JoinType::Inner,
         None,
-        PartitionMode::Auto,
+        mode,
         NullEquality::NullEqualsNothing,
         false,
     )?;
@@ -140,9 +140,13 @@ fn filter(condition: &Arc<dyn PhysicalExpr>, left: &Built, right: &Built) -> Res
         fields.push(Arc::clone(&plan.schema().fields()[index]));
     }
     let places: Vec<usize> = used.into_iter().collect();
+    let schema = Arc::new(Schema::new(fields));
     let expression =
-        with_columns(Arc::clone(condition), &|column| places.binary_search(&column).unwrap_or(places.len()))?;
-    Ok(JoinFilter::new(expression, indices, Arc::new(Schema::new(fields))))
+        with_columns(Arc::clone(condition), &|column| match places.binary_search(&column.index()) {
+            Ok(place) => Ok(Column::new(schema.field(place).name(), place)),
+            Err(_) => internal_err!("column {column} of a condition was not found before"),
+        })?;
+    Ok(JoinFilter::new(expression, indices, schema))
 }
 
 /// The plan without columns that nobody needs.

@@ -1,6 +1,6 @@
 //! What joining relations in an order costs: the rows that go into hash tables, look there for partners, and come out.
 
-use super::facts::{ColumnFacts, Facts};
+use super::facts::{ColumnFacts, Facts, Key};
 use super::selectivity::selectivity;
 use super::set::RelationSet;
 use super::tree::{Shape, Tree};
@@ -28,6 +28,8 @@ struct Member {
     share: f64,
     /// Different values among those.
     distinct: f64,
+    /// Whether it has each value once, surely.
+    key: bool,
 }
 
 /// Estimates for the relations of a tree.
@@ -95,8 +97,7 @@ impl Model {
 
     /// The cost of one join.
     pub(super) fn join_cost(&mut self, left: RelationSet, right: RelationSet) -> f64 {
-        let (one, other) = (self.rows(left), self.rows(right));
-        BUILD * one.min(other) + one.max(other) + OUTPUT * self.rows(left.with(right))
+        cost_of(self.rows(left), self.rows(right), self.rows(left.with(right)))
     }
 
     /// Rows that relations give together, whatever the order.
@@ -124,41 +125,44 @@ impl Model {
     /// The part of all pairs of rows that stays when a relation comes to those that are joined.
     fn share_of(&self, relation: usize, joined: RelationSet) -> f64 {
         let (mut share, mut distinct, mut compared) = (1.0, 1.0, 0);
-        // Which of the joined relations each comparison may be with.
-        let mut partners = joined;
+        // Which of the joined relations each comparison may be with, and the rows of those whose key is compared.
+        let (mut partners, mut of_key) = (joined, f64::INFINITY);
         for class in &self.classes {
-            if !class.relations.has(relation) || !class.relations.meets(joined) {
-                continue;
+            let Some(own) = class.members.iter().find(|member| member.relation == relation) else { continue };
+            let others = class.members.iter().filter(|member| joined.has(member.relation));
+            let (mut theirs, mut count) = (f64::INFINITY, 0);
+            for other in others.clone() {
+                theirs = theirs.min(other.distinct);
+                count += 1;
             }
-            let (mut values, mut theirs) = (1.0_f64, f64::INFINITY);
-            let mut first = None;
-            for member in &class.members {
-                if member.relation == relation {
-                    values = member.distinct;
-                    share *= member.share;
-                } else if joined.has(member.relation) {
-                    theirs = theirs.min(member.distinct);
-                    first = first.or(Some(member.share));
-                }
+            match (count, others.clone().next()) {
+                (0, _) | (_, None) => continue,
+                // The first relation of a class did not lose rows by being alone.
+                (1, Some(first)) => share *= own.share * first.share,
+                _ => share *= own.share,
             }
-            // The first relation of a class did not lose rows by being alone.
-            if class.members.iter().filter(|member| joined.has(member.relation)).count() == 1 {
-                share *= first.unwrap_or(1.0);
+            for member in others.chain([own]).filter(|member| member.key) {
+                of_key = of_key.min(self.facts[member.relation].all_rows);
             }
-            distinct *= values.max(theirs);
-            partners = RelationSet(partners.0 & class.relations.0);
+            distinct *= own.distinct.max(theirs);
+            partners = partners.and_in(class.relations);
             compared += 1;
         }
         if compared > 1 {
-            // Values of several columns do not occur in all combinations: there are as many as rows, in one table or the
-            // other, and nothing says in which.
+            // Values of several columns do not occur in all combinations: there are as many as rows of one table or the
+            // other, and unless one of the columns is a key, nothing says of which.
             let here = self.facts[relation].all_rows;
             let there = partners.iter().map(|partner| self.facts[partner].all_rows).reduce(f64::min);
             let combinations = there.map_or(here, |there| (here * there).sqrt());
-            distinct = distinct.min(combinations);
+            distinct = distinct.min(if of_key.is_finite() { of_key } else { combinations });
         }
         share / distinct.max(1.0)
     }
+}
+
+/// The cost of a join of so many rows with so many others, which gives so many.
+pub(super) fn cost_of(one: f64, other: f64, output: f64) -> f64 {
+    BUILD * one.min(other) + one.max(other) + OUTPUT * output
 }
 
 /// Unites equalities that share a column, as long as no relation comes in twice.
@@ -212,28 +216,22 @@ impl EqualColumns {
             .into_iter()
             .map(|(relation, column)| {
                 let (column, share) = column.within(least, greatest);
-                (relation, column, share * (1.0 - column.nulls))
+                (relation, column, share * (1.0 - column.nulls.unwrap_or(0.0)))
             })
             .collect();
-        // The values of a column that refers to a key are among those of the key.
-        let keys =
-            within.iter().filter(|(_, column, _)| column.unique).filter_map(|(_, column, _)| column.distinct);
-        let most = keys.fold(f64::INFINITY, f64::min);
-        let least_known =
-            within.iter().filter_map(|(_, column, _)| column.distinct).fold(f64::INFINITY, f64::min);
-        let members = within.iter().zip(columns).map(|((relation, facts_of, share), column)| Member {
+        let most = values_of_key(&within);
+        let known = within.iter().filter_map(|(_, column, _)| column.distinct).fold(f64::INFINITY, f64::min);
+        let fewest = within.iter().map(|(other, ..)| facts[*other].all_rows).fold(f64::INFINITY, f64::min);
+        let members = within.iter().zip(columns).map(|((relation, of, share), column)| Member {
             relation: *relation,
             column,
             share: *share,
-            distinct: match facts_of.distinct {
-                Some(distinct) if facts_of.unique => distinct,
+            distinct: match of.distinct {
+                Some(distinct) if of.key == Key::Yes => distinct,
                 Some(distinct) => distinct.min(most),
-                None => {
-                    let rows =
-                        within.iter().map(|(other, ..)| facts[*other].all_rows).fold(f64::INFINITY, f64::min);
-                    rows.min(least_known)
-                }
+                None => fewest.min(known),
             },
+            key: of.key == Key::Yes,
         });
         let members: Vec<Member> = members.collect();
         let relations = members
@@ -241,4 +239,15 @@ impl EqualColumns {
             .fold(RelationSet::default(), |all, member| all.with(RelationSet::of(member.relation)));
         Self { members, relations }
     }
+}
+
+/// How many values the key has that the other columns refer to: their values are among those. Of several keys all but the
+/// largest have a part of its values; of columns that only may be keys, the one with the fewest values is likely to be it.
+fn values_of_key(columns: &[(usize, ColumnFacts, f64)]) -> f64 {
+    let distinct = |key: Key| {
+        let of = columns.iter().filter(move |(_, column, _)| column.key == key);
+        of.filter_map(|(_, column, _)| column.distinct)
+    };
+    let sure = distinct(Key::Yes).reduce(f64::max);
+    sure.or_else(|| distinct(Key::Perhaps).reduce(f64::min)).unwrap_or(f64::INFINITY)
 }

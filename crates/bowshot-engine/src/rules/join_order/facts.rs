@@ -2,7 +2,7 @@
 //! right whatever these say.
 
 use super::selectivity;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{ColumnStatistics, JoinType, ScalarValue, Statistics};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -15,8 +15,11 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use std::sync::Arc;
 
-/// A column whose values are so dense within their range, and not more than it has, has each of them once, as keys do.
+/// A column whose values are at least so dense within their range, and not more than it has, has each of them once, as keys
+/// do.
 const DENSE: f64 = 0.05;
+/// Dates that are further apart are not all dates: some stand for "never" or "always".
+const DATES_DAYS: f64 = 250.0 * 365.25;
 /// Semi and anti joins leave at least this part of the rows.
 const LEAST_SHARE: f64 = 0.01;
 
@@ -39,10 +42,19 @@ pub(super) struct ColumnFacts {
     pub(super) range: Option<(f64, f64)>,
     /// Distance of neighbouring values; 0 where there is none.
     pub(super) step: f64,
-    /// Whether each value is there once.
-    pub(super) unique: bool,
+    pub(super) key: Key,
     /// The part of the rows that have no value.
-    pub(super) nulls: f64,
+    pub(super) nulls: Option<f64>,
+}
+
+/// Whether a column has each of its values once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Key {
+    #[default]
+    No,
+    /// There are not more rows than values between the least and the greatest.
+    Perhaps,
+    Yes,
 }
 
 impl Facts {
@@ -79,10 +91,11 @@ impl Facts {
         let rows = count(&statistics)?;
         let schema = plan.schema();
         let types = schema.fields().iter().map(|field| field.data_type());
-        let columns = types
+        let mut columns: Vec<ColumnFacts> = types
             .zip(&statistics.column_statistics)
             .map(|(data_type, column)| ColumnFacts::of(column, data_type, rows))
             .collect();
+        columns.resize(schema.fields().len(), ColumnFacts::default());
         Some(Self { rows, all_rows: rows, columns })
     }
 
@@ -92,8 +105,8 @@ impl Facts {
             aggregate.group_expr().expr().iter().map(|(key, _)| input.column(key)).collect();
         let groups: f64 = keys.iter().map(|key| key.distinct.unwrap_or(input.rows)).product();
         let rows = groups.min(input.rows).max(1.0);
-        let single = keys.len() == 1;
-        let keys = keys.into_iter().map(|key| ColumnFacts { unique: single, ..key });
+        let key = if keys.len() == 1 { Key::Yes } else { Key::No };
+        let keys = keys.into_iter().map(|column| ColumnFacts { key, ..column });
         let others = aggregate.schema().fields().len();
         let mut columns: Vec<ColumnFacts> = keys.collect();
         columns.resize(others, ColumnFacts::default());
@@ -102,7 +115,7 @@ impl Facts {
 
     /// The rows of a join that is not taken apart.
     fn of_join(join: &HashJoinExec) -> Option<Self> {
-        let (left, right) = (Self::of(join.left())?, Self::of(join.right())?);
+        let (mut left, mut right) = (Self::of(join.left())?, Self::of(join.right())?);
         let (matching_left, matching_right) = join
             .on()
             .iter()
@@ -111,8 +124,11 @@ impl Facts {
         let some = |share: f64| share.clamp(LEAST_SHARE, 1.0);
         let inner = (left.rows * matching_left).max(right.rows * matching_right);
         let (rows, all_rows) = match join.join_type() {
-            JoinType::LeftSemi | JoinType::LeftMark => (left.rows * some(matching_left), left.all_rows),
-            JoinType::RightSemi | JoinType::RightMark => (right.rows * some(matching_right), right.all_rows),
+            JoinType::LeftSemi => (left.rows * some(matching_left), left.all_rows),
+            JoinType::RightSemi => (right.rows * some(matching_right), right.all_rows),
+            // All rows, and whether they have a partner.
+            JoinType::LeftMark => (left.rows, left.all_rows),
+            JoinType::RightMark => (right.rows, right.all_rows),
             JoinType::LeftAnti => (left.rows * some(1.0 - matching_left), left.all_rows),
             JoinType::RightAnti => (right.rows * some(1.0 - matching_right), right.all_rows),
             JoinType::Inner => (inner, left.all_rows.max(right.all_rows)),
@@ -120,6 +136,12 @@ impl Facts {
             JoinType::Right => (inner.max(right.rows), left.all_rows.max(right.all_rows)),
             JoinType::Full => (left.rows + right.rows, left.all_rows + right.all_rows),
         };
+        if matches!(join.join_type(), JoinType::Left | JoinType::Full) {
+            right.may_lack(matching_left);
+        }
+        if matches!(join.join_type(), JoinType::Right | JoinType::Full) {
+            left.may_lack(matching_right);
+        }
         let mut columns = match join.join_type() {
             JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left.columns,
             JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => right.columns,
@@ -134,6 +156,14 @@ impl Facts {
         Some(Self { rows: rows.max(1.0), all_rows: all_rows.max(rows), columns })
     }
 
+    /// An outer join gives the columns of a side that has rows for that part of the other side's.
+    fn may_lack(&mut self, matching: f64) {
+        for column in &mut self.columns {
+            column.nulls = Some(1.0 - matching * (1.0 - column.nulls.unwrap_or(0.0)));
+            column.key = Key::No;
+        }
+    }
+
     /// What is known of an expression: something if it is a column.
     pub(super) fn column(&self, expression: &Arc<dyn PhysicalExpr>) -> ColumnFacts {
         let column = expression.downcast_ref::<Column>();
@@ -143,24 +173,33 @@ impl Facts {
 
 impl ColumnFacts {
     fn of(statistics: &ColumnStatistics, data_type: &DataType, rows: f64) -> Self {
+        let ends = (statistics.min_value.get_value(), statistics.max_value.get_value());
         let value = |value: Option<&ScalarValue>| value.and_then(number);
-        let range = value(statistics.min_value.get_value())
-            .zip(value(statistics.max_value.get_value()))
-            .filter(|(least, greatest)| least <= greatest);
         let step = step(data_type);
+        let range = value(ends.0)
+            .zip(value(ends.1))
+            .filter(|(least, greatest)| least <= greatest && greatest - least < longest(data_type));
         let width = range.filter(|_| step > 0.0).map(|(least, greatest)| (greatest - least) / step + 1.0);
+        // Of several files, what is told may be the number of one of them.
+        let several = matches!(ends, (Some(least), Some(greatest)) if least != greatest);
         let told = statistics.distinct_count.get_value().map(|count| *count as f64);
-        let nulls = statistics.null_count.get_value().map_or(0.0, |count| *count as f64 / rows.max(1.0));
-        Self {
-            distinct: told.or(width).map(|distinct| distinct.min(rows).max(1.0)),
-            range,
-            step,
-            unique: match told {
-                Some(distinct) => distinct >= rows,
-                None => width.is_some_and(|width| rows <= width && rows >= width * DENSE),
-            },
-            nulls: nulls.min(1.0),
-        }
+        let told = told.filter(|told| *told > 1.0 || !several);
+        let key = match (told, width) {
+            (Some(told), _) if told >= rows => Key::Yes,
+            (None, Some(width)) if rows <= width && rows >= width * DENSE => Key::Yes,
+            (None, Some(width)) if rows <= width => Key::Perhaps,
+            _ => Key::No,
+        };
+        let nulls = statistics.null_count.get_value().map(|count| (*count as f64 / rows.max(1.0)).min(1.0));
+        let distinct = told.or(width).map(|distinct| distinct.min(rows).max(1.0));
+        Self { distinct, range, step, key, nulls }
+    }
+
+    /// The facts of a column of which only so many values are left.
+    pub(super) fn pinned(self, values: usize) -> Self {
+        let values = values as f64;
+        let distinct = Some(self.distinct.map_or(values, |distinct| distinct.min(values)));
+        Self { distinct, nulls: Some(0.0), ..self }
     }
 
     /// The facts of those values alone that lie in a range, and which part of the values that is.
@@ -210,6 +249,19 @@ fn step(data_type: &DataType) -> f64 {
         other if other.is_integer() || other.is_temporal() => 1.0,
         _ => 0.0,
     }
+}
+
+/// How far apart the least and the greatest value of a type may be to be both of the ordinary kind.
+fn longest(data_type: &DataType) -> f64 {
+    let in_day = match data_type {
+        DataType::Date32 => 1.0,
+        DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 86.4e6,
+        DataType::Timestamp(TimeUnit::Second, _) => 86.4e3,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 86.4e9,
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => 86.4e12,
+        _ => f64::INFINITY,
+    };
+    DATES_DAYS * in_day
 }
 
 /// A value as a number, for the types of which the distance of two values means something.

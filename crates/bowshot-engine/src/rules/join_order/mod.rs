@@ -46,11 +46,15 @@ const SELECTION: &str = "join_selection";
 
 /// The rules of a physical optimiser, with joins in order before their sides are chosen.
 pub(super) fn before_selection(rules: Vec<Arc<dyn Rule + Send + Sync>>) -> Vec<Arc<dyn Rule + Send + Sync>> {
+    choosing(rules, worthwhile)
+}
+
+fn choosing(rules: Vec<Arc<dyn Rule + Send + Sync>>, choose: Choose) -> Vec<Arc<dyn Rule + Send + Sync>> {
     let rules = rules.into_iter();
     rules
         .map(|rule| {
             if rule.name() == SELECTION {
-                Arc::new(JoinOrder { selection: rule, choose: worthwhile }) as Arc<_>
+                Arc::new(JoinOrder { selection: rule, choose }) as Arc<_>
             } else {
                 rule
             }

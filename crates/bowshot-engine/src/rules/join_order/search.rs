@@ -1,7 +1,7 @@
 //! The cheapest order to join relations in: all orders that compare columns in each join are looked at while there are few
 //! relations, else the cheapest next join is taken each time.
 
-use super::cost::Model;
+use super::cost::{Model, cost_of};
 use super::set::RelationSet;
 use super::tree::Shape;
 
@@ -21,6 +21,7 @@ type Best = Option<(f64, RelationSet)>;
 /// 2006: the one by size of subsets).
 fn exhaustive(model: &mut Model) -> Option<Shape> {
     let all = (1_usize << model.relations()) - 1;
+    let rows: Vec<f64> = (0..=all).map(|set| model.rows(RelationSet(set as u64))).collect();
     let mut best: Vec<Best> = vec![None; all + 1];
     for relation in 0..model.relations() {
         best[1 << relation] = Some((0.0, RelationSet::default()));
@@ -38,7 +39,7 @@ fn exhaustive(model: &mut Model) -> Option<Shape> {
             {
                 let (left, right) = (RelationSet(part as u64), RelationSet((set & !part) as u64));
                 if model.connects(left, right) {
-                    let cost = one + other + model.join_cost(left, right);
+                    let cost = one + other + cost_of(rows[part], rows[set & !part], rows[set]);
                     if best[set].is_none_or(|(least, _)| cost < least) {
                         best[set] = Some((cost, left));
                     }
@@ -79,9 +80,8 @@ fn greedy(model: &mut Model) -> Option<Shape> {
         }
         let (_, left, right) = best?;
         let right = parts.swap_remove(right);
-        let left = std::mem::replace(&mut parts[left], right.clone());
-        let place = parts.iter().position(|part| *part == right)?;
-        parts[place] = Shape::Join(Box::new(left), Box::new(right));
+        let joined = Shape::Join(Box::new(parts[left].clone()), Box::new(right));
+        parts[left] = joined;
     }
     parts.pop()
 }

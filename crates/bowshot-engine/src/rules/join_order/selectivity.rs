@@ -32,13 +32,20 @@ pub(super) fn filtered(mut facts: Facts, predicate: &Arc<dyn PhysicalExpr>) -> F
                 let ends = bounds.entry(column).or_insert((f64::NEG_INFINITY, f64::INFINITY));
                 *ends = (ends.0.max(least), ends.1.min(greatest));
             }
-            None => share *= selectivity(conjunct, &facts),
+            None => {
+                share *= selectivity(conjunct, &facts);
+                if let Some((column, values)) = pinned(conjunct)
+                    && let Some(known) = facts.columns.get_mut(column)
+                {
+                    *known = known.pinned(values);
+                }
+            }
         }
     }
     for (column, (least, greatest)) in bounds {
         let (within, part) = facts.columns[column].within(least, greatest);
-        share *= part * (1.0 - within.nulls);
-        facts.columns[column] = ColumnFacts { nulls: 0.0, ..within };
+        share *= part * (1.0 - within.nulls.unwrap_or(0.0));
+        facts.columns[column] = ColumnFacts { nulls: Some(0.0), ..within };
     }
     facts.rows = (facts.rows * share.clamp(0.0, 1.0)).max(1.0);
     facts
@@ -66,6 +73,20 @@ fn bound(conjunct: &Arc<dyn PhysicalExpr>, facts: &Facts) -> Option<(usize, f64,
         _ => return None,
     };
     Some((column.index(), least, greatest))
+}
+
+/// The column of which a condition leaves so many values.
+fn pinned(conjunct: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize)> {
+    if let Some(list) = conjunct.downcast_ref::<InListExpr>() {
+        let column: &Column = list.expr().downcast_ref()?;
+        return (!list.negated()).then_some((column.index(), list.list().len()));
+    }
+    let binary = conjunct.downcast_ref::<BinaryExpr>().filter(|binary| *binary.op() == Operator::Eq)?;
+    let (column, other) = match binary.left().downcast_ref::<Column>() {
+        Some(column) => (column, binary.right()),
+        None => (binary.right().downcast_ref()?, binary.left()),
+    };
+    literal(other).map(|_| (column.index(), 1))
 }
 
 fn literal(expression: &Arc<dyn PhysicalExpr>) -> Option<&ScalarValue> {
@@ -125,7 +146,7 @@ fn equal(expression: &Arc<dyn PhysicalExpr>, facts: &Facts) -> f64 {
 }
 
 fn nulls(expression: &Arc<dyn PhysicalExpr>, facts: &Facts) -> f64 {
-    facts.column(plain(expression)).nulls
+    facts.column(plain(expression)).nulls.unwrap_or(EQUAL)
 }
 
 /// The expression below a change of type.

@@ -21,6 +21,10 @@ impl RelationSet {
         Self(self.0 & !other.0)
     }
 
+    pub(super) fn and_in(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     pub(super) fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }

@@ -1,19 +1,24 @@
 //! Inner joins that lie directly above one another, taken apart: what is joined, and by which conditions.
 
 use super::set::RelationSet;
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result, internal_err};
-use datafusion::physical_expr::expressions::Column;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LambdaExpr, LikeExpr, Literal,
+    NotExpr,
+};
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::{ProjectionExec, all_columns};
 use std::sync::Arc;
 
 /// Relations and the conditions that join them. Columns are counted through all relations, in the order of those.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tree {
     pub(super) relations: Vec<Arc<dyn ExecutionPlan>>,
     /// Number of the first column of each relation, and of all columns behind the last one.
@@ -23,9 +28,11 @@ pub(super) struct Tree {
     pub(super) conditions: Vec<Condition>,
     /// The columns that leave the tree.
     pub(super) output: Vec<usize>,
+    /// How its joins were meant to spread.
+    pub(super) mode: PartitionMode,
 }
 
-/// A condition between relations that is no equality of two columns.
+/// A condition between relations that is no equality of two columns. It can be judged as soon as all those are joined.
 #[derive(Debug, Clone)]
 pub(super) struct Condition {
     pub(super) expression: Arc<dyn PhysicalExpr>,
@@ -51,10 +58,15 @@ impl Shape {
 impl Tree {
     /// The joins at the top of a plan and how they are nested; `None` if there are none, or more than are looked at.
     pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<(Self, Shape)>> {
-        if joined(plan).is_none() {
-            return Ok(None);
-        }
-        let mut tree = Self { starts: vec![0], ..Self::default() };
+        let Some(join) = joined(plan) else { return Ok(None) };
+        let mut tree = Self {
+            relations: Vec::new(),
+            starts: vec![0],
+            equalities: Vec::new(),
+            conditions: Vec::new(),
+            output: Vec::new(),
+            mode: *join.partition_mode(),
+        };
         let (shape, output) = tree.add(plan)?;
         tree.output = output;
         Ok((tree.relations.len() <= RelationSet::LIMIT).then_some((tree, shape)))
@@ -91,7 +103,8 @@ impl Tree {
             self.equalities.push((place(one, &left)?, place(other, &right)?));
         }
         if let Some(filter) = join.filter() {
-            self.add_filter(filter, &left, &right)?;
+            let joined = left_shape.relations().with(right_shape.relations());
+            self.add_filter(filter, (&left, &right), joined)?;
         }
         let both = [left, right].concat();
         let columns = match &join.projection {
@@ -101,7 +114,13 @@ impl Tree {
         Ok((Shape::Join(Box::new(left_shape), Box::new(right_shape)), columns))
     }
 
-    fn add_filter(&mut self, filter: &JoinFilter, left: &[usize], right: &[usize]) -> Result<()> {
+    /// A filter of a join of relations, whose two sides give those columns.
+    fn add_filter(
+        &mut self,
+        filter: &JoinFilter,
+        (left, right): (&[usize], &[usize]),
+        joined: RelationSet,
+    ) -> Result<()> {
         let mut columns = Vec::with_capacity(filter.column_indices().len());
         for column in filter.column_indices() {
             match column.side {
@@ -110,8 +129,19 @@ impl Tree {
                 JoinSide::None => return internal_err!("an inner join has columns of its two sides only"),
             }
         }
+        let everywhere = |expression: &Arc<dyn PhysicalExpr>| {
+            with_columns(Arc::clone(expression), &|column| {
+                Ok(Column::new(column.name(), columns[column.index()]))
+            })
+        };
+        if !never_fails(filter.expression(), filter.schema()) {
+            // It may rely on it that each of these has taken rows away.
+            let expression = everywhere(filter.expression())?;
+            self.conditions.push(Condition { expression, relations: joined });
+            return Ok(());
+        }
         for conjunct in split_conjunction(filter.expression()) {
-            let expression = with_columns(Arc::clone(conjunct), &|column| columns[column])?;
+            let expression = everywhere(conjunct)?;
             let mut relations = RelationSet::default();
             for_each_column(&expression, &mut |column| {
                 relations = relations.with(RelationSet::of(self.relation(column.index())));
@@ -120,6 +150,48 @@ impl Tree {
         }
         Ok(())
     }
+}
+
+/// Whether an expression gives a value for all rows. Casts, divisions and functions may fail on rows that another join would
+/// have taken away.
+fn never_fails(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let harmless = if let Some(binary) = expression.downcast_ref::<BinaryExpr>() {
+        match binary.op() {
+            Operator::And | Operator::Or => true,
+            // Numbers wrap around; decimals and points in time do not.
+            Operator::Plus | Operator::Minus | Operator::Multiply => {
+                expression.data_type(schema).is_ok_and(|of| {
+                    (of.is_numeric() && !of.is_decimal()) || matches!(of, DataType::Date32 | DataType::Date64)
+                })
+            }
+            op => matches!(
+                op,
+                Operator::Eq
+                    | Operator::NotEq
+                    | Operator::Lt
+                    | Operator::LtEq
+                    | Operator::Gt
+                    | Operator::GtEq
+                    | Operator::IsDistinctFrom
+                    | Operator::IsNotDistinctFrom
+            ),
+        }
+    } else if let Some(cast) = expression.downcast_ref::<CastExpr>() {
+        cast.expr().data_type(schema).is_ok_and(|of| cast.is_bigger_cast(&of))
+    } else {
+        is_one_of_harmless(expression)
+    };
+    harmless && expression.children().into_iter().all(|child| never_fails(child, schema))
+}
+
+fn is_one_of_harmless(expression: &Arc<dyn PhysicalExpr>) -> bool {
+    expression.downcast_ref::<Column>().is_some()
+        || expression.downcast_ref::<Literal>().is_some()
+        || expression.downcast_ref::<InListExpr>().is_some()
+        || expression.downcast_ref::<LikeExpr>().is_some()
+        || expression.downcast_ref::<NotExpr>().is_some()
+        || expression.downcast_ref::<IsNullExpr>().is_some()
+        || expression.downcast_ref::<IsNotNullExpr>().is_some()
 }
 
 /// The join that a plan is, or chooses columns of, if its two sides may be joined with others first.
@@ -139,7 +211,7 @@ fn joined(plan: &Arc<dyn ExecutionPlan>) -> Option<&HashJoinExec> {
         && join.fetch().is_none()
         && !join.on().is_empty()
         && plain_keys
-        && join.filter().is_none_or(|filter| !is_volatile(filter.expression()));
+        && join.filter().is_none_or(|filter| can_move(filter.expression()));
     free.then_some(join)
 }
 
@@ -151,17 +223,21 @@ fn place(expression: &Arc<dyn PhysicalExpr>, columns: &[usize]) -> Result<usize>
     }
 }
 
-/// The expression with other numbers of columns. Their names stay.
+/// Whether a condition may be judged elsewhere. Variables of lambdas are numbered behind the columns of the whole filter.
+fn can_move(expression: &Arc<dyn PhysicalExpr>) -> bool {
+    let has_lambda = expression.exists(|node| Ok(node.downcast_ref::<LambdaExpr>().is_some()));
+    !is_volatile(expression) && has_lambda.is_ok_and(|has_lambda| !has_lambda)
+}
+
+/// The expression with other columns.
 pub(super) fn with_columns(
     expression: Arc<dyn PhysicalExpr>,
-    number: &dyn Fn(usize) -> usize,
+    other: &dyn Fn(&Column) -> Result<Column>,
 ) -> Result<Arc<dyn PhysicalExpr>> {
     expression
         .transform(|node| {
             Ok(match node.downcast_ref::<Column>() {
-                Some(column) => {
-                    Transformed::yes(Arc::new(Column::new(column.name(), number(column.index()))) as _)
-                }
+                Some(column) => Transformed::yes(Arc::new(other(column)?) as _),
                 None => Transformed::no(node),
             })
         })
