@@ -167,7 +167,7 @@ async fn answers_do_not_depend_on_the_order() {
         let contexts = [context(None), context(Some(worthwhile)), context(Some(any_shape))];
         for context in &contexts {
             for (place, table) in tables.iter().enumerate() {
-                context.register_batch(&format!("t{place}"), table.clone()).expect("table");
+                context.register_batch(format!("t{place}"), table.clone()).expect("table");
             }
         }
         for _ in 0..25 {
