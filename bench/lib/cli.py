@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--report", type=pathlib.Path, help="where to write the report (default report.html beside the results)")
     made.add_argument("--no-report", action="store_true", help="write no report")
+    made.add_argument("--figures", action="store_true", help="write the figures of the committed results into README.md")
     return made
 
 
@@ -56,6 +57,11 @@ def main(arguments: list) -> int:
         from .report import page
 
         page.write(folder, asked.report or places.default_report(folder))
+    if asked.figures:
+        from .report import figures
+
+        text = places.README.read_text(encoding="utf-8")
+        places.README.write_text(figures.written(text, places.RESULTS), encoding="utf-8")
     for name in failed:
         print(f"FAILED: {name}", file=sys.stderr)
     return 1 if failed else 0

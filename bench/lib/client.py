@@ -97,7 +97,18 @@ def into_parquet(client, query):
     return path
 
 
-INTO = {"arrow": into_table, "pandas": into_pandas, "rows": into_rows, "parquet": into_parquet}
+def into_batches(client, query):
+    """Record batches, each dropped when the next one comes; their rows and bytes."""
+    rows = nbytes = 0
+    for batch in client.batches(query):
+        rows += batch.num_rows
+        nbytes += batch.nbytes
+    return rows, nbytes
+
+
+INTO = {
+    "arrow": into_table, "batches": into_batches, "pandas": into_pandas, "rows": into_rows, "parquet": into_parquet,
+}
 
 
 def content(into, result):
@@ -118,6 +129,8 @@ def size(into, result):
         return pq.read_metadata(result).num_rows, os.path.getsize(result)
     if into == "rows":
         return len(result), 0
+    if into == "batches":
+        return result
     return len(result), result.nbytes if into == "arrow" else int(result.memory_usage(index=False).sum())
 
 
@@ -147,12 +160,19 @@ def fetch(order):
         rows, nbytes = size(into, result)
         runs.append({"seconds": seconds, "bytes": nbytes, "rows": rows})
         if index == 0 and order.get("check"):
-            found = content(into, result)
-            digests.append(digest.of_rows(found) if into == "rows" else digest.of_table(found))
+            digests.append(digested(client, order["query"], into, result))
         if into == "parquet":
             os.unlink(result)
         del result
     return {"runs": runs, "digest": digests[0] if digests else None, "client_cpu_s": used}
+
+
+def digested(client, query, into, result):
+    """The digest of a result; of one that is gone already, read once more."""
+    if into == "batches":
+        return digest.of_batches(client.batches(query))
+    found = content(into, result)
+    return digest.of_rows(found) if into == "rows" else digest.of_table(found)
 
 
 def queries(order):

@@ -21,6 +21,28 @@ def of_table(table: pa.Table) -> dict:
     return {"rows": table.num_rows, "columns": [of_column(column) for column in table.columns]}
 
 
+def of_batches(batches) -> dict:
+    """Of record batches, of which one is in memory at a time."""
+    whole = None
+    for batch in batches:
+        part = of_table(pa.Table.from_batches([batch]))
+        whole = part if whole is None else joined(whole, part)
+    return whole or {"rows": 0, "columns": []}
+
+
+def joined(one: dict, other: dict) -> dict:
+    """The digest of two parts of one table together."""
+    columns = [
+        {"nulls": left["nulls"] + right["nulls"], "sum": added(left["sum"], right["sum"])}
+        for left, right in zip(one["columns"], other["columns"], strict=True)
+    ]
+    return {"rows": one["rows"] + other["rows"], "columns": columns}
+
+
+def added(one, other):
+    return one + other if isinstance(one, float) else (one + other) % 2**64
+
+
 def of_rows(rows: list) -> dict:
     """Of a list of tuples, as a DBAPI cursor gives them."""
     return {"rows": len(rows), "columns": [of_values(values) for values in zip(*rows, strict=True)]}

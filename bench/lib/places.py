@@ -16,6 +16,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BENCH = REPOSITORY / "bench"
 PEERS = BENCH / "peers"
 RESULTS = BENCH / "results"
+README = REPOSITORY / "README.md"
 CACHE = environments.CACHE
 SMALL_RESULTS = CACHE / "bench-results-small"
 DISK = pathlib.Path(os.environ.get("BOWSHOT_BENCH_DISK", "/var/tmp"))

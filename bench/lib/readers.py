@@ -116,6 +116,9 @@ class Duck:
     def pandas(self, text):
         return self.connection.execute(text).df()
 
+    def batches(self, text):
+        yield from self.connection.sql(text).to_arrow_reader()
+
 
 class Quack(Duck):
     """DuckDB as client of its own protocol, attached once; the query runs on the server."""
@@ -138,6 +141,9 @@ class Quack(Duck):
 
     def pandas(self, text):
         return super().pandas(self.remote(text))
+
+    def batches(self, text):
+        yield from super().batches(self.remote(text))
 
 
 class Chdb:

@@ -1,8 +1,10 @@
 """TPC-H's lineitem to an Arrow table at the client, by number of rows: the workload of DuckDB's Quack protocol, with the
 other ways of getting such a table. Each size has servers of its own, so that the large one does not cost the small one.
+The largest size is read batch by batch: as one table it does not fit beside the servers' memory.
 """
 
 import contextlib
+import dataclasses
 
 from .. import contest, data
 from ..arena import Arena
@@ -11,6 +13,8 @@ from ..options import Options
 
 REPEATS = 3
 MILLION = 1_000_000
+# So many rows do not fit into the client's memory as one table.
+TOO_MANY = 30 * MILLION
 CONTENDERS = [
     Contender("bowshot (pyarrow)", "bowshot", "flight-ticket", "arrow"),
     Contender("bowshot (ADBC)", "bowshot", "adbc", "arrow"),
@@ -24,12 +28,29 @@ CONTENDERS = [
 ]
 
 
+# Those that give one record batch after the other.
+STREAMING = [
+    dataclasses.replace(contender, into="batches")
+    for contender in CONTENDERS
+    if contender.reader in ("flight-ticket", "adbc", "quack", "duckdb") and contender.most_rows is None
+]
+
+
 def run(options: Options) -> None:
     scale = options.size(0.01, 1, 10)
     sizes = options.row_counts((5_000,), (100_000, MILLION, 6 * MILLION), (100_000, MILLION, 10 * MILLION, 59_986_052))
+    streamed_from = options.size(1, TOO_MANY, TOO_MANY)
     for rows in sizes:
         path = str(data.parquet_lineitem(scale, rows))
         with contextlib.ExitStack() as stack:
-            arena = Arena(stack, options, {"lineitem": path}, needed_gb=options.size(1, 4, 12))
-            axes = {"what": "lineitem", "rows": rows}
-            contest.run(Case("lineitem", f"{rows:,} rows", "SELECT * FROM lineitem", axes, REPEATS), CONTENDERS, arena)
+            arena = Arena(stack, options, {"lineitem": path}, needed_gb=options.size(1, 4, 8))
+            if rows < TOO_MANY:
+                fetched(arena, f"{rows:,} rows", rows, CONTENDERS)
+            if rows >= streamed_from:
+                fetched(arena, f"{rows:,} rows, batch by batch", rows, STREAMING)
+
+
+def fetched(arena: Arena, name: str, rows: int, contenders: list) -> None:
+    what = "lineitem" if contenders is CONTENDERS else "lineitem, batch by batch"
+    case = Case("lineitem", name, "SELECT * FROM lineitem", {"what": what, "rows": rows}, REPEATS)
+    contest.run(case, contenders, arena)

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import traceback
 
-from .. import arena, cli, registry
+from .. import arena, cli, places, registry
+from ..report import figures
 from ..report.lines import is_ours
 from . import browser
 
@@ -35,6 +36,7 @@ def main(folder: pathlib.Path) -> int:
         ("the report on paper", lambda: expect(4 <= browser.printed(report) <= 80, f"{browser.printed(report)} sheets")),
         ("a picture of the report", lambda: expect(browser.shot(report, 1200) > BLANK_BYTES, "it is blank")),
         ("the report of the committed results", lambda: committed(folder)),
+        ("the figures in README.md are those of the committed results", readme_figures),
         ("the command line refuses what it does not know", unknown_names),
     ]
     failed = sum(not passes(name, check) for name, check in checks)
@@ -130,6 +132,12 @@ def committed(folder: pathlib.Path) -> None:
     target = folder / "committed.html"
     expect(cli.main(["--report", str(target)]) == 0, "the command failed")
     looks(browser.probed(target, 1200))
+
+
+def readme_figures() -> None:
+    text = places.README.read_text(encoding="utf-8")
+    expect(figures.BEGIN in text, "there are none")
+    expect(figures.written(text, places.RESULTS) == text, "run `cargo xtask bench --figures --no-report`")
 
 
 def unknown_names() -> None:

@@ -1,0 +1,71 @@
+"""The few figures in README.md, taken from the committed results: wins and losses, each beside the peer of the same run."""
+
+import dataclasses
+import pathlib
+
+from . import lines
+
+BEGIN, END = "<!-- figures: made by `cargo xtask bench --figures`, do not edit -->", "<!-- end of figures -->"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """`metric` is in seconds, or in bytes per second where more is better."""
+
+    work: str
+    scenario: str
+    case: str
+    ours: str
+    peers: tuple
+    metric: str = "seconds"
+
+
+ROWS = [
+    Row("20 integer columns × 5 M rows, fetched", "starrocks", "20 integers, 5,000,000 rows, fetched",
+        "bowshot (pyarrow)", ("MariaDB (mysql --quick)",)),
+    Row("the same into pandas", "starrocks", "20 integers, 5,000,000 rows, into pandas",
+        "bowshot (pyarrow)", ("MariaDB (PyMySQL)",)),
+    Row("5 columns × 2.5 M rows into Python", "employees", "employees, 2,500,000 rows, into Python",
+        "bowshot (pyarrow)", ("PostgreSQL (pyodbc)", "MariaDB (pyodbc)")),
+    Row("105 columns × 1 M rows into pandas", "clickbench", "all 105 columns, 1,000,000 rows",
+        "bowshot (pyarrow)", ("DuckDB in process", "DuckDB behind Arrow Flight")),
+    Row("TPC-H's lineitem, 6 M rows, into Arrow", "lineitem", "6,000,000 rows",
+        "bowshot (pyarrow)", ("DuckDB in process", "DuckDB behind Arrow Flight", "DuckDB Quack")),
+    Row("TPC-H at scale 1, 22 queries", "tpch", "scale 1",
+        "bowshot (pyarrow)", ("DuckDB in process", "PostgreSQL (ADBC)"), "total_s"),
+    Row("TPC-H at scale 10", "tpch", "scale 10", "bowshot (pyarrow)", ("DuckDB in process",), "total_s"),
+    Row("TPC-DS at scale 1, 99 queries", "tpcds", "scale 1", "bowshot (pyarrow)", ("DuckDB in process",), "total_s"),
+    Row("4 streams of 32-byte records, DoGet", "streams", "DoGet, 4 stream(s)",
+        "bowshot", ("Arrow C++ Flight",), "gb_per_second"),
+    Row("4 streams of 32-byte records, DoPut", "streams", "DoPut, 4 stream(s)",
+        "bowshot", ("Arrow C++ Flight",), "gb_per_second"),
+]
+
+
+def block(results: pathlib.Path) -> str:
+    """The table between its two marks."""
+    found = {(line.scenario.name, line.case): line for line in lines.read(results)}
+    table = ["| work | Bowshot | beside it |", "|---|---|---|"]
+    for row in ROWS:
+        line = found[row.scenario, row.case]
+        ours = line.contenders[row.ours][row.metric]
+        peers = (beside(row, ours, peer, line.contenders[peer][row.metric]) for peer in row.peers)
+        table.append(f"| {row.work} | {quantity(row, ours)} | {'; '.join(peers)} |")
+    return "\n".join([BEGIN, *table, END])
+
+
+def beside(row: Row, ours: float, label: str, theirs: float) -> str:
+    """A peer's figure, and how many times as fast we are."""
+    factor = ours / theirs if row.metric == "gb_per_second" else theirs / ours
+    return f"{label} {quantity(row, theirs)} ({factor:.3g}×)"
+
+
+def quantity(row: Row, value: float) -> str:
+    return f"{value:.3g} GB/s" if row.metric == "gb_per_second" else f"{value:.3g} s"
+
+
+def written(text: str, results: pathlib.Path) -> str:
+    """README's text with the figures of the results."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return before + block(results) + after
