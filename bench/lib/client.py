@@ -170,7 +170,10 @@ def fetch(order):
 def digested(client, query, into, result):
     """The digest of a result; of one that is gone already, read once more."""
     if into == "batches":
-        return digest.of_batches(client.batches(query))
+        again = digest.of_batches(client.batches(query))
+        if again["rows"] != result[0]:
+            raise RuntimeError(f"{result[0]} rows, and {again['rows']} when read again")
+        return again
     found = content(into, result)
     return digest.of_rows(found) if into == "rows" else digest.of_table(found)
 

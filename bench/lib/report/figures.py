@@ -47,11 +47,17 @@ def block(results: pathlib.Path) -> str:
     found = {(line.scenario.name, line.case): line for line in lines.read(results)}
     table = ["| work | Bowshot | beside it |", "|---|---|---|"]
     for row in ROWS:
-        line = found[row.scenario, row.case]
-        ours = line.contenders[row.ours][row.metric]
-        peers = (beside(row, ours, peer, line.contenders[peer][row.metric]) for peer in row.peers)
+        ours = figure(found, row, row.ours)
+        peers = (beside(row, ours, peer, figure(found, row, peer)) for peer in row.peers)
         table.append(f"| {row.work} | {quantity(row, ours)} | {'; '.join(peers)} |")
     return "\n".join([BEGIN, *table, END])
+
+
+def figure(found: dict, row: Row, label: str) -> float:
+    try:
+        return found[row.scenario, row.case].contenders[label][row.metric]
+    except KeyError:
+        raise RuntimeError(f"no committed result of {row.scenario}, {row.case}: {label}") from None
 
 
 def beside(row: Row, ours: float, label: str, theirs: float) -> str:
@@ -66,6 +72,8 @@ def quantity(row: Row, value: float) -> str:
 
 def written(text: str, results: pathlib.Path) -> str:
     """README's text with the figures of the results."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise RuntimeError(f"the text has not one `{BEGIN}` and one `{END}`")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + block(results) + after

@@ -271,6 +271,8 @@ mod tests {
             ("compression", "zstd"),
             ("retryable_results", "1"),
             ("statement_timeout_ms", "1500"),
+            ("join_cache", "off"),
+            ("join_order", "query"),
         ] {
             let mut options = fresh.clone();
             options.set(name, Some(&OptionValue::String(value.into())), (&defaults, &limits)).expect(name);

@@ -5,8 +5,8 @@ use super::cost::Model;
 use super::set::RelationSet;
 use super::tree::{Condition, Shape, Tree, for_each_column, with_columns};
 use arrow::datatypes::Schema;
-use datafusion::common::{JoinSide, JoinType, NullEquality, Result, internal_err};
-use datafusion::physical_expr::expressions::Column;
+use datafusion::common::{JoinSide, JoinType, NullEquality, Result, ScalarValue, internal_err};
+use datafusion::physical_expr::expressions::{CaseExpr, Column, Literal};
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, conjunction};
 use datafusion::physical_plan::ExecutionPlan;
@@ -67,7 +67,7 @@ impl Builder<'_> {
         let mut below = needed.clone();
         below.extend(keys.iter().flat_map(|(one, other)| [*one, *other]));
         for condition in &conditions {
-            for_each_column(condition, &mut |column| {
+            for_each_column(&condition.expression, &mut |column| {
                 below.insert(column.index());
             })?;
         }
@@ -79,7 +79,7 @@ impl Builder<'_> {
 
     /// The conditions that can be judged when two sides are joined, and could not be before. Those of one relation are
     /// judged in its first join.
-    fn take_conditions(&mut self, left: &Shape, right: &Shape) -> Vec<Arc<dyn PhysicalExpr>> {
+    fn take_conditions(&mut self, left: &Shape, right: &Shape) -> Vec<Condition> {
         let joined = left.relations().with(right.relations());
         let below = |relations: RelationSet| {
             [left, right]
@@ -89,14 +89,14 @@ impl Builder<'_> {
         let taken = self
             .conditions
             .extract_if(.., |condition| condition.relations.is_within(joined) && !below(condition.relations));
-        taken.map(|condition| condition.expression).collect()
+        taken.collect()
     }
 }
 
 fn join(
     (left, right): (&Built, &Built),
     keys: &[(usize, usize)],
-    conditions: Vec<Arc<dyn PhysicalExpr>>,
+    conditions: Vec<Condition>,
     mode: PartitionMode,
 ) -> Result<Built> {
     let on = keys
@@ -106,8 +106,7 @@ fn join(
     if on.is_empty() {
         return internal_err!("a join without keys");
     }
-    let filter =
-        if conditions.is_empty() { None } else { Some(filter(&conjunction(conditions), left, right)?) };
+    let filter = all(conditions)?.map(|condition| filter(&condition, left, right)).transpose()?;
     let join = HashJoinExec::try_new(
         Arc::clone(&left.0),
         Arc::clone(&right.0),
@@ -120,6 +119,25 @@ fn join(
         false,
     )?;
     Ok((Arc::new(join), [left.1.as_slice(), right.1.as_slice()].concat()))
+}
+
+/// The condition that all of those hold. One that may fail is judged for the rows alone for which those before it hold, which
+/// come from lower joins of the query; `AND` judges both sides.
+fn all(conditions: Vec<Condition>) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    let mut whole: Option<Arc<dyn PhysicalExpr>> = None;
+    // Those that never fail may come first, whatever their join was.
+    let (careful, plain): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| condition.may_fail);
+    for condition in plain.into_iter().chain(careful) {
+        whole = Some(match whole {
+            None => condition.expression,
+            Some(before) if condition.may_fail => {
+                let never = Arc::new(Literal::new(ScalarValue::from(false)));
+                Arc::new(CaseExpr::try_new(None, vec![(before, condition.expression)], Some(never))?)
+            }
+            Some(before) => conjunction([before, condition.expression]),
+        });
+    }
+    Ok(whole)
 }
 
 /// A condition over the columns of two sides.

@@ -220,18 +220,24 @@ impl EqualColumns {
             })
             .collect();
         let most = values_of_key(&within);
-        let known = within.iter().filter_map(|(_, column, _)| column.distinct).fold(f64::INFINITY, f64::min);
+        let free = within.iter().filter(|(_, column, _)| !column.pinned);
+        let known = free.filter_map(|(_, column, _)| column.distinct).fold(f64::INFINITY, f64::min);
         let fewest = within.iter().map(|(other, ..)| facts[*other].all_rows).fold(f64::INFINITY, f64::min);
-        let members = within.iter().zip(columns).map(|((relation, of, share), column)| Member {
-            relation: *relation,
-            column,
-            share: *share,
-            distinct: match of.distinct {
+        let pinned = within.iter().filter(|(_, column, _)| column.pinned);
+        let pinned = pinned.filter_map(|(_, column, _)| column.distinct).reduce(f64::min);
+        let members = within.iter().zip(columns).map(|((relation, of, share), column)| {
+            let distinct = match of.distinct {
                 Some(distinct) if of.key == Key::Yes => distinct,
+                Some(distinct) if of.pinned => distinct,
                 Some(distinct) => distinct.min(most),
                 None => fewest.min(known),
-            },
-            key: of.key == Key::Yes,
+            };
+            // Of the others, only the rows with those values find partners.
+            let (distinct, share) = match pinned {
+                Some(values) if !of.pinned => (values, share * (values / distinct).min(1.0)),
+                _ => (distinct, *share),
+            };
+            Member { relation: *relation, column, share, distinct, key: of.key == Key::Yes }
         });
         let members: Vec<Member> = members.collect();
         let relations = members
@@ -245,7 +251,7 @@ impl EqualColumns {
 /// largest have a part of its values; of columns that only may be keys, the one with the fewest values is likely to be it.
 fn values_of_key(columns: &[(usize, ColumnFacts, f64)]) -> f64 {
     let distinct = |key: Key| {
-        let of = columns.iter().filter(move |(_, column, _)| column.key == key);
+        let of = columns.iter().filter(move |(_, column, _)| column.key == key && !column.pinned);
         of.filter_map(|(_, column, _)| column.distinct)
     };
     let sure = distinct(Key::Yes).reduce(f64::max);

@@ -43,6 +43,8 @@ pub(super) struct ColumnFacts {
     /// Distance of neighbouring values; 0 where there is none.
     pub(super) step: f64,
     pub(super) key: Key,
+    /// Whether a condition says which values there are.
+    pub(super) pinned: bool,
     /// The part of the rows that have no value.
     pub(super) nulls: Option<f64>,
 }
@@ -192,14 +194,14 @@ impl ColumnFacts {
         };
         let nulls = statistics.null_count.get_value().map(|count| (*count as f64 / rows.max(1.0)).min(1.0));
         let distinct = told.or(width).map(|distinct| distinct.min(rows).max(1.0));
-        Self { distinct, range, step, key, nulls }
+        Self { distinct, range, step, key, pinned: false, nulls }
     }
 
     /// The facts of a column of which only so many values are left.
     pub(super) fn pinned(self, values: usize) -> Self {
         let values = values as f64;
         let distinct = Some(self.distinct.map_or(values, |distinct| distinct.min(values)));
-        Self { distinct, nulls: Some(0.0), ..self }
+        Self { distinct, pinned: true, nulls: Some(0.0), ..self }
     }
 
     /// The facts of those values alone that lie in a range, and which part of the values that is.

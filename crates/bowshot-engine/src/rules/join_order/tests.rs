@@ -1,6 +1,7 @@
 //! Answers never depend on the order of joins, and the order follows the sizes.
 
 use super::cost::Model;
+use super::set::RelationSet;
 use super::tree::Shape;
 use super::{Choose, SessionJoinOrder, before_selection, choosing, worthwhile};
 use crate::rules::same_names;
@@ -8,9 +9,10 @@ use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::util::pretty::pretty_format_batches;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::joins::HashJoinExec;
-use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,10 +52,11 @@ fn context(choose: Option<Choose>) -> SessionContext {
 
 thread_local! {
     static SHAPES: Cell<u64> = const { Cell::new(1) };
+    static OTHERS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Any shape in which each join has an equality, whatever it costs.
-fn any_shape(model: &mut Model, _given: Shape) -> Shape {
+fn any_shape(model: &mut Model, given: Shape) -> Shape {
     let mut dice = Dice(SHAPES.get());
     let mut parts: Vec<Shape> = (0..model.relations()).map(Shape::Relation).collect();
     while parts.len() > 1 {
@@ -66,7 +69,20 @@ fn any_shape(model: &mut Model, _given: Shape) -> Shape {
         parts.push(Shape::Join(Box::new(left), Box::new(right)));
     }
     SHAPES.set(dice.0);
-    parts.pop().expect("a relation")
+    let shape = parts.pop().expect("a relation");
+    OTHERS.set(OTHERS.get() + usize::from(joined_sets(&shape) != joined_sets(&given)));
+    shape
+}
+
+/// Which relations each join of a shape joins, whatever its sides.
+fn joined_sets(shape: &Shape) -> BTreeSet<RelationSet> {
+    match shape {
+        Shape::Relation(_) => BTreeSet::new(),
+        Shape::Join(left, right) => {
+            let below = &joined_sets(left) | &joined_sets(right);
+            &below | &BTreeSet::from([shape.relations()])
+        }
+    }
 }
 
 const TABLES: usize = 6;
@@ -161,7 +177,6 @@ async fn answer(context: &SessionContext, sql: &str) -> Result<Vec<String>, Stri
 #[tokio::test]
 async fn answers_do_not_depend_on_the_order() {
     let mut dice = Dice(20_261_123);
-    let mut reordered = 0;
     for round in 0..24 {
         let tables: Vec<RecordBatch> = (0..TABLES).map(|_| table(&mut dice)).collect();
         let contexts = [context(None), context(Some(worthwhile)), context(Some(any_shape))];
@@ -176,17 +191,9 @@ async fn answers_do_not_depend_on_the_order() {
             for context in &contexts[1..] {
                 assert_eq!(answer(context, &sql).await, expected, "round {round}: {sql}");
             }
-            if plan(&contexts[0], &sql).await.ok() != plan(&contexts[2], &sql).await.ok() {
-                reordered += 1;
-            }
         }
     }
-    assert!(reordered > 300, "only {reordered} plans were other ones");
-}
-
-async fn plan(context: &SessionContext, sql: &str) -> Result<String, String> {
-    let plan = async { context.sql(sql).await?.create_physical_plan().await }.await;
-    plan.map(|plan| displayable(plan.as_ref()).indent(false).to_string()).map_err(|error| error.to_string())
+    assert!(OTHERS.get() > 300, "only {} orders were other ones", OTHERS.get());
 }
 
 /// A table of so many rows with a key and references to `wide` and `narrow` keys.
@@ -320,7 +327,7 @@ async fn no_order_multiplies_rows_without_need() {
          JOIN (SELECT parent FROM line WHERE product = 80 GROUP BY parent) r ON r.parent = l.parent",
     ] {
         let (before, after) = (joined_rows(&plain, sql).await, joined_rows(&ordered, sql).await);
-        assert!(after <= before + before / 4, "{after} instead of {before} rows: {sql}");
+        assert!(before > 0 && after <= before + before / 4, "{after} instead of {before} rows: {sql}");
         assert_eq!(answer(&plain, sql).await, answer(&ordered, sql).await);
     }
 }
@@ -337,12 +344,18 @@ async fn rows_that_a_join_takes_away_never_reach_a_cast() {
             context.sql(sql).await.expect("table").collect().await.expect("rows");
         }
     }
-    let sql = "SELECT v.column3 FROM kinds k JOIN v ON v.column1 = k.column1 \
-         JOIN w ON w.column1 = v.column2 AND CAST(v.column3 AS BIGINT) > w.column2 WHERE k.column2 = 'number'";
-    for _ in 0..20 {
-        assert_eq!(answer(&shaken, sql).await, answer(&plain, sql).await);
+    for sql in [
+        "SELECT v.column3 FROM kinds k JOIN v ON v.column1 = k.column1 \
+         JOIN w ON w.column1 = v.column2 AND CAST(v.column3 AS BIGINT) > w.column2 WHERE k.column2 = 'number'",
+        // What takes the row away is a condition of another join, which may end up in the same one.
+        "SELECT v.column3 FROM v JOIN kinds k ON v.column2 = k.column1 AND v.column1 < k.column1 + 0 \
+         JOIN w ON w.column1 = v.column2 AND CAST(v.column3 AS BIGINT) > w.column2 - 5",
+    ] {
+        for _ in 0..20 {
+            assert_eq!(answer(&shaken, sql).await, answer(&plain, sql).await, "{sql}");
+        }
+        assert!(answer(&plain, sql).await.is_ok(), "{sql}");
     }
-    assert!(answer(&plain, sql).await.is_ok());
 }
 
 #[tokio::test]

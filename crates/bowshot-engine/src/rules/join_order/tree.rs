@@ -1,7 +1,7 @@
 //! Inner joins that lie directly above one another, taken apart: what is joined, and by which conditions.
 
 use super::set::RelationSet;
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::Schema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result, internal_err};
 use datafusion::logical_expr::Operator;
@@ -37,6 +37,8 @@ pub(super) struct Tree {
 pub(super) struct Condition {
     pub(super) expression: Arc<dyn PhysicalExpr>,
     pub(super) relations: RelationSet,
+    /// Whether it may fail for rows that conditions before it have taken away in the order of the query.
+    pub(super) may_fail: bool,
 }
 
 /// In which order relations are joined.
@@ -137,7 +139,7 @@ impl Tree {
         if !never_fails(filter.expression(), filter.schema()) {
             // It may rely on it that each of these has taken rows away.
             let expression = everywhere(filter.expression())?;
-            self.conditions.push(Condition { expression, relations: joined });
+            self.conditions.push(Condition { expression, relations: joined, may_fail: true });
             return Ok(());
         }
         for conjunct in split_conjunction(filter.expression()) {
@@ -146,7 +148,7 @@ impl Tree {
             for_each_column(&expression, &mut |column| {
                 relations = relations.with(RelationSet::of(self.relation(column.index())));
             })?;
-            self.conditions.push(Condition { expression, relations });
+            self.conditions.push(Condition { expression, relations, may_fail: false });
         }
         Ok(())
     }
@@ -160,9 +162,7 @@ fn never_fails(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
             Operator::And | Operator::Or => true,
             // Numbers wrap around; decimals and points in time do not.
             Operator::Plus | Operator::Minus | Operator::Multiply => {
-                expression.data_type(schema).is_ok_and(|of| {
-                    (of.is_numeric() && !of.is_decimal()) || matches!(of, DataType::Date32 | DataType::Date64)
-                })
+                expression.data_type(schema).is_ok_and(|of| of.is_numeric() && !of.is_decimal())
             }
             op => matches!(
                 op,
