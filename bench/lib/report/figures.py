@@ -10,7 +10,7 @@ BEGIN, END = "<!-- figures: made by `cargo xtask bench --figures`, do not edit -
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """`metric` is in seconds, or in bytes per second where more is better."""
+    """`metric` is in seconds, or `gb_per_second`, of which more is better."""
 
     work: str
     scenario: str

@@ -145,7 +145,7 @@ impl Model {
                 of_key = of_key.min(self.facts[member.relation].all_rows);
             }
             distinct *= own.distinct.max(theirs);
-            partners = partners.and_in(class.relations);
+            partners = partners.intersection(class.relations);
             compared += 1;
         }
         if compared > 1 {

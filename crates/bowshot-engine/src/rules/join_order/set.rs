@@ -21,7 +21,7 @@ impl RelationSet {
         Self(self.0 & !other.0)
     }
 
-    pub(super) fn and_in(self, other: Self) -> Self {
+    pub(super) fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 

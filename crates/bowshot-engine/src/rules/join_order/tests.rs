@@ -231,7 +231,18 @@ async fn joined_rows(context: &SessionContext, sql: &str) -> usize {
     found.into_iter().sum()
 }
 
-/// In memory, statistics of values come from Parquet files.
+/// A table in a Parquet file, which has statistics of its values; in memory there are none.
+async fn register_file(context: &SessionContext, folder: &std::path::Path, name: &str, batch: RecordBatch) {
+    let path = folder.join(format!("{name}.parquet"));
+    let path = path.to_str().expect("text");
+    if !std::fs::exists(path).expect("folder") {
+        let frame = context.read_batch(batch).expect("rows");
+        frame.write_parquet(path, Default::default(), None).await.expect("file");
+    }
+    context.register_parquet(name, path, Default::default()).await.expect("table");
+}
+
+/// Two large tables that match often, and two small ones.
 async fn with_files(choose: Option<Choose>, folder: &std::path::Path) -> SessionContext {
     let context = context(choose);
     for (name, batch) in [
@@ -240,13 +251,7 @@ async fn with_files(choose: Option<Choose>, folder: &std::path::Path) -> Session
         ("item", sized(1000, 100, 10)),
         ("day", sized(100, 10, 10)),
     ] {
-        let path = folder.join(format!("{name}.parquet"));
-        let path = path.to_str().expect("text");
-        if !std::fs::exists(path).expect("folder") {
-            let frame = context.read_batch(batch).expect("rows");
-            frame.write_parquet(path, Default::default(), None).await.expect("file");
-        }
-        context.register_parquet(name, path, Default::default()).await.expect("table");
+        register_file(&context, folder, name, batch).await;
     }
     context
 }
@@ -298,13 +303,7 @@ async fn with_tenants(choose: Option<Choose>, folder: &std::path::Path) -> Sessi
             ("tenant", Arc::new(tenants) as ArrayRef),
         ])
         .expect("batch");
-        let path = folder.join(format!("{name}.parquet"));
-        let path = path.to_str().expect("text");
-        if !std::fs::exists(path).expect("folder") {
-            let frame = context.read_batch(batch).expect("rows");
-            frame.write_parquet(path, Default::default(), None).await.expect("file");
-        }
-        context.register_parquet(name, path, Default::default()).await.expect("table");
+        register_file(&context, folder, name, batch).await;
     }
     context
 }
