@@ -49,11 +49,13 @@ def test_an_order_is_chosen_and_can_be_refused(folder):
         assert answer[0][0] > 0
         db.run("SET join_order = 'query'")
         assert db.rows(STAR) == answer
-        assert joined_rows(db, STAR) > 5 * chosen > 0
+        by_query = joined_rows(db, STAR)
+        assert by_query > 5 * chosen > 0
         with pytest.raises(Exception, match="join_order"):
             db.run("SET join_order = 'random'")
         db.run("RESET join_order")
-        assert joined_rows(db, STAR) == chosen
+        # How many rows a learned condition takes away depends on how early it is there.
+        assert 5 * joined_rows(db, STAR) < by_query
 
 
 @pytest.mark.parametrize("durable", [False, True])
