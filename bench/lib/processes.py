@@ -157,13 +157,15 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def bowshot(tables: dict, *options: str, data: str = "memory"):
-    """Bowshot with the given tables (name to path); `data` is the folder of durable tables, or `memory`."""
+def bowshot(tables: dict, *options: str, data: str = "memory", kept_results: str = "0"):
+    """Bowshot with the given tables (name to path); `data` is the folder of durable tables, or `memory`. It computes each
+    answer, unless `kept_results` gives it memory for those that it has given."""
     with tempfile.TemporaryDirectory() as folder:
         ports = pathlib.Path(folder) / "ports.json"
         command = [
             places.program("bowshot"), "serve", *[f"{name}={path}" for name, path in tables.items()],
-            "--flight", "127.0.0.1:0", "--http", "off", "--data", data, "--ports-file", str(ports), *options,
+            "--flight", "127.0.0.1:0", "--http", "off", "--data", data, "--ports-file", str(ports),
+            "--set", f"result_cache.memory_bytes={kept_results}", *options,
         ]
 
         def ready(process):

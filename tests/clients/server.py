@@ -190,3 +190,8 @@ class Server(Process):
             wait_until(idle, "idle", seconds)
         except AssertionError:
             raise AssertionError(f"still held after {seconds} s: {last}") from None
+
+
+def computing(*sources, environment=None, **options):
+    """A server that computes each answer, also one that it has given before."""
+    return Server(*sources, environment={"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "0", **(environment or {})}, **options)

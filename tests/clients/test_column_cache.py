@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from durable import Database
-from server import Server, wait_until
+from server import computing, wait_until
 
 ROWS = 300_000
 FOUND, KEPT = "column_chunks_from_memory", "column_chunks_into_memory"
@@ -48,7 +48,7 @@ def chunks(db, sql):
 
 
 def test_the_second_scan_keeps_what_the_third_finds(file):
-    with Server(file) as server, Database(server) as db:
+    with computing(file) as server, Database(server) as db:
         sql = "SELECT g, sum(x), count(DISTINCT s) FROM n GROUP BY g ORDER BY g"
         first = db.rows(sql)
         assert kept_bytes(server) < 100_000
@@ -64,7 +64,7 @@ def test_the_second_scan_keeps_what_the_third_finds(file):
 
 
 def test_nothing_is_kept_when_it_is_turned_off(file):
-    with Server(file, arguments=["--set", "storage.column_cache_bytes=0"]) as server, Database(server) as db:
+    with computing(file, arguments=["--set", "storage.column_cache_bytes=0"]) as server, Database(server) as db:
         for _ in range(4):
             assert db.one("SELECT sum(k) FROM n") == ROWS * (ROWS - 1) // 2
         assert kept_bytes(server) == 0
@@ -73,7 +73,7 @@ def test_nothing_is_kept_when_it_is_turned_off(file):
 def test_the_budget_holds(tmp_path):
     for part in range(4):
         write(tmp_path / f"p{part}.parquet", numbers(part * ROWS), 10_000)
-    with Server(f"n={tmp_path}", arguments=["--set", "storage.column_cache_bytes=8MiB"]) as server, Database(server) as db:
+    with computing(f"n={tmp_path}", arguments=["--set", "storage.column_cache_bytes=8MiB"]) as server, Database(server) as db:
         for _ in range(5):
             assert db.rows("SELECT count(DISTINCT s), sum(k), sum(g) FROM n") == [
                 (1000, 4 * ROWS * (4 * ROWS - 1) // 2, 4 * ROWS * 9 // 2)
@@ -84,7 +84,7 @@ def test_the_budget_holds(tmp_path):
 
 
 def test_a_replaced_file_is_read_anew_and_the_old_one_is_freed(file):
-    with Server(file, arguments=["--set", "storage.refresh=0s"]) as server, Database(server) as db:
+    with computing(file, arguments=["--set", "storage.refresh=0s"]) as server, Database(server) as db:
         for round in range(5):
             write(file, numbers(round))
             for _ in range(3):
@@ -95,7 +95,7 @@ def test_a_replaced_file_is_read_anew_and_the_old_one_is_freed(file):
 
 
 def test_durable_tables_show_each_commit(tmp_path):
-    with Server(data=tmp_path) as server, Database(server) as db:
+    with computing(data=tmp_path) as server, Database(server) as db:
         db.run("CREATE TABLE t (k BIGINT, g BIGINT, x DOUBLE, s TEXT)")
         db.ingest("t", numbers(), mode="append")
         expected = {n: n % 10 for n in range(ROWS)}
@@ -133,7 +133,7 @@ def test_a_join_does_not_lose_zeros_that_are_equal(tmp_path):
     n = np.arange(ROWS)
     write(tmp_path / "t.parquet", pa.table({"x": np.where(n % 1000 == 0, -0.0, n + 0.5), "k": n}))
     write(tmp_path / "d.parquet", pa.table({"x": [0.0, 1e9]}))
-    with Server(tmp_path / "t.parquet", tmp_path / "d.parquet") as server, Database(server) as db:
+    with computing(tmp_path / "t.parquet", tmp_path / "d.parquet") as server, Database(server) as db:
         same_each_time(db, "SELECT count(*), sum(k) FROM d JOIN t ON d.x = t.x", [(300, sum(range(0, ROWS, 1000)))])
         same_each_time(db, "SELECT count(*) FROM d WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.x = d.x)", [(1,)])
 
@@ -149,7 +149,7 @@ def test_conditions_on_the_keys_of_a_semi_join_reach_their_partners(tmp_path):
     sql = """SELECT count(*), sum(m.dst) FROM nodes n JOIN (
         SELECT * FROM edges e WHERE EXISTS (SELECT 1 FROM edges r WHERE r.src = e.dst AND r.dst = e.src)) m
         ON n.id = m.src WHERE n.kind = 'x'"""
-    with Server(tmp_path / "edges.parquet", tmp_path / "nodes.parquet") as server, Database(server) as db:
+    with computing(tmp_path / "edges.parquet", tmp_path / "nodes.parquet") as server, Database(server) as db:
         same_each_time(db, sql, [(20, sum(range(1_000_000, 1_100_000, 5000)))])
 
 
@@ -160,7 +160,7 @@ def test_rows_that_a_condition_takes_away_cannot_fail_a_query(tmp_path):
     path = tmp_path / "log.parquet"
     pq.write_table(table, path, row_group_size=ROWS, write_page_index=True, data_page_size=8 << 10)
     time.sleep(0.1)
-    with Server(path) as server, Database(server) as db:
+    with computing(path) as server, Database(server) as db:
         sql = "SELECT count(*), sum(q) FROM (SELECT ts, bytes / requests AS q FROM log WHERE ts >= 200000)"
         same_each_time(db, sql, [(100_000, sum(range(200_000, 300_000)))])
         rows = [(n, n) for n in range(299_990, 300_000)]
@@ -168,7 +168,7 @@ def test_rows_that_a_condition_takes_away_cannot_fail_a_query(tmp_path):
 
 
 def test_cut_and_cancelled_scans_leave_the_cache_whole(file):
-    with Server(file) as server, Database(server) as db:
+    with computing(file) as server, Database(server) as db:
         expected = db.arrow("SELECT * FROM n ORDER BY k")
         before = kept_bytes(server)
         for _ in range(5):
@@ -189,7 +189,7 @@ def test_many_clients_and_a_busy_writer_see_whole_versions(tmp_path):
     path = tmp_path / "n.parquet"
     write(path, numbers(0, 100_000))
     arguments = ["--set", "storage.refresh=20ms", "--set", "storage.column_cache_bytes=4MiB"]
-    with Server(path, arguments=arguments) as server:
+    with computing(path, arguments=arguments) as server:
         until = time.monotonic() + 6
 
         def read(_):

@@ -13,7 +13,7 @@ import pytest
 
 from durable import Database
 from join_cases import Table, cases
-from server import Server, wait_until
+from server import computing, wait_until
 
 CASES = int(os.environ.get("BOWSHOT_JOIN_CASES", "600"))
 SEED = int(os.environ.get("BOWSHOT_JOIN_SEED", "1"))
@@ -25,7 +25,7 @@ EAGER = {**ON, "BOWSHOT_JOIN_CACHE_FILL_AFTER": "1", "BOWSHOT_JOIN_CACHE_WAIT": 
 
 @contextlib.contextmanager
 def serving(*sources, data="memory", environment=EAGER):
-    with Server(*sources, data=data, environment=environment) as server, Database(server) as db:
+    with computing(*sources, data=data, environment=environment) as server, Database(server) as db:
         yield server, db
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from durable import Database
 from join_cases import Table, cases
-from server import Server
+from server import computing
 
 # The two large tables match 100 times for each row; the conditions on the small ones leave a few rows.
 STAR = (
@@ -44,7 +44,7 @@ def joined_rows(db, sql):
 
 
 def test_an_order_is_chosen_and_can_be_refused(folder):
-    with Server(folder) as server, Database(server) as db:
+    with computing(folder) as server, Database(server) as db:
         answer, chosen = db.rows(STAR), joined_rows(db, STAR)
         assert answer[0][0] > 0
         db.run("SET join_order = 'query'")
@@ -62,7 +62,7 @@ def test_an_order_is_chosen_and_can_be_refused(folder):
 def test_random_joins_have_the_same_answers_in_every_order(tmp_path, durable):
     dice = random.Random(42)
     options = {"data": tmp_path / "data"} if durable else {}
-    with Server(**options) as server, Database(server) as db:
+    with computing(**options) as server, Database(server) as db:
         tables = [Table(f"t{place}", dice) for place in range(4)]
         for table in tables:
             db.run(table.create(dice))

@@ -67,6 +67,12 @@ pub const SESSION_OPTIONS: &[SessionOption] = &[
         "use joins that were computed before or ahead, and let others use those of this session",
     ),
     option(
+        "result_cache",
+        "bool",
+        "true",
+        "answer queries with results that are kept of the same query over the same rows, and keep those of this session",
+    ),
+    option(
         "join_order",
         "string",
         "statistics",

@@ -5,7 +5,7 @@
 
 use crate::about_tables::AboutTables;
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
-use crate::reuse::JoinCache;
+use crate::reuse::Caches;
 use crate::system::{SystemSchema, SystemTables};
 use crate::write::defaults::WithDefaults;
 use crate::{as_of, enforce};
@@ -69,8 +69,8 @@ pub(crate) struct Visible {
     pub(crate) context: SessionContext,
     /// The table that the statement changes, with addresses.
     target: Option<Arc<dyn TableProvider>>,
-    /// What `system` tells about the join cache.
-    cache: Option<Arc<JoinCache>>,
+    /// What `system` tells about.
+    caches: Caches,
     /// How many views this is seen through.
     depth: usize,
     /// As `information_schema` sees it: a table that cannot be read has no columns, and keeps nobody from seeing those of
@@ -94,12 +94,21 @@ impl Visible {
         pinned: Pinned,
         context: SessionContext,
     ) -> Self {
-        Self { parts, principal, pinned, context, target: None, cache: None, depth: 0, lenient: false }
+        Self {
+            parts,
+            principal,
+            pinned,
+            context,
+            target: None,
+            caches: Caches::default(),
+            depth: 0,
+            lenient: false,
+        }
     }
 
-    /// The same with what there is to tell about the join cache.
-    pub(crate) fn with_cache(self, cache: Option<Arc<JoinCache>>) -> Self {
-        Self { cache, ..self }
+    /// The same with what there is to tell about caches.
+    pub(crate) fn with_caches(self, caches: Caches) -> Self {
+        Self { caches, ..self }
     }
 
     /// The same with a table to be changed.
@@ -273,7 +282,7 @@ impl CatalogProvider for Catalog {
                 tables,
                 visible.principal.clone(),
                 about,
-                visible.cache.clone(),
+                visible.caches.clone(),
             )));
         }
         let changing = name == CHANGE_SCHEMA && visible.target.is_some();

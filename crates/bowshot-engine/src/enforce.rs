@@ -34,7 +34,7 @@ pub enum Action {
     Scratch,
     /// Changes tables.
     Write(Change),
-    /// Steers the join cache.
+    /// Steers the caches.
     Cache(CacheStatement),
     /// Begins or ends a transaction of the session.
     Transaction(TransactionStatement),

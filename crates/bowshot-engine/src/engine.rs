@@ -5,7 +5,7 @@ use crate::commit::SessionTables;
 use crate::error::{Error, classify};
 use crate::pinned::TEMPORARY_CATALOG;
 use crate::plan;
-use crate::reuse::{JoinCacheConfig, Reuse, SessionCache};
+use crate::reuse::{JoinCacheConfig, ResultCache, Reuse, SessionCache};
 use crate::rules::{self, SessionJoinOrder};
 use crate::runtime::QueryRuntime;
 use crate::session::EngineSession;
@@ -59,6 +59,8 @@ pub struct EngineConfig {
     pub exchange_folder: Option<PathBuf>,
     /// The cache of joins.
     pub join_cache: JoinCacheConfig,
+    /// Bytes of whole results that are kept; none when 0.
+    pub result_cache_bytes: u64,
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
     /// survives the session, and no served file is visible.
     pub scratch: bool,
@@ -80,6 +82,7 @@ impl Default for EngineConfig {
             temporary_bytes: 1 << 30,
             exchange_folder: None,
             join_cache: JoinCacheConfig::default(),
+            result_cache_bytes: 256 << 20,
             scratch: false,
             session_config: None,
         }
@@ -100,6 +103,7 @@ pub(crate) struct Shared {
     memory: Arc<dyn MemoryPool>,
     pub(crate) parts: CatalogParts,
     pub(crate) reuse: Option<Reuse>,
+    pub(crate) results: Option<Arc<ResultCache>>,
     pub(crate) scratch: bool,
     dialect: &'static str,
     spill_folder: Option<PathBuf>,
@@ -151,6 +155,8 @@ impl Engine {
         let exchange = config.exchange_folder.as_deref().map(ExchangeFolder::open).transpose()?;
         let parts = CatalogParts { main, system, tables, nothing, exchange: exchange.map(Arc::new) };
         let reuse = if config.scratch { None } else { Reuse::start(&config.join_cache, &template, &parts)? };
+        let result_bytes = if config.scratch { 0 } else { config.result_cache_bytes };
+        let results = ResultCache::new(result_bytes, &parts.tables);
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         Ok(Self {
             shared: Arc::new(Shared {
@@ -159,6 +165,7 @@ impl Engine {
                 memory,
                 parts,
                 reuse,
+                results,
                 scratch,
                 dialect,
                 spill_folder,

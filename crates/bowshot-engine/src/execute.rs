@@ -4,7 +4,7 @@
 use crate::enforce::AuthorizedPlan;
 use crate::error::classify;
 use crate::progress::ProgressMeter;
-use crate::reuse::Purpose;
+use crate::reuse::{Answer, Purpose};
 use crate::session::EngineSession;
 use crate::statistics::exact_rows;
 use crate::{parameters, straight, yielding};
@@ -62,12 +62,32 @@ pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Ex
     let planned = run.plan.planned();
     parameters::check_none(planned.parameters())?;
     let (state, plan) = session.take_effect(run.plan, run.state()).await?;
-    let schema = result_schema(&state, &plan, run.layout);
-    let physical = physical_plan(session, &state, &plan, planned.ordered()).await?;
+    one(session, run, (&state, &plan)).await
+}
+
+/// Gives the result of one plan without parameters: what is kept of it, or what is computed.
+async fn one(
+    session: &EngineSession,
+    run: &Run<'_>,
+    (state, plan): (&SessionState, &LogicalPlan),
+) -> Result<Execution> {
+    let ordered = run.plan.planned().ordered();
+    let answer = session.results().map(|results| results.answer(plan, state, run.layout));
+    let recording = match answer {
+        Some(Answer::Kept(execution)) => return Ok(execution),
+        Some(Answer::Missing(recording)) => Some(recording),
+        Some(Answer::Never) | None => None,
+    };
+    let schema = result_schema(state, plan, run.layout);
+    let physical = physical_plan(session, (state, run.layout), plan, ordered).await?;
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
-    let streams = streams(&physical, &state, run.layout, &schema)?;
-    Ok(Execution { schema, streams, ordered: planned.ordered(), rows, progress })
+    let streams = streams(&physical, state, run.layout, &schema)?;
+    let streams = match recording {
+        Some(recording) => recording.of(streams, (&schema, ordered), rows),
+        None => streams,
+    };
+    Ok(Execution { schema, streams, ordered, rows, progress })
 }
 
 /// Prepares one execution for each row of parameters; their results follow one another in one stream.
@@ -81,15 +101,12 @@ pub(crate) async fn prepare_bound(
     let (first, rest) = first_row(parameters)?;
     let first_plan = run.plan.with_plan(parameters::bind(planned.plan(), expected, first, 0)?);
     let (state, plan) = session.take_effect(&first_plan, run.state()).await?;
-    let schema = result_schema(&state, &plan, run.layout);
-    let physical = physical_plan(session, &state, &plan, planned.ordered()).await?;
-    let progress = ProgressMeter::new(&physical);
     if rest.is_empty() {
-        let rows = exact_rows(physical.as_ref());
-        let streams = streams(&physical, &state, run.layout, &schema)?;
-        return Ok(Execution { schema, streams, ordered: planned.ordered(), rows, progress });
+        return one(session, run, (&state, &plan)).await;
     }
-    let schema = nullable(&schema);
+    let schema = nullable(&result_schema(&state, &plan, run.layout));
+    let physical = physical_plan(session, (&state, run.layout), &plan, planned.ordered()).await?;
+    let progress = ProgressMeter::new(&physical);
     let head = merged(streams(&physical, &state, run.layout, &schema)?);
     let tail = tail(session.clone(), run, rest, SchemaRef::clone(&schema));
     let stream = BatchStream::new(SchemaRef::clone(&schema), head.chain(tail).boxed());
@@ -98,11 +115,14 @@ pub(crate) async fn prepare_bound(
 
 async fn physical_plan(
     session: &EngineSession,
-    state: &SessionState,
+    (state, layout): (&SessionState, Layout),
     plan: &LogicalPlan,
     ordered: bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let mut optimised = state.optimize(plan).map_err(classify)?;
+    if let (LogicalPlan::Explain(of), Some(results)) = (plan, session.results()) {
+        optimised = results.explained(optimised, &of.plan, (state, layout));
+    }
     if let Some(cache) = session.cache() {
         optimised = cache.substitute(optimised, state, Purpose::Run).await;
     }
@@ -162,7 +182,7 @@ fn tail(
                 let bound = parameters::bind(planned.plan(), planned.parameters(), &batch, row)?;
                 let (state, bound) = session.take_effect(&plan.with_plan(bound), state).await?;
                 same_types(&schema, &result_schema(&state, &bound, layout), row)?;
-                let physical = physical_plan(&session, &state, &bound, planned.ordered()).await?;
+                let physical = physical_plan(&session, (&state, layout), &bound, planned.ordered()).await?;
                 Ok::<_, Error>(merged(streams(&physical, &state, layout, &schema)?))
             }
         })

@@ -8,7 +8,7 @@
 //! 3. [`execute`]: parameters bound → physical plan → one [`BatchStream`](bowshot_api::BatchStream) for each partition; or
 //!    [`write::apply`]: those rows into the next state of a table.
 //!
-//! On the way from 2 to 3, joins that are cached are read instead of computed ([`reuse`]).
+//! On the way from 2 to 3, results and joins that are cached are read instead of computed ([`reuse`]).
 //!
 //! [`engine`] is what a process has of it, [`session`] what one client has. All tables that a statement sees are those of
 //! one moment ([`pinned`]), and [`commit`] makes the next one.
@@ -51,7 +51,7 @@ pub use execute::{Execution, Parallelism};
 pub use pinned::{Pinned, TEMPORARY_CATALOG};
 pub use plan::{Planned, parser_dialect};
 pub use progress::ProgressMeter;
-pub use reuse::{CacheStatement, JoinCacheConfig, SESSION_CACHE};
+pub use reuse::{CacheStatement, JoinCacheConfig, SESSION_CACHE, SESSION_RESULTS};
 pub use rules::SESSION_JOIN_ORDER;
 pub use runtime::QueryRuntime;
 pub use session::EngineSession;

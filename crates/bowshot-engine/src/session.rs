@@ -9,7 +9,7 @@ use crate::error::classify;
 use crate::execute::{self, Execution, Parallelism, Run};
 use crate::pinned::Pinned;
 use crate::plan::{self, Parsed};
-use crate::reuse::{self, JoinCache};
+use crate::reuse::{self, Caches, JoinCache, ResultCache};
 use crate::state::LazyState;
 use crate::write::copy::{self, parse::CopyStatement};
 use crate::write::ddl::Stores;
@@ -81,13 +81,19 @@ impl EngineSession {
 
     pub(crate) fn visible(&self, pinned: &Pinned) -> Visible {
         let parts = self.shared.parts.clone();
-        Visible::new(parts, self.principal.clone(), pinned.clone(), self.context.clone())
-            .with_cache(self.cache().map(Arc::clone))
+        Visible::new(parts, self.principal.clone(), pinned.clone(), self.context.clone()).with_caches(
+            Caches { joins: self.cache().map(Arc::clone), results: self.results().map(Arc::clone) },
+        )
     }
 
     /// The join cache, if there is one.
     pub(crate) fn cache(&self) -> Option<&Arc<JoinCache>> {
         self.shared.reuse.as_ref().map(|reuse| &reuse.cache)
+    }
+
+    /// The cache of results, if there is one.
+    pub(crate) fn results(&self) -> Option<&Arc<ResultCache>> {
+        self.shared.results.as_ref()
     }
 
     pub(crate) fn names(&self, pinned: &Pinned) -> Names {

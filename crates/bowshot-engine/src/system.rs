@@ -2,7 +2,7 @@
 //! the rows are taken when a statement is planned, for the principal that asks.
 
 use crate::about_tables::{self, AboutTables};
-use crate::reuse::{self, JoinCache};
+use crate::reuse::{self, Caches};
 use async_trait::async_trait;
 use bowshot_api::Principal;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -25,7 +25,7 @@ pub(crate) struct SystemSchema {
     tables: Arc<dyn SystemTables>,
     principal: Principal,
     about: AboutTables,
-    cache: Option<Arc<JoinCache>>,
+    caches: Caches,
 }
 
 impl SystemSchema {
@@ -33,9 +33,9 @@ impl SystemSchema {
         tables: Arc<dyn SystemTables>,
         principal: Principal,
         about: AboutTables,
-        cache: Option<Arc<JoinCache>>,
+        caches: Caches,
     ) -> Self {
-        Self { tables, principal, about, cache }
+        Self { tables, principal, about, caches }
     }
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
@@ -52,7 +52,7 @@ impl SchemaProvider for SystemSchema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let about = self.about.rows(name).or_else(|| reuse::about(self.cache.as_deref(), name));
+        let about = self.about.rows(name).or_else(|| reuse::about(&self.caches, name));
         let rows = about.or_else(|| self.tables.rows(name, &self.principal));
         let Some(rows) = rows else { return Ok(None) };
         let batch = rows.map_err(|error| DataFusionError::External(Box::new(error)))?;

@@ -4,7 +4,7 @@ use arrow::array::timezone::Tz;
 use bowshot_api::{
     Compression, Endpoints, Error, Layout, Limits, OptionValue, Result, SESSION_OPTIONS, SessionOption,
 };
-use bowshot_engine::{SESSION_CACHE, SESSION_JOIN_ORDER};
+use bowshot_engine::{SESSION_CACHE, SESSION_JOIN_ORDER, SESSION_RESULTS};
 use std::time::Duration;
 
 /// Options in force.
@@ -19,6 +19,7 @@ pub(crate) struct Options {
     pub(crate) retryable_results: bool,
     pub(crate) statement_timeout: Duration,
     pub(crate) join_cache: bool,
+    pub(crate) result_cache: bool,
     pub(crate) joins_by_statistics: bool,
 }
 
@@ -38,6 +39,7 @@ impl Options {
             retryable_results: false,
             statement_timeout: Duration::ZERO,
             join_cache: true,
+            result_cache: true,
             joins_by_statistics: true,
         }
     }
@@ -86,6 +88,10 @@ impl Options {
                 self.join_cache = boolean(&text).ok_or_else(wrong)?;
                 return Ok(Some((SESSION_CACHE, self.join_cache.to_string())));
             }
+            "result_cache" => {
+                self.result_cache = boolean(&text).ok_or_else(wrong)?;
+                return Ok(Some((SESSION_RESULTS, self.result_cache.to_string())));
+            }
             "join_order" => {
                 self.joins_by_statistics = by_statistics(&text).ok_or_else(wrong)?;
                 return Ok(Some((SESSION_JOIN_ORDER, self.joins_by_statistics.to_string())));
@@ -127,6 +133,10 @@ impl Options {
                 self.join_cache = fresh.join_cache;
                 return Some((SESSION_CACHE, self.join_cache.to_string()));
             }
+            "result_cache" => {
+                self.result_cache = fresh.result_cache;
+                return Some((SESSION_RESULTS, self.result_cache.to_string()));
+            }
             "join_order" => {
                 self.joins_by_statistics = fresh.joins_by_statistics;
                 return Some((SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()));
@@ -161,6 +171,7 @@ impl Options {
             ("retryable_results", OptionValue::Bool(self.retryable_results)),
             ("statement_timeout_ms", OptionValue::Int64(timeout)),
             ("join_cache", OptionValue::Bool(self.join_cache)),
+            ("result_cache", OptionValue::Bool(self.result_cache)),
             ("join_order", text(if self.joins_by_statistics { "statistics" } else { "query" })),
         ];
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -272,6 +283,7 @@ mod tests {
             ("retryable_results", "1"),
             ("statement_timeout_ms", "1500"),
             ("join_cache", "off"),
+            ("result_cache", "off"),
             ("join_order", "query"),
         ] {
             let mut options = fresh.clone();

@@ -73,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) exchange_folder: Option<PathBuf>,
     /// The join cache.
     pub(crate) join_cache: JoinCacheConfig,
+    /// Whole results.
+    pub(crate) result_cache_bytes: u64,
     pub(crate) storage: StorageOptions,
     pub(crate) limits: Limits,
 }
@@ -104,6 +106,7 @@ impl Default for Config {
             column_cache_bytes: 4 << 30,
             exchange_folder: None,
             join_cache: engine.join_cache,
+            result_cache_bytes: engine.result_cache_bytes,
             storage: StorageOptions::default(),
             limits: Limits::default(),
         }
@@ -177,6 +180,7 @@ impl Config {
             temporary_bytes: self.temporary_bytes,
             exchange_folder: self.exchange_folder.clone(),
             join_cache: self.join_cache.clone(),
+            result_cache_bytes: self.result_cache_bytes,
             session_config: None,
         }
     }

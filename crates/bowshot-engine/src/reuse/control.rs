@@ -1,4 +1,4 @@
-//! Statements about the join cache: `CALL join_cache_warm('SELECT …')`, `CALL join_cache_pin(id)`,
+//! Statements about the caches: `CALL result_cache_clear()`, `CALL join_cache_warm('SELECT …')`, `CALL join_cache_pin(id)`,
 //! `CALL join_cache_unpin(id)`, `CALL join_cache_drop(id)`, `CALL join_cache_clear()`.
 
 use super::JoinCache;
@@ -33,6 +33,8 @@ pub enum CacheStatement {
     Drop(u64),
     /// Forgets all joins and the history.
     Clear,
+    /// Forgets all results.
+    ClearResults,
 }
 
 /// The statement, if the text is one of these.
@@ -41,13 +43,14 @@ pub enum CacheStatement {
 /// `Syntax` for one that is not complete.
 pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect) -> Result<Option<CacheStatement>> {
     let [call, name] = plan::first_words(sql);
-    if call != "call" || !name.starts_with("join_cache_") || !plan::begins_with(sql, &call, dialect) {
+    let about_caches = name.starts_with("join_cache_") || name.starts_with("result_cache_");
+    if call != "call" || !about_caches || !plan::begins_with(sql, &call, dialect) {
         return Ok(None);
     }
     parse(sql, dialect).map(Some).map_err(|error| {
         Error::new(ErrorKind::Syntax, format!("syntax error: {error}")).with_hint(
             "write `CALL join_cache_warm('SELECT …')`, `join_cache_pin(id)`, `join_cache_unpin(id)`, \
-             `join_cache_drop(id)` or `join_cache_clear()`; ids are in `system.join_cache`",
+             `join_cache_drop(id)`, `join_cache_clear()` or `result_cache_clear()`; ids are in `system.join_cache`",
         )
     })
 }
@@ -63,6 +66,7 @@ fn parse(sql: &str, dialect: &dyn Dialect) -> std::result::Result<CacheStatement
         "join_cache_unpin" => CacheStatement::Unpin(parser.parse_literal_uint()?),
         "join_cache_drop" => CacheStatement::Drop(parser.parse_literal_uint()?),
         "join_cache_clear" => CacheStatement::Clear,
+        "result_cache_clear" => CacheStatement::ClearResults,
         other => return Err(ParserError::ParserError(format!("`{other}` is not known"))),
     };
     parser.expect_token(&Token::RParen)?;
@@ -74,11 +78,19 @@ fn parse(sql: &str, dialect: &dyn Dialect) -> std::result::Result<CacheStatement
 }
 
 impl EngineSession {
-    /// Runs a statement about the join cache. To be called on the query runtime.
+    /// Runs a statement about the caches. To be called on the query runtime.
     ///
     /// # Errors
     /// `NotFound` for an unknown id, `Unsupported` without a cache, and from planning the query of a warm-up.
     pub async fn steer_cache(&self, statement: &CacheStatement, pinned: &Pinned) -> Result<()> {
+        if *statement == CacheStatement::ClearResults {
+            let results = self.results().ok_or_else(|| {
+                Error::unsupported("the cache of results is off")
+                    .with_hint("set `result_cache.memory_bytes` in the server's configuration")
+            })?;
+            results.clear();
+            return Ok(());
+        }
         let Some(cache) = self.cache() else {
             return Err(Error::unsupported("the join cache is off")
                 .with_hint("set `join_cache.enabled` to true in the server's configuration"));
@@ -102,6 +114,7 @@ impl EngineSession {
                     Err(unknown(*id))
                 }
             }
+            CacheStatement::ClearResults => Ok(()),
             CacheStatement::Clear => {
                 cache.queue.clear();
                 cache.history.clear();
@@ -152,6 +165,7 @@ mod tests {
         assert_eq!(read(" CALL join_cache_clear()"), Ok(Some(CacheStatement::Clear)));
         let warm = CacheStatement::Warm("SELECT 'a'".to_owned());
         assert_eq!(read("CALL join_cache_warm('SELECT ''a''')"), Ok(Some(warm)));
+        assert_eq!(read("CALL result_cache_clear()"), Ok(Some(CacheStatement::ClearResults)));
         assert_eq!(read("CALL other(7)"), Ok(None));
         assert_eq!(read("SELECT 1"), Ok(None));
         assert_eq!(read("CALL join_cache_drop('x')"), Err(ErrorKind::Syntax));

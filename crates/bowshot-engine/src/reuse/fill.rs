@@ -3,12 +3,13 @@
 //! new rows are joined.
 
 use super::keys::{self, Found};
+use super::owned::owned;
 use super::queue::Job;
 use super::substitute::column_name;
 use super::{JoinCache, JoinCacheConfig, text};
 use bowshot_cache::{About, CachedJoin, ColumnRef, Content, JoinShape, Member, OuterKind, Tree};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_empty_array};
-use datafusion::arrow::compute::{concat, concat_batches};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{JoinType, Result, TableReference, exec_err, internal_err, plan_err, resources_err};
@@ -34,8 +35,6 @@ const COMPUTED_ROWS: usize = 8 << 10;
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// The same if there was nothing to compute.
 const AFTER_NOTHING: Duration = Duration::from_secs(2);
-/// Bytes of a column that are not worth a copy.
-const SMALL_WASTE: usize = 1 << 10;
 /// Batches of a join to which more are added: many small ones are slow to read, and it is computed anew.
 const MAX_BATCHES: usize = 1_024;
 /// An append is joined by itself if it has at most one part of so many of the rows.
@@ -335,27 +334,6 @@ fn segments(content: &Content) -> Vec<u64> {
         Content::Own { segments, .. } => segments.clone(),
         Content::Files { .. } => Vec::new(),
     }
-}
-
-/// The batch in the columns of the plan, without texts that no row shows and without memory that no row fills.
-fn owned(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().map(|column| -> Result<ArrayRef> {
-        if let Some(texts) = column.as_string_view_opt() {
-            return Ok(Arc::new(texts.gc()));
-        }
-        if let Some(texts) = column.as_binary_view_opt() {
-            return Ok(Arc::new(texts.gc()));
-        }
-        let used = column.to_data().get_slice_memory_size()?;
-        if column.get_array_memory_size() < used.saturating_mul(2).saturating_add(SMALL_WASTE) {
-            return Ok(Arc::clone(column));
-        }
-        // Two arrays are copied, one would be handed back as it is.
-        Ok(concat(&[column.as_ref(), &new_empty_array(column.data_type())])?)
-    });
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let columns = columns.collect::<Result<_>>()?;
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
 /// Makes the plan of a join from its shape.

@@ -33,6 +33,8 @@ pub(super) fn of(
         return Ok(TableKey { name, content: own(table) });
     }
     match provider.downcast_ref::<FileTable>() {
+        // A prepared plan may be older than a look at the files is believed.
+        Some(files) if !files.is_pinned() => Err("its files were looked at too long ago"),
         Some(files) => {
             let content = of_files(files).ok_or("a file was written just now and may change unnoticed")?;
             let (catalog, schema) = (DEFAULT_CATALOG.to_owned(), DEFAULT_SCHEMA.to_owned());

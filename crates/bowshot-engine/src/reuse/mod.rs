@@ -1,6 +1,7 @@
-//! The join cache as queries meet it: joins of an optimised plan that are there already are read instead of computed.
+//! What was computed before is not computed again: whole results ([`results`]) and, in this folder, joins.
 //!
-//! The place is after DataFusion's logical optimiser and before physical planning (decision 0006): filters and projections
+//! The join cache as queries meet it: joins of an optimised plan that are there already are read instead of computed. The
+//! place is after DataFusion's logical optimiser and before physical planning (decision 0006): filters and projections
 //! stand where they belong, every way to write a join has become the same, and policies are part of the plan.
 //!
 //! 1. [`block`] takes a part of the plan apart into tables, conditions and columns; [`keys`] says which version each table
@@ -17,7 +18,9 @@ mod control;
 mod fill;
 mod keys;
 mod lookup;
+mod owned;
 mod queue;
+mod results;
 mod rows;
 mod substitute;
 mod tables;
@@ -27,6 +30,7 @@ mod upkeep;
 pub use control::CacheStatement;
 pub(crate) use control::recognise;
 pub(crate) use lookup::Purpose;
+pub(crate) use results::{Answer, ResultCache};
 pub(crate) use tables::{NAMES, about};
 
 use crate::catalog::CatalogParts;
@@ -86,6 +90,8 @@ extensions_options! {
     pub(crate) struct SessionCache {
         /// Whether its queries use and fill the join cache.
         pub enabled: bool, default = true
+        /// Whether its queries are answered with results that are kept, and their results are.
+        pub results: bool, default = true
     }
 }
 
@@ -95,6 +101,15 @@ impl ConfigExtension for SessionCache {
 
 /// The key of [`SessionCache::enabled`] among the engine's options.
 pub const SESSION_CACHE: &str = "bowshot_cache.enabled";
+/// The same of [`SessionCache::results`].
+pub const SESSION_RESULTS: &str = "bowshot_cache.results";
+
+/// The caches of an engine, those that it has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Caches {
+    pub(crate) joins: Option<Arc<JoinCache>>,
+    pub(crate) results: Option<Arc<ResultCache>>,
+}
 
 /// The join cache of an engine, without the threads that fill it.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
-//! `system.join_cache`, `system.join_history` and `system.cache_forecasts`. They show names of tables and columns, and no
+//! `system.join_cache`, `system.join_history`, `system.cache_forecasts` and `system.result_cache`. They show names of tables and columns, and no
 //! values that statements compare with: those may be somebody else's secrets.
 
-use super::JoinCache;
+use super::{Caches, JoinCache, results};
 use crate::about_tables::batch;
 use bowshot_api::Result;
 use bowshot_cache::{CachedJoin, Order, Template};
@@ -13,11 +13,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 /// The tables that are made here.
-pub(crate) const NAMES: [&str; 3] = ["cache_forecasts", "join_cache", "join_history"];
+pub(crate) const NAMES: [&str; 4] = ["cache_forecasts", "join_cache", "join_history", results::NAME];
 
 /// The rows of one of [`NAMES`]; none if there is no cache.
-pub(crate) fn about(cache: Option<&JoinCache>, name: &str) -> Option<Result<RecordBatch>> {
+pub(crate) fn about(caches: &Caches, name: &str) -> Option<Result<RecordBatch>> {
+    let cache = caches.joins.as_deref();
     match name {
+        results::NAME => Some(results::about(caches.results.as_deref())),
         "join_cache" => Some(joins(&cache.map(|cache| cache.store.all()).unwrap_or_default())),
         "join_history" => Some(history(&cache.map(|cache| cache.history.templates()).unwrap_or_default())),
         "cache_forecasts" => Some(forecasts(cache)),
@@ -90,15 +92,15 @@ fn shown(names: &[bowshot_cache::TableName]) -> String {
     names.iter().map(bowshot_cache::TableName::short).collect::<Vec<_>>().join(", ")
 }
 
-fn text<T>(rows: &[T], value: impl Fn(&T) -> String) -> ArrayRef {
+pub(super) fn text<T>(rows: &[T], value: impl Fn(&T) -> String) -> ArrayRef {
     Arc::new(rows.iter().map(|row| Some(value(row))).collect::<StringArray>())
 }
 
-fn whole<T>(rows: &[T], value: impl Fn(&T) -> u64) -> ArrayRef {
+pub(super) fn whole<T>(rows: &[T], value: impl Fn(&T) -> u64) -> ArrayRef {
     Arc::new(rows.iter().map(|row| value(row).cast_signed()).collect::<Int64Array>())
 }
 
-fn real<T>(rows: &[T], value: impl Fn(&T) -> f64) -> ArrayRef {
+pub(super) fn real<T>(rows: &[T], value: impl Fn(&T) -> f64) -> ArrayRef {
     Arc::new(rows.iter().map(|row| Some(value(row))).collect::<Float64Array>())
 }
 
@@ -106,7 +108,7 @@ fn truth<T>(rows: &[T], value: impl Fn(&T) -> bool) -> ArrayRef {
     Arc::new(rows.iter().map(|row| Some(value(row))).collect::<BooleanArray>())
 }
 
-fn time<T>(rows: &[T], value: impl Fn(&T) -> SystemTime) -> ArrayRef {
+pub(super) fn time<T>(rows: &[T], value: impl Fn(&T) -> SystemTime) -> ArrayRef {
     let micros = |time: SystemTime| {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_micros()).unwrap_or(i64::MAX)

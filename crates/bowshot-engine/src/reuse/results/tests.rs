@@ -1,0 +1,93 @@
+//! Keys of results, and what stays when room is short.
+
+use super::key::Question;
+use super::store::{KeptResult, Store};
+use bowshot_cache::{Content, TableKey, TableName};
+use datafusion::arrow::array::{Int64Array, RecordBatch};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::scalar::ScalarValue;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn plan(number: i64) -> LogicalPlan {
+    let plan = LogicalPlanBuilder::empty(true).project(vec![lit(number)]).and_then(LogicalPlanBuilder::build);
+    plan.expect("a plan")
+}
+
+fn question(plan: &LogicalPlan, version: &str) -> Question {
+    let name = TableName { catalog: "c".into(), schema: "s".into(), table: "t".into() };
+    let content = Content::Files { version: version.into(), columns: 0 };
+    Question::over(plan, vec![TableKey { name, content }]).expect("a query that can be kept")
+}
+
+fn result(question: &Question, rows: i64, cost_ms: u64) -> KeptResult {
+    let numbers = Arc::new(Int64Array::from_iter_values(0..rows)) as _;
+    let batch = RecordBatch::try_from_iter([("x", numbers)]).expect("a batch");
+    let key = question.key.to_keep().expect("a key that can be kept");
+    let rows_of = (batch.schema(), vec![batch]);
+    KeptResult::new((key, rows.cast_unsigned() * 8), rows_of, false, Duration::from_millis(cost_ms))
+}
+
+#[test]
+fn a_result_is_found_for_what_its_tables_held_and_replaced_by_a_later_one() {
+    let store = Store::new(1 << 20);
+    let (now, later) = (question(&plan(1), "a"), question(&plan(1), "b"));
+    store.insert(now.digest, result(&now, 10, 5));
+    assert!(store.find(&now).is_some());
+    assert!(store.find(&later).is_none(), "the table has changed");
+    assert!(store.find(&question(&plan(2), "a")).is_none(), "another query");
+    store.insert(later.digest, result(&later, 20, 5));
+    assert_eq!(store.find(&later).map(|found| found.rows), Some(20));
+    assert!(store.find(&now).is_none() && store.all().len() == 1, "nobody can ask for the earlier one");
+    store.clear();
+    assert!(store.find(&later).is_none());
+}
+
+#[test]
+fn what_saves_least_for_its_bytes_leaves_first() {
+    let store = Store::new(1_000 * 8);
+    let questions: Vec<Question> = (0..5).map(|number| question(&plan(number), "a")).collect();
+    let [dear, asked, cheap, new, newer] = questions.as_slice() else { unreachable!("there are five") };
+    store.insert(dear.digest, result(dear, 300, 1_000));
+    store.insert(asked.digest, result(asked, 300, 10));
+    store.insert(cheap.digest, result(cheap, 300, 15));
+    for _ in 0..5 {
+        let found = store.find(asked).expect("it is there");
+        store.hit(&found);
+    }
+    store.insert(new.digest, result(new, 300, 1));
+    let there = |question| store.find(question).is_some();
+    assert_eq!([dear, asked, cheap, new].map(there), [true, true, false, true], "the new one has its chance");
+    store.insert(newer.digest, result(newer, 300, 1));
+    assert_eq!([dear, asked, new, newer].map(there), [true, true, false, true]);
+}
+
+#[test]
+fn room_for_results_on_their_way_is_bounded() {
+    let store = Store::new(100);
+    assert!(store.begin(60) && store.begin(40) && !store.begin(1));
+    store.end(40);
+    assert!(store.begin(30) && !store.begin(30));
+}
+
+#[test]
+fn constants_that_differ_in_their_time_zone_alone_make_another_query() {
+    let of_zone = |zone: &str| {
+        let moment = ScalarValue::TimestampMicrosecond(Some(0), Some(zone.into()));
+        let plan = LogicalPlanBuilder::empty(true).project(vec![lit(moment).is_null()]);
+        question(&plan.and_then(LogicalPlanBuilder::build).expect("a plan"), "a")
+    };
+    assert!(of_zone("UTC").key == of_zone("UTC").key);
+    assert!(of_zone("UTC").key != of_zone("Asia/Tokyo").key);
+}
+
+#[test]
+fn what_may_differ_the_next_time_is_not_kept() {
+    use datafusion::functions::expr_fn::{abs, now, random};
+    let of = |expr| {
+        let plan = LogicalPlanBuilder::empty(true).project(vec![expr]).and_then(LogicalPlanBuilder::build);
+        Question::over(&plan.expect("a plan"), Vec::new()).is_ok()
+    };
+    assert!(of(abs(lit(-1_i64))));
+    assert!(!of(random()) && !of(now()) && !of(abs(lit(-1_i64) + random())));
+}
