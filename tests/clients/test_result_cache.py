@@ -188,7 +188,7 @@ def test_files_that_change(tmp_path):
 
 def test_a_result_that_is_not_read_to_its_end_is_not_kept(server, db):
     client = flight.connect(server.grpc_tcp)
-    reader = client.do_get(flight.Ticket(b"SELECT a.x, b.x AS y FROM t a, (SELECT x FROM t WHERE x <= 10) b"))
+    reader = client.do_get(flight.Ticket(b"SELECT a.x, b.x AS y FROM t a, (SELECT x FROM t WHERE x <= 5) b"))
     reader.read_chunk()
     reader.cancel()
     wait_until(lambda: db.one("SELECT count(*) FROM bowshot.system.queries WHERE outcome = 'running'") <= 1, "the end of it")
@@ -226,6 +226,94 @@ def test_several_endpoints_give_all_rows(server, db):
         tables = [client.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints]
         answers.append(sorted(pa.concat_tables(tables).column("x").to_pylist()))
     assert answers[0] == list(range(5, ROWS + 1, 5)) and answers[1] == answers[2] == answers[0]
+
+
+def test_the_question_of_the_next_day_is_answered_before_it_is_asked(tmp_path):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+
+    def write(day):
+        for name, columns in [
+            ("sales", {"store": [n % 10 for n in range(ROWS)], "amount": [n % day for n in range(ROWS)]}),
+            ("stores", {"id": list(range(10)), "name": [f"store {n}" for n in range(10)]}),
+        ]:
+            begun = folder / f".{name}"
+            pq.write_table(pa.table(columns), begun)
+            begun.rename(folder / f"{name}{day}.parquet")
+
+    def question(day):
+        return (
+            f"SELECT t.name, sum(s.amount), 'it''s' AS x FROM sales{day} s "
+            f'JOIN "stores{day}" t ON s.store = t.id GROUP BY t.name ORDER BY t.name'
+        )
+
+    def explained(db, day):
+        return str(db.rows("EXPLAIN " + question(day)))
+
+    environment = {"BOWSHOT_JOIN_CACHE_ENABLED": "true", "BOWSHOT_STORAGE_REFRESH": "200ms"}
+    write(20210803)
+    with Server(folder, environment=environment) as server, Database(server) as db:
+        for day in (20210803, 20210804):
+            write(day)
+            wait_until(lambda: "ResultCache: miss" in explained(db, day), "files that have settled")
+            assert len(db.rows(question(day))) == 10
+        write(20210805)
+        wait_until(lambda: "ResultCache: hit" in explained(db, 20210805), "the answer of the third day", 60)
+        before = hits(db)
+        answer = db.rows(question(20210805))
+        assert hits(db) == before + 1
+        db.run("SET result_cache = 'off'")
+        assert db.rows(question(20210805)) == answer and len(answer) == 10
+
+
+def test_a_mapped_file_that_is_overwritten_in_place_does_not_change_what_is_kept(tmp_path):
+    file = tmp_path / "t.arrow"
+
+    def write(factor):
+        numbers = pa.table({"x": pa.array([n * factor for n in range(ROWS)], pa.int64())})
+        with open(file, "r+b" if file.exists() else "wb") as sink, pa.ipc.new_file(sink, numbers.schema) as writer:
+            writer.write_table(numbers, ROWS)
+
+    write(1)
+    with Server(file, environment={"BOWSHOT_STORAGE_REFRESH": "1h"}) as server, Database(server) as db:
+        sql = "SELECT x FROM t"
+        wait_until(lambda: is_given(db, sql), "a file that has settled")
+        # Nobody looks at the file any more for an hour: what is given is what was read then.
+        write(2)
+        given = db.arrow(sql)
+        assert sorted(given.column("x").to_pylist()) == list(range(ROWS))
+        assert hits(db) >= 2
+
+
+def test_an_answer_promises_the_same_each_time(server, db):
+    client = flight.connect(server.grpc_tcp)
+    promises = set()
+    for _ in range(3):
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(b"SELECT x FROM t WHERE x % 5 = 0"))
+        promises.add((info.total_records, len(info.endpoints), info.schema))
+        for endpoint in info.endpoints:
+            client.do_get(endpoint.ticket).read_all()
+    assert len(promises) == 1 and hits(db) == 2
+
+
+def test_a_key_that_is_too_large_displaces_nothing(tmp_path):
+    with Server(data="memory", environment={"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "1MiB"}) as server, Database(server) as db:
+        db.run(f"CREATE TABLE t AS SELECT value AS x, 'a' AS word FROM generate_series(1, {ROWS})")
+        assert is_given(db, SLOW)
+        db.rows(f"SELECT count(*) FROM t WHERE word <> '{'x' * 500_000}'")
+        assert db.one("SELECT count(*) FROM bowshot.system.result_cache") == 1
+
+
+def test_many_readers_that_stop_do_not_keep_others_from_being_recorded(server, db):
+    client = flight.connect(server.grpc_tcp)
+    large = flight.Ticket(b"SELECT a.x, b.x AS y FROM t a, (SELECT x FROM t WHERE x <= 20) b")
+    readers = [client.do_get(large) for _ in range(6)]
+    for reader in readers:
+        reader.read_chunk()
+    assert is_given(db, SLOW)
+    for reader in readers:
+        reader.cancel()
+    wait_until(lambda: server.metrics()["bowshot_result_cache_begun_bytes"] == 0, "room that is given back")
 
 
 def wrong(db, sql):

@@ -8,7 +8,7 @@ use crate::shape::TableName;
 ///
 /// What moved between the last two joins moves on by as much as the table that appeared is ahead; what stood still stays.
 /// After a single join, tables that count the same from the same value, or are of the same sequence, move together.
-pub(crate) fn next(seen: &[Vec<TableName>], appeared: &TableName) -> Option<Vec<TableName>> {
+pub fn next(seen: &[Vec<TableName>], appeared: &TableName) -> Option<Vec<TableName>> {
     let latest = seen.last()?;
     let new = Pattern::of(&appeared.table);
     let patterns: Vec<Pattern> = latest.iter().map(|name| Pattern::of(&name.table)).collect();

@@ -29,6 +29,7 @@ pub use bowshot_ipc::lower_thread_priority;
 pub use entry::{About, CachedJoin, Loaded, Place};
 pub use error::Error;
 pub use flight::{Flight, Flights};
+pub use forecast::next as next_tables;
 pub use history::{History, Order, Seen, Template};
 pub use sequence::Pattern;
 pub use shape::{

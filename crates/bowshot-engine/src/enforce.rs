@@ -103,9 +103,20 @@ pub struct AuthorizedPlan {
     planned: Planned,
     action: Action,
     pinned: Pinned,
+    text: Option<Arc<str>>,
 }
 
 impl AuthorizedPlan {
+    /// The same with the text that it was planned from.
+    pub(crate) fn with_text(self, text: &str) -> Self {
+        Self { text: Some(text.into()), ..self }
+    }
+
+    /// The text of a statement without parameters, if it has one.
+    pub(crate) fn text(&self) -> Option<&Arc<str>> {
+        self.text.as_ref().filter(|_| self.planned.parameters().fields().is_empty())
+    }
+
     /// What running it does.
     pub fn action(&self) -> &Action {
         &self.action
@@ -135,6 +146,8 @@ impl AuthorizedPlan {
             planned: self.planned.with_plan(plan),
             action: self.action.clone(),
             pinned: self.pinned.clone(),
+            // With other values it says something else.
+            text: None,
         }
     }
 }
@@ -154,7 +167,7 @@ pub(crate) fn enforce(
         None => action_of(planned.plan(), scratch)?,
     };
     check_nodes(planned.plan(), scratch)?;
-    Ok(AuthorizedPlan { planned, action, pinned })
+    Ok(AuthorizedPlan { planned, action, pinned, text: None })
 }
 
 /// Checks that a plan is not too large, without walking to the end of one that is. Before anything else walks it.

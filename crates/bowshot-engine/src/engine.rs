@@ -110,6 +110,15 @@ pub(crate) struct Shared {
     temporary_bytes: u64,
 }
 
+impl Shared {
+    /// A session's context with these settings, for work on the one thread in the background.
+    pub(crate) fn context_in_background(&self, config: SessionConfig) -> SessionContext {
+        let mut state = self.template.clone();
+        *state.config_mut() = config.with_target_partitions(1);
+        SessionContext::new_with_state(state)
+    }
+}
+
 impl Engine {
     /// The environment that storage and engine share: memory pool, spill folder, file caches.
     ///
@@ -158,20 +167,22 @@ impl Engine {
         let result_bytes = if config.scratch { 0 } else { config.result_cache_bytes };
         let results = ResultCache::new(result_bytes, &parts.tables);
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
-        Ok(Self {
-            shared: Arc::new(Shared {
-                runtime,
-                template,
-                memory,
-                parts,
-                reuse,
-                results,
-                scratch,
-                dialect,
-                spill_folder,
-                temporary_bytes: config.temporary_bytes,
-            }),
-        })
+        let shared = Arc::new(Shared {
+            runtime,
+            template,
+            memory,
+            parts,
+            reuse,
+            results,
+            scratch,
+            dialect,
+            spill_folder,
+            temporary_bytes: config.temporary_bytes,
+        });
+        if let (Some(reuse), Some(_)) = (&shared.reuse, &shared.results) {
+            reuse.ask_ahead(Arc::downgrade(&shared));
+        }
+        Ok(Self { shared })
     }
 
     /// The runtime for work that costs CPU.
@@ -248,7 +259,7 @@ impl Engine {
     }
 }
 
-fn own_tables(bytes: u64) -> Arc<TableStore> {
+pub(crate) fn own_tables(bytes: u64) -> Arc<TableStore> {
     TableStore::in_memory(TEMPORARY_CATALOG, DEFAULT_SCHEMA, bytes)
 }
 

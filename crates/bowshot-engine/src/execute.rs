@@ -72,7 +72,8 @@ async fn one(
     (state, plan): (&SessionState, &LogicalPlan),
 ) -> Result<Execution> {
     let ordered = run.plan.planned().ordered();
-    let answer = session.results().map(|results| results.answer(plan, state, run.layout));
+    let asked = session.asked(run.plan, run.layout);
+    let answer = session.results().map(|results| results.answer(plan, (state, run.layout), asked));
     let recording = match answer {
         Some(Answer::Kept(execution)) => return Ok(execution),
         Some(Answer::Missing(recording)) => Some(recording),
@@ -120,13 +121,16 @@ async fn physical_plan(
     ordered: bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let mut optimised = state.optimize(plan).map_err(classify)?;
-    if let (LogicalPlan::Explain(of), Some(results)) = (plan, session.results()) {
-        optimised = results.explained(optimised, &of.plan, (state, layout));
-    }
     if let Some(cache) = session.cache() {
         optimised = cache.substitute(optimised, state, Purpose::Run).await;
     }
     let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
+    let physical = match (plan, session.results()) {
+        (LogicalPlan::Explain(explain), Some(results)) => {
+            results.explained(physical, explain, (state, layout))
+        }
+        _ => physical,
+    };
     let options = state.config_options();
     let physical = if ordered {
         physical

@@ -4,12 +4,12 @@
 use crate::catalog::Visible;
 use crate::commit::SessionTables;
 use crate::enforce::{self, Action, AuthorizedPlan, Change};
-use crate::engine::Shared;
+use crate::engine::{Shared, own_tables};
 use crate::error::classify;
 use crate::execute::{self, Execution, Parallelism, Run};
 use crate::pinned::Pinned;
 use crate::plan::{self, Parsed};
-use crate::reuse::{self, Caches, JoinCache, ResultCache};
+use crate::reuse::{self, Asked, Caches, JoinCache, ResultCache};
 use crate::state::LazyState;
 use crate::write::copy::{self, parse::CopyStatement};
 use crate::write::ddl::Stores;
@@ -24,6 +24,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
 use tokio::task::block_in_place;
 
@@ -35,6 +36,8 @@ pub struct EngineSession {
     principal: Principal,
     tables: Arc<SessionTables>,
     scratch: bool,
+    /// Whether it asks what somebody may ask later, and nobody has asked yet.
+    ahead: bool,
 }
 
 impl std::fmt::Debug for EngineSession {
@@ -51,7 +54,27 @@ impl EngineSession {
         shared: Arc<Shared>,
     ) -> Self {
         let scratch = shared.scratch;
-        Self { context, shared, principal: principal.clone(), tables: Arc::new(tables), scratch }
+        let (principal, tables) = (principal.clone(), Arc::new(tables));
+        Self { context, shared, principal, tables, scratch, ahead: false }
+    }
+
+    /// A session that asks ahead what one of `principal` with these settings would ask. It has no tables of its own.
+    pub(crate) fn ahead(shared: &Arc<Shared>, principal: &Principal, config: SessionConfig) -> Self {
+        let context = shared.context_in_background(config);
+        let tables = SessionTables::new(Arc::clone(&shared.parts.tables), own_tables(0));
+        Self { ahead: true, ..Self::new(context, principal, tables, Arc::clone(shared)) }
+    }
+
+    /// Whether its questions are remembered, to be asked ahead with the next tables.
+    fn asks_again(&self) -> bool {
+        !self.ahead && self.shared.reuse.is_some() && self.shared.results.is_some()
+    }
+
+    /// What a plan asks, if that is remembered.
+    pub(crate) fn asked(&self, plan: &AuthorizedPlan, layout: Layout) -> Option<Asked> {
+        let text = Arc::clone(plan.text().filter(|_| self.asks_again())?);
+        let config = self.context.state_ref().read().config().clone();
+        Some(Asked { text, principal: self.principal.clone(), config, layout })
     }
 
     /// The tables as they are now.
@@ -165,7 +188,8 @@ impl EngineSession {
                 (plan::planned(nothing())?, Some(Action::Transaction(statement)))
             }
         };
-        enforce::enforce(planned, action, pinned.clone(), self.scratch)
+        let plan = enforce::enforce(planned, action, pinned.clone(), self.scratch)?;
+        Ok(if self.asks_again() { plan.with_text(sql) } else { plan })
     }
 
     async fn plan_copy(&self, copy: CopyStatement, pinned: &Pinned) -> Result<AuthorizedPlan> {

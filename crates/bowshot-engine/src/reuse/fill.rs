@@ -3,10 +3,9 @@
 //! new rows are joined.
 
 use super::keys::{self, Found};
-use super::owned::owned;
 use super::queue::Job;
 use super::substitute::column_name;
-use super::{JoinCache, JoinCacheConfig, text};
+use super::{JoinCache, JoinCacheConfig, copied, text};
 use bowshot_cache::{About, CachedJoin, ColumnRef, Content, JoinShape, Member, OuterKind, Tree};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
@@ -288,7 +287,7 @@ impl JoinCache {
         let (mut rows, mut few) = (Rows { schema, batches: Vec::new(), bytes: 0 }, Vec::new());
         let (mut few_rows, mut few_bytes) = (0, 0);
         while let Some(batch) = stream.next().await {
-            let batch = owned(&batch?, &rows.schema)?;
+            let batch = copied::batch(&batch?, &rows.schema)?;
             let bytes = batch.get_array_memory_size();
             held.try_grow(bytes)?;
             (few_rows, few_bytes) = (few_rows + batch.num_rows(), few_bytes + bytes);

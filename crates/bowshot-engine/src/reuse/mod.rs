@@ -15,10 +15,10 @@
 
 mod block;
 mod control;
+mod copied;
 mod fill;
 mod keys;
 mod lookup;
-mod owned;
 mod queue;
 mod results;
 mod rows;
@@ -30,10 +30,11 @@ mod upkeep;
 pub use control::CacheStatement;
 pub(crate) use control::recognise;
 pub(crate) use lookup::Purpose;
-pub(crate) use results::{Answer, ResultCache};
+pub(crate) use results::{Answer, Asked, ResultCache};
 pub(crate) use tables::{NAMES, about};
 
 use crate::catalog::CatalogParts;
+use crate::engine::Shared;
 use crate::runtime::QueryRuntime;
 use bowshot_cache::{Budget, Flights, History, JoinShape, Store};
 use datafusion::common::extensions_options;
@@ -42,7 +43,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use queue::Queue;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use upkeep::Watch;
 
@@ -129,7 +130,7 @@ pub(crate) struct JoinCache {
 #[derive(Debug)]
 pub(crate) struct Reuse {
     pub(crate) cache: Arc<JoinCache>,
-    _runtime: QueryRuntime,
+    runtime: QueryRuntime,
 }
 
 impl Reuse {
@@ -166,7 +167,14 @@ impl Reuse {
         // The runtime owns both; they end with it.
         drop(runtime.spawn(fill::work(Arc::clone(&cache))));
         drop(runtime.spawn(upkeep::work(Arc::clone(&cache))));
-        Ok(Some(Self { cache, _runtime: runtime }))
+        Ok(Some(Self { cache, runtime }))
+    }
+
+    /// Has the results of an engine computed ahead, too, if it is configured to.
+    pub(crate) fn ask_ahead(&self, engine: Weak<Shared>) {
+        if self.cache.config.forecast {
+            drop(self.runtime.spawn(results::ask_ahead(engine)));
+        }
     }
 }
 

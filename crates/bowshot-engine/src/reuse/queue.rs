@@ -97,6 +97,12 @@ impl Queue {
         self.ended.notify_waiters();
     }
 
+    /// Whether a join is being computed, or waits for that.
+    pub(super) fn is_busy(&self) -> bool {
+        let jobs = self.lock();
+        jobs.current.is_some() || !jobs.waiting.is_empty()
+    }
+
     /// What waits, the next one first.
     pub(super) fn waiting(&self) -> Vec<Job> {
         self.lock().waiting.clone()

@@ -162,7 +162,7 @@ impl JoinCache {
     }
 
     /// The names of all tables that joins are cached of.
-    fn table_names(&self) -> HashSet<TableName> {
+    pub(super) fn table_names(&self) -> HashSet<TableName> {
         let snapshot = self.parts.tables.snapshot();
         let own = snapshot.tables().map(|(name, _)| TableName {
             catalog: name.catalog,

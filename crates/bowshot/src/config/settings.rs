@@ -245,7 +245,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "result_cache.memory_bytes",
         |c| Slot::LongSize(&mut c.result_cache_bytes),
-        "memory for whole results, which are given again to whoever asks the same over unchanged tables; one result takes a quarter of it at most; nothing is kept when 0",
+        "memory for whole results, which are given again to whoever asks the same over unchanged tables; one result takes an eighth of it at most; nothing is kept when 0",
     ),
     key("limits.max_sessions", |c| Slot::Count(&mut c.limits.max_sessions, 1), "sessions open at once"),
     key(

@@ -8,7 +8,7 @@
 use super::super::{SessionCache, keys, settings};
 use crate::rules::SessionJoinOrder;
 use bowshot_api::Layout;
-use bowshot_cache::{TableKey, TableName};
+use bowshot_cache::{Content, TableKey, TableName};
 use bowshot_storage::tables::Snapshot;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
@@ -27,6 +27,10 @@ const MAX_PARTS: usize = 10_000;
 const MAX_DEPTH: usize = 250;
 /// Bytes of an expression or a node, about.
 const PART_BYTES: u64 = 300;
+/// Bytes of a field in the schema of a node, about.
+const FIELD_BYTES: u64 = 100;
+/// Bytes of what tells the version of a table, about.
+const TABLE_BYTES: u64 = 500;
 
 /// Why a result is not kept.
 pub(super) type Reason = &'static str;
@@ -57,6 +61,11 @@ impl ResultKey {
             && self.settings == other.settings
             && self.layout == other.layout
             && self.names().eq(other.names())
+    }
+
+    /// The settings of the session that are part of it.
+    pub(super) fn settings(&self) -> &str {
+        &self.settings
     }
 
     /// The names of the tables.
@@ -169,6 +178,7 @@ impl<'a> Reader<'a> {
 
     fn node(&mut self, node: &LogicalPlan) -> Result<(), Reason> {
         self.enter()?;
+        self.bytes += node.schema().fields().len() as u64 * FIELD_BYTES;
         match node {
             LogicalPlan::TableScan(scan) => self.table(scan)?,
             LogicalPlan::Projection(_)
@@ -200,7 +210,12 @@ impl<'a> Reader<'a> {
         let provider = source_as_provider(&scan.source).map_err(|_| "a table is of an unknown kind")?;
         let (catalog, schema) = self.defaults;
         let name = scan.table_name.clone().resolve(catalog, schema);
-        self.found.push(keys::of(&provider, &name, self.newest)?);
+        let key = keys::of(&provider, &name, self.newest)?;
+        self.bytes += TABLE_BYTES;
+        if let Content::Own { segments, .. } = &key.content {
+            self.bytes += size_of_val(segments.as_slice()) as u64;
+        }
+        self.found.push(key);
         self.tables.push(provider);
         Ok(())
     }

@@ -1,12 +1,15 @@
 //! Whole results: a query that was asked before, over tables that hold what they held then, is answered from memory.
 //!
 //! The place is before the optimiser, so that a hit costs neither planning nor running. [`key`] says what a query is and
-//! what its tables hold, [`recording`] takes the rows on their way to the client, [`store`] keeps them within a budget.
+//! what its tables hold, [`recording`] takes the rows on their way to the client, [`store`] keeps them within a budget. With the join cache on,
+//! [`questions`] remembers what is asked of tables whose names count, and [`ahead`] asks it of the next ones.
 //!
 //! A result belongs to the authorised plan: whatever a reader may not see is not in the plan, or stands in it as
 //! conditions, so readers who may see different things never ask for the same result.
 
+mod ahead;
 mod key;
+mod questions;
 mod recording;
 mod store;
 #[cfg(test)]
@@ -22,11 +25,17 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::display::{PlanType, StringifiedPlan};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Explain, ExplainFormat, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::explain::ExplainExec;
 use key::Question;
+pub(crate) use questions::Asked;
+use questions::Questions;
 pub(crate) use recording::Recording;
 use std::sync::Arc;
 use store::{KeptResult, Store};
+
+pub(crate) use ahead::work as ask_ahead;
 
 /// The table of `system` that is made here.
 pub(crate) const NAME: &str = "result_cache";
@@ -34,7 +43,8 @@ pub(crate) const NAME: &str = "result_cache";
 /// The results that an engine keeps.
 #[derive(Debug)]
 pub(crate) struct ResultCache {
-    store: Arc<Store>,
+    store: Store,
+    questions: Questions,
     tables: Arc<TableStore>,
 }
 
@@ -51,12 +61,20 @@ pub(crate) enum Answer {
 impl ResultCache {
     /// A cache of so many bytes; none of 0.
     pub(crate) fn new(memory_bytes: u64, tables: &Arc<TableStore>) -> Option<Arc<Self>> {
-        let store = || Arc::new(Store::new(memory_bytes));
-        (memory_bytes > 0).then(|| Arc::new(Self { store: store(), tables: Arc::clone(tables) }))
+        (memory_bytes > 0).then(|| {
+            let (store, questions) = (Store::new(memory_bytes), Questions::default());
+            Arc::new(Self { store, questions, tables: Arc::clone(tables) })
+        })
     }
 
-    /// The answer to a plan that is authorised, has its parameters bound, and is not optimised.
-    pub(crate) fn answer(&self, plan: &LogicalPlan, state: &SessionState, layout: Layout) -> Answer {
+    /// The answer to a plan that is authorised, has its parameters bound, and is not optimised. `asked` is its text if it
+    /// may be asked ahead the next time.
+    pub(crate) fn answer(
+        self: &Arc<Self>,
+        plan: &LogicalPlan,
+        (state, layout): (&SessionState, Layout),
+        asked: Option<Asked>,
+    ) -> Answer {
         if !is_on(state) {
             return Answer::Never;
         }
@@ -66,45 +84,55 @@ impl ResultCache {
         match self.store.find(&question).filter(|_| question.still_holds()) {
             Some(kept) => {
                 self.store.hit(&kept);
-                Answer::Kept(kept.execution(state.config().target_partitions()))
+                if let Some(asked) = asked {
+                    self.questions.note(&asked, kept.key.names(), kept.key.settings());
+                }
+                Answer::Kept(kept.execution())
             }
             None => {
                 metrics::counter!("bowshot_result_cache_misses_total").increment(1);
-                Answer::Missing(Box::new(Recording::new(question, Arc::clone(&self.store))))
+                Answer::Missing(Box::new(Recording::new(question, asked, Arc::clone(self))))
             }
         }
     }
 
-    /// EXPLAIN with a line about the result of the query that it explains, which is not optimised.
+    /// What EXPLAIN shows, with a line about the result of the query that it explains. `explain` is not optimised. Formats for
+    /// programs stay as they are.
     pub(crate) fn explained(
         &self,
-        plan: LogicalPlan,
-        query: &LogicalPlan,
+        shown: Arc<dyn ExecutionPlan>,
+        explain: &Explain,
         (state, layout): (&SessionState, Layout),
-    ) -> LogicalPlan {
-        let LogicalPlan::Explain(mut explain) = plan else { return plan };
-        let line = if is_on(state) {
-            match Question::of(query, state, layout, &self.tables.snapshot()) {
-                Ok(question) => match self.store.find(&question).filter(|_| question.still_holds()) {
-                    Some(kept) => {
-                        let age = kept.created.elapsed().unwrap_or_default().as_secs();
-                        format!("hit: the result is there ({} rows, computed {age} s ago)", kept.rows)
-                    }
-                    None => "miss: the result is computed".to_owned(),
-                },
-                Err(reason) => format!("not kept: {reason}"),
-            }
-        } else {
-            "not used: the session has set result_cache off".to_owned()
-        };
-        let line = StringifiedPlan::new(PlanType::FinalLogicalPlan, format!("ResultCache: {line}"));
-        explain.stringified_plans.push(line);
-        LogicalPlan::Explain(explain)
+    ) -> Arc<dyn ExecutionPlan> {
+        let for_people = matches!(explain.explain_format, ExplainFormat::Indent | ExplainFormat::Tree);
+        let Some(plans) = shown.downcast_ref::<ExplainExec>().filter(|_| for_people) else { return shown };
+        let mut all = plans.stringified_plans().to_vec();
+        let line = format!("ResultCache: {}", self.told(&explain.plan, state, layout));
+        all.push(StringifiedPlan::new(PlanType::FinalLogicalPlan, line));
+        Arc::new(ExplainExec::new(shown.schema(), all, plans.verbose()))
     }
 
-    /// Forgets all results.
+    fn told(&self, query: &LogicalPlan, state: &SessionState, layout: Layout) -> String {
+        if !is_on(state) {
+            return "not used: the session has set result_cache off".to_owned();
+        }
+        let question = match Question::of(query, state, layout, &self.tables.snapshot()) {
+            Ok(question) => question,
+            Err(reason) => return format!("not kept: {reason}"),
+        };
+        match self.store.find(&question).filter(|_| question.still_holds()) {
+            Some(kept) => {
+                let age = kept.created.elapsed().unwrap_or_default().as_secs();
+                format!("hit: the result is there ({} rows, computed {age} s ago)", kept.rows)
+            }
+            None => "miss: the result is computed, and kept if it is worth that".to_owned(),
+        }
+    }
+
+    /// Forgets all results, and what was asked.
     pub(crate) fn clear(&self) {
         self.store.clear();
+        self.questions.clear();
     }
 }
 
@@ -130,21 +158,15 @@ pub(crate) fn about(cache: Option<&ResultCache>) -> bowshot_api::Result<RecordBa
 
 impl KeptResult {
     /// The rows as a query gives them that has run.
-    fn execution(&self, partitions: usize) -> Execution {
-        let streams = if self.ordered { 1 } else { partitions.clamp(1, self.batches.len().max(1)) };
-        let share = self.batches.len().div_ceil(streams).max(1);
-        let stream = |batches: &[RecordBatch]| {
-            BatchStream::from_batches(SchemaRef::clone(&self.schema), batches.to_vec())
+    fn execution(&self) -> Execution {
+        let stream = |batches: &Vec<RecordBatch>| {
+            BatchStream::from_batches(SchemaRef::clone(&self.schema), batches.clone())
         };
-        let mut streams: Vec<BatchStream> = self.batches.chunks(share).map(stream).collect();
-        if streams.is_empty() {
-            streams.push(stream(&[]));
-        }
         Execution {
             schema: SchemaRef::clone(&self.schema),
-            streams,
+            streams: self.streams.iter().map(stream).collect(),
             ordered: self.ordered,
-            rows: Some(self.rows),
+            rows: self.promised,
             progress: ProgressMeter::default(),
         }
     }

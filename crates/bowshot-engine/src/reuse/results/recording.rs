@@ -1,33 +1,36 @@
 //! A result on its way to the client, which is kept when it has come to its end.
+//!
+//! Each batch is copied before it goes on: its memory may belong to a file that is mapped, of which only the end of the
+//! stream says whether it stayed what it was, or to arrays that are much larger.
 
-use super::super::owned::owned;
 use super::key::Question;
-use super::store::{KeptResult, Store};
+use super::store::KeptResult;
+use super::{Asked, ResultCache};
+use crate::reuse::copied;
 use bowshot_api::{BatchStream, batch_bytes};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::{StreamExt, stream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What takes less time is not worth the room.
 const LEAST_COST: Duration = Duration::from_millis(1);
 /// Bytes that a result takes beside its rows and its key.
 const ENTRY_BYTES: u64 = 1 << 10;
-/// Bytes that a batch takes beside its rows, for each of its columns.
-const COLUMN_BYTES: u64 = 150;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Recording {
     question: Question,
-    store: Arc<Store>,
+    asked: Option<Asked>,
+    cache: Arc<ResultCache>,
     begun: Instant,
 }
 
 impl Recording {
-    pub(super) fn new(question: Question, store: Arc<Store>) -> Self {
-        Self { question, store, begun: Instant::now() }
+    pub(super) fn new(question: Question, asked: Option<Asked>, cache: Arc<ResultCache>) -> Self {
+        Self { question, asked, cache, begun: Instant::now() }
     }
 
     /// The same streams, of which the rows are kept when the last one of them has ended. To be called after physical
@@ -39,84 +42,138 @@ impl Recording {
         rows: Option<u64>,
     ) -> Vec<BatchStream> {
         let columns = schema.fields().len().max(1) as u64;
-        let fits = rows.unwrap_or(0).saturating_mul(columns) < self.store.largest();
-        if !fits || !self.question.still_holds() {
+        let largest = self.cache.store.largest();
+        let key_bytes = self.question.bytes + ENTRY_BYTES;
+        let fits = rows.unwrap_or(0).saturating_mul(columns) < largest && key_bytes < largest;
+        let plain = schema.fields().iter().all(|field| copied::is_plain(field.data_type()));
+        if !fits || !plain || !self.question.still_holds() || !self.cache.store.begin(key_bytes) {
             return streams;
         }
+        let parts = streams.iter().map(|_| Part::default()).collect();
         let shared = Arc::new(Shared {
             planning: self.begun.elapsed(),
+            begun: self.begun,
             schema: SchemaRef::clone(schema),
             ordered,
-            state: Mutex::new(State { parts: vec![None; streams.len()], bytes: 0, lost: false }),
+            rows,
+            state: Mutex::new(State { parts, bytes: key_bytes, lost: false }),
             question: self.question,
-            store: self.store,
+            asked: self.asked,
+            cache: self.cache,
         });
         let streams = streams.into_iter().enumerate();
-        streams.map(|(place, stream)| recorded(stream, Part::new(Arc::clone(&shared), place))).collect()
+        streams.map(|(place, stream)| recorded(stream, (Arc::clone(&shared), place))).collect()
     }
 }
 
-/// What the parts of a result have in common.
+/// What the streams of a result have in common.
 #[derive(Debug)]
 struct Shared {
     question: Question,
-    store: Arc<Store>,
+    asked: Option<Asked>,
+    cache: Arc<ResultCache>,
     schema: SchemaRef,
     ordered: bool,
+    /// What the plan promised.
+    rows: Option<u64>,
+    begun: Instant,
     planning: Duration,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// The batches of each stream that has ended, and how long it was waited for them.
-    parts: Vec<Option<(Vec<RecordBatch>, Duration)>>,
+    /// One for each stream.
+    parts: Vec<Part>,
     /// Taken from the store until the result is kept or lost.
     bytes: u64,
     /// Whether it is not kept: a stream failed or stopped, or there are too many rows.
     lost: bool,
 }
 
+#[derive(Debug, Default)]
+struct Part {
+    batches: Vec<RecordBatch>,
+    /// How long it was waited for them.
+    waited: Duration,
+    ended: bool,
+}
+
 impl Shared {
+    /// Keeps a batch of one stream; false when the result is lost.
+    fn push(&self, place: usize, batch: &RecordBatch) -> bool {
+        // What it takes at least, before it is copied.
+        if !self.take(batch_bytes(batch) as u64) {
+            return false;
+        }
+        let Ok(copy) = copied::batch(batch, &self.schema) else {
+            self.lose();
+            return false;
+        };
+        let more = (copy.get_array_memory_size() as u64).saturating_sub(batch_bytes(batch) as u64);
+        if !self.take(more) {
+            return false;
+        }
+        if let Some(part) = self.lock().parts.get_mut(place).filter(|_| copy.num_rows() > 0) {
+            part.batches.push(copy);
+        }
+        true
+    }
+
     /// Takes room for some bytes; false if the result is lost.
     fn take(&self, bytes: u64) -> bool {
         let mut state = self.lock();
-        state.lost |= state.bytes + bytes > self.store.largest() || !self.store.begin(bytes);
-        if !state.lost {
-            state.bytes += bytes;
+        if state.lost {
+            return false;
         }
-        !state.lost
+        let store = &self.cache.store;
+        if state.bytes + bytes > store.largest() || !store.begin(bytes) {
+            drop(state);
+            self.lose();
+            return false;
+        }
+        state.bytes += bytes;
+        true
     }
 
     /// Keeps the result if this was the last stream of it.
-    fn ended(&self, place: usize, batches: Vec<RecordBatch>, waited: Duration) {
+    fn ended(&self, place: usize, waited: Duration) {
         let mut state = self.lock();
         if let Some(part) = state.parts.get_mut(place) {
-            *part = Some((batches, waited));
+            (part.ended, part.waited) = (true, waited);
         }
-        if state.lost || state.parts.iter().any(Option::is_none) {
+        if state.lost || state.parts.iter().any(|part| !part.ended) {
             return;
         }
-        let parts: Vec<_> = std::mem::take(&mut state.parts).into_iter().flatten().collect();
-        let bytes = state.bytes;
+        let (parts, bytes) = (std::mem::take(&mut state.parts), state.bytes);
         drop(state);
-        let waited = parts.iter().map(|(_, waited)| *waited).max().unwrap_or_default();
+        let waited = parts.iter().map(|part| part.waited).max().unwrap_or_default();
         let cost = self.planning + waited;
-        let Some(key) = self.question.key.to_keep().filter(|_| cost >= LEAST_COST) else { return };
-        let batches = parts.into_iter().flat_map(|(batches, _)| batches).collect();
-        let bytes = bytes + self.question.bytes + ENTRY_BYTES;
-        let rows = (SchemaRef::clone(&self.schema), batches);
-        self.store.insert(self.question.digest, KeptResult::new((key, bytes), rows, self.ordered, cost));
+        if cost < LEAST_COST {
+            return;
+        }
+        let Some(key) = self.question.key.to_keep() else { return };
+        if let Some(asked) = &self.asked {
+            self.cache.questions.note(asked, key.names(), key.settings());
+        }
+        let streams = parts.into_iter().map(|part| part.batches).collect();
+        let mut result = KeptResult::new((key, bytes), (SchemaRef::clone(&self.schema), streams), cost);
+        (result.ordered, result.promised, result.begun) = (self.ordered, self.rows, self.begun);
+        self.cache.store.insert(self.question.digest, result);
     }
 
+    /// Gives up, and all that was recorded.
     fn lose(&self) {
         let mut state = self.lock();
         state.lost = true;
-        // What others have recorded is of no use any more.
-        state.parts.iter_mut().for_each(|part| *part = None);
+        let bytes = std::mem::take(&mut state.bytes);
+        let parts = std::mem::take(&mut state.parts);
+        drop(state);
+        self.cache.store.end(bytes);
+        drop(parts);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -124,40 +181,29 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let bytes = self.lock().bytes;
-        self.store.end(bytes);
+        self.cache.store.end(bytes);
     }
 }
 
-/// One stream of the result.
-struct Part {
+/// One stream of a result that is recorded. Dropped before its end, it loses the result.
+struct Recorded {
     shared: Arc<Shared>,
     place: usize,
-    batches: Vec<RecordBatch>,
     waited: Duration,
+    ended: bool,
 }
 
-impl Part {
-    fn new(shared: Arc<Shared>, place: usize) -> Self {
-        Self { shared, place, batches: Vec::new(), waited: Duration::ZERO }
-    }
-
-    /// Keeps a batch; `None` when the result is lost.
-    fn with(mut self, batch: &RecordBatch) -> Option<Self> {
-        let bytes = batch_bytes(batch) as u64 + batch.num_columns() as u64 * COLUMN_BYTES;
-        if !self.shared.take(bytes) {
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        if !self.ended {
             self.shared.lose();
-            return None;
         }
-        if batch.num_rows() > 0 {
-            // A part of an array would keep all of it.
-            self.batches.push(owned(batch, &self.shared.schema).ok()?);
-        }
-        Some(self)
     }
 }
 
-fn recorded(stream: BatchStream, part: Part) -> BatchStream {
+fn recorded(stream: BatchStream, (shared, place): (Arc<Shared>, usize)) -> BatchStream {
     let schema = stream.schema();
+    let part = Recorded { shared, place, waited: Duration::ZERO, ended: false };
     let batches = stream::unfold((stream, Some(part)), |(mut stream, part)| async move {
         let Some(mut part) = part else { return stream.next().await.map(|next| (next, (stream, None))) };
         let asked = Instant::now();
@@ -165,15 +211,13 @@ fn recorded(stream: BatchStream, part: Part) -> BatchStream {
         part.waited += asked.elapsed();
         match next {
             Some(Ok(batch)) => {
-                let part = part.with(&batch);
-                Some((Ok(batch), (stream, part)))
+                let goes_on = part.shared.push(part.place, &batch);
+                Some((Ok(batch), (stream, goes_on.then_some(part))))
             }
-            Some(Err(error)) => {
-                part.shared.lose();
-                Some((Err(error), (stream, None)))
-            }
+            Some(Err(error)) => Some((Err(error), (stream, None))),
             None => {
-                part.shared.ended(part.place, part.batches, part.waited);
+                part.ended = true;
+                part.shared.ended(part.place, part.waited);
                 None
             }
         }

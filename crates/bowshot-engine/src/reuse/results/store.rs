@@ -8,30 +8,37 @@
 use super::key::{Question, ResultKey};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Results at most: one that leaves is looked for among all.
 const MAX_RESULTS: usize = 4_096;
 /// One result has at most one part of so many of the memory.
-const LARGEST_PART: u64 = 4;
+const LARGEST_PART: u64 = 8;
+/// Results on their way have at most one part of so many of the memory, and the rest is for those that are kept.
+const BEGUN_PART: u64 = 4;
 
 /// One result.
 #[derive(Debug)]
 pub(super) struct KeptResult {
     pub(super) key: ResultKey,
     pub(super) schema: SchemaRef,
-    pub(super) batches: Vec<RecordBatch>,
-    /// Whether the batches have to stay in their order.
+    /// The batches of each stream.
+    pub(super) streams: Vec<Vec<RecordBatch>>,
+    /// Whether the query asked for an order.
     pub(super) ordered: bool,
     pub(super) rows: u64,
+    /// Rows that the plan promised, if it did: an answer says the same each time.
+    pub(super) promised: Option<u64>,
     /// Bytes in memory, those of the key included.
     pub(super) bytes: u64,
     /// What computing it took.
     pub(super) cost: Duration,
     pub(super) created: SystemTime,
+    /// When the query was planned: an earlier one never takes the place of a later one.
+    pub(super) begun: Instant,
     hits: AtomicU64,
     /// Bits of a number.
     priority: AtomicU64,
@@ -40,13 +47,23 @@ pub(super) struct KeptResult {
 impl KeptResult {
     pub(super) fn new(
         (key, bytes): (ResultKey, u64),
-        (schema, batches): (SchemaRef, Vec<RecordBatch>),
-        ordered: bool,
+        (schema, streams): (SchemaRef, Vec<Vec<RecordBatch>>),
         cost: Duration,
     ) -> Self {
-        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-        let (hits, priority) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { key, schema, batches, ordered, rows, bytes, cost, created: SystemTime::now(), hits, priority }
+        Self {
+            key,
+            schema,
+            ordered: false,
+            rows: streams.iter().flatten().map(|batch| batch.num_rows() as u64).sum(),
+            promised: None,
+            streams,
+            bytes,
+            cost,
+            created: SystemTime::now(),
+            begun: Instant::now(),
+            hits: AtomicU64::new(0),
+            priority: AtomicU64::new(0),
+        }
     }
 
     /// How often it was given instead of being computed.
@@ -98,7 +115,8 @@ impl Store {
     /// Takes bytes for a result that is on its way, if there is room for them.
     pub(super) fn begin(&self, bytes: u64) -> bool {
         let before = self.begun.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before + bytes <= self.memory_bytes;
+        metrics::gauge!("bowshot_result_cache_begun_bytes").increment(bytes as f64);
+        let fits = before + bytes <= self.memory_bytes / BEGUN_PART;
         if !fits {
             self.end(bytes);
         }
@@ -108,6 +126,7 @@ impl Store {
     /// Gives back such bytes.
     pub(super) fn end(&self, bytes: u64) {
         self.begun.fetch_sub(bytes, Ordering::Relaxed);
+        metrics::gauge!("bowshot_result_cache_begun_bytes").decrement(bytes as f64);
     }
 
     /// The result of a query, if it is there for what its tables hold now.
@@ -126,15 +145,18 @@ impl Store {
 
     /// Keeps a result, in place of those of the same query over what its tables held before, and of what is worth least.
     pub(super) fn insert(&self, digest: u64, new: KeptResult) {
+        let limit = self.memory_bytes - self.memory_bytes / BEGUN_PART;
+        if new.bytes > limit {
+            return;
+        }
         let new = Arc::new(new);
         let mut kept = self.lock();
-        let mut gone = kept.take(|there, at| there == digest && at.key.is_of_same_query(&new.key));
-        while kept.bytes + new.bytes > self.memory_bytes || kept.count >= MAX_RESULTS {
-            let Some(victim) = kept.least() else { break };
-            kept.clock = kept.clock.max(victim.priority());
-            gone.extend(kept.take(|_, at| Arc::ptr_eq(at, &victim)));
-            metrics::counter!("bowshot_result_cache_evictions_total").increment(1);
+        let there = kept.by_digest.get(&digest).map(Vec::as_slice).unwrap_or_default();
+        if there.iter().any(|at| at.begun > new.begun && at.key.is_of_same_query(&new.key)) {
+            return;
         }
+        let mut gone = kept.take(|there, at| there == digest && at.key.is_of_same_query(&new.key));
+        gone.extend(kept.make_room(new.bytes, limit));
         new.used_at(kept.clock);
         kept.bytes += new.bytes;
         kept.count += 1;
@@ -165,9 +187,24 @@ impl Store {
 }
 
 impl Kept {
-    fn least(&self) -> Option<Arc<KeptResult>> {
-        let all = self.by_digest.values().flatten();
-        all.min_by(|one, other| one.priority().total_cmp(&other.priority())).map(Arc::clone)
+    /// Takes out what is worth least until there is room for so many bytes.
+    fn make_room(&mut self, bytes: u64, limit: u64) -> Vec<Arc<KeptResult>> {
+        if self.bytes + bytes <= limit && self.count < MAX_RESULTS {
+            return Vec::new();
+        }
+        let mut all: Vec<_> = self.by_digest.values().flatten().map(Arc::clone).collect();
+        all.sort_by(|one, other| one.priority().total_cmp(&other.priority()));
+        let (mut left, mut victims) = (self.bytes, HashSet::new());
+        for victim in all {
+            if left + bytes <= limit && self.count - victims.len() < MAX_RESULTS {
+                break;
+            }
+            left -= victim.bytes;
+            self.clock = self.clock.max(victim.priority());
+            victims.insert(Arc::as_ptr(&victim).addr());
+        }
+        metrics::counter!("bowshot_result_cache_evictions_total").increment(victims.len() as u64);
+        self.take(|_, at| victims.contains(&Arc::as_ptr(at).addr()))
     }
 
     fn take(&mut self, which: impl Fn(u64, &Arc<KeptResult>) -> bool) -> Vec<Arc<KeptResult>> {

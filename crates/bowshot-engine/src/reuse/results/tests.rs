@@ -24,8 +24,8 @@ fn result(question: &Question, rows: i64, cost_ms: u64) -> KeptResult {
     let numbers = Arc::new(Int64Array::from_iter_values(0..rows)) as _;
     let batch = RecordBatch::try_from_iter([("x", numbers)]).expect("a batch");
     let key = question.key.to_keep().expect("a key that can be kept");
-    let rows_of = (batch.schema(), vec![batch]);
-    KeptResult::new((key, rows.cast_unsigned() * 8), rows_of, false, Duration::from_millis(cost_ms))
+    let rows_of = (batch.schema(), vec![vec![batch]]);
+    KeptResult::new((key, rows.cast_unsigned() * 8), rows_of, Duration::from_millis(cost_ms))
 }
 
 #[test]
@@ -39,13 +39,18 @@ fn a_result_is_found_for_what_its_tables_held_and_replaced_by_a_later_one() {
     store.insert(later.digest, result(&later, 20, 5));
     assert_eq!(store.find(&later).map(|found| found.rows), Some(20));
     assert!(store.find(&now).is_none() && store.all().len() == 1, "nobody can ask for the earlier one");
+    let (first, second) = (result(&now, 10, 5), result(&later, 20, 5));
+    store.insert(later.digest, second);
+    store.insert(now.digest, first);
+    assert!(store.find(&later).is_some(), "a query that began before does not take the place of a later one");
     store.clear();
     assert!(store.find(&later).is_none());
 }
 
 #[test]
 fn what_saves_least_for_its_bytes_leaves_first() {
-    let store = Store::new(1_000 * 8);
+    // Three quarters of it are for what is kept.
+    let store = Store::new(1_000 * 8 * 4 / 3);
     let questions: Vec<Question> = (0..5).map(|number| question(&plan(number), "a")).collect();
     let [dear, asked, cheap, new, newer] = questions.as_slice() else { unreachable!("there are five") };
     store.insert(dear.digest, result(dear, 300, 1_000));
@@ -64,7 +69,7 @@ fn what_saves_least_for_its_bytes_leaves_first() {
 
 #[test]
 fn room_for_results_on_their_way_is_bounded() {
-    let store = Store::new(100);
+    let store = Store::new(400);
     assert!(store.begin(60) && store.begin(40) && !store.begin(1));
     store.end(40);
     assert!(store.begin(30) && !store.begin(30));
