@@ -113,9 +113,13 @@ pub(crate) struct Shared {
 impl Shared {
     /// A session's context with these settings, for work on the one thread in the background.
     pub(crate) fn context_in_background(&self, config: SessionConfig) -> SessionContext {
-        let mut state = self.template.clone();
-        *state.config_mut() = config.with_target_partitions(1);
-        SessionContext::new_with_state(state)
+        let mut state = SessionStateBuilder::new_from_existing(self.template.clone())
+            .with_config(config.with_target_partitions(1));
+        if let Some(reuse) = &self.reuse {
+            // Its memory is apart from that of queries.
+            state = state.with_runtime_env(reuse.cache.environment());
+        }
+        SessionContext::new_with_state(state.build())
     }
 }
 
@@ -163,7 +167,11 @@ impl Engine {
         let nothing = own_tables(0).snapshot();
         let exchange = config.exchange_folder.as_deref().map(ExchangeFolder::open).transpose()?;
         let parts = CatalogParts { main, system, tables, nothing, exchange: exchange.map(Arc::new) };
-        let reuse = if config.scratch { None } else { Reuse::start(&config.join_cache, &template, &parts)? };
+        let reuse = if config.scratch {
+            None
+        } else {
+            Reuse::start(&config.join_cache, &template, (&parts, runtime.handle()))?
+        };
         let result_bytes = if config.scratch { 0 } else { config.result_cache_bytes };
         let results = ResultCache::new(result_bytes, &parts.tables);
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());

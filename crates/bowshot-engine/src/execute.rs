@@ -4,7 +4,7 @@
 use crate::enforce::AuthorizedPlan;
 use crate::error::classify;
 use crate::progress::ProgressMeter;
-use crate::reuse::{Answer, Purpose};
+use crate::reuse::Answer;
 use crate::session::EngineSession;
 use crate::statistics::exact_rows;
 use crate::{parameters, straight, yielding};
@@ -122,7 +122,7 @@ async fn physical_plan(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let mut optimised = state.optimize(plan).map_err(classify)?;
     if let Some(cache) = session.cache() {
-        optimised = cache.substitute(optimised, state, Purpose::Run).await;
+        optimised = cache.substitute(optimised, state, session.purpose()).await;
     }
     let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
     let physical = match (plan, session.results()) {

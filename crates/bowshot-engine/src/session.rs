@@ -9,7 +9,7 @@ use crate::error::classify;
 use crate::execute::{self, Execution, Parallelism, Run};
 use crate::pinned::Pinned;
 use crate::plan::{self, Parsed};
-use crate::reuse::{self, Asked, Caches, JoinCache, ResultCache};
+use crate::reuse::{self, Asked, Caches, JoinCache, Purpose, ResultCache};
 use crate::state::LazyState;
 use crate::write::copy::{self, parse::CopyStatement};
 use crate::write::ddl::Stores;
@@ -63,6 +63,11 @@ impl EngineSession {
         let context = shared.context_in_background(config);
         let tables = SessionTables::new(Arc::clone(&shared.parts.tables), own_tables(0));
         Self { ahead: true, ..Self::new(context, principal, tables, Arc::clone(shared)) }
+    }
+
+    /// Why its plans are looked at: what is asked ahead is no use of a join that counts.
+    pub(crate) fn purpose(&self) -> Purpose {
+        if self.ahead { Purpose::Show } else { Purpose::Run }
     }
 
     /// Whether its questions are remembered, to be asked ahead with the next tables.

@@ -39,11 +39,12 @@ pub(super) fn is_plain(data_type: &DataType) -> bool {
 }
 
 fn column(column: &ArrayRef) -> Result<ArrayRef> {
+    // Only the texts that are shown; what else there is may still be shared.
     if let Some(texts) = column.as_string_view_opt() {
-        return Ok(Arc::new(texts.gc()));
+        return Ok(make_array(unshared(texts.gc().into_data())?));
     }
     if let Some(texts) = column.as_binary_view_opt() {
-        return Ok(Arc::new(texts.gc()));
+        return Ok(make_array(unshared(texts.gc().into_data())?));
     }
     let data = column.to_data();
     let mut rows = MutableArrayData::new(vec![&data], false, data.len());

@@ -23,7 +23,7 @@ const MAX_ATTEMPTS: usize = 64;
 pub(crate) enum Purpose {
     /// It runs: what it joins is remembered.
     Run,
-    /// It is only shown.
+    /// It is only shown, or runs before anybody asks.
     Show,
 }
 

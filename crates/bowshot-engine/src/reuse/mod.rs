@@ -41,10 +41,12 @@ use datafusion::common::extensions_options;
 use datafusion::config::ConfigExtension;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use queue::Queue;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use upkeep::Watch;
 
 /// What the join cache may take and when it computes.
@@ -81,7 +83,7 @@ impl Default for JoinCacheConfig {
             wait: Duration::ZERO,
             forecast: true,
             history: 1_000,
-            fill_timeout: Duration::from_secs(15 * 60),
+            fill_timeout: Duration::from_secs(60 * 60),
         }
     }
 }
@@ -122,8 +124,17 @@ pub(crate) struct JoinCache {
     queue: Queue,
     watch: Watch,
     parts: CatalogParts,
+    /// Threads that get the processor when they want it.
+    queries: Handle,
     /// What joins are computed with: its memory is apart from that of queries.
     state: SessionState,
+}
+
+impl JoinCache {
+    /// The environment with the memory that joins are computed in.
+    pub(crate) fn environment(&self) -> Arc<RuntimeEnv> {
+        Arc::clone(self.state.runtime_env())
+    }
 }
 
 /// A cache and what fills it, which ends with it.
@@ -141,7 +152,7 @@ impl Reuse {
     pub(crate) fn start(
         config: &JoinCacheConfig,
         template: &SessionState,
-        parts: &CatalogParts,
+        (parts, queries): (&CatalogParts, &Handle),
     ) -> bowshot_api::Result<Option<Self>> {
         if !config.enabled {
             return Ok(None);
@@ -160,6 +171,7 @@ impl Reuse {
             queue: Queue::default(),
             watch: Watch::default(),
             parts: parts.clone(),
+            queries: queries.clone(),
             state,
         });
         cache.restore_history();

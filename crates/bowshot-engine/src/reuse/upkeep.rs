@@ -63,6 +63,11 @@ impl Watch {
         ended.elapsed() < rest.saturating_mul(1 << unused.min(MAX_DOUBLINGS))
     }
 
+    /// The tables that there were at the last look; none before the first.
+    pub(super) fn tables(&self) -> HashSet<TableName> {
+        self.lock().tables.clone()
+    }
+
     /// The joins that were foretold.
     pub(super) fn foretold(&self) -> Vec<(f64, Order)> {
         self.lock().foretold.clone()
@@ -79,7 +84,7 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
     for tick in 1_u32.. {
         tokio::time::sleep(TICK).await;
         if cache.config.forecast {
-            cache.foretell();
+            cache.foretell(cache.listed().await);
             cache.refresh().await;
         }
         if tick.is_multiple_of(SAVE_TICKS) {
@@ -91,8 +96,7 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
 
 impl JoinCache {
     /// Adds the joins that tables continue that were not there before.
-    fn foretell(&self) {
-        let now = self.table_names();
+    fn foretell(&self, now: HashSet<TableName>) {
         let appeared: Vec<TableName> = {
             let mut state = self.watch.lock();
             let appeared = now.difference(&state.tables).cloned().collect();
@@ -161,8 +165,15 @@ impl JoinCache {
         self.store.find(&shape, &shape.tree.conditions, &columns.collect()).is_some()
     }
 
-    /// The names of all tables that joins are cached of.
-    pub(super) fn table_names(&self) -> HashSet<TableName> {
+    /// The names of all tables that joins are cached of. Others wait for a listing that is under way: not for one of a
+    /// thread that leaves the processor to them.
+    pub(super) async fn listed(self: &Arc<Self>) -> HashSet<TableName> {
+        let listing = Arc::clone(self);
+        // It ends with the threads of the engine only.
+        self.queries.spawn_blocking(move || listing.table_names()).await.unwrap_or_default()
+    }
+
+    fn table_names(&self) -> HashSet<TableName> {
         let snapshot = self.parts.tables.snapshot();
         let own = snapshot.tables().map(|(name, _)| TableName {
             catalog: name.catalog,

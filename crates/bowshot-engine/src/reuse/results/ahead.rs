@@ -13,7 +13,7 @@ use bowshot_cache::{TableKey, TableName};
 use futures::{FutureExt, StreamExt, stream};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often it looks.
 const TICK: Duration = Duration::from_secs(1);
@@ -22,71 +22,122 @@ const MAX_WAITING: usize = 256;
 /// Looks after which a question is given up whose tables do not come.
 const MAX_LOOKS: u32 = 3_600;
 
+/// Looks at the same versions before a question is asked: the joins that it is made of are computed after two.
+const SETTLED_LOOKS: u32 = 3;
+/// A question is asked again of tables that have changed after so many times what asking it took.
+const REST: u32 = 10;
+
 struct Waiting {
     foretold: Foretold,
     looks: u32,
-    /// What its tables held at the last look.
+    /// What its tables held at the last look, and for how many looks.
     versions: Vec<TableKey>,
+    settled: u32,
+    /// What they held when it was asked, and how long it rests from then.
+    asked: Option<Vec<TableKey>>,
+    rests_until: Option<Instant>,
+}
+
+impl Waiting {
+    fn new(foretold: Foretold) -> Self {
+        let (versions, looks, settled) = (Vec::new(), 0, 0);
+        Self { foretold, looks, versions, settled, asked: None, rests_until: None }
+    }
+
+    /// Notes what the tables hold. Whether it is time to ask.
+    fn look(&mut self, versions: Option<Vec<TableKey>>) -> bool {
+        self.looks += 1;
+        let Some(versions) = versions else {
+            self.settled = 0;
+            return false;
+        };
+        self.settled = if versions == self.versions { self.settled + 1 } else { 1 };
+        self.versions = versions;
+        self.settled >= SETTLED_LOOKS
+            && self.asked.as_ref() != Some(&self.versions)
+            && self.rests_until.is_none_or(|end| end < Instant::now())
+    }
 }
 
 /// Looks every second, for as long as the engine is there.
 pub(crate) async fn work(engine: Weak<Shared>) {
-    let (mut known, mut waiting) = (None, Vec::new());
+    let (mut waiting, mut cleared) = (Vec::new(), 0);
+    let Some(cache) = engine.upgrade().and_then(|shared| Some(Arc::clone(&shared.reuse.as_ref()?.cache)))
+    else {
+        return;
+    };
+    // What is there at the start is no news.
+    let mut known = cache.listed().await;
+    drop(cache);
     loop {
         tokio::time::sleep(TICK).await;
-        let Some(shared) = engine.upgrade() else { return };
-        let (Some(reuse), Some(results)) = (&shared.reuse, &shared.results) else { return };
-        let now = reuse.cache.table_names();
-        if let Some(before) = known.replace(now.clone()) {
-            let least = reuse.cache.config.fill_after;
-            foretell(results, now.difference(&before), least, &mut waiting);
-        }
-        ask(&shared, (&reuse.cache, results), &mut waiting).await;
-    }
-}
-
-fn foretell<'t>(
-    results: &ResultCache,
-    appeared: impl Iterator<Item = &'t TableName>,
-    least: u64,
-    waiting: &mut Vec<Waiting>,
-) {
-    for foretold in appeared.flat_map(|table| results.questions.continued_by(table, least)) {
-        let same = |other: &Waiting| other.foretold.is_same(&foretold);
-        if !waiting.iter().any(same) && waiting.len() < MAX_WAITING {
-            waiting.push(Waiting { foretold, looks: 0, versions: Vec::new() });
-        }
-    }
-}
-
-/// Asks what waits and has tables that did not change between two looks. Joins that wait to be computed go first, since
-/// they are what the questions are made of.
-async fn ask(shared: &Arc<Shared>, (joins, results): (&JoinCache, &ResultCache), waiting: &mut Vec<Waiting>) {
-    let mut later = Vec::new();
-    for mut question in waiting.drain(..) {
-        question.looks += 1;
-        let versions = versions(joins, &question.foretold.tables).await;
-        let settled = versions.as_ref().is_some_and(|versions| *versions == question.versions);
-        question.versions = versions.unwrap_or_default();
-        if !settled || joins.queue.is_busy() {
-            if question.looks < MAX_LOOKS {
-                later.push(question);
+        {
+            let Some(shared) = engine.upgrade() else { return };
+            let (Some(reuse), Some(results)) = (&shared.reuse, &shared.results) else { return };
+            if cleared != results.cleared() {
+                cleared = results.cleared();
+                waiting.clear();
             }
+            let now = reuse.cache.watch.tables();
+            let appeared: Vec<TableName> = now.difference(&known).cloned().collect();
+            if !appeared.is_empty() {
+                foretell(results, &appeared, reuse.cache.config.fill_after, &mut waiting);
+            }
+            // None before the first look of those who list them.
+            if !now.is_empty() {
+                known = now;
+            }
+        }
+        let mut later = Vec::with_capacity(waiting.len());
+        for question in waiting.drain(..) {
+            let Some(shared) = engine.upgrade() else { return };
+            later.extend(ask(&shared, question).await.filter(|question| question.looks < MAX_LOOKS));
+        }
+        waiting = later;
+    }
+}
+
+/// Has the next questions wait, each in place of the last one of its template.
+fn foretell(results: &ResultCache, appeared: &[TableName], least: u64, waiting: &mut Vec<Waiting>) {
+    for foretold in results.questions.continued_by(appeared, least) {
+        if waiting.iter().any(|other| other.foretold.asked.text == foretold.asked.text) {
             continue;
         }
-        let asking = AssertUnwindSafe(answer(shared, results, &question.foretold.asked)).catch_unwind();
-        let outcome = match tokio::time::timeout(joins.config.fill_timeout, asking).await {
-            Ok(Ok(Ok(()))) => "computed",
-            Ok(Ok(Err(error))) => {
-                tracing::debug!(%error, "a question that was foretold has no answer");
-                "failed"
-            }
-            Ok(Err(_)) => "failed",
-            Err(_) => "timeout",
-        };
-        metrics::counter!("bowshot_result_cache_forecasts_total", "outcome" => outcome).increment(1);
+        waiting.retain(|other| other.foretold.template != foretold.template);
+        if waiting.len() < MAX_WAITING {
+            waiting.push(Waiting::new(foretold));
+        }
     }
-    *waiting = later;
+}
+
+/// Asks a question if its tables are there, have not changed for some looks, and no join waits to be computed: joins are
+/// what it is made of. Gives it back to be asked again when they have changed.
+async fn ask(shared: &Arc<Shared>, mut question: Waiting) -> Option<Waiting> {
+    let (Some(reuse), Some(results)) = (&shared.reuse, &shared.results) else { return None };
+    let joins = &reuse.cache;
+    let versions = versions(joins, &question.foretold.tables).await;
+    if !question.look(versions) || joins.queue.is_busy() {
+        return Some(question);
+    }
+    let started = Instant::now();
+    let asking = AssertUnwindSafe(answer(shared, results, &question.foretold.asked)).catch_unwind();
+    let outcome = match tokio::time::timeout(joins.config.fill_timeout, asking).await {
+        Ok(Ok(Ok(()))) => "asked",
+        Ok(Ok(Err(error))) => {
+            tracing::debug!(%error, "a question that was foretold has no answer");
+            "failed"
+        }
+        Ok(Err(_)) => "failed",
+        Err(_) => "timeout",
+    };
+    metrics::counter!("bowshot_result_cache_forecasts_total", "outcome" => outcome).increment(1);
+    if question.asked.is_none() {
+        results.questions.asked_ahead(&question.foretold.template);
+    }
+    question.asked = Some(question.versions.clone());
+    question.rests_until =
+        started.elapsed().checked_mul(REST).and_then(|rest| Instant::now().checked_add(rest));
+    (outcome == "asked").then_some(question)
 }
 
 /// What the tables of a question hold; `None` if one of them is not there yet, or may still change unnoticed.
@@ -107,20 +158,17 @@ async fn answer(shared: &Arc<Shared>, results: &ResultCache, asked: &Asked) -> R
         return Err(Error::internal("a question that was foretold is no query"));
     }
     let execution = session.execute(&plan, &[], Parallelism::Default, asked.layout).await?;
+    drop(session);
     let mut rows = stream::select_all(execution.streams);
     let mut bytes = 0;
     while let Some(batch) = rows.next().await {
+        if Arc::strong_count(shared) == 1 {
+            return Err(Error::internal("the engine has ended"));
+        }
         bytes += batch_bytes(&batch?) as u64;
         if bytes > results.store.largest() {
             return Err(Error::invalid("the result is too large to be kept"));
         }
     }
     Ok(())
-}
-
-impl Foretold {
-    fn is_same(&self, other: &Self) -> bool {
-        let (one, other) = (&self.asked, &other.asked);
-        one.text == other.text && one.principal == other.principal && one.layout == other.layout
-    }
 }

@@ -178,7 +178,8 @@ impl<'a> Reader<'a> {
 
     fn node(&mut self, node: &LogicalPlan) -> Result<(), Reason> {
         self.enter()?;
-        self.bytes += node.schema().fields().len() as u64 * FIELD_BYTES;
+        let names = node.schema().fields().iter().map(|field| field.name().len() as u64 + FIELD_BYTES);
+        self.bytes += names.sum::<u64>();
         match node {
             LogicalPlan::TableScan(scan) => self.table(scan)?,
             LogicalPlan::Projection(_)
@@ -234,9 +235,15 @@ impl<'a> Reader<'a> {
                 WindowFunctionDefinition::AggregateUDF(function) => function.signature().volatility,
                 WindowFunctionDefinition::WindowUDF(function) => function.signature().volatility,
             }),
-            Expr::Alias(_)
-            | Expr::Column(_)
-            | Expr::BinaryExpr(_)
+            Expr::Alias(alias) => {
+                self.bytes += alias.name.len() as u64;
+                Ok(())
+            }
+            Expr::Column(column) => {
+                self.bytes += column.name.len() as u64;
+                Ok(())
+            }
+            Expr::BinaryExpr(_)
             | Expr::Like(_)
             | Expr::SimilarTo(_)
             | Expr::Not(_)

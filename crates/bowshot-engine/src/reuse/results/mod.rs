@@ -33,6 +33,7 @@ pub(crate) use questions::Asked;
 use questions::Questions;
 pub(crate) use recording::Recording;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use store::{KeptResult, Store};
 
 pub(crate) use ahead::work as ask_ahead;
@@ -46,6 +47,8 @@ pub(crate) struct ResultCache {
     store: Store,
     questions: Questions,
     tables: Arc<TableStore>,
+    /// How often all was forgotten: what began before is not kept afterwards.
+    cleared: AtomicU64,
 }
 
 /// What is known of the result of a query.
@@ -63,7 +66,7 @@ impl ResultCache {
     pub(crate) fn new(memory_bytes: u64, tables: &Arc<TableStore>) -> Option<Arc<Self>> {
         (memory_bytes > 0).then(|| {
             let (store, questions) = (Store::new(memory_bytes), Questions::default());
-            Arc::new(Self { store, questions, tables: Arc::clone(tables) })
+            Arc::new(Self { store, questions, tables: Arc::clone(tables), cleared: AtomicU64::new(0) })
         })
     }
 
@@ -85,7 +88,7 @@ impl ResultCache {
             Some(kept) => {
                 self.store.hit(&kept);
                 if let Some(asked) = asked {
-                    self.questions.note(&asked, kept.key.names(), kept.key.settings());
+                    self.questions.again(&asked, &kept);
                 }
                 Answer::Kept(kept.execution())
             }
@@ -131,8 +134,13 @@ impl ResultCache {
 
     /// Forgets all results, and what was asked.
     pub(crate) fn clear(&self) {
+        self.cleared.fetch_add(1, Ordering::AcqRel);
         self.store.clear();
         self.questions.clear();
+    }
+
+    fn cleared(&self) -> u64 {
+        self.cleared.load(Ordering::Acquire)
     }
 }
 

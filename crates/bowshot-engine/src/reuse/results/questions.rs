@@ -3,19 +3,22 @@
 //! A template is the text of a query with placeholders where a table's name counts, with who asked it and how. When a table
 //! continues the sequence, the text with the next names is what will be asked, and can be asked ahead.
 
+use super::key::ResultKey;
+use super::store::KeptResult;
 use crate::plan;
 use bowshot_api::{Layout, Principal};
 use bowshot_cache::{Pattern, TableName};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Word};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Templates that are remembered; the one that was not asked for longest leaves.
 const MAX_TEMPLATES: usize = 256;
 /// Bytes of a text that is remembered.
-const MAX_TEXT: usize = 32 << 10;
+const MAX_TEXT: usize = 8 << 10;
 /// Forecasts in a row that nobody asked for, after which there are no more of that template until somebody does.
 const MAX_UNUSED: u32 = 3;
 
@@ -28,8 +31,8 @@ pub(crate) struct Asked {
     pub(crate) layout: Layout,
 }
 
-impl std::fmt::Debug for Asked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Texts may hold somebody's secrets.
         f.debug_struct("Asked").field("principal", &self.principal).finish_non_exhaustive()
     }
@@ -40,16 +43,25 @@ impl std::fmt::Debug for Asked {
 pub(super) struct Foretold {
     pub(super) asked: Asked,
     pub(super) tables: Vec<TableName>,
+    pub(super) template: Arc<Key>,
+}
+
+/// A question that was noted, to note it again without reading its text.
+#[derive(Debug, Clone)]
+pub(super) struct Noted {
+    asked: Asked,
+    template: Arc<Key>,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    templates: Mutex<HashMap<Key, Template>>,
+    templates: Mutex<HashMap<Arc<Key>, Template>>,
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
+/// What makes questions instances of one template.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct Key {
     /// The text with placeholders.
     text: String,
     principal: Principal,
@@ -57,7 +69,13 @@ struct Key {
     layout: Layout,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone)]
 struct Template {
     latest: Asked,
     /// The tables of the last two that were asked with different ones, the later one last.
@@ -68,34 +86,54 @@ struct Template {
 }
 
 impl Questions {
-    /// Notes a question over some tables, in the order of its plan, whose result is kept. `settings` are those that give
-    /// it another result.
-    pub(super) fn note<'t>(
-        &self,
-        asked: &Asked,
-        tables: impl Iterator<Item = &'t TableName>,
-        settings: &str,
-    ) {
-        let mut distinct: Vec<TableName> = Vec::new();
-        for table in tables {
-            if !distinct.contains(table) {
-                distinct.push(table.clone());
+    /// Notes a question whose result is kept. `None` if no names of its tables count.
+    pub(super) fn note(&self, asked: &Asked, key: &ResultKey) -> Option<Noted> {
+        let mut tables: Vec<TableName> = Vec::new();
+        for table in key.names() {
+            if !tables.contains(table) {
+                tables.push(table.clone());
             }
         }
         let counts = |table: &TableName| !Pattern::of(&table.table).values.is_empty();
-        if asked.text.len() > MAX_TEXT || !distinct.iter().any(counts) {
-            return;
+        if asked.text.len() > MAX_TEXT || !tables.iter().any(counts) {
+            return None;
         }
-        let placeholder = |name: &TableName| Pattern::of(&name.table).text;
-        let Some(text) = replaced(asked, &distinct, placeholder) else { return };
-        let (principal, settings) = (asked.principal.clone(), settings.to_owned());
-        let key = Key { text, principal, settings, layout: asked.layout };
+        let text = replaced(asked, &tables, |name| Pattern::of(&name.table).text)?;
+        let options = asked.config.options();
+        let (catalog, parser) = (&options.catalog, &options.sql_parser);
+        let settings = format!(
+            "{} {:?} {:?} {}",
+            key.settings(),
+            catalog.default_catalog,
+            catalog.default_schema,
+            parser.dialect
+        );
+        let template = Key { text, principal: asked.principal.clone(), settings, layout: asked.layout };
+        let template = Arc::new(template);
+        self.add(&template, asked, tables);
+        Some(Noted { asked: asked.clone(), template })
+    }
+
+    /// Notes a question that was answered with a kept result.
+    pub(super) fn again(&self, asked: &Asked, kept: &KeptResult) {
+        match &kept.template {
+            Some(noted) if noted.asked.text == asked.text && noted.asked.principal == asked.principal => {
+                if let Some(template) = self.lock().get_mut(&noted.template) {
+                    template.count += 1;
+                    (template.unused, template.used) = (0, Instant::now());
+                }
+            }
+            _ => drop(self.note(asked, &kept.key)),
+        }
+    }
+
+    fn add(&self, key: &Arc<Key>, asked: &Asked, tables: Vec<TableName>) {
         let mut templates = self.lock();
-        if templates.len() >= MAX_TEMPLATES && !templates.contains_key(&key) {
-            let oldest = templates.iter().map(|(_, template)| template.used).min();
+        if templates.len() >= MAX_TEMPLATES && !templates.contains_key(key) {
+            let oldest = templates.values().map(|template| template.used).min();
             templates.retain(|_, template| Some(template.used) != oldest);
         }
-        let template = templates.entry(key).or_insert_with(|| Template {
+        let template = templates.entry(Arc::clone(key)).or_insert_with(|| Template {
             latest: asked.clone(),
             seen: Vec::new(),
             count: 0,
@@ -103,36 +141,56 @@ impl Questions {
             used: Instant::now(),
         });
         template.count += 1;
-        template.unused = 0;
-        template.used = Instant::now();
-        if template.seen.last().is_none_or(|latest| is_later(&distinct, latest)) {
+        (template.unused, template.used) = (0, Instant::now());
+        if template.seen.last().is_none_or(|latest| is_later(&tables, latest)) {
             template.latest = asked.clone();
-            template.seen.push(distinct);
+            template.seen.push(tables);
             let outdated = template.seen.len().saturating_sub(2);
             template.seen.drain(..outdated);
         }
     }
 
-    /// What will be asked now that a table has appeared, of templates that were asked so often.
-    pub(super) fn continued_by(&self, appeared: &TableName, least: u64) -> Vec<Foretold> {
-        let mut templates = self.lock();
-        let often = templates.values_mut().filter(|it| it.count >= least && it.unused < MAX_UNUSED);
-        let next = often.filter_map(|template| {
-            let tables = bowshot_cache::next_tables(&template.seen, appeared)?;
+    /// What will be asked now that tables have appeared, of templates that were asked so often: of each the next one.
+    pub(super) fn continued_by(&self, appeared: &[TableName], least: u64) -> Vec<Foretold> {
+        let often = |template: &Template| template.count >= least && template.unused < MAX_UNUSED;
+        // A copy, so that nobody waits for what comes now.
+        let templates = self.lock();
+        let templates = templates.iter().filter(|(_, template)| often(template));
+        let templates: Vec<_> = templates.map(|(key, it)| (Arc::clone(key), it.clone())).collect();
+        let mut by_pattern: HashMap<String, Vec<&TableName>> = HashMap::new();
+        for table in appeared {
+            by_pattern.entry(Pattern::of(&table.table).text).or_default().push(table);
+        }
+        let next = templates.into_iter().filter_map(|(key, template)| {
             let latest = template.seen.last()?;
+            let patterns: HashSet<String> =
+                latest.iter().map(|table| Pattern::of(&table.table).text).collect();
+            let new = patterns.iter().filter_map(|pattern| by_pattern.get(pattern)).flatten();
+            let next = new.filter_map(|table| bowshot_cache::next_tables(&template.seen, table));
+            let values = |tables: &Vec<TableName>| -> Vec<_> {
+                tables.iter().map(|table| Pattern::of(&table.table).values).collect()
+            };
+            let tables = next.min_by_key(values)?;
             let next_name = |name: &TableName| {
                 let place = latest.iter().position(|table| table == name);
                 place.and_then(|place| tables.get(place)).map_or_else(String::new, |next| next.table.clone())
             };
             let text = replaced(&template.latest, latest, next_name)?;
             // Names that stand in views only do not move on with the text.
-            if *text == *template.latest.text {
-                return None;
-            }
-            template.unused += 1;
-            Some(Foretold { asked: Asked { text: text.into(), ..template.latest.clone() }, tables })
+            (*text != *template.latest.text).then(|| Foretold {
+                asked: Asked { text: text.into(), ..template.latest.clone() },
+                tables,
+                template: key,
+            })
         });
         next.collect()
+    }
+
+    /// Notes that a question was asked ahead. Whoever asks it takes that back.
+    pub(super) fn asked_ahead(&self, template: &Key) {
+        if let Some(template) = self.lock().get_mut(template) {
+            template.unused += 1;
+        }
     }
 
     /// Forgets all templates.
@@ -140,7 +198,7 @@ impl Questions {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Template>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<Key>, Template>> {
         self.templates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -189,6 +247,9 @@ fn is_name(word: &Word, table: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reuse::results::key::Question;
+    use bowshot_cache::{Content, TableKey};
+    use datafusion::logical_expr::LogicalPlanBuilder;
 
     fn name(table: &str) -> TableName {
         TableName { catalog: "bowshot".into(), schema: "main".into(), table: table.into() }
@@ -199,14 +260,26 @@ mod tests {
         Asked { text: text.into(), principal, config, layout: Layout::default() }
     }
 
-    fn question(day: u32) -> (Asked, Vec<TableName>) {
+    fn key(tables: &[&str]) -> ResultKey {
+        let key = |table: &&str| {
+            let content = Content::Files { version: String::new(), columns: 0 };
+            TableKey { name: name(table), content }
+        };
+        let plan = LogicalPlanBuilder::empty(true).build().expect("a plan");
+        Question::over(&plan, tables.iter().map(key).collect()).expect("a question").key
+    }
+
+    fn question(day: u32) -> (Asked, ResultKey) {
         let text = format!(
             "SELECT 'sales{day}', \"sales{day}\".x -- of sales{day}\nFROM SALES{day}\tJOIN main.stores{day} ON größe = 1"
         );
-        (asked(&text), vec![name(&format!("sales{day}")), name(&format!("stores{day}"))])
+        let (sales, stores) = (format!("sales{day}"), format!("stores{day}"));
+        (asked(&text), key(&[&sales, &stores, &sales]))
     }
 
-    fn texts(foretold: Vec<Foretold>) -> Vec<String> {
+    fn foretold(questions: &Questions, appeared: &[&str], least: u64) -> Vec<String> {
+        let appeared: Vec<TableName> = appeared.iter().map(|table| name(table)).collect();
+        let foretold = questions.continued_by(&appeared, least);
         foretold.into_iter().map(|foretold| foretold.asked.text.to_string()).collect()
     }
 
@@ -214,35 +287,40 @@ mod tests {
     fn the_next_question_has_the_next_tables() {
         let questions = Questions::default();
         for day in [20_210_803, 20_210_804] {
-            let (asked, tables) = question(day);
-            questions.note(&asked, tables.iter().chain(&tables), "");
+            let (asked, key) = question(day);
+            assert!(questions.note(&asked, &key).is_some());
         }
         let next = "SELECT 'sales20210804', \"sales20210805\".x -- of sales20210804\n\
                     FROM sales20210805\tJOIN main.stores20210805 ON größe = 1";
-        assert_eq!(texts(questions.continued_by(&name("sales20210805"), 3)), Vec::<String>::new());
-        assert_eq!(texts(questions.continued_by(&name("sales20210805"), 2)), [next]);
-        assert_eq!(texts(questions.continued_by(&name("sales20210802"), 1)), Vec::<String>::new());
-        assert_eq!(texts(questions.continued_by(&name("other5"), 1)), Vec::<String>::new());
+        let nothing: [&str; 0] = [];
+        assert_eq!(foretold(&questions, &["sales20210805"], 3), nothing);
+        assert_eq!(foretold(&questions, &["sales20210805"], 2), [next]);
+        let many = ["sales20210807", "stores20210805", "sales20210805", "sales20210806", "x"];
+        assert_eq!(foretold(&questions, &many, 2), [next], "the nearest one, and once");
+        assert_eq!(foretold(&questions, &["sales20210802"], 1), nothing);
+        assert_eq!(foretold(&questions, &["other5"], 1), nothing);
     }
 
     #[test]
     fn forecasts_that_nobody_asks_for_end() {
         let questions = Questions::default();
-        let (asked, tables) = question(20_210_803);
-        questions.note(&asked, tables.iter(), "");
-        let foretold = || questions.continued_by(&name("sales20210804"), 1).len();
-        assert_eq!([foretold(), foretold(), foretold(), foretold()], [1, 1, 1, 0]);
-        questions.note(&asked, tables.iter(), "");
-        assert_eq!(foretold(), 1);
-        questions.note(&asked, tables.iter(), "another setting");
-        assert_eq!(foretold(), 2);
+        let (asked, key) = question(20_210_803);
+        let noted = questions.note(&asked, &key).expect("a template");
+        let next = || foretold(&questions, &["sales20210804", "stores20210804"], 1).len();
+        for _ in 0..MAX_UNUSED {
+            assert_eq!(next(), 1);
+            questions.asked_ahead(&noted.template);
+        }
+        assert_eq!(next(), 0);
+        let _ = questions.note(&asked, &key);
+        assert_eq!(next(), 1);
     }
 
     #[test]
     fn texts_without_tables_that_count_are_not_remembered() {
         let questions = Questions::default();
-        questions.note(&asked("SELECT * FROM sales"), [name("sales")].iter(), "");
-        questions.note(&asked("SELECT * FROM view_of_it"), [name("sales7")].iter(), "");
-        assert_eq!(texts(questions.continued_by(&name("sales8"), 1)), Vec::<String>::new());
+        assert!(questions.note(&asked("SELECT * FROM sales"), &key(&["sales"])).is_none());
+        let _ = questions.note(&asked("SELECT * FROM view_of_it"), &key(&["sales7"]));
+        assert_eq!(foretold(&questions, &["sales8"], 1), Vec::<String>::new());
     }
 }

@@ -26,11 +26,13 @@ pub(crate) struct Recording {
     asked: Option<Asked>,
     cache: Arc<ResultCache>,
     begun: Instant,
+    cleared: u64,
 }
 
 impl Recording {
     pub(super) fn new(question: Question, asked: Option<Asked>, cache: Arc<ResultCache>) -> Self {
-        Self { question, asked, cache, begun: Instant::now() }
+        let cleared = cache.cleared();
+        Self { question, asked, cache, begun: Instant::now(), cleared }
     }
 
     /// The same streams, of which the rows are kept when the last one of them has ended. To be called after physical
@@ -53,6 +55,7 @@ impl Recording {
         let shared = Arc::new(Shared {
             planning: self.begun.elapsed(),
             begun: self.begun,
+            cleared: self.cleared,
             schema: SchemaRef::clone(schema),
             ordered,
             rows,
@@ -77,6 +80,7 @@ struct Shared {
     /// What the plan promised.
     rows: Option<u64>,
     begun: Instant,
+    cleared: u64,
     planning: Duration,
     state: Mutex<State>,
 }
@@ -149,16 +153,15 @@ impl Shared {
         drop(state);
         let waited = parts.iter().map(|part| part.waited).max().unwrap_or_default();
         let cost = self.planning + waited;
-        if cost < LEAST_COST {
+        if cost < LEAST_COST || self.cleared != self.cache.cleared() {
             return;
         }
         let Some(key) = self.question.key.to_keep() else { return };
-        if let Some(asked) = &self.asked {
-            self.cache.questions.note(asked, key.names(), key.settings());
-        }
+        let template = self.asked.as_ref().and_then(|asked| self.cache.questions.note(asked, &key));
         let streams = parts.into_iter().map(|part| part.batches).collect();
         let mut result = KeptResult::new((key, bytes), (SchemaRef::clone(&self.schema), streams), cost);
         (result.ordered, result.promised, result.begun) = (self.ordered, self.rows, self.begun);
+        result.template = template;
         self.cache.store.insert(self.question.digest, result);
     }
 

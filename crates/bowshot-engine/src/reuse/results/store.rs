@@ -6,6 +6,7 @@
 //! what nobody asks for any more falls behind.
 
 use super::key::{Question, ResultKey};
+use super::questions::Noted;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use std::collections::{HashMap, HashSet};
@@ -39,6 +40,8 @@ pub(super) struct KeptResult {
     pub(super) created: SystemTime,
     /// When the query was planned: an earlier one never takes the place of a later one.
     pub(super) begun: Instant,
+    /// What it is an instance of, if it may be asked ahead with the next tables.
+    pub(super) template: Option<Noted>,
     hits: AtomicU64,
     /// Bits of a number.
     priority: AtomicU64,
@@ -61,6 +64,7 @@ impl KeptResult {
             cost,
             created: SystemTime::now(),
             begun: Instant::now(),
+            template: None,
             hits: AtomicU64::new(0),
             priority: AtomicU64::new(0),
         }
