@@ -321,6 +321,21 @@ def test_many_readers_that_stop_do_not_keep_others_from_being_recorded(server, d
     wait_until(lambda: server.metrics()["bowshot_result_cache_begun_bytes"] == 0, "room that is given back")
 
 
+def test_each_number_of_endpoints_has_its_own_result(server, db):
+    sql = "SELECT x, word FROM t WHERE x % 5 = 0"
+    for _ in range(2):
+        for streams in (1, 2, 4):
+            db.run(f"SET endpoints = '{streams}'")
+            with db.connection.cursor() as cursor:
+                partitions, _ = cursor.adbc_execute_partitions(sql)
+                rows = []
+                for partition in partitions:
+                    cursor.adbc_read_partition(partition)
+                    rows += cursor.fetch_arrow_table().column("x").to_pylist()
+                assert sorted(rows) == list(range(5, ROWS + 1, 5))
+                assert len(partitions) <= max(streams, 1)
+
+
 def wrong(db, sql):
     """The answers of one snapshot, asked for three times with the cache and once without, if they differ."""
     db.run("BEGIN")

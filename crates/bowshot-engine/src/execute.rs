@@ -73,7 +73,8 @@ async fn one(
 ) -> Result<Execution> {
     let ordered = run.plan.planned().ordered();
     let asked = session.asked(run.plan, run.layout);
-    let answer = session.results().map(|results| results.answer(plan, (state, run.layout), asked));
+    let answer =
+        session.results().map(|results| results.answer(plan, state, (run.layout, run.parallelism), asked));
     let recording = match answer {
         Some(Answer::Kept(execution)) => return Ok(execution),
         Some(Answer::Missing(recording)) => Some(recording),
@@ -145,6 +146,7 @@ async fn physical_plan(
 pub(crate) struct Run<'a> {
     pub(crate) plan: &'a AuthorizedPlan,
     pub(crate) layout: Layout,
+    pub(crate) parallelism: Parallelism,
     pub(crate) state: SessionState,
 }
 

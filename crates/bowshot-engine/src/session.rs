@@ -263,7 +263,7 @@ impl EngineSession {
             let partitions = &mut state.config_mut().options_mut().execution.target_partitions;
             *partitions = streams.max(*partitions);
         }
-        let run = Run { plan, layout, state };
+        let run = Run { plan, layout, parallelism, state };
         if parameters.is_empty() {
             Box::pin(execute::prepare(self, &run)).await
         } else {

@@ -6,6 +6,7 @@
 //! something else the next time.
 
 use super::super::{SessionCache, keys, settings};
+use crate::execute::Parallelism;
 use crate::rules::SessionJoinOrder;
 use bowshot_api::Layout;
 use bowshot_cache::{Content, TableKey, TableName};
@@ -45,6 +46,8 @@ pub(super) struct ResultKey {
     constants: Vec<DataType>,
     settings: String,
     layout: Layout,
+    /// The streams that were asked for.
+    parallelism: Parallelism,
 }
 
 impl ResultKey {
@@ -60,6 +63,7 @@ impl ResultKey {
             && self.constants == other.constants
             && self.settings == other.settings
             && self.layout == other.layout
+            && self.parallelism == other.parallelism
             && self.names().eq(other.names())
     }
 
@@ -101,7 +105,7 @@ impl Question {
     pub(super) fn of(
         plan: &LogicalPlan,
         state: &SessionState,
-        layout: Layout,
+        (layout, parallelism): (Layout, Parallelism),
         newest: &Snapshot,
     ) -> Result<Self, Reason> {
         let names = &state.config_options().catalog;
@@ -117,6 +121,7 @@ impl Question {
             constants: reader.constants,
             settings: all_settings(state),
             layout,
+            parallelism,
         };
         Ok(Self { digest: key.digest(), key, bytes, tables: reader.tables })
     }
@@ -328,7 +333,8 @@ impl Question {
         let mut reader = Reader::new(("c", "s"), &newest);
         reader.read(plan)?;
         let (constants, settings, layout) = (reader.constants, String::new(), Layout::default());
-        let key = ResultKey { plan: plan.clone(), tables, constants, settings, layout };
+        let parallelism = Parallelism::Default;
+        let key = ResultKey { plan: plan.clone(), tables, constants, settings, layout, parallelism };
         Ok(Self { digest: key.digest(), key, bytes: 0, tables: Vec::new() })
     }
 }

@@ -17,7 +17,7 @@ mod tests;
 
 use super::{SessionCache, tables};
 use crate::about_tables::batch;
-use crate::execute::Execution;
+use crate::execute::{Execution, Parallelism};
 use crate::progress::ProgressMeter;
 use bowshot_api::{BatchStream, Layout};
 use bowshot_storage::tables::TableStore;
@@ -75,13 +75,14 @@ impl ResultCache {
     pub(crate) fn answer(
         self: &Arc<Self>,
         plan: &LogicalPlan,
-        (state, layout): (&SessionState, Layout),
+        state: &SessionState,
+        form: (Layout, Parallelism),
         asked: Option<Asked>,
     ) -> Answer {
         if !is_on(state) {
             return Answer::Never;
         }
-        let Ok(question) = Question::of(plan, state, layout, &self.tables.snapshot()) else {
+        let Ok(question) = Question::of(plan, state, form, &self.tables.snapshot()) else {
             return Answer::Never;
         };
         match self.store.find(&question).filter(|_| question.still_holds()) {
@@ -119,7 +120,8 @@ impl ResultCache {
         if !is_on(state) {
             return "not used: the session has set result_cache off".to_owned();
         }
-        let question = match Question::of(query, state, layout, &self.tables.snapshot()) {
+        let form = (layout, Parallelism::Default);
+        let question = match Question::of(query, state, form, &self.tables.snapshot()) {
             Ok(question) => question,
             Err(reason) => return format!("not kept: {reason}"),
         };

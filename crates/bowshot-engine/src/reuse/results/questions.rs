@@ -271,7 +271,7 @@ mod tests {
 
     fn question(day: u32) -> (Asked, ResultKey) {
         let text = format!(
-            "SELECT 'sales{day}', \"sales{day}\".x -- of sales{day}\nFROM SALES{day}\tJOIN main.stores{day} ON größe = 1"
+            "SELECT 'sales20210804', \"sales{day}\".x -- of sales20210804\nFROM SALES{day}\tJOIN main.stores{day} ON größe = 1"
         );
         let (sales, stores) = (format!("sales{day}"), format!("stores{day}"));
         (asked(&text), key(&[&sales, &stores, &sales]))
