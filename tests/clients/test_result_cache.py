@@ -282,19 +282,22 @@ def test_a_mapped_file_that_is_overwritten_in_place_does_not_change_what_is_kept
     time.sleep(0.2)
     with Server(file, environment={"BOWSHOT_STORAGE_REFRESH": "1h"}) as server, Database(server) as db:
         sql = "SELECT x FROM t"
-        assert db.arrow(sql).num_rows == db.arrow(sql).num_rows == ROWS and hits(db) == 1
+        # On a fast machine it may take several until one took long enough to be kept.
+        wait_until(lambda: db.arrow(sql).num_rows == ROWS and hits(db) > 0, "a result that is kept")
+        before = hits(db)
         # Nobody looks at the file any more for an hour: what is given is what was read then.
         write(2)
         given = db.arrow(sql)
         assert sorted(given.column("x").to_pylist()) == list(range(ROWS))
-        assert hits(db) >= 2
+        assert hits(db) == before + 1
 
 
 def test_an_answer_promises_the_same_each_time(server, db):
     client = flight.connect(server.grpc_tcp)
     promises = set()
+    sql = b"SELECT x FROM t WHERE word LIKE '%7%' OR word LIKE '%9%'"
     for _ in range(3):
-        info = client.get_flight_info(flight.FlightDescriptor.for_command(b"SELECT x FROM t WHERE x % 5 = 0"))
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(sql))
         promises.add((info.total_records, len(info.endpoints), info.schema))
         for endpoint in info.endpoints:
             client.do_get(endpoint.ticket).read_all()
@@ -368,4 +371,5 @@ def test_random_queries_give_what_they_give_without_the_cache(pause, tmp_path):
                     writer.join()
             assert not found, f"{len(found)} wrong, seed {seed}, the first: {found[0]}"
         given = server.metrics()["bowshot_result_cache_hits_total"]
-        assert given > CASES / 10, f"{given} answers were given from the cache"
+        # Beside a writer it is a matter of luck how often nothing has changed.
+        assert given > (0 if pause else CASES / 10), f"{given} answers were given from the cache"
