@@ -371,5 +371,5 @@ def test_random_queries_give_what_they_give_without_the_cache(pause, tmp_path):
                     writer.join()
             assert not found, f"{len(found)} wrong, seed {seed}, the first: {found[0]}"
         given = server.metrics()["bowshot_result_cache_hits_total"]
-        # Beside a writer it is a matter of luck how often nothing has changed.
-        assert given > (0 if pause else CASES / 10), f"{given} answers were given from the cache"
+        # Of 800 without a writer; two thirds beside one that changes tables two hundred times a second.
+        assert given > CASES / 2, f"{given} answers were given from the cache"

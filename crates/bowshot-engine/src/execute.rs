@@ -73,15 +73,14 @@ async fn one(
 ) -> Result<Execution> {
     let ordered = run.plan.planned().ordered();
     let asked = session.asked(run.plan, run.layout);
-    let answer =
-        session.results().map(|results| results.answer(plan, state, (run.layout, run.parallelism), asked));
+    let answer = session.results().map(|results| results.answer(plan, state, run.form(), asked));
     let recording = match answer {
         Some(Answer::Kept(execution)) => return Ok(execution),
         Some(Answer::Missing(recording)) => Some(recording),
         Some(Answer::Never) | None => None,
     };
     let schema = result_schema(state, plan, run.layout);
-    let physical = physical_plan(session, (state, run.layout), plan, ordered).await?;
+    let physical = physical_plan(session, (state, run.form()), plan, ordered).await?;
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
     let streams = streams(&physical, state, run.layout, &schema)?;
@@ -107,7 +106,7 @@ pub(crate) async fn prepare_bound(
         return one(session, run, (&state, &plan)).await;
     }
     let schema = nullable(&result_schema(&state, &plan, run.layout));
-    let physical = physical_plan(session, (&state, run.layout), &plan, planned.ordered()).await?;
+    let physical = physical_plan(session, (&state, run.form()), &plan, planned.ordered()).await?;
     let progress = ProgressMeter::new(&physical);
     let head = merged(streams(&physical, &state, run.layout, &schema)?);
     let tail = tail(session.clone(), run, rest, SchemaRef::clone(&schema));
@@ -117,7 +116,7 @@ pub(crate) async fn prepare_bound(
 
 async fn physical_plan(
     session: &EngineSession,
-    (state, layout): (&SessionState, Layout),
+    (state, form): (&SessionState, (Layout, Parallelism)),
     plan: &LogicalPlan,
     ordered: bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -127,9 +126,7 @@ async fn physical_plan(
     }
     let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
     let physical = match (plan, session.results()) {
-        (LogicalPlan::Explain(explain), Some(results)) => {
-            results.explained(physical, explain, (state, layout))
-        }
+        (LogicalPlan::Explain(explain), Some(results)) => results.explained(physical, explain, (state, form)),
         _ => physical,
     };
     let options = state.config_options();
@@ -151,6 +148,11 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// In what form the result goes to the client.
+    fn form(&self) -> (Layout, Parallelism) {
+        (self.layout, self.parallelism)
+    }
+
     fn state(&self) -> SessionState {
         self.state.clone()
     }
@@ -178,7 +180,7 @@ fn tail(
     rows: Rows,
     schema: SchemaRef,
 ) -> impl futures::Stream<Item = Result<RecordBatch>> + Send + use<> {
-    let (plan, layout, state) = (run.plan.clone(), run.layout, run.state());
+    let (plan, form, state) = (run.plan.clone(), run.form(), run.state());
     stream::iter(rows)
         .then(move |(batch, row)| {
             let (session, plan, state, schema) =
@@ -187,9 +189,9 @@ fn tail(
                 let planned = plan.planned();
                 let bound = parameters::bind(planned.plan(), planned.parameters(), &batch, row)?;
                 let (state, bound) = session.take_effect(&plan.with_plan(bound), state).await?;
-                same_types(&schema, &result_schema(&state, &bound, layout), row)?;
-                let physical = physical_plan(&session, (&state, layout), &bound, planned.ordered()).await?;
-                Ok::<_, Error>(merged(streams(&physical, &state, layout, &schema)?))
+                same_types(&schema, &result_schema(&state, &bound, form.0), row)?;
+                let physical = physical_plan(&session, (&state, form), &bound, planned.ordered()).await?;
+                Ok::<_, Error>(merged(streams(&physical, &state, form.0, &schema)?))
             }
         })
         .try_flatten()

@@ -106,21 +106,20 @@ impl ResultCache {
         &self,
         shown: Arc<dyn ExecutionPlan>,
         explain: &Explain,
-        (state, layout): (&SessionState, Layout),
+        (state, form): (&SessionState, (Layout, Parallelism)),
     ) -> Arc<dyn ExecutionPlan> {
         let for_people = matches!(explain.explain_format, ExplainFormat::Indent | ExplainFormat::Tree);
         let Some(plans) = shown.downcast_ref::<ExplainExec>().filter(|_| for_people) else { return shown };
         let mut all = plans.stringified_plans().to_vec();
-        let line = format!("ResultCache: {}", self.told(&explain.plan, state, layout));
+        let line = format!("ResultCache: {}", self.told(&explain.plan, state, form));
         all.push(StringifiedPlan::new(PlanType::FinalLogicalPlan, line));
         Arc::new(ExplainExec::new(shown.schema(), all, plans.verbose()))
     }
 
-    fn told(&self, query: &LogicalPlan, state: &SessionState, layout: Layout) -> String {
+    fn told(&self, query: &LogicalPlan, state: &SessionState, form: (Layout, Parallelism)) -> String {
         if !is_on(state) {
             return "not used: the session has set result_cache off".to_owned();
         }
-        let form = (layout, Parallelism::Default);
         let question = match Question::of(query, state, form, &self.tables.snapshot()) {
             Ok(question) => question,
             Err(reason) => return format!("not kept: {reason}"),

@@ -154,9 +154,11 @@ impl Questions {
     pub(super) fn continued_by(&self, appeared: &[TableName], least: u64) -> Vec<Foretold> {
         let often = |template: &Template| template.count >= least && template.unused < MAX_UNUSED;
         // A copy, so that nobody waits for what comes now.
-        let templates = self.lock();
-        let templates = templates.iter().filter(|(_, template)| often(template));
-        let templates: Vec<_> = templates.map(|(key, it)| (Arc::clone(key), it.clone())).collect();
+        let templates: Vec<_> = {
+            let templates = self.lock();
+            let chosen = templates.iter().filter(|(_, template)| often(template));
+            chosen.map(|(key, template)| (Arc::clone(key), template.clone())).collect()
+        };
         let mut by_pattern: HashMap<String, Vec<&TableName>> = HashMap::new();
         for table in appeared {
             by_pattern.entry(Pattern::of(&table.table).text).or_default().push(table);
