@@ -101,7 +101,8 @@ class PostgresAdbc(AdbcCursor):
 
 
 class Duck:
-    """DuckDB in this process over the files that the JSON text `uri` names."""
+    """DuckDB in this process over the files that the JSON text `uri` names. Rows come from relations (`sql`), as DuckDB
+    advises: those of `execute` are collected in memory first and copied once more."""
 
     def __init__(self, uri):
         import duckdb
@@ -111,10 +112,10 @@ class Duck:
         duckdb_views.create(self.connection, json.loads(uri))
 
     def table(self, text):
-        return self.connection.execute(text).to_arrow_table()
+        return self.connection.sql(text).to_arrow_table()
 
     def pandas(self, text):
-        return self.connection.execute(text).df()
+        return self.connection.sql(text).df()
 
     def batches(self, text):
         yield from self.connection.sql(text).to_arrow_reader()

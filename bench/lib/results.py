@@ -49,6 +49,12 @@ def versions(peers: dict) -> dict:
     }
 
 
+def server_settings() -> dict:
+    """Settings of Bowshot that come from the environment: all servers of a run have them."""
+    ours = {name: value for name, value in os.environ.items() if name.startswith("BOWSHOT_")}
+    return {name: value for name, value in ours.items() if name != "BOWSHOT_BIN" and not name.startswith("BOWSHOT_BENCH_")}
+
+
 def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Options, **settings) -> None:
     """Appends one comparison to `SCENARIO.jsonl` in the folder of results and prints it. Of the settings, `axes` are what
     the report plots by, `ceilings` the contenders that are no
@@ -66,7 +72,7 @@ def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Op
         "missing": settings.pop("missing", {}),
         "axes": settings.pop("axes", {}),
         "ceilings": settings.pop("ceilings", []),
-        "settings": {"scale": options.scale, "rounds": options.rounds, **settings},
+        "settings": {"scale": options.scale, "rounds": options.rounds, **server_settings(), **settings},
         "contenders": contenders,
         "ratios": ratios,
     }

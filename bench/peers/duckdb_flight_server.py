@@ -18,7 +18,8 @@ class Server(flight.FlightServerBase):
 
     def do_get(self, context, ticket):
         cursor = self.connection.cursor()
-        reader = cursor.execute(ticket.ticket.decode()).to_arrow_reader(ROWS_PER_BATCH)
+        # Of a relation the rows stream; those of `execute` are collected in memory first.
+        reader = cursor.sql(ticket.ticket.decode()).to_arrow_reader(ROWS_PER_BATCH)
         return flight.RecordBatchStream(reader)
 
 

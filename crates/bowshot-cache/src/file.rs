@@ -1,22 +1,24 @@
-//! Rows on disk: an Arrow file for each join and, if it may outlive the process, a description beside it. The checksum
-//! in the description, or in memory, is compared before a file is mapped, so that a damaged one is never read.
+//! Rows on disk: an Arrow file for each join or result and, if it may outlive the process, a description beside it. The
+//! checksum in the description, or in memory, is compared before rows are read, so that those of a damaged file never are.
 
 use crate::Error;
-use crate::entry::{About, Loaded};
-use arrow::datatypes::Schema;
+use crate::entry::Loaded;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 use arrow::record_batch::RecordBatch;
 use bowshot_ipc::MappedFile;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes that are read at once to compare a checksum.
 const READ_BYTES: usize = 1 << 20;
 /// Changed when what a description means changes: files of another format are removed.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A file of the cache. Removed with its last user, unless it is kept.
 #[derive(Debug)]
@@ -32,13 +34,19 @@ struct Description {
     format: u32,
     bytes: u64,
     checksum: u32,
-    about: About,
+    /// What the rows are, as JSON, with a checksum of its own.
+    about: String,
+    about_checksum: u32,
 }
 
 impl CacheFile {
-    /// Writes the rows. What was begun is removed if that fails.
-    pub(crate) fn write(path: PathBuf, schema: &Schema, batches: &[RecordBatch]) -> Result<Self, Error> {
-        let written = Self::write_all(&path, schema, batches);
+    /// Writes the rows, with a call of `pause` before each batch. What was begun is removed if that fails.
+    pub(crate) fn write(
+        path: PathBuf,
+        (schema, batches): (&Schema, &[RecordBatch]),
+        pause: &dyn Fn(),
+    ) -> Result<Self, Error> {
+        let written = Self::write_all(&path, (schema, batches), pause);
         if written.is_err() {
             remove(&path);
         }
@@ -46,12 +54,17 @@ impl CacheFile {
         Ok(Self { path, bytes, checksum })
     }
 
-    fn write_all(path: &Path, schema: &Schema, batches: &[RecordBatch]) -> Result<(u64, u32), Error> {
+    fn write_all(
+        path: &Path,
+        (schema, batches): (&Schema, &[RecordBatch]),
+        pause: &dyn Fn(),
+    ) -> Result<(u64, u32), Error> {
         let disk = |source| Error::Disk { path: path.to_path_buf(), source };
         let file = File::create(path).map_err(disk)?;
         let mut writer =
             FileWriter::try_new(Summed::new(BufWriter::with_capacity(READ_BYTES, file)), schema)?;
         for batch in batches {
+            pause();
             writer.write(batch)?;
         }
         writer.finish()?;
@@ -61,14 +74,17 @@ impl CacheFile {
         Ok((bytes, checksum))
     }
 
-    /// Writes what is needed to find the file again after a restart.
-    pub(crate) fn describe(&self, about: &About) -> Result<(), Error> {
+    /// Writes what is needed to find the file again after a restart. Gives the bytes of that.
+    pub(crate) fn describe<A: Serialize>(&self, about: &A) -> Result<u64, Error> {
         let disk = |source| Error::Disk { path: self.path.clone(), source };
-        let description =
-            Description { format: FORMAT, bytes: self.bytes, checksum: self.checksum, about: about.clone() };
+        let about = serde_json::to_string(about).map_err(|error| disk(error.into()))?;
+        let about_checksum = crc32fast::hash(about.as_bytes());
+        let (bytes, checksum) = (self.bytes, self.checksum);
+        let description = Description { format: FORMAT, bytes, checksum, about, about_checksum };
         let text = serde_json::to_vec(&description).map_err(|error| disk(error.into()))?;
         let (target, begun) = (described(&self.path), self.path.with_extension("begun"));
-        fs::write(&begun, text).and_then(|()| fs::rename(&begun, target)).map_err(disk)
+        fs::write(&begun, &text).and_then(|()| fs::rename(&begun, target)).map_err(disk)?;
+        Ok(text.len() as u64)
     }
 
     /// The rows as views of the mapped file.
@@ -81,22 +97,29 @@ impl CacheFile {
         Ok(Loaded { schema: Arc::clone(mapped.schema()), batches: batches.into(), file: Some(mapped) })
     }
 
+    /// The rows in memory of their own.
+    pub(crate) fn read(&self) -> Result<(SchemaRef, Vec<RecordBatch>), Error> {
+        let bytes = fs::read(&self.path).map_err(|source| Error::Disk { path: self.path.clone(), source })?;
+        if (bytes.len() as u64, crc32fast::hash(&bytes)) != (self.bytes, self.checksum) {
+            return Err(Error::Damaged { path: self.path.clone() });
+        }
+        let reader = FileReader::try_new(Cursor::new(bytes), None)?;
+        let schema = reader.schema();
+        Ok((schema, reader.collect::<Result<_, _>>()?))
+    }
+
+    /// Bytes of what [`CacheFile::describe`] has written.
+    pub(crate) fn description_bytes(&self) -> u64 {
+        fs::metadata(described(&self.path)).map_or(0, |metadata| metadata.len())
+    }
+
+    /// What [`CacheFile::describe`] has written.
+    pub(crate) fn description<A: DeserializeOwned>(&self) -> Option<A> {
+        read_description(&self.path).map(|(_, about)| about)
+    }
+
     fn sum(&self) -> Result<(u64, u32), Error> {
-        let read = || {
-            let mut file = File::open(&self.path)?;
-            let (mut hasher, mut bytes) = (crc32fast::Hasher::new(), 0);
-            let mut buffer = vec![0; READ_BYTES];
-            loop {
-                match file.read(&mut buffer)? {
-                    0 => return Ok((bytes, hasher.finalize())),
-                    count => {
-                        hasher.update(buffer.get(..count).unwrap_or_default());
-                        bytes += count as u64;
-                    }
-                }
-            }
-        };
-        read().map_err(|source| Error::Disk { path: self.path.clone(), source })
+        sum(&self.path).map_err(|source| Error::Disk { path: self.path.clone(), source })
     }
 
     /// The number of the join whose file it is.
@@ -111,18 +134,33 @@ impl CacheFile {
     }
 }
 
+/// Length and checksum of a file.
+pub(crate) fn sum(path: &Path) -> io::Result<(u64, u32)> {
+    let mut file = File::open(path)?;
+    let (mut hasher, mut bytes) = (crc32fast::Hasher::new(), 0);
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((bytes, hasher.finalize())),
+            count => {
+                hasher.update(buffer.get(..count).unwrap_or_default());
+                bytes += count as u64;
+            }
+        }
+    }
+}
+
 /// The files of a folder with what they hold, after a restart. Everything else that the cache has left there is removed.
-pub(crate) fn found(folder: &Path) -> Result<Vec<(About, CacheFile)>, Error> {
+pub(crate) fn found<A: DeserializeOwned>(folder: &Path) -> Result<Vec<(A, CacheFile)>, Error> {
     let disk = |source| Error::Disk { path: folder.to_path_buf(), source };
-    fs::create_dir_all(folder).map_err(disk)?;
+    private(folder).map_err(disk)?;
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(disk)? {
         let path = entry.map_err(disk)?.path();
         let ending = path.extension().and_then(|ending| ending.to_str());
         match ending {
             Some("arrow") => match read_description(&path) {
-                Some(description) => {
-                    let Description { bytes, checksum, about, .. } = description;
+                Some((Description { bytes, checksum, .. }, about)) => {
                     found.push((about, CacheFile { path, bytes, checksum }));
                 }
                 None => {
@@ -138,11 +176,22 @@ pub(crate) fn found(folder: &Path) -> Result<Vec<(About, CacheFile)>, Error> {
     Ok(found)
 }
 
-fn read_description(path: &Path) -> Option<Description> {
+/// Makes a folder that nobody else may look into, if it is not there.
+fn private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+fn read_description<A: DeserializeOwned>(path: &Path) -> Option<(Description, A)> {
     let text = fs::read(described(path)).ok()?;
     let description: Description = serde_json::from_slice(&text).ok()?;
     let length = fs::metadata(path).ok()?.len();
-    (description.format == FORMAT && description.bytes == length && is_number(path)).then_some(description)
+    let whole = description.about_checksum == crc32fast::hash(description.about.as_bytes());
+    let ours = description.format == FORMAT && description.bytes == length && is_number(path);
+    let about = serde_json::from_str(&description.about).ok().filter(|_| whole && ours)?;
+    Some((description, about))
 }
 
 fn is_number(path: &Path) -> bool {

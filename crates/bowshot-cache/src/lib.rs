@@ -1,10 +1,11 @@
-//! Joins that are there before they are asked for: their keys, where their rows are, and which come next. No DataFusion
+//! Joins that are there before they are asked for, and results: their keys, where their rows are, and which come next. No DataFusion
 //! and no SQL; the engine recognises joins and computes them.
 //!
 //! - [`JoinShape`] is what a join computes, with the exact version of each table (`shape.rs`, `range.rs`): a cached join
 //!   is found by it and by nothing else, so that it can never be out of date;
 //! - [`Store`] keeps the rows as Arrow in memory under one budget, and as Arrow files that are mapped back under a second
 //!   (`store.rs`, `entry.rs`, `file.rs`). What it saves for each byte decides who stays;
+//! - [`ResultFiles`]: whole results as files, which survive a restart (`results.rs`);
 //! - [`Flights`]: one computation at a time for each join;
 //! - [`History`] remembers templates of joins (`history.rs`); [`Pattern`] knows names that count (`sequence.rs`), and with
 //!   both the next join of a template is foretold (`forecast.rs`).
@@ -19,18 +20,20 @@ mod flight;
 mod forecast;
 mod history;
 mod range;
+mod results;
 mod sequence;
 mod shape;
 mod store;
 
-/// Leaves the processor to other threads for the most part when they want it.
-pub use bowshot_ipc::lower_thread_priority;
+/// For work in the background: it leaves the processor to others, and knows what it has had of it.
+pub use bowshot_ipc::{lower_thread_priority, thread_time};
 
 pub use entry::{About, CachedJoin, Loaded, Place};
 pub use error::Error;
 pub use flight::{Flight, Flights};
 pub use forecast::next as next_tables;
 pub use history::{History, Order, Seen, Template};
+pub use results::{AboutResult, ResultFiles, Written, this_program};
 pub use sequence::Pattern;
 pub use shape::{
     ColumnRef, Content, JoinShape, Match, Member, Outer, OuterKind, TableKey, TableName, Tree, renumber,

@@ -92,6 +92,17 @@ impl Store {
         fitting.min_by_key(|(join, _)| join.about.bytes)
     }
 
+    /// Whether there is a join of some of these tables, and of nothing else.
+    pub fn may_have_part_of(&self, tables: &[TableKey]) -> bool {
+        let joins = self.lock();
+        // Those with one digest are of the same tables.
+        let mut parts = joins.by_tables.values().filter_map(|joins| joins.first());
+        parts.any(|join| {
+            let part = &join.about.shape.tables;
+            part.len() <= tables.len() && part.iter().all(|table| tables.contains(table))
+        })
+    }
+
     /// The joins of the same tables, in whatever version, with the same conditions, that this process has computed: what
     /// an earlier one has may be of segments whose numbers mean something else today.
     pub fn earlier(&self, shape: &JoinShape) -> Vec<Arc<CachedJoin>> {
@@ -163,16 +174,16 @@ impl Store {
     }
 
     /// Writes a join to disk, if there is a folder and room, so that it survives its leaving memory and, if its tables do,
-    /// a restart. Blocks. A disk that fails costs the file and no more.
-    pub fn write(&self, join: &Arc<CachedJoin>) {
+    /// a restart. Blocks, and calls `pause` now and then. A disk that fails costs the file and no more.
+    pub fn write(&self, join: &Arc<CachedJoin>, pause: &dyn Fn()) {
         let (Some(folder), Some(batches)) = (&self.budget.folder, join.memory_batches()) else { return };
         if !self.make_room_on_disk(join) {
             return;
         }
         let path = folder.join(format!("{}.arrow", join.id));
-        let written = CacheFile::write(path, join.schema(), &batches).and_then(|file| {
+        let written = CacheFile::write(path, (join.schema(), &batches), pause).and_then(|file| {
             if join.about.shape.tables.iter().all(TableKey::is_lasting) {
-                file.describe(&join.about).inspect_err(|_| file.remove())?;
+                let _bytes = file.describe(&join.about).inspect_err(|_| file.remove())?;
             }
             Ok(file)
         });

@@ -5,7 +5,7 @@ use crate::commit::SessionTables;
 use crate::error::{Error, classify};
 use crate::pinned::TEMPORARY_CATALOG;
 use crate::plan;
-use crate::reuse::{JoinCacheConfig, ResultCache, Reuse, SessionCache};
+use crate::reuse::{JoinCacheConfig, ResultCache, ResultCacheConfig, Reuse, SessionCache};
 use crate::rules::{self, SessionJoinOrder};
 use crate::runtime::QueryRuntime;
 use crate::session::EngineSession;
@@ -59,8 +59,8 @@ pub struct EngineConfig {
     pub exchange_folder: Option<PathBuf>,
     /// The cache of joins.
     pub join_cache: JoinCacheConfig,
-    /// Bytes of whole results that are kept; none when 0.
-    pub result_cache_bytes: u64,
+    /// The cache of whole results.
+    pub result_cache: ResultCacheConfig,
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
     /// survives the session, and no served file is visible.
     pub scratch: bool,
@@ -82,7 +82,7 @@ impl Default for EngineConfig {
             temporary_bytes: 1 << 30,
             exchange_folder: None,
             join_cache: JoinCacheConfig::default(),
-            result_cache_bytes: 256 << 20,
+            result_cache: ResultCacheConfig::default(),
             scratch: false,
             session_config: None,
         }
@@ -117,7 +117,9 @@ impl Shared {
             .with_config(config.with_target_partitions(1));
         if let Some(reuse) = &self.reuse {
             // Its memory is apart from that of queries.
-            state = state.with_runtime_env(reuse.cache.environment());
+            state = state
+                .with_runtime_env(reuse.cache.environment())
+                .with_physical_optimizer_rule(reuse.cache.step_aside());
         }
         SessionContext::new_with_state(state.build())
     }
@@ -172,8 +174,8 @@ impl Engine {
         } else {
             Reuse::start(&config.join_cache, &template, (&parts, runtime.handle()))?
         };
-        let result_bytes = if config.scratch { 0 } else { config.result_cache_bytes };
-        let results = ResultCache::new(result_bytes, &parts.tables);
+        let results =
+            if config.scratch { None } else { ResultCache::new(&config.result_cache, &parts.tables) };
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         let shared = Arc::new(Shared {
             runtime,

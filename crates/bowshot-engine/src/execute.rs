@@ -18,7 +18,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
 
 /// How many streams an execution is split into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Parallelism {
     /// One for each processor.
     Default,
@@ -73,10 +73,16 @@ async fn one(
 ) -> Result<Execution> {
     let ordered = run.plan.planned().ordered();
     let asked = session.asked(run.plan, run.layout);
-    let answer = session.results().map(|results| results.answer(plan, state, run.form(), asked));
+    let answer = match session.results() {
+        Some(results) => Some(results.answer(plan, state, run.form(), asked).await),
+        None => None,
+    };
     let recording = match answer {
         Some(Answer::Kept(execution)) => return Ok(execution),
-        Some(Answer::Missing(recording)) => Some(recording),
+        Some(Answer::Missing(recording)) => match session.cache().filter(|_| session.is_ahead()) {
+            Some(joins) => Some(recording.in_background(joins.courtesy())),
+            None => Some(*recording),
+        },
         Some(Answer::Never) | None => None,
     };
     let schema = result_schema(state, plan, run.layout);

@@ -70,6 +70,11 @@ impl EngineSession {
         if self.ahead { Purpose::Show } else { Purpose::Run }
     }
 
+    /// Whether it asks questions before anybody does.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.ahead
+    }
+
     /// Whether its questions are remembered, to be asked ahead with the next tables.
     fn asks_again(&self) -> bool {
         !self.ahead && self.shared.reuse.is_some() && self.shared.results.is_some()

@@ -24,7 +24,8 @@ pub(crate) fn ensure(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     .map_err(crate::error::classify)
 }
 
-fn multiplies(node: &dyn ExecutionPlan) -> bool {
+/// Whether it can give more than it takes.
+pub(crate) fn multiplies(node: &dyn ExecutionPlan) -> bool {
     let name = node.name();
     name.ends_with("JoinExec") || name == "UnnestExec"
 }

@@ -12,7 +12,7 @@ pub(crate) use value::Listen;
 use crate::usage::Usage;
 use bowshot_access::{AccessConfig, AccessOptions};
 use bowshot_api::Limits;
-use bowshot_engine::{EngineConfig, JoinCacheConfig};
+use bowshot_engine::{EngineConfig, JoinCacheConfig, ResultCacheConfig};
 use bowshot_storage::{SourceSpec, StorageOptions};
 use settings::Raw;
 use std::ffi::OsString;
@@ -74,7 +74,7 @@ pub(crate) struct Config {
     /// The join cache.
     pub(crate) join_cache: JoinCacheConfig,
     /// Whole results.
-    pub(crate) result_cache_bytes: u64,
+    pub(crate) result_cache: ResultCacheConfig,
     pub(crate) storage: StorageOptions,
     pub(crate) limits: Limits,
 }
@@ -106,7 +106,7 @@ impl Default for Config {
             column_cache_bytes: 4 << 30,
             exchange_folder: None,
             join_cache: engine.join_cache,
-            result_cache_bytes: engine.result_cache_bytes,
+            result_cache: engine.result_cache,
             storage: StorageOptions::default(),
             limits: Limits::default(),
         }
@@ -180,7 +180,7 @@ impl Config {
             temporary_bytes: self.temporary_bytes,
             exchange_folder: self.exchange_folder.clone(),
             join_cache: self.join_cache.clone(),
-            result_cache_bytes: self.result_cache_bytes,
+            result_cache: self.result_cache.clone(),
             session_config: None,
         }
     }

@@ -60,7 +60,7 @@ fn store(memory_bytes: u64, folder: Option<&Path>) -> Store {
 
 fn add(store: &Store, name: &str, version: u64, cost_ms: u64) -> Result<Arc<CachedJoin>, Error> {
     let join = store.insert(about(name, version, cost_ms), schema(), rows())?;
-    store.write(&join);
+    store.write(&join, &|| {});
     Ok(join)
 }
 
@@ -203,7 +203,7 @@ fn tables_that_end_with_the_process_leave_no_description() {
     about.shape.tables[0].content =
         Content::Own { id: "a".into(), version: 0, columns: 0, durable: false, segments: vec![1] };
     let join = first.insert(about, schema(), rows()).expect("fits");
-    first.write(&join);
+    first.write(&join, &|| {});
     assert!(join.disk_bytes() > 0);
     drop(first);
     assert!(store(1 << 20, Some(folder.path())).all().is_empty());

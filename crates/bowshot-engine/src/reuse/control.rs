@@ -88,8 +88,9 @@ impl EngineSession {
                 Error::unsupported("the cache of results is off")
                     .with_hint("set `result_cache.memory_bytes` in the server's configuration")
             })?;
-            results.clear();
-            return Ok(());
+            let results = Arc::clone(results);
+            let cleared = tokio::task::spawn_blocking(move || results.clear()).await;
+            return cleared.map_err(|_| Error::internal("the cache of results could not be cleared"));
         }
         let Some(cache) = self.cache() else {
             return Err(Error::unsupported("the join cache is off")

@@ -6,6 +6,8 @@ use super::keys::{self, Found};
 use super::queue::Job;
 use super::substitute::column_name;
 use super::{JoinCache, JoinCacheConfig, copied, text};
+use crate::courtesy::Courtesy;
+use crate::rules::StepAside;
 use bowshot_cache::{About, CachedJoin, ColumnRef, Content, JoinShape, Member, OuterKind, Tree};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
@@ -40,7 +42,11 @@ const MAX_BATCHES: usize = 1_024;
 const SMALL_PART: u64 = 2;
 
 /// What joins are computed with.
-pub(super) fn state(template: &SessionState, config: &JoinCacheConfig) -> Result<SessionState> {
+pub(super) fn state(
+    template: &SessionState,
+    config: &JoinCacheConfig,
+    courtesy: &Arc<Courtesy>,
+) -> Result<SessionState> {
     let bytes = usize::try_from(config.memory_bytes).unwrap_or(usize::MAX);
     let runtime = RuntimeEnvBuilder::from_runtime_env(template.runtime_env())
         .with_memory_pool(Arc::new(GreedyMemoryPool::new(bytes)))
@@ -49,6 +55,7 @@ pub(super) fn state(template: &SessionState, config: &JoinCacheConfig) -> Result
     Ok(SessionStateBuilder::new_from_existing(template.clone())
         .with_config(session)
         .with_runtime_env(runtime)
+        .with_physical_optimizer_rule(Arc::new(StepAside(Arc::clone(courtesy))))
         .build())
 }
 
@@ -56,13 +63,14 @@ pub(super) fn state(template: &SessionState, config: &JoinCacheConfig) -> Result
 pub(super) async fn work(cache: Arc<JoinCache>) {
     loop {
         let job = cache.queue.next().await;
-        let started = Instant::now();
+        let turn = cache.courtesy.turn().await;
+        let (started, waited) = (Instant::now(), cache.courtesy.waited());
         // A panic in an operator ends this job and not all that come after it.
         let fill = AssertUnwindSafe(cache.fill(&job)).catch_unwind();
-        let filled = tokio::time::timeout(cache.config.fill_timeout, fill).await;
+        let filled = cache.courtesy.within(cache.config.fill_timeout, fill).await;
         let filled = filled.map(|done| done.unwrap_or_else(|_| exec_err!("an operator panicked")));
         let outcome = match filled {
-            Ok(Ok(Filled::New { rows })) => {
+            Some(Ok(Filled::New { rows })) => {
                 let names: Vec<String> =
                     job.order.tables.iter().map(bowshot_cache::TableName::short).collect();
                 tracing::debug!(
@@ -74,27 +82,28 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
                 );
                 "computed"
             }
-            Ok(Ok(Filled::There)) => "there",
-            Ok(Ok(Filled::Absent)) => "absent",
-            Ok(Ok(Filled::Late)) => "late",
-            Ok(Err(error)) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => {
+            Some(Ok(Filled::There)) => "there",
+            Some(Ok(Filled::Absent)) => "absent",
+            Some(Ok(Filled::Late)) => "late",
+            Some(Err(error)) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => {
                 tracing::debug!(%error, "a join is too large for the cache");
                 "too_large"
             }
-            Ok(Err(error)) => {
+            Some(Err(error)) => {
                 // As a rule the query has failed in the same way, and has told its user.
                 tracing::debug!(%error, "a join cannot be computed for the cache");
                 "failed"
             }
-            Err(_) => "timeout",
+            None => "timeout",
         };
         let least = match outcome {
             "too_large" | "failed" | "timeout" => AFTER_FAILURE,
             "there" | "absent" => AFTER_NOTHING,
             _ => Duration::ZERO,
         };
-        cache.watch.ended(&job.order, started.elapsed(), least);
+        cache.watch.ended(&job.order, cache.worked(started, waited), least);
         cache.queue.end();
+        drop(turn);
         metrics::counter!("bowshot_join_cache_fills_total", "outcome" => outcome).increment(1);
         metrics::histogram!("bowshot_join_cache_fill_seconds").record(started.elapsed().as_secs_f64());
     }
@@ -148,7 +157,7 @@ impl JoinCache {
             return Ok(Filled::There);
         }
         let Some(flight) = self.flights.begin(&target.shape) else { return Ok(Filled::There) };
-        let started = Instant::now();
+        let (started, waited) = (Instant::now(), self.courtesy.waited());
         let earlier = self.earlier(&target);
         let (rows, columns, cost) = match &earlier {
             Some(earlier) => {
@@ -162,7 +171,7 @@ impl JoinCache {
                     target.tables.iter().map(|found| Arc::clone(&found.provider)).collect();
                 let rows = self.compute(&target.shape.tree, &target.columns, &providers, 0).await?;
                 let Some(rows) = rows else { return Ok(Filled::Late) };
-                (rows, target.columns.clone(), started.elapsed())
+                (rows, target.columns.clone(), self.worked(started, waited))
             }
         };
         self.note_unused(&target.shape);
@@ -182,8 +191,13 @@ impl JoinCache {
         let join = self.store.insert(about, rows.schema, rows.batches);
         let join = join.map_err(|error| DataFusionError::ResourcesExhausted(error.to_string()))?;
         drop(flight);
-        self.store.write(&join);
+        self.store.write(&join, &|| self.courtesy.pass_blocking());
         Ok(Filled::New { rows: count })
+    }
+
+    /// What was spent since a moment, without the time in which it stepped aside.
+    fn worked(&self, started: Instant, waited: Duration) -> Duration {
+        started.elapsed().saturating_sub(self.courtesy.waited().saturating_sub(waited))
     }
 
     /// The shape of a join with the versions that its tables have now.

@@ -83,7 +83,8 @@ fn committed(table: &Table, name: &ResolvedTableReference, newest: &Snapshot) ->
     Some(TableName { catalog: name.catalog, schema: name.schema, table: name.name })
 }
 
-fn own(table: &Table) -> Content {
+/// What a table of ours holds.
+pub(super) fn own(table: &Table) -> Content {
     Content::Own {
         id: table.id().to_string(),
         version: table.version(),

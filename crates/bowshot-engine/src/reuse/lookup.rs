@@ -27,10 +27,10 @@ pub(crate) enum Purpose {
     Show,
 }
 
-/// What became of the joins of a plan.
+/// What became of the joins of a plan, if somebody wants to know.
 #[derive(Debug, Default)]
 struct Report {
-    lines: Vec<String>,
+    lines: Option<Vec<String>>,
 }
 
 /// A join of a plan.
@@ -55,11 +55,11 @@ impl JoinCache {
         }
         match plan {
             LogicalPlan::Explain(explain) if explain.logical_optimization_succeeded => {
-                let mut report = Report::default();
+                let mut report = Report { lines: Some(Vec::new()) };
                 let inner = if is_on(state) {
                     self.replaced(&explain.plan, state, Purpose::Show, &mut report).await
                 } else {
-                    report.lines.push("not used: the session has set join_cache off".to_owned());
+                    report.line(|| "not used: the session has set join_cache off".to_owned());
                     None
                 };
                 LogicalPlan::Explain(explained(explain, inner, &report))
@@ -182,8 +182,10 @@ impl JoinCache {
         if self.config.wait.is_zero() {
             return None;
         }
+        let urgent = self.courtesy.urgent();
         // Whether it has come to its end or not, what is there is there.
         let _ = tokio::time::timeout(self.config.wait, self.queue.wait(&order)).await;
+        drop(urgent);
         self.find(candidate)
     }
 
@@ -194,6 +196,9 @@ impl JoinCache {
         (state, purpose): (&SessionState, Purpose),
         replacements: &mut Replacements,
     ) {
+        if !self.store.may_have_part_of(&candidate.shaped.shape.tables) {
+            return;
+        }
         let mut waiting: Vec<&LogicalPlan> = candidate.node.inputs();
         while let Some(node) = waiting.pop() {
             if !has_join(node) {
@@ -298,21 +303,25 @@ fn may_join(node: &LogicalPlan) -> bool {
 
 impl Report {
     fn hit(&mut self, shaped: &Shaped, join: &CachedJoin) {
-        let age = join.about.created.elapsed().unwrap_or_default().as_secs();
-        self.lines.push(format!(
-            "hit: {} is read from join_cache_{} ({} rows, computed {age} s ago)",
-            names(shaped),
-            join.id,
-            join.about.rows
-        ));
+        self.line(|| {
+            let age = join.about.created.elapsed().unwrap_or_default().as_secs();
+            let (names, id, rows) = (names(shaped), join.id, join.about.rows);
+            format!("hit: {names} is read from join_cache_{id} ({rows} rows, computed {age} s ago)")
+        });
     }
 
     fn miss(&mut self, shaped: &Shaped, reason: Reason) {
-        self.lines.push(format!("miss: {} is computed: {reason}", names(shaped)));
+        self.line(|| format!("miss: {} is computed: {reason}", names(shaped)));
     }
 
     fn refused(&mut self, reason: Reason) {
-        self.lines.push(format!("not cached: {reason}"));
+        self.line(|| format!("not cached: {reason}"));
+    }
+
+    fn line(&mut self, line: impl FnOnce() -> String) {
+        if let Some(lines) = &mut self.lines {
+            lines.push(line());
+        }
     }
 }
 
@@ -327,7 +336,7 @@ fn explained(explain: Explain, plan: Option<LogicalPlan>, report: &Report) -> Ex
     if let Some(plan) = plan {
         explain.plan = Arc::new(plan);
     }
-    let lines = report.lines.iter().map(|line| format!("JoinCache: {line}"));
+    let lines = report.lines.iter().flatten().map(|line| format!("JoinCache: {line}"));
     let text = lines.collect::<Vec<_>>().join("\n");
     if !text.is_empty() {
         explain.stringified_plans.push(StringifiedPlan::new(PlanType::FinalLogicalPlan, text));

@@ -30,11 +30,14 @@ mod upkeep;
 pub use control::CacheStatement;
 pub(crate) use control::recognise;
 pub(crate) use lookup::Purpose;
+pub use results::ResultCacheConfig;
 pub(crate) use results::{Answer, Asked, ResultCache};
 pub(crate) use tables::{NAMES, about};
 
 use crate::catalog::CatalogParts;
+use crate::courtesy::Courtesy;
 use crate::engine::Shared;
+use crate::rules::StepAside;
 use crate::runtime::QueryRuntime;
 use bowshot_cache::{Budget, Flights, History, JoinShape, Store};
 use datafusion::common::extensions_options;
@@ -70,6 +73,8 @@ pub struct JoinCacheConfig {
     pub history: usize,
     /// Longest computation of one join.
     pub fill_timeout: Duration,
+    /// Percent of one processor that computing ahead takes at most while queries run.
+    pub busy_percent: usize,
 }
 
 impl Default for JoinCacheConfig {
@@ -84,6 +89,7 @@ impl Default for JoinCacheConfig {
             forecast: true,
             history: 1_000,
             fill_timeout: Duration::from_secs(60 * 60),
+            busy_percent: 10,
         }
     }
 }
@@ -128,12 +134,22 @@ pub(crate) struct JoinCache {
     queries: Handle,
     /// What joins are computed with: its memory is apart from that of queries.
     state: SessionState,
+    courtesy: Arc<Courtesy>,
 }
 
 impl JoinCache {
     /// The environment with the memory that joins are computed in.
     pub(crate) fn environment(&self) -> Arc<RuntimeEnv> {
         Arc::clone(self.state.runtime_env())
+    }
+
+    pub(crate) fn courtesy(&self) -> &Arc<Courtesy> {
+        &self.courtesy
+    }
+
+    /// What makes plans step aside while queries run.
+    pub(crate) fn step_aside(&self) -> Arc<StepAside> {
+        Arc::new(StepAside(Arc::clone(&self.courtesy)))
     }
 }
 
@@ -162,7 +178,8 @@ impl Reuse {
             disk_bytes: config.disk_bytes,
             folder: config.folder.clone(),
         };
-        let state = fill::state(template, config).map_err(crate::error::classify)?;
+        let courtesy = Arc::new(Courtesy::new(queries.clone(), config.busy_percent));
+        let state = fill::state(template, config, &courtesy).map_err(crate::error::classify)?;
         let cache = Arc::new(JoinCache {
             config: config.clone(),
             store: Store::open(budget),
@@ -173,6 +190,7 @@ impl Reuse {
             parts: parts.clone(),
             queries: queries.clone(),
             state,
+            courtesy,
         });
         cache.restore_history();
         let runtime = QueryRuntime::start_in_background().map_err(crate::error::Error::Runtime)?;

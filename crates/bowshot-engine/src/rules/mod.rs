@@ -4,6 +4,7 @@ mod cross_joins;
 mod decimals;
 mod join_order;
 mod same_names;
+mod step_aside;
 mod veil;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 pub(crate) use cross_joins::logical;
 pub use join_order::SESSION_JOIN_ORDER;
 pub(crate) use join_order::SessionJoinOrder;
+pub(crate) use step_aside::StepAside;
 
 /// The rules of the physical optimiser, in their order.
 pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {

@@ -240,12 +240,22 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "join_cache.fill_timeout",
         |c| Slot::Duration(&mut c.join_cache.fill_timeout),
-        "longest computation of one join for the cache",
+        "longest computation of one join for the cache, without the time in which it steps aside",
+    ),
+    key(
+        "join_cache.busy_percent",
+        |c| Slot::Count(&mut c.join_cache.busy_percent, 1),
+        "percent of one processor that computing ahead takes at most while queries run; 100 and more is no restriction",
     ),
     key(
         "result_cache.memory_bytes",
-        |c| Slot::LongSize(&mut c.result_cache_bytes),
+        |c| Slot::LongSize(&mut c.result_cache.memory_bytes),
         "memory for whole results, which are given again to whoever asks the same over unchanged tables; one result takes an eighth of it at most; nothing is kept when 0",
+    ),
+    key(
+        "result_cache.disk_bytes",
+        |c| Slot::LongSize(&mut c.result_cache.disk_bytes),
+        "disk for results that were given again once, in the folder of the tables: they survive a restart; nothing is written when 0",
     ),
     key("limits.max_sessions", |c| Slot::Count(&mut c.limits.max_sessions, 1), "sessions open at once"),
     key(

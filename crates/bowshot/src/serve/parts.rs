@@ -39,6 +39,7 @@ impl Parts {
         let mut engine_config = config.engine();
         let cache = &mut engine_config.join_cache.folder;
         *cache = cache.take().or_else(|| data.map(|folder| folder.join("join_cache")));
+        engine_config.result_cache.folder = data.map(|folder| folder.join("result_cache"));
         let environment = Engine::environment(&engine_config)?;
         let (sources, storage) = (config.sources.clone(), config.storage.clone());
         let columns = ColumnCache::new(memory::share(config.column_cache_bytes));

@@ -119,17 +119,19 @@ async fn ask(shared: &Arc<Shared>, mut question: Waiting) -> Option<Waiting> {
     if !question.look(versions) || joins.queue.is_busy() {
         return Some(question);
     }
+    let turn = joins.courtesy.turn().await;
     let started = Instant::now();
     let asking = AssertUnwindSafe(answer(shared, results, &question.foretold.asked)).catch_unwind();
-    let outcome = match tokio::time::timeout(joins.config.fill_timeout, asking).await {
-        Ok(Ok(Ok(()))) => "asked",
-        Ok(Ok(Err(error))) => {
+    let outcome = match joins.courtesy.within(joins.config.fill_timeout, asking).await {
+        Some(Ok(Ok(()))) => "asked",
+        Some(Ok(Err(error))) => {
             tracing::debug!(%error, "a question that was foretold has no answer");
             "failed"
         }
-        Ok(Err(_)) => "failed",
-        Err(_) => "timeout",
+        Some(Err(_)) => "failed",
+        None => "timeout",
     };
+    drop(turn);
     metrics::counter!("bowshot_result_cache_forecasts_total", "outcome" => outcome).increment(1);
     if question.asked.is_none() {
         results.questions.asked_ahead(&question.foretold.template);

@@ -39,21 +39,21 @@ pub(super) type Reason = &'static str;
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ResultKey {
-    plan: LogicalPlan,
+    pub(super) plan: LogicalPlan,
     /// What the scanned tables hold, in the order of the plan.
-    tables: Vec<TableKey>,
+    pub(super) tables: Vec<TableKey>,
     /// Types of all constants in the order of the plan: equal constants may differ in their time zones.
-    constants: Vec<DataType>,
-    settings: String,
-    layout: Layout,
+    pub(super) constants: Vec<DataType>,
+    pub(super) settings: String,
+    pub(super) layout: Layout,
     /// The streams that were asked for.
-    parallelism: Parallelism,
+    pub(super) parallelism: Parallelism,
 }
 
 impl ResultKey {
     fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (&self.plan, &self.settings, self.layout).hash(&mut hasher);
+        (&self.plan, &self.constants, &self.settings, self.layout, self.parallelism).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -65,11 +65,6 @@ impl ResultKey {
             && self.layout == other.layout
             && self.parallelism == other.parallelism
             && self.names().eq(other.names())
-    }
-
-    /// The settings of the session that are part of it.
-    pub(super) fn settings(&self) -> &str {
-        &self.settings
     }
 
     /// The names of the tables.

@@ -1,25 +1,29 @@
 //! Whole results: a query that was asked before, over tables that hold what they held then, is answered from memory.
 //!
 //! The place is before the optimiser, so that a hit costs neither planning nor running. [`key`] says what a query is and
-//! what its tables hold, [`recording`] takes the rows on their way to the client, [`store`] keeps them within a budget. With the join cache on,
+//! what its tables hold, [`recording`] takes the rows on their way to the client, [`store`] keeps them within a budget, and
+//! [`disk`] keeps what was asked twice over a restart. With the join cache on,
 //! [`questions`] remembers what is asked of tables whose names count, and [`ahead`] asks it of the next ones.
 //!
 //! A result belongs to the authorised plan: whatever a reader may not see is not in the plan, or stands in it as
 //! conditions, so readers who may see different things never ask for the same result.
 
 mod ahead;
+mod disk;
 mod key;
 mod questions;
 mod recording;
 mod store;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use super::{SessionCache, tables};
 use crate::about_tables::batch;
 use crate::execute::{Execution, Parallelism};
 use crate::progress::ProgressMeter;
 use bowshot_api::{BatchStream, Layout};
+use bowshot_cache::ResultFiles;
 use bowshot_storage::tables::TableStore;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -32,6 +36,7 @@ use key::Question;
 pub(crate) use questions::Asked;
 use questions::Questions;
 pub(crate) use recording::Recording;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{KeptResult, Store};
@@ -41,12 +46,30 @@ pub(crate) use ahead::work as ask_ahead;
 /// The table of `system` that is made here.
 pub(crate) const NAME: &str = "result_cache";
 
+/// What results may take.
+#[derive(Debug, Clone)]
+pub struct ResultCacheConfig {
+    /// Bytes in memory; without them nothing is kept.
+    pub memory_bytes: u64,
+    /// Bytes of files.
+    pub disk_bytes: u64,
+    /// Folder of the files; without one nothing survives a restart.
+    pub folder: Option<PathBuf>,
+}
+
+impl Default for ResultCacheConfig {
+    fn default() -> Self {
+        Self { memory_bytes: 256 << 20, disk_bytes: 1 << 30, folder: None }
+    }
+}
+
 /// The results that an engine keeps.
 #[derive(Debug)]
 pub(crate) struct ResultCache {
     store: Store,
     questions: Questions,
     tables: Arc<TableStore>,
+    files: Option<Arc<ResultFiles>>,
     /// How often all was forgotten: what began before is not kept afterwards.
     cleared: AtomicU64,
 }
@@ -62,17 +85,18 @@ pub(crate) enum Answer {
 }
 
 impl ResultCache {
-    /// A cache of so many bytes; none of 0.
-    pub(crate) fn new(memory_bytes: u64, tables: &Arc<TableStore>) -> Option<Arc<Self>> {
-        (memory_bytes > 0).then(|| {
-            let (store, questions) = (Store::new(memory_bytes), Questions::default());
-            Arc::new(Self { store, questions, tables: Arc::clone(tables), cleared: AtomicU64::new(0) })
+    /// The cache of a configuration; none without memory.
+    pub(crate) fn new(config: &ResultCacheConfig, tables: &Arc<TableStore>) -> Option<Arc<Self>> {
+        (config.memory_bytes > 0).then(|| {
+            let (store, questions) = (Store::new(config.memory_bytes), Questions::default());
+            let files = disk::open(config, tables).map(Arc::new);
+            Arc::new(Self { store, questions, tables: Arc::clone(tables), files, cleared: AtomicU64::new(0) })
         })
     }
 
     /// The answer to a plan that is authorised, has its parameters bound, and is not optimised. `asked` is its text if it
     /// may be asked ahead the next time.
-    pub(crate) fn answer(
+    pub(crate) async fn answer(
         self: &Arc<Self>,
         plan: &LogicalPlan,
         state: &SessionState,
@@ -85,9 +109,14 @@ impl ResultCache {
         let Ok(question) = Question::of(plan, state, form, &self.tables.snapshot()) else {
             return Answer::Never;
         };
-        match self.store.find(&question).filter(|_| question.still_holds()) {
+        let kept = match self.store.find(&question) {
+            None => self.restored(&question, asked.as_ref()).await,
+            found => found,
+        };
+        match kept.filter(|_| question.still_holds()) {
             Some(kept) => {
                 self.store.hit(&kept);
+                self.save(question.digest, &kept);
                 if let Some(asked) = asked {
                     self.questions.again(&asked, &kept);
                 }
@@ -129,15 +158,19 @@ impl ResultCache {
                 let age = kept.created.elapsed().unwrap_or_default().as_secs();
                 format!("hit: the result is there ({} rows, computed {age} s ago)", kept.rows)
             }
+            None if self.is_on_disk(&question) => "hit: the result is on disk".to_owned(),
             None => "miss: the result is computed, and kept if it is worth that".to_owned(),
         }
     }
 
-    /// Forgets all results, and what was asked.
+    /// Forgets all results, and what was asked. Blocks while files are removed.
     pub(crate) fn clear(&self) {
         self.cleared.fetch_add(1, Ordering::AcqRel);
         self.store.clear();
         self.questions.clear();
+        if let Some(files) = &self.files {
+            files.clear();
+        }
     }
 
     fn cleared(&self) -> u64 {

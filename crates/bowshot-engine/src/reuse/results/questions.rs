@@ -103,10 +103,7 @@ impl Questions {
         let (catalog, parser) = (&options.catalog, &options.sql_parser);
         let settings = format!(
             "{} {:?} {:?} {}",
-            key.settings(),
-            catalog.default_catalog,
-            catalog.default_schema,
-            parser.dialect
+            &key.settings, catalog.default_catalog, catalog.default_schema, parser.dialect
         );
         let template = Key { text, principal: asked.principal.clone(), settings, layout: asked.layout };
         let template = Arc::new(template);

@@ -6,6 +6,7 @@
 use super::key::Question;
 use super::store::KeptResult;
 use super::{Asked, ResultCache};
+use crate::courtesy::Courtesy;
 use crate::reuse::copied;
 use bowshot_api::{BatchStream, batch_bytes};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -27,12 +28,19 @@ pub(crate) struct Recording {
     cache: Arc<ResultCache>,
     begun: Instant,
     cleared: u64,
+    /// Of what is asked ahead: what it steps aside by, and for how long that had been done.
+    background: Option<(Arc<Courtesy>, Duration)>,
 }
 
 impl Recording {
     pub(super) fn new(question: Question, asked: Option<Asked>, cache: Arc<ResultCache>) -> Self {
         let cleared = cache.cleared();
-        Self { question, asked, cache, begun: Instant::now(), cleared }
+        Self { question, asked, cache, begun: Instant::now(), cleared, background: None }
+    }
+
+    /// The same of a question that is asked ahead: the time in which it steps aside is no part of what it costs.
+    pub(crate) fn in_background(self, courtesy: &Arc<Courtesy>) -> Self {
+        Self { background: Some((Arc::clone(courtesy), courtesy.waited())), ..self }
     }
 
     /// The same streams, of which the rows are kept when the last one of them has ended. To be called after physical
@@ -56,6 +64,7 @@ impl Recording {
             planning: self.begun.elapsed(),
             begun: self.begun,
             cleared: self.cleared,
+            background: self.background,
             schema: SchemaRef::clone(schema),
             ordered,
             rows,
@@ -81,6 +90,7 @@ struct Shared {
     rows: Option<u64>,
     begun: Instant,
     cleared: u64,
+    background: Option<(Arc<Courtesy>, Duration)>,
     planning: Duration,
     state: Mutex<State>,
 }
@@ -152,7 +162,9 @@ impl Shared {
         let (parts, bytes) = (std::mem::take(&mut state.parts), state.bytes);
         drop(state);
         let waited = parts.iter().map(|part| part.waited).max().unwrap_or_default();
-        let cost = self.planning + waited;
+        let aside =
+            self.background.as_ref().map(|(courtesy, before)| courtesy.waited().saturating_sub(*before));
+        let cost = (self.planning + waited).saturating_sub(aside.unwrap_or_default());
         if cost < LEAST_COST || self.cleared != self.cache.cleared() {
             return;
         }
@@ -162,7 +174,11 @@ impl Shared {
         let mut result = KeptResult::new((key, bytes), (SchemaRef::clone(&self.schema), streams), cost);
         (result.ordered, result.promised, result.begun) = (self.ordered, self.rows, self.begun);
         result.template = template;
-        self.cache.store.insert(self.question.digest, result);
+        let result = Arc::new(result);
+        self.cache.store.insert(self.question.digest, Arc::clone(&result));
+        if self.background.is_some() {
+            self.cache.save(self.question.digest, &result);
+        }
     }
 
     /// Gives up, and all that was recorded.

@@ -10,7 +10,7 @@ use super::questions::Noted;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -20,6 +20,17 @@ const MAX_RESULTS: usize = 4_096;
 const LARGEST_PART: u64 = 8;
 /// Results on their way have at most one part of so many of the memory, and the rest is for those that are kept.
 const BEGUN_PART: u64 = 4;
+
+/// Where the writing of a result to disk is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Saved {
+    No,
+    /// Somebody is at it.
+    Begun,
+    Yes,
+    /// It is not worth that, or too large.
+    Never,
+}
 
 /// One result.
 #[derive(Debug)]
@@ -40,6 +51,8 @@ pub(super) struct KeptResult {
     pub(super) created: SystemTime,
     /// When the query was planned: an earlier one never takes the place of a later one.
     pub(super) begun: Instant,
+    /// Where its writing to disk is, as one of [`Saved`].
+    saved: AtomicU8,
     /// What it is an instance of, if it may be asked ahead with the next tables.
     pub(super) template: Option<Noted>,
     hits: AtomicU64,
@@ -64,6 +77,7 @@ impl KeptResult {
             cost,
             created: SystemTime::now(),
             begun: Instant::now(),
+            saved: AtomicU8::new(Saved::No as u8),
             template: None,
             hits: AtomicU64::new(0),
             priority: AtomicU64::new(0),
@@ -73,6 +87,15 @@ impl KeptResult {
     /// How often it was given instead of being computed.
     pub(super) fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
+    }
+
+    /// Whether this is where its writing is; it is at `next` from now on then.
+    pub(super) fn save_from(&self, saved: Saved, next: Saved) -> bool {
+        self.saved.compare_exchange(saved as u8, next as u8, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    pub(super) fn set_saved(&self, saved: Saved) {
+        self.saved.store(saved as u8, Ordering::Relaxed);
     }
 
     fn priority(&self) -> f64 {
@@ -148,12 +171,11 @@ impl Store {
     }
 
     /// Keeps a result, in place of those of the same query over what its tables held before, and of what is worth least.
-    pub(super) fn insert(&self, digest: u64, new: KeptResult) {
+    pub(super) fn insert(&self, digest: u64, new: Arc<KeptResult>) {
         let limit = self.memory_bytes - self.memory_bytes / BEGUN_PART;
         if new.bytes > limit {
             return;
         }
-        let new = Arc::new(new);
         let mut kept = self.lock();
         let there = kept.by_digest.get(&digest).map(Vec::as_slice).unwrap_or_default();
         if there.iter().any(|at| at.begun > new.begun && at.key.is_of_same_query(&new.key)) {
@@ -174,6 +196,15 @@ impl Store {
     /// All results.
     pub(super) fn all(&self) -> Vec<Arc<KeptResult>> {
         self.lock().by_digest.values().flatten().map(Arc::clone).collect()
+    }
+
+    /// Forgets a result, if it is there.
+    pub(super) fn forget(&self, result: &Arc<KeptResult>) {
+        let mut kept = self.lock();
+        let gone = kept.take(|_, at| Arc::ptr_eq(at, result));
+        kept.publish();
+        drop(kept);
+        drop(gone);
     }
 
     /// Forgets all results. Queries that are given one go on.

@@ -20,12 +20,12 @@ fn question(plan: &LogicalPlan, version: &str) -> Question {
     Question::over(plan, vec![TableKey { name, content }]).expect("a query that can be kept")
 }
 
-fn result(question: &Question, rows: i64, cost_ms: u64) -> KeptResult {
+fn result(question: &Question, rows: i64, cost_ms: u64) -> Arc<KeptResult> {
     let numbers = Arc::new(Int64Array::from_iter_values(0..rows)) as _;
     let batch = RecordBatch::try_from_iter([("x", numbers)]).expect("a batch");
     let key = question.key.to_keep().expect("a key that can be kept");
     let rows_of = (batch.schema(), vec![vec![batch]]);
-    KeptResult::new((key, rows.cast_unsigned() * 8), rows_of, Duration::from_millis(cost_ms))
+    Arc::new(KeptResult::new((key, rows.cast_unsigned() * 8), rows_of, Duration::from_millis(cost_ms)))
 }
 
 #[test]
@@ -95,4 +95,120 @@ fn what_may_differ_the_next_time_is_not_kept() {
     };
     assert!(of(abs(lit(-1_i64))));
     assert!(!of(random()) && !of(now()) && !of(abs(lit(-1_i64) + random())));
+}
+
+/// What they select.
+const OUTPUTS: &[&str] = &[
+    "SELECT x",
+    "SELECT x AS y",
+    "SELECT w",
+    "SELECT DISTINCT x",
+    "SELECT x, w",
+    "SELECT w, x",
+    "SELECT *",
+    "SELECT x + 1 AS x",
+    "SELECT x + 2 AS x",
+    "SELECT CAST(x AS INT) AS x",
+    "SELECT TRY_CAST(x AS INT) AS x",
+    "SELECT 'a' AS x",
+    "SELECT 'A' AS x",
+    "SELECT '' AS x",
+    "SELECT NULL AS x",
+    "SELECT CAST(NULL AS VARCHAR) AS x",
+    "SELECT 1.0 AS x",
+    "SELECT CAST(1 AS DOUBLE) AS x",
+    "SELECT CAST(1 AS REAL) AS x",
+    "SELECT 'x' AS \"a\"\"b\"",
+    "SELECT X'00ff' AS x",
+    "SELECT X'00fe' AS x",
+    "SELECT count(*) AS n",
+    "SELECT count(DISTINCT w) AS n",
+    "SELECT count(w) AS n",
+    "SELECT count(w) FILTER (WHERE x > 1) AS n",
+    "SELECT sum(x) OVER () AS s",
+    "SELECT sum(x) OVER (ORDER BY x) AS s",
+    "SELECT sum(x) OVER (ORDER BY x DESC) AS s",
+    "SELECT x IN (1, 2) AS x",
+    "SELECT x NOT IN (1, 2) AS x",
+    "SELECT x BETWEEN 1 AND 2 AS x",
+    "SELECT w LIKE 'a' AS x",
+    "SELECT w ILIKE 'a' AS x",
+    "SELECT abs(x) AS x",
+    "SELECT -x AS x",
+    "SELECT w IN ('x\"), None), Literal(Utf8(\"y', 'z') AS b",
+    "SELECT w IN ('x', 'y\"), None), Literal(Utf8(\"z') AS b",
+    "SELECT concat('a', 'b') AS c",
+    "SELECT concat('ab', '') AS c",
+    "SELECT concat('', 'ab') AS c",
+];
+/// What follows their table.
+const RESTS: &[&str] = &[
+    "",
+    "WHERE x > 1",
+    "WHERE x >= 1",
+    "WHERE w = 'a'",
+    "WHERE w = 'b'",
+    "ORDER BY 1",
+    "ORDER BY 1 DESC",
+    "ORDER BY 1 NULLS FIRST",
+    "LIMIT 1",
+    "LIMIT 2",
+    "OFFSET 1",
+    "LIMIT 1 OFFSET 1",
+];
+
+/// Queries that differ from each other in one thing each.
+fn queries() -> Vec<String> {
+    let from = "FROM (VALUES (1, 'a', 1.5), (2, 'b', 2.5)) AS t(x, w, d)";
+    let mut sqls: Vec<String> = OUTPUTS.iter().map(|end| format!("{end} {from}")).collect();
+    sqls.extend(RESTS.iter().map(|rest| format!("SELECT x, w AS z {from} {rest}")));
+    let other = "(VALUES (1, 'a'), (2, 'c')) AS o(x, v)";
+    sqls.extend(
+        ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"].iter().flat_map(
+            |kind| {
+                ["t.x = o.x", "t.w = o.v", "t.x < o.x", "t.x = o.x AND t.x > 1"]
+                    .map(|on| format!("SELECT t.x AS k {from} {kind} {other} ON {on}"))
+            },
+        ),
+    );
+    sqls.extend(
+        [
+            "x IN (SELECT x FROM",
+            "x NOT IN (SELECT x FROM",
+            "EXISTS (SELECT 1 FROM",
+            "NOT EXISTS (SELECT 1 FROM",
+        ]
+        .iter()
+        .flat_map(|some| {
+            ["", " WHERE v = 'a'"].map(|rest| format!("SELECT x AS s {from} WHERE {some} {other}{rest})"))
+        }),
+    );
+    sqls.extend(["UNION ALL", "UNION"].map(|kind| format!("SELECT x AS u {from} {kind} SELECT x {from}")));
+    sqls.extend(["GROUP BY x, w", "GROUP BY w, x"].map(|by| format!("SELECT count(*) AS g {from} {by}")));
+    sqls
+}
+
+#[tokio::test]
+async fn queries_have_the_same_text_only_if_they_are_the_same() {
+    let context = datafusion::prelude::SessionContext::new();
+    let sqls = queries();
+    let mut texts = Vec::new();
+    for sql in &sqls {
+        let plan = context.state().create_logical_plan(sql).await.expect(sql);
+        let question = question(&plan, "a");
+        let text = super::written::text(&question.key.to_keep().expect(sql)).expect(sql);
+        assert_eq!(super::written::text(&question.key), Some(text.clone()), "{sql}");
+        texts.push((sql, question, text));
+    }
+    for (place, (sql, question, text)) in texts.iter().enumerate() {
+        for (other_sql, other, other_text) in &texts[place + 1..] {
+            assert_eq!(question.key == other.key, text == other_text, "{sql}\n{other_sql}\n{text}");
+            assert_ne!(text, other_text, "{sql}\n{other_sql}");
+        }
+    }
+    let nested = context.state().create_logical_plan("SELECT [1, x] AS l FROM (VALUES (1)) AS t(x)").await;
+    assert!(
+        super::written::text(&question(&nested.expect("a plan"), "a").key).is_some(),
+        "its constants are plain"
+    );
 }

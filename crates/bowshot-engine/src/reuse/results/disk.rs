@@ -1,0 +1,129 @@
+//! Results that were given again once are written to disk, so that they are there after they had to leave memory, and after
+//! a restart. They come back into memory when they are asked for.
+
+use super::super::keys;
+use super::key::Question;
+use super::store::{KeptResult, Saved};
+use super::{Asked, ResultCache, ResultCacheConfig, written};
+use bowshot_cache::{AboutResult, Content, ResultFiles, TableKey, Written};
+use bowshot_storage::tables::{Entry, EntryName, Snapshot, TableStore};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What takes less time is computed again as soon as it is read.
+const LEAST_COST: Duration = Duration::from_millis(5);
+
+/// The files of a configuration, less those of tables that have changed since.
+pub(super) fn open(config: &ResultCacheConfig, tables: &TableStore) -> Option<ResultFiles> {
+    let folder = config.folder.clone().filter(|_| config.disk_bytes > 0)?;
+    let files = ResultFiles::open(folder, config.disk_bytes, bowshot_cache::this_program)?;
+    let newest = tables.snapshot();
+    files.remove_changed(|table| holds(table, &newest));
+    Some(files)
+}
+
+/// Whether a table of ours is what it was. Of files nobody knows without a look at them; who asks takes one.
+fn holds(table: &TableKey, newest: &Snapshot) -> bool {
+    let Content::Own { .. } = table.content else { return true };
+    let name = EntryName::new(&table.name.catalog, &table.name.schema, &table.name.table);
+    matches!(newest.entry(&name), Some(Entry::Table(now)) if keys::own(now) == table.content)
+}
+
+impl ResultCache {
+    /// Whether a result may come from disk.
+    pub(super) fn is_on_disk(&self, question: &Question) -> bool {
+        self.files.as_ref().is_some_and(|files| files.may_have(question.digest, &question.key.tables))
+    }
+
+    /// A result from disk, in memory from now on.
+    pub(super) async fn restored(
+        &self,
+        question: &Question,
+        asked: Option<&Asked>,
+    ) -> Option<Arc<KeptResult>> {
+        if !self.is_on_disk(question) {
+            return None;
+        }
+        let (begun, cleared) = (Instant::now(), self.cleared());
+        let (files, digest) = (self.files.clone()?, question.digest);
+        let (text, tables) = (written::text(&question.key)?, question.key.tables.clone());
+        let read = tokio::task::spawn_blocking(move || files.read(digest, &tables, &text)).await;
+        let (about, schema, batches) = read.ok().flatten()?;
+        if about.bytes > self.store.largest() {
+            return None;
+        }
+        let key = question.key.to_keep()?;
+        let template = asked.and_then(|asked| self.questions.note(asked, &key));
+        let mut result =
+            KeptResult::new((key, about.bytes), (schema, split(batches, &about.streams)), about.cost);
+        (result.ordered, result.promised, result.created) = (about.ordered, about.promised, about.created);
+        (result.template, result.begun) = (template, begun);
+        result.set_saved(Saved::Yes);
+        let result = Arc::new(result);
+        self.store.insert(digest, Arc::clone(&result));
+        if cleared != self.cleared() {
+            self.store.forget(&result);
+            return None;
+        }
+        metrics::counter!("bowshot_result_cache_restored_total").increment(1);
+        Some(result)
+    }
+
+    /// Has a result written that was just given again, if it is worth that and not there yet. To be called on a runtime.
+    pub(super) fn save(self: &Arc<Self>, digest: u64, kept: &Arc<KeptResult>) {
+        let Some(files) = &self.files else { return };
+        if kept.save_from(Saved::Yes, Saved::Yes) && !files.used(digest, &kept.key.tables) {
+            // It had to make room, and is used again.
+            kept.set_saved(Saved::No);
+        }
+        if !kept.save_from(Saved::No, Saved::Begun) {
+            return;
+        }
+        if kept.cost < LEAST_COST || !kept.key.tables.iter().all(TableKey::is_lasting) {
+            kept.set_saved(Saved::Never);
+            return;
+        }
+        let (cache, kept, cleared) = (Arc::clone(self), Arc::clone(kept), self.cleared());
+        drop(tokio::task::spawn_blocking(move || {
+            let saved = match cache.write(digest, &kept, cleared) {
+                Some(Written::There) => Saved::Yes,
+                Some(Written::Later) => Saved::No,
+                Some(Written::Never) | None => Saved::Never,
+            };
+            kept.set_saved(saved);
+        }));
+    }
+
+    /// Writes a result; `None` if it cannot be told from all others.
+    fn write(&self, digest: u64, kept: &KeptResult, cleared: u64) -> Option<Written> {
+        let (files, query) = (self.files.as_ref()?, written::text(&kept.key)?);
+        let about = AboutResult {
+            query,
+            program: files.program().to_owned(),
+            tables: kept.key.tables.clone(),
+            digest,
+            streams: kept.streams.iter().map(Vec::len).collect(),
+            ordered: kept.ordered,
+            promised: kept.promised,
+            bytes: kept.bytes,
+            cost: kept.cost,
+            created: kept.created,
+        };
+        let batches: Vec<RecordBatch> = kept.streams.iter().flatten().cloned().collect();
+        let written = files.write(about, &SchemaRef::clone(&kept.schema), &batches);
+        if cleared != self.cleared() {
+            files.clear();
+        }
+        let newest = self.tables.snapshot();
+        files.remove_changed(|table| holds(table, &newest));
+        Some(written)
+    }
+}
+
+/// The batches of each stream.
+fn split(batches: Vec<RecordBatch>, streams: &[usize]) -> Vec<Vec<RecordBatch>> {
+    let mut batches = batches.into_iter();
+    streams.iter().map(|count| batches.by_ref().take(*count).collect()).collect()
+}
