@@ -101,8 +101,8 @@ class PostgresAdbc(AdbcCursor):
 
 
 class Duck:
-    """DuckDB in this process over the files that the JSON text `uri` names. Rows come from relations (`sql`), as DuckDB
-    advises: those of `execute` are collected in memory first and copied once more."""
+    """DuckDB in this process over the files that the JSON text `uri` names. Arrow comes from relations (`sql`), as DuckDB
+    advises: the rows of `execute` are collected in memory first and copied once more. For pandas that makes no difference."""
 
     def __init__(self, uri):
         import duckdb
@@ -115,7 +115,7 @@ class Duck:
         return self.connection.sql(text).to_arrow_table()
 
     def pandas(self, text):
-        return self.connection.sql(text).df()
+        return self.connection.execute(text).df()
 
     def batches(self, text):
         yield from self.connection.sql(text).to_arrow_reader()

@@ -83,7 +83,8 @@ impl CacheFile {
         let description = Description { format: FORMAT, bytes, checksum, about, about_checksum };
         let text = serde_json::to_vec(&description).map_err(|error| disk(error.into()))?;
         let (target, begun) = (described(&self.path), self.path.with_extension("begun"));
-        fs::write(&begun, &text).and_then(|()| fs::rename(&begun, target)).map_err(disk)?;
+        let written = fs::write(&begun, &text).and_then(|()| fs::rename(&begun, target));
+        written.inspect_err(|_| remove(&begun)).map_err(disk)?;
         Ok(text.len() as u64)
     }
 

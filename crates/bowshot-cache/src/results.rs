@@ -11,7 +11,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -73,9 +73,11 @@ pub enum Written {
 #[derive(Debug)]
 struct Entry {
     file: CacheFile,
-    tables: Vec<TableKey>,
+    tables: Arc<[TableKey]>,
     /// Of the file and its description.
     bytes: u64,
+    /// Of the rows in memory.
+    memory: u64,
     /// When it was last used, by [`Files::clock`].
     used: AtomicU64,
 }
@@ -114,6 +116,7 @@ impl ResultFiles {
         for (about, file) in found {
             let bytes = file.bytes + file.description_bytes();
             if about.program == files.program() && bytes <= limit {
+                files.make_room(bytes);
                 files.add(about, file, bytes);
             } else {
                 file.remove();
@@ -127,11 +130,24 @@ impl ResultFiles {
         self.program.get_or_init(self.ask_program)
     }
 
-    /// Whether a query may be found.
-    pub fn may_have(&self, digest: u64, tables: &[TableKey]) -> bool {
+    /// Removes all results of a folder that is not to be used any more.
+    pub fn remove_all(folder: &Path) {
+        if folder.exists() {
+            let found = file::found::<AboutResult>(folder).inspect_err(|error| failed("open", error));
+            found.unwrap_or_default().iter().for_each(|(_, file)| file.remove());
+        }
+    }
+
+    /// Whether a query may be found whose result has so many bytes in memory at most.
+    pub fn may_have(&self, digest: u64, tables: &[TableKey], largest: u64) -> bool {
         let files = self.lock();
         let entries = files.by_digest.get(&digest).map(Vec::as_slice).unwrap_or_default();
-        entries.iter().any(|entry| entry.tables == tables)
+        entries.iter().any(|entry| *entry.tables == *tables && entry.memory <= largest)
+    }
+
+    /// Whether nothing is written for a while, because the disk has failed.
+    pub fn rests(&self) -> bool {
+        self.lock().rests_until.is_some_and(|end| Instant::now() < end)
     }
 
     /// The result of a query over tables with these contents. Blocks. A file that cannot be read is removed.
@@ -142,7 +158,7 @@ impl ResultFiles {
         query: &str,
     ) -> Option<(AboutResult, SchemaRef, Vec<RecordBatch>)> {
         let entries = self.lock().by_digest.get(&digest)?.clone();
-        for entry in entries.into_iter().filter(|entry| entry.tables == tables) {
+        for entry in entries.into_iter().filter(|entry| *entry.tables == *tables) {
             let Some(about) = entry.file.description::<AboutResult>() else {
                 self.remove(|_, other| other.file.number() == entry.file.number());
                 continue;
@@ -167,7 +183,7 @@ impl ResultFiles {
     pub fn used(&self, digest: u64, tables: &[TableKey]) -> bool {
         let mut files = self.lock();
         let entries = files.by_digest.get(&digest).cloned().unwrap_or_default();
-        let found = entries.iter().find(|entry| entry.tables == tables);
+        let found = entries.iter().find(|entry| *entry.tables == *tables);
         found.is_some_and(|entry| {
             files.touch(entry);
             true
@@ -181,7 +197,7 @@ impl ResultFiles {
         if bytes > self.limit / LARGEST_PART {
             return Written::Never;
         }
-        if self.lock().rests_until.is_some_and(|end| Instant::now() < end) {
+        if self.rests() {
             return Written::Later;
         }
         if self.has(&about) {
@@ -190,7 +206,7 @@ impl ResultFiles {
         // What the same query gave over other contents is asked for no more.
         self.remove(|digest, entry| {
             let same = digest == about.digest && names(&entry.tables).eq(names(&about.tables));
-            same && entry.tables != about.tables
+            same && *entry.tables != *about.tables
         });
         self.make_room(bytes);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -216,17 +232,16 @@ impl ResultFiles {
         let entries = self.lock().by_digest.get(&about.digest).cloned().unwrap_or_default();
         let same = |other: AboutResult| other.query == about.query;
         entries.iter().any(|entry| {
-            entry.tables == about.tables && entry.file.description::<AboutResult>().is_some_and(same)
+            *entry.tables == *about.tables && entry.file.description::<AboutResult>().is_some_and(same)
         })
     }
 
     /// Removes the results whose tables are no longer what they were; `holds` says whether one is.
     pub fn remove_changed(&self, holds: impl Fn(&TableKey) -> bool) {
-        let all: HashSet<TableKey> = {
-            let files = self.lock();
-            files.by_digest.values().flatten().flat_map(|entry| entry.tables.iter().cloned()).collect()
-        };
-        let changed: HashSet<TableKey> = all.into_iter().filter(|table| !holds(table)).collect();
+        let all: Vec<Arc<[TableKey]>> =
+            self.lock().by_digest.values().flatten().map(|entry| Arc::clone(&entry.tables)).collect();
+        let distinct: HashSet<&TableKey> = all.iter().flat_map(|tables| tables.iter()).collect();
+        let changed: HashSet<&TableKey> = distinct.into_iter().filter(|table| !holds(table)).collect();
         if !changed.is_empty() {
             self.remove(|_, entry| entry.tables.iter().any(|table| changed.contains(table)));
         }
@@ -240,7 +255,8 @@ impl ResultFiles {
     fn add(&self, about: AboutResult, file: CacheFile, bytes: u64) {
         let mut files = self.lock();
         files.clock += 1;
-        let entry = Entry { file, tables: about.tables, bytes, used: AtomicU64::new(files.clock) };
+        let (tables, memory, used) = (about.tables.into(), about.bytes, AtomicU64::new(files.clock));
+        let entry = Entry { file, tables, bytes, memory, used };
         files.by_digest.entry(about.digest).or_default().push(Arc::new(entry));
         files.bytes += bytes;
         files.count += 1;

@@ -36,12 +36,22 @@ pub(crate) struct Courtesy {
 
 #[derive(Debug, Default)]
 struct Clock {
-    /// What the thread had worked when the last wait ended.
+    /// What the thread had worked when a wait last began or ended.
     worked: Duration,
     /// How long it has to wait while queries run.
     debt: Duration,
-    /// How long all waits took.
+    /// Parts of one plan that wait at the moment, and since when there is one.
+    waiting: usize,
+    since: Option<Instant>,
+    /// How long there was one, before that.
     waited: Duration,
+}
+
+impl Clock {
+    /// How long there was a part that waited: work stood still, however many of them there were.
+    fn waited(&self) -> Duration {
+        self.waited + self.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
 }
 
 /// Lasts while a query waits for the background.
@@ -78,25 +88,24 @@ impl Courtesy {
 
     /// Waits while queries run, as long as the work until now asks for.
     pub(crate) async fn pass(&self) {
-        let mut wait = self.wait();
-        while wait.goes_on(self.somebody_runs()) {
+        // Dropped with the plan, perhaps.
+        let mut waiting = Waiting { courtesy: self, wait: self.wait() };
+        while waiting.wait.goes_on(self.somebody_runs()) {
             tokio::time::sleep(LOOK).await;
         }
-        self.ended(&wait);
     }
 
     /// The same where nothing else is waiting for the thread.
     pub(crate) fn pass_blocking(&self) {
-        let mut wait = self.wait();
-        while wait.goes_on(self.somebody_runs()) {
+        let mut waiting = Waiting { courtesy: self, wait: self.wait() };
+        while waiting.wait.goes_on(self.somebody_runs()) {
             std::thread::sleep(LOOK);
         }
-        self.ended(&wait);
     }
 
-    /// How long all waits took: no part of what work has cost.
+    /// How long it has waited in all: no part of what work has cost.
     pub(crate) fn waited(&self) -> Duration {
-        self.lock().waited
+        self.lock().waited()
     }
 
     /// Runs a job, which may take so long without the time in which it steps aside; `None` if it takes longer.
@@ -114,7 +123,11 @@ impl Courtesy {
 
     fn wait(&self) -> Wait {
         let mut clock = self.lock();
-        let worked = thread_time().saturating_sub(clock.worked);
+        let now = thread_time();
+        let worked = now.saturating_sub(clock.worked);
+        clock.worked = now;
+        clock.waiting += 1;
+        clock.since.get_or_insert_with(Instant::now);
         let more = worked.saturating_mul(100 - self.share) / self.share;
         clock.debt = clock.debt.saturating_add(more).min(MAX_DEBT);
         Wait { started: Instant::now(), longest: clock.debt.min(MAX_WAIT), looks: 0, quiet: 0 }
@@ -124,7 +137,11 @@ impl Courtesy {
         let waited = wait.started.elapsed();
         let mut clock = self.lock();
         clock.worked = thread_time();
-        clock.waited += waited;
+        clock.waiting = clock.waiting.saturating_sub(1);
+        if clock.waiting == 0 {
+            clock.waited = clock.waited();
+            clock.since = None;
+        }
         clock.debt = if wait.is_quiet() { Duration::ZERO } else { clock.debt.saturating_sub(waited) };
     }
 
@@ -138,6 +155,18 @@ impl Courtesy {
         // The count is odd while a thread sleeps.
         let runs = |thread| threads.worker_park_unpark_count(thread).is_multiple_of(2);
         self.urgent.load(Ordering::Relaxed) == 0 && (0..threads.num_workers()).any(runs)
+    }
+}
+
+/// A wait that counts until it ends.
+struct Waiting<'a> {
+    courtesy: &'a Courtesy,
+    wait: Wait,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.courtesy.ended(&self.wait);
     }
 }
 
@@ -218,7 +247,7 @@ mod tests {
         }
         let beside = waited(&courtesy, 20);
         assert!(beside >= Duration::from_millis(19 * 2 * 9), "{beside:?}");
-        assert_eq!(waited(&unrestricted, 20).as_millis(), 0);
+        assert!(waited(&unrestricted, 20) < Duration::from_millis(20 * 2 * 9 / 2));
         let urgent = courtesy.urgent();
         assert!(waited(&courtesy, 20) < Duration::from_millis(20 * 2 * 9 / 2), "somebody waits for it");
         drop(urgent);

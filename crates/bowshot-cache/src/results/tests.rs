@@ -3,7 +3,6 @@
 use super::*;
 use crate::shape::Content;
 use arrow::array::{Int64Array, StringArray};
-use std::path::Path;
 
 fn table(name: &str, version: &str) -> TableKey {
     let name = TableName { catalog: "bowshot".into(), schema: "main".into(), table: name.into() };

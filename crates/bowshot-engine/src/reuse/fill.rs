@@ -62,11 +62,12 @@ pub(super) fn state(
 /// Computes what waits, for as long as the cache is there.
 pub(super) async fn work(cache: Arc<JoinCache>) {
     loop {
-        let job = cache.queue.next().await;
+        cache.queue.filled().await;
         let turn = cache.courtesy.turn().await;
-        let (started, waited) = (Instant::now(), cache.courtesy.waited());
+        let Some(job) = cache.queue.next() else { continue };
+        let started = Instant::now();
         // A panic in an operator ends this job and not all that come after it.
-        let fill = AssertUnwindSafe(cache.fill(&job)).catch_unwind();
+        let fill = AssertUnwindSafe(cache.fill_in_time(&job)).catch_unwind();
         let filled = cache.courtesy.within(cache.config.fill_timeout, fill).await;
         let filled = filled.map(|done| done.unwrap_or_else(|_| exec_err!("an operator panicked")));
         let outcome = match filled {
@@ -101,7 +102,7 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
             "there" | "absent" => AFTER_NOTHING,
             _ => Duration::ZERO,
         };
-        cache.watch.ended(&job.order, cache.worked(started, waited), least);
+        cache.watch.ended(&job.order, started.elapsed(), least);
         cache.queue.end();
         drop(turn);
         metrics::counter!("bowshot_join_cache_fills_total", "outcome" => outcome).increment(1);
@@ -149,6 +150,18 @@ struct Target {
 }
 
 impl JoinCache {
+    /// Computes one join. Looks at files hold for some seconds only: one for which that was too short does not step aside
+    /// the second time.
+    async fn fill_in_time(&self, job: &Job) -> Result<Filled> {
+        match self.fill(job).await {
+            Ok(Filled::Late) => {
+                let _urgent = self.courtesy.urgent();
+                self.fill(job).await
+            }
+            filled => filled,
+        }
+    }
+
     /// Computes one join from the newest state of its tables.
     pub(super) async fn fill(&self, job: &Job) -> Result<Filled> {
         let Some(target) = self.target(job).await else { return Ok(Filled::Absent) };
@@ -191,7 +204,7 @@ impl JoinCache {
         let join = self.store.insert(about, rows.schema, rows.batches);
         let join = join.map_err(|error| DataFusionError::ResourcesExhausted(error.to_string()))?;
         drop(flight);
-        self.store.write(&join, &|| self.courtesy.pass_blocking());
+        tokio::task::block_in_place(|| self.store.write(&join, &|| self.courtesy.pass_blocking()));
         Ok(Filled::New { rows: count })
     }
 

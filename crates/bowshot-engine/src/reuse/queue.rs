@@ -52,19 +52,22 @@ impl Queue {
         self.more.notify_one();
     }
 
-    /// The next join, as soon as there is one. It counts as being computed until [`Queue::end`].
-    pub(super) async fn next(&self) -> Job {
-        loop {
-            {
-                let mut jobs = self.lock();
-                if !jobs.waiting.is_empty() {
-                    let job = jobs.waiting.remove(0);
-                    jobs.current = Some(job.order.clone());
-                    return job;
-                }
-            }
+    /// Waits until there is a join.
+    pub(super) async fn filled(&self) {
+        while self.lock().waiting.is_empty() {
             self.more.notified().await;
         }
+    }
+
+    /// The next join, if there is one. It counts as being computed until [`Queue::end`].
+    pub(super) fn next(&self) -> Option<Job> {
+        let mut jobs = self.lock();
+        if jobs.waiting.is_empty() {
+            return None;
+        }
+        let job = jobs.waiting.remove(0);
+        jobs.current = Some(job.order.clone());
+        Some(job)
     }
 
     /// The computation is over, whatever came of it.

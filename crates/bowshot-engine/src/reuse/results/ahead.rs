@@ -115,8 +115,11 @@ fn foretell(results: &ResultCache, appeared: &[TableName], least: u64, waiting: 
 async fn ask(shared: &Arc<Shared>, mut question: Waiting) -> Option<Waiting> {
     let (Some(reuse), Some(results)) = (&shared.reuse, &shared.results) else { return None };
     let joins = &reuse.cache;
+    if joins.queue.is_busy() {
+        return Some(question);
+    }
     let versions = versions(joins, &question.foretold.tables).await;
-    if !question.look(versions) || joins.queue.is_busy() {
+    if !question.look(versions) {
         return Some(question);
     }
     let turn = joins.courtesy.turn().await;

@@ -17,7 +17,11 @@ const LEAST_COST: Duration = Duration::from_millis(5);
 
 /// The files of a configuration, less those of tables that have changed since.
 pub(super) fn open(config: &ResultCacheConfig, tables: &TableStore) -> Option<ResultFiles> {
-    let folder = config.folder.clone().filter(|_| config.disk_bytes > 0)?;
+    let folder = config.folder.clone()?;
+    if config.disk_bytes == 0 {
+        ResultFiles::remove_all(&folder);
+        return None;
+    }
     let files = ResultFiles::open(folder, config.disk_bytes, bowshot_cache::this_program)?;
     let newest = tables.snapshot();
     files.remove_changed(|table| holds(table, &newest));
@@ -34,7 +38,10 @@ fn holds(table: &TableKey, newest: &Snapshot) -> bool {
 impl ResultCache {
     /// Whether a result may come from disk.
     pub(super) fn is_on_disk(&self, question: &Question) -> bool {
-        self.files.as_ref().is_some_and(|files| files.may_have(question.digest, &question.key.tables))
+        let largest = self.store.largest();
+        self.files
+            .as_ref()
+            .is_some_and(|files| files.may_have(question.digest, &question.key.tables, largest))
     }
 
     /// A result from disk, in memory from now on.
@@ -47,13 +54,15 @@ impl ResultCache {
             return None;
         }
         let (begun, cleared) = (Instant::now(), self.cleared());
+        // One after the other: many may ask the same at once, and then it is there for all but the first.
+        let _one = self.restoring.lock().await;
+        if let Some(kept) = self.store.find(question) {
+            return Some(kept);
+        }
         let (files, digest) = (self.files.clone()?, question.digest);
         let (text, tables) = (written::text(&question.key)?, question.key.tables.clone());
         let read = tokio::task::spawn_blocking(move || files.read(digest, &tables, &text)).await;
         let (about, schema, batches) = read.ok().flatten()?;
-        if about.bytes > self.store.largest() {
-            return None;
-        }
         let key = question.key.to_keep()?;
         let template = asked.and_then(|asked| self.questions.note(asked, &key));
         let mut result =
@@ -72,33 +81,47 @@ impl ResultCache {
     }
 
     /// Has a result written that was just given again, if it is worth that and not there yet. To be called on a runtime.
-    pub(super) fn save(self: &Arc<Self>, digest: u64, kept: &Arc<KeptResult>) {
+    /// `cleared` is how often all had been forgotten before it was found.
+    pub(super) fn save(self: &Arc<Self>, digest: u64, kept: &Arc<KeptResult>, cleared: u64) {
         let Some(files) = &self.files else { return };
         if kept.save_from(Saved::Yes, Saved::Yes) && !files.used(digest, &kept.key.tables) {
-            // It had to make room, and is used again.
-            kept.set_saved(Saved::No);
+            // It had to make room, and is used again. If many have to in turn, none should be written at each use.
+            if kept.hits().is_power_of_two() {
+                kept.set_saved(Saved::No);
+            }
         }
-        if !kept.save_from(Saved::No, Saved::Begun) {
+        if files.rests() || !kept.save_from(Saved::No, Saved::Begun) {
             return;
         }
         if kept.cost < LEAST_COST || !kept.key.tables.iter().all(TableKey::is_lasting) {
             kept.set_saved(Saved::Never);
             return;
         }
-        let (cache, kept, cleared) = (Arc::clone(self), Arc::clone(kept), self.cleared());
-        drop(tokio::task::spawn_blocking(move || {
-            let saved = match cache.write(digest, &kept, cleared) {
-                Some(Written::There) => Saved::Yes,
-                Some(Written::Later) => Saved::No,
-                Some(Written::Never) | None => Saved::Never,
-            };
-            kept.set_saved(saved);
+        let Ok(place) = Arc::clone(&self.writers).try_acquire_owned() else {
+            // At its next use.
+            kept.set_saved(Saved::No);
+            return;
+        };
+        let (cache, kept) = (Arc::clone(self), Arc::clone(kept));
+        drop(tokio::spawn(async move {
+            let _one = cache.writing.lock().await;
+            let (writer, written) = (Arc::clone(&cache), Arc::clone(&kept));
+            let done = tokio::task::spawn_blocking(move || writer.write(digest, &written, cleared)).await;
+            kept.set_saved(match done {
+                Ok(Some(Written::There)) => Saved::Yes,
+                Ok(Some(Written::Later)) => Saved::No,
+                Ok(Some(Written::Never) | None) | Err(_) => Saved::Never,
+            });
+            drop(place);
         }));
     }
 
     /// Writes a result; `None` if it cannot be told from all others.
     fn write(&self, digest: u64, kept: &KeptResult, cleared: u64) -> Option<Written> {
         let (files, query) = (self.files.as_ref()?, written::text(&kept.key)?);
+        if cleared != self.cleared() {
+            return None;
+        }
         let about = AboutResult {
             query,
             program: files.program().to_owned(),
@@ -116,8 +139,10 @@ impl ResultCache {
         if cleared != self.cleared() {
             files.clear();
         }
-        let newest = self.tables.snapshot();
-        files.remove_changed(|table| holds(table, &newest));
+        if written == Written::There {
+            let newest = self.tables.snapshot();
+            files.remove_changed(|table| holds(table, &newest));
+        }
         Some(written)
     }
 }

@@ -40,9 +40,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{KeptResult, Store};
+use tokio::sync::Semaphore;
 
 pub(crate) use ahead::work as ask_ahead;
 
+/// Results that may wait to be written to disk.
+const MAX_WRITERS: usize = 64;
 /// The table of `system` that is made here.
 pub(crate) const NAME: &str = "result_cache";
 
@@ -70,6 +73,12 @@ pub(crate) struct ResultCache {
     questions: Questions,
     tables: Arc<TableStore>,
     files: Option<Arc<ResultFiles>>,
+    /// Held while a result comes from disk.
+    restoring: tokio::sync::Mutex<()>,
+    /// Places for results that wait to be written.
+    writers: Arc<Semaphore>,
+    /// Held while a result goes to disk.
+    writing: tokio::sync::Mutex<()>,
     /// How often all was forgotten: what began before is not kept afterwards.
     cleared: AtomicU64,
 }
@@ -90,7 +99,16 @@ impl ResultCache {
         (config.memory_bytes > 0).then(|| {
             let (store, questions) = (Store::new(config.memory_bytes), Questions::default());
             let files = disk::open(config, tables).map(Arc::new);
-            Arc::new(Self { store, questions, tables: Arc::clone(tables), files, cleared: AtomicU64::new(0) })
+            Arc::new(Self {
+                store,
+                questions,
+                tables: Arc::clone(tables),
+                files,
+                restoring: tokio::sync::Mutex::default(),
+                writers: Arc::new(Semaphore::new(MAX_WRITERS)),
+                writing: tokio::sync::Mutex::default(),
+                cleared: AtomicU64::new(0),
+            })
         })
     }
 
@@ -109,6 +127,7 @@ impl ResultCache {
         let Ok(question) = Question::of(plan, state, form, &self.tables.snapshot()) else {
             return Answer::Never;
         };
+        let cleared = self.cleared();
         let kept = match self.store.find(&question) {
             None => self.restored(&question, asked.as_ref()).await,
             found => found,
@@ -116,7 +135,7 @@ impl ResultCache {
         match kept.filter(|_| question.still_holds()) {
             Some(kept) => {
                 self.store.hit(&kept);
-                self.save(question.digest, &kept);
+                self.save(question.digest, &kept, cleared);
                 if let Some(asked) = asked {
                     self.questions.again(&asked, &kept);
                 }

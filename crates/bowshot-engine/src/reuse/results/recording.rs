@@ -176,8 +176,10 @@ impl Shared {
         result.template = template;
         let result = Arc::new(result);
         self.cache.store.insert(self.question.digest, Arc::clone(&result));
-        if self.background.is_some() {
-            self.cache.save(self.question.digest, &result);
+        if self.cleared != self.cache.cleared() {
+            self.cache.store.forget(&result);
+        } else if self.background.is_some() {
+            self.cache.save(self.question.digest, &result, self.cleared);
         }
     }
 
