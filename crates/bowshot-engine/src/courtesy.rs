@@ -8,6 +8,7 @@
 use bowshot_cache::thread_time;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
@@ -36,21 +37,35 @@ pub(crate) struct Courtesy {
 
 #[derive(Debug, Default)]
 struct Clock {
-    /// What the thread had worked when a wait last began or ended.
+    /// What the thread had worked when a wait last began or ended, and which one it was.
     worked: Duration,
+    thread: Option<ThreadId>,
     /// How long it has to wait while queries run.
     debt: Duration,
     /// Parts of one plan that wait at the moment, and since when there is one.
     waiting: usize,
     since: Option<Instant>,
+    /// What other parts have worked since then.
+    beside: Duration,
     /// How long there was one, before that.
     waited: Duration,
 }
 
 impl Clock {
-    /// How long there was a part that waited: work stood still, however many of them there were.
+    /// How long there was a part that waited, however many of them there were, without what the others worked.
     fn waited(&self) -> Duration {
-        self.waited + self.since.map_or(Duration::ZERO, |since| since.elapsed())
+        self.waited + self.since.map_or(Duration::ZERO, |since| since.elapsed().saturating_sub(self.beside))
+    }
+
+    /// What was worked since the last look; nothing if that was on another thread, which the runtime may change to.
+    fn advance(&mut self) -> Duration {
+        let (now, here) = (thread_time(), std::thread::current().id());
+        let worked = if self.thread == Some(here) { now.saturating_sub(self.worked) } else { Duration::ZERO };
+        (self.worked, self.thread) = (now, Some(here));
+        if self.waiting > 0 {
+            self.beside += worked;
+        }
+        worked
     }
 }
 
@@ -123,26 +138,28 @@ impl Courtesy {
 
     fn wait(&self) -> Wait {
         let mut clock = self.lock();
-        let now = thread_time();
-        let worked = now.saturating_sub(clock.worked);
-        clock.worked = now;
+        self.charge(&mut clock);
         clock.waiting += 1;
         clock.since.get_or_insert_with(Instant::now);
-        let more = worked.saturating_mul(100 - self.share) / self.share;
-        clock.debt = clock.debt.saturating_add(more).min(MAX_DEBT);
         Wait { started: Instant::now(), longest: clock.debt.min(MAX_WAIT), looks: 0, quiet: 0 }
     }
 
     fn ended(&self, wait: &Wait) {
         let waited = wait.started.elapsed();
         let mut clock = self.lock();
-        clock.worked = thread_time();
+        self.charge(&mut clock);
         clock.waiting = clock.waiting.saturating_sub(1);
         if clock.waiting == 0 {
             clock.waited = clock.waited();
-            clock.since = None;
+            (clock.since, clock.beside) = (None, Duration::ZERO);
         }
         clock.debt = if wait.is_quiet() { Duration::ZERO } else { clock.debt.saturating_sub(waited) };
+    }
+
+    /// Has it owe what was worked.
+    fn charge(&self, clock: &mut Clock) {
+        let more = clock.advance().saturating_mul(100 - self.share) / self.share;
+        clock.debt = clock.debt.saturating_add(more).min(MAX_DEBT);
     }
 
     fn lock(&self) -> MutexGuard<'_, Clock> {

@@ -120,7 +120,7 @@ impl ResultCache {
     fn write(&self, digest: u64, kept: &KeptResult, cleared: u64) -> Option<Written> {
         let (files, query) = (self.files.as_ref()?, written::text(&kept.key)?);
         if cleared != self.cleared() {
-            return None;
+            return Some(Written::Later);
         }
         let about = AboutResult {
             query,
