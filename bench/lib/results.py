@@ -50,9 +50,10 @@ def versions(peers: dict) -> dict:
 
 
 def server_settings() -> dict:
-    """Settings of Bowshot that come from the environment: all servers of a run have them."""
-    ours = {name: value for name, value in os.environ.items() if name.startswith("BOWSHOT_")}
-    return {name: value for name, value in ours.items() if name != "BOWSHOT_BIN" and not name.startswith("BOWSHOT_BENCH_")}
+    """Limits of the caches that come from the environment, which all servers of a run have. No other variables: results
+    are published."""
+    ours = (name for name in os.environ if name.startswith("BOWSHOT_") and name.endswith("_BYTES"))
+    return {name: os.environ[name] for name in ours}
 
 
 def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Options, **settings) -> None:

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 /// The least that there is, about a seventieth of what a thread gets that competes with it: a second of work then takes a
 /// minute on a machine that is always busy. With a tenth the slowest of a hundred short queries took 1.5 times as long
-/// beside such a thread as without it, with this 1.2 to 1.4 times (two cores, medians of eight series that scatter by a third). The
-/// scheduler's class for idle times was no better (1.6), and may hold up others for seconds while the thread has a lock.
+/// beside such a thread as without it, with this 1.2 to 1.4 times (two cores, medians of eight series that scatter by a
+/// third). The scheduler's class for idle times was no better (1.6), and may hold up others for seconds while the thread
+/// has a lock.
 const LOW: libc::c_int = 19;
 
 /// Leaves the processor to other threads for the most part when they want it, also for the threads that the calling one

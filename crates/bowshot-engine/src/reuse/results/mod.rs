@@ -2,8 +2,8 @@
 //!
 //! The place is before the optimiser, so that a hit costs neither planning nor running. [`key`] says what a query is and
 //! what its tables hold, [`recording`] takes the rows on their way to the client, [`store`] keeps them within a budget, and
-//! [`disk`] keeps what was asked twice over a restart. With the join cache on,
-//! [`questions`] remembers what is asked of tables whose names count, and [`ahead`] asks it of the next ones.
+//! [`disk`] keeps what was asked twice over a restart. With the join cache on, [`questions`] remembers what is asked of tables
+//! whose names count, and [`ahead`] asks it of the next ones.
 //!
 //! A result belongs to the authorised plan: whatever a reader may not see is not in the plan, or stands in it as
 //! conditions, so readers who may see different things never ask for the same result.
