@@ -63,11 +63,16 @@ def test_what_was_given_again_survives_a_restart(tmp_path):
         wait_until(on_disk, "a file in its place")
         db.run("CALL result_cache_clear()")
         wait_until(lambda: not on_disk(), "no file")
-    environment = {"BOWSHOT_RESULT_CACHE_DISK_BYTES": "0"}
-    with Server(folder, data=tmp_path / "data", environment=environment) as server, Database(server) as db:
-        assert is_given(db, durable)
-        time.sleep(0.3)
-        assert not on_disk()
+    for budget in ("DISK", "MEMORY"):
+        with Server(folder, data=tmp_path / "data") as server, Database(server) as db:
+            assert is_given(db, durable)
+            wait_until(on_disk, "a file")
+        environment = {f"BOWSHOT_RESULT_CACHE_{budget}_BYTES": "0"}
+        with Server(folder, data=tmp_path / "data", environment=environment) as server, Database(server) as db:
+            assert not on_disk(), "nobody could make the server forget it"
+            assert is_given(db, durable) == (budget == "DISK")
+            time.sleep(0.3)
+            assert not on_disk()
 
 
 def test_results_that_had_to_leave_memory_come_back_from_disk(tmp_path):

@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 /// What takes less time is computed again as soon as it is read.
 const LEAST_COST: Duration = Duration::from_millis(5);
 
-/// The files of a configuration, less those of tables that have changed since.
+/// The files of a configuration, less those of tables that have changed since. Without memory or disk for them there are none,
+/// and those of before are removed: nobody could make the server forget them.
 pub(super) fn open(config: &ResultCacheConfig, tables: &TableStore) -> Option<ResultFiles> {
     let folder = config.folder.clone()?;
-    if config.disk_bytes == 0 {
+    if config.memory_bytes == 0 || config.disk_bytes == 0 {
         ResultFiles::remove_all(&folder);
         return None;
     }
@@ -58,6 +59,9 @@ impl ResultCache {
         let _one = self.restoring.lock().await;
         if let Some(kept) = self.store.find(question) {
             return Some(kept);
+        }
+        if !question.still_holds() {
+            return None;
         }
         let (files, digest) = (self.files.clone()?, question.digest);
         let (text, tables) = (written::text(&question.key)?, question.key.tables.clone());

@@ -96,12 +96,11 @@ pub(crate) enum Answer {
 impl ResultCache {
     /// The cache of a configuration; none without memory.
     pub(crate) fn new(config: &ResultCacheConfig, tables: &Arc<TableStore>) -> Option<Arc<Self>> {
+        let files = disk::open(config, tables).map(Arc::new);
         (config.memory_bytes > 0).then(|| {
-            let (store, questions) = (Store::new(config.memory_bytes), Questions::default());
-            let files = disk::open(config, tables).map(Arc::new);
             Arc::new(Self {
-                store,
-                questions,
+                store: Store::new(config.memory_bytes),
+                questions: Questions::default(),
                 tables: Arc::clone(tables),
                 files,
                 restoring: tokio::sync::Mutex::default(),
