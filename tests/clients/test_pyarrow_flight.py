@@ -6,6 +6,7 @@ import sys
 import time
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.flight as flight
 import pytest
 
@@ -306,6 +307,20 @@ def test_messages_fit_the_smallest_receive_limit(server):
         wrong = flight.FlightCallOptions(headers=[(b"bowshot-max-message-bytes", b"4MiB")])
         with pytest.raises(pa.ArrowInvalid, match="bowshot-max-message-bytes"):
             client.do_get(wide, wrong)
+
+
+def test_one_message_of_a_long_result_is_large(server):
+    numbers = flight.Ticket(b"SELECT value, CAST(value AS VARCHAR) AS text FROM generate_series(1, 4000000)")
+    limited = flight.FlightCallOptions(headers=[(b"bowshot-max-message-bytes", b"4194304")])
+    with flight.connect(server.grpc_tcp) as client:
+        for options, large in [(flight.FlightCallOptions(), 1), (limited, 0)]:
+            batches = [chunk.data for chunk in client.do_get(numbers, options)]
+            assert sum(batch.nbytes > 8 << 20 for batch in batches) == large
+            table = pa.Table.from_batches(batches)
+            assert table.num_rows == 4_000_000
+            in_order = table.sort_by("value")
+            assert in_order["value"].combine_chunks().equals(pa.array(range(1, 4_000_001), pa.int64()))
+            assert pc.all(pc.equal(pc.cast(table["value"], pa.string()), table["text"])).as_py()
 
 
 def test_many_clients_at_once(server):

@@ -108,6 +108,14 @@ impl TableName {
 }
 
 impl TableKey {
+    /// What all versions of a table have in common; two tables may share it.
+    pub fn identity(&self) -> &str {
+        match &self.content {
+            Content::Own { id, .. } => id,
+            Content::Files { .. } => &self.name.table,
+        }
+    }
+
     /// Whether it outlives the process.
     pub fn is_lasting(&self) -> bool {
         !matches!(self.content, Content::Own { durable: false, .. })

@@ -7,7 +7,7 @@ use crate::file::{self, CacheFile};
 use crate::shape::{ColumnRef, JoinShape, Match, TableKey, columns_in};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,6 +90,14 @@ impl Store {
             has_columns(&join.about, &found, conditions, columns).then_some((join, found))
         });
         fitting.min_by_key(|(join, _)| join.about.bytes)
+    }
+
+    /// Whether there is a join of some of these tables, in whatever version, and of nothing else. Tables are given by
+    /// their [`TableKey::identity`].
+    pub fn may_help(&self, tables: &HashSet<String>) -> bool {
+        let joins = self.lock();
+        let mut parts = joins.by_tables.values().filter_map(|joins| joins.first());
+        parts.any(|join| join.about.shape.tables.iter().all(|table| tables.contains(table.identity())))
     }
 
     /// Whether there is a join of some of these tables, and of nothing else.

@@ -2,7 +2,8 @@
 
 use crate::Profile;
 use crate::connection::{Connection, Who};
-use crate::{auth, cookie, message_size};
+use crate::message_size::{self, MessageSizes};
+use crate::{auth, cookie};
 use bowshot_api::{Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId};
 use http::HeaderMap;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +24,7 @@ pub(crate) struct Caller {
     cookie: Option<String>,
     options: Vec<(String, OptionValue)>,
     deadline: Option<Instant>,
-    message_bytes: usize,
+    messages: MessageSizes,
     opened: OnceLock<SessionId>,
 }
 
@@ -35,7 +36,7 @@ impl Caller {
         deadline: Option<Instant>,
     ) -> Result<Self> {
         let (principal, token) = auth::authenticate(&connection, headers).await?;
-        let message_bytes = message_size::target(headers, connection.server().limits())?;
+        let messages = MessageSizes::of(headers, connection.server().limits())?;
         Ok(Self {
             connection,
             principal,
@@ -43,7 +44,7 @@ impl Caller {
             cookie: cookie::read(headers),
             options: options(headers)?,
             deadline,
-            message_bytes,
+            messages,
             opened: OnceLock::new(),
         })
     }
@@ -60,9 +61,9 @@ impl Caller {
         &self.principal
     }
 
-    /// Target size of the data messages to this client, in bytes.
-    pub(crate) fn message_bytes(&self) -> usize {
-        self.message_bytes
+    /// Sizes of the data messages to this client.
+    pub(crate) fn messages(&self) -> MessageSizes {
+        self.messages
     }
 
     /// When the answer's head must be there, if the client said so.

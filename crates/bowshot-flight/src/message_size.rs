@@ -1,5 +1,5 @@
-//! How large the data messages to one client should be. Fewer and larger ones cost both sides less, and most clients
-//! refuse those above 4 MiB, gRPC's default.
+//! How large the data messages to one client should be. Messages of a few MiB fit the processors' caches, and most clients
+//! refuse those above 4 MiB, gRPC's default; one larger message helps those that take it (`bowshot-ipc/src/primer.rs`).
 
 use bowshot_api::{Error, Limits, Result};
 use http::HeaderMap;
@@ -12,18 +12,27 @@ const UNLIMITED_AGENTS: [&str; 2] = ["grpc-c++/", "bowshot/"];
 /// Less is not worth a message.
 const LEAST: usize = 64 << 10;
 
-/// The target size of messages in bytes. The encoder exceeds it by up to a half; what the client says, it does not exceed
-/// unless a single row does.
-///
-/// # Errors
-/// `Invalid` for a header that is no number of bytes from 64 KiB up.
-pub(crate) fn target(headers: &HeaderMap, limits: &Limits) -> Result<usize> {
-    let ours = if is_unlimited(headers) {
-        limits.large_message_bytes.max(limits.message_bytes)
-    } else {
-        limits.message_bytes
-    };
-    Ok(theirs(headers)?.map_or(ours, |most| ours.min(most / 3 * 2)))
+/// Sizes of the data messages to one client, in bytes. The encoder exceeds them by up to a half; what the client says, it
+/// does not exceed unless a single row does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MessageSizes {
+    /// What messages should have.
+    pub(crate) target: usize,
+    /// What one message early in a long stream should have, for clients that take messages of any size.
+    pub(crate) large: Option<usize>,
+}
+
+impl MessageSizes {
+    /// The sizes for the client that sent these headers.
+    ///
+    /// # Errors
+    /// `Invalid` for a header that is no number of bytes from 64 KiB up.
+    pub(crate) fn of(headers: &HeaderMap, limits: &Limits) -> Result<Self> {
+        let most = theirs(headers)?.map_or(usize::MAX, |most| most / 3 * 2);
+        let target = limits.message_bytes.min(most);
+        let large = is_unlimited(headers).then(|| limits.large_message_bytes.min(most));
+        Ok(Self { target, large: large.filter(|large| *large > target) })
+    }
 }
 
 fn is_unlimited(headers: &HeaderMap) -> bool {
@@ -56,32 +65,36 @@ mod tests {
     #[test]
     fn clients_that_take_large_messages() {
         let limits = Limits { message_bytes: 1_000, large_message_bytes: 9_000, ..Limits::default() };
-        for (agent, expected) in [
-            ("grpc-c++/1.71.0 grpc-c/46.0.0 (linux; chttp2)", 9_000),
-            ("bowshot/0.1.0 tonic/0.14.2", 9_000),
-            ("report grpc-c++/1.71.0", 1_000),
-            ("grpc-python/1.71.0 grpc-c/46.0.0 (linux; chttp2)", 1_000),
-            ("grpc-go/1.75.0", 1_000),
-            ("", 1_000),
+        for (agent, large) in [
+            ("grpc-c++/1.71.0 grpc-c/46.0.0 (linux; chttp2)", Some(9_000)),
+            ("bowshot/0.1.0 tonic/0.14.2", Some(9_000)),
+            ("report grpc-c++/1.71.0", None),
+            ("grpc-python/1.71.0 grpc-c/46.0.0 (linux; chttp2)", None),
+            ("grpc-go/1.75.0", None),
+            ("", None),
         ] {
-            assert_eq!(target(&headers(agent, None), &limits).unwrap(), expected, "{agent}");
+            let expected = MessageSizes { target: 1_000, large };
+            assert_eq!(MessageSizes::of(&headers(agent, None), &limits).unwrap(), expected, "{agent}");
         }
-        assert_eq!(target(&HeaderMap::new(), &limits).unwrap(), 1_000);
+        let expected = MessageSizes { target: 1_000, large: None };
+        assert_eq!(MessageSizes::of(&HeaderMap::new(), &limits).unwrap(), expected);
     }
 
     #[test]
     fn clients_that_say_what_they_take() {
         let limits = Limits { message_bytes: 2 << 20, large_message_bytes: 16 << 20, ..Limits::default() };
-        for (agent, most, expected) in [
-            ("grpc-c++/1", "3145728", 2 << 20),
-            ("grpc-c++/1", "1000000000", 16 << 20),
-            ("grpc-go/1", "98304", 64 << 10),
-            ("grpc-go/1", "1000000000", 2 << 20),
+        for (agent, most, target, large) in [
+            ("grpc-c++/1", "3145728", 2 << 20, None),
+            ("grpc-c++/1", "6291456", 2 << 20, Some(4 << 20)),
+            ("grpc-c++/1", "1000000000", 2 << 20, Some(16 << 20)),
+            ("grpc-go/1", "98304", 64 << 10, None),
+            ("grpc-go/1", "1000000000", 2 << 20, None),
         ] {
-            assert_eq!(target(&headers(agent, Some(most)), &limits).unwrap(), expected, "{agent} {most}");
+            let sizes = MessageSizes::of(&headers(agent, Some(most)), &limits).unwrap();
+            assert_eq!(sizes, MessageSizes { target, large }, "{agent} {most}");
         }
         for most in ["", "-1", "65535", "4MiB", "99999999999999999999"] {
-            assert!(target(&headers("x", Some(most)), &limits).is_err(), "{most}");
+            assert!(MessageSizes::of(&headers("x", Some(most)), &limits).is_err(), "{most}");
         }
     }
 }

@@ -2,6 +2,7 @@
 //! would copy every batch; here the answer's body hands the arrays' own memory to the socket.
 
 use crate::caller::Caller;
+use crate::message_size::MessageSizes;
 use crate::statement::{Wanted, metadata_session, resolve};
 use crate::status::{refuse, status};
 use crate::ticket::{Order, QueryTicket};
@@ -47,7 +48,7 @@ where
     let ticket = Ticket::decode(message)
         .map_err(|error| refuse(Error::invalid("the request is no Ticket message").with_source(error)))?;
     let source = open(caller, ticket.ticket).await?;
-    respond(source, caller.message_bytes())
+    respond(source, caller.messages())
 }
 
 /// Finds or starts what the ticket asks for.
@@ -84,10 +85,15 @@ async fn attach(caller: &Caller, ticket: QueryTicket) -> std::result::Result<Sou
 }
 
 /// The response: its head goes out at once, the schema with it.
-fn respond(source: Source, message_bytes: usize) -> std::result::Result<Response<FlightBody>, Status> {
+fn respond(source: Source, messages: MessageSizes) -> std::result::Result<Response<FlightBody>, Status> {
     let Source { batches, compression, query } = source;
     // The schema is in the layout that the session asked for already, so dictionaries in it are wanted.
-    let options = EncodeOptions { compression: compression.into(), message_bytes, keep_dictionaries: true };
+    let options = EncodeOptions {
+        compression: compression.into(),
+        message_bytes: messages.target,
+        large_message_bytes: messages.large,
+        keep_dictionaries: true,
+    };
     let encoder = Encoder::new(batches.schema(), options).map_err(|error| status(&error.into(), query))?;
     let rows = metrics::sent_rows();
     let batches = batches

@@ -44,7 +44,7 @@ struct Case {
 }
 
 fn options(message_bytes: usize, compression: Compression) -> EncodeOptions {
-    EncodeOptions { compression, message_bytes, keep_dictionaries: true }
+    EncodeOptions { compression, message_bytes, keep_dictionaries: true, ..EncodeOptions::default() }
 }
 
 fn cases() -> Vec<Case> {

@@ -75,7 +75,7 @@ fn share(rows: usize, target: usize, bytes: usize) -> usize {
     round.max(1)
 }
 
-fn batch_bytes(batch: &RecordBatch, limit_bytes: usize) -> usize {
+pub(crate) fn batch_bytes(batch: &RecordBatch, limit_bytes: usize) -> usize {
     let measure = Measure { dictionary_limit: limit_bytes };
     batch.columns().iter().map(|column| measure.bytes(column)).sum()
 }

@@ -8,12 +8,12 @@ use crate::batch::Slices;
 use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::frame::Message;
+use crate::primer::{Primer, Taken};
 use crate::rope::Rope;
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use futures::Stream;
 use futures::StreamExt;
-use futures::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ enum Work {
 
 /// A result as the body of a gRPC response that streams `FlightData`.
 pub struct FlightBody {
-    batches: BoxStream<'static, Result<RecordBatch, Status>>,
+    batches: Primer<Status>,
     refuse: Box<dyn Fn(Error) -> Status + Send>,
     work: Work,
     slices: Option<Slices>,
@@ -58,8 +58,9 @@ impl FlightBody {
         E: From<Error> + 'static,
     {
         let schema = encoder.schema_message();
+        let batches = batches.map(move |batch| batch.map_err(status)).boxed();
         let mut body = Self {
-            batches: batches.map(move |batch| batch.map_err(status)).boxed(),
+            batches: Primer::new(batches, encoder.schema(), encoder.large_message_bytes()),
             refuse: Box::new(move |error| status(E::from(error))),
             work: Work::Here(Box::new(encoder)),
             slices: None,
@@ -87,7 +88,7 @@ impl FlightBody {
         self.work = Work::Gone;
         self.slices = None;
         // The query stops now and not when the client has read the rest.
-        self.batches = futures::stream::empty().boxed();
+        self.batches.end();
     }
 
     /// Encodes the next slice, or asks for the next batch. Ready means that something changed.
@@ -103,17 +104,21 @@ impl FlightBody {
             return Poll::Ready(());
         }
         if let Some(slice) = self.slices.as_mut().and_then(Iterator::next) {
-            self.encode(slice);
+            let slow = matches!(&self.work, Work::Here(encoder) if encoder.is_slow());
+            self.encode(move |encoder| encoder.encode_slice(&slice), slow);
             return Poll::Ready(());
         }
         self.slices = None;
-        match ready!(self.batches.poll_next_unpin(cx)) {
-            Some(Ok(batch)) => {
+        match ready!(self.batches.poll_next(cx)) {
+            Some(Ok(Taken::Batch(batch))) => {
                 let Work::Here(encoder) = &self.work else { return Poll::Ready(()) };
                 match encoder.slices(batch) {
                     Ok(slices) => self.slices = Some(slices),
                     Err(error) => self.take(Err(error)),
                 }
+            }
+            Some(Ok(Taken::Large(batches))) => {
+                self.encode(move |encoder| encoder.encode_joined(&batches), true);
             }
             Some(Err(status)) => self.fail(status),
             None => self.fail((0, String::new())),
@@ -121,15 +126,20 @@ impl FlightBody {
         Poll::Ready(())
     }
 
-    fn encode(&mut self, slice: RecordBatch) {
+    /// Has the encoder make messages, on another thread if that is slow.
+    fn encode(
+        &mut self,
+        make: impl FnOnce(&mut Encoder) -> Result<Vec<Message>> + Send + 'static,
+        slow: bool,
+    ) {
         let Work::Here(mut encoder) = std::mem::replace(&mut self.work, Work::Gone) else { return };
-        if encoder.is_slow() {
+        if slow {
             self.work = Work::Away(tokio::task::spawn_blocking(move || {
-                let messages = encoder.encode_slice(&slice);
+                let messages = make(&mut encoder);
                 (encoder, messages)
             }));
         } else {
-            let messages = encoder.encode_slice(&slice);
+            let messages = make(&mut encoder);
             self.work = Work::Here(encoder);
             self.take(messages);
         }

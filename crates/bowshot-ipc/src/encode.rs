@@ -12,6 +12,7 @@ use crate::measure::Measure;
 use crate::schema::schema_header;
 use crate::trim::{drags, trim_batch};
 use arrow::buffer::Buffer;
+use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::writer::{IpcWriteOptions, StreamEncoder};
@@ -33,13 +34,20 @@ pub struct EncodeOptions {
     /// Target size of a message before compression; no message exceeds one and a half times this, unless a single row
     /// does.
     pub message_bytes: usize,
+    /// Size of one larger message early in a long stream, for a reader to whom that helps (`primer.rs`).
+    pub large_message_bytes: Option<usize>,
     /// Whether the reader takes dictionary-encoded columns; if not, a schema that has one is refused.
     pub keep_dictionaries: bool,
 }
 
 impl Default for EncodeOptions {
     fn default() -> Self {
-        Self { compression: Compression::None, message_bytes: 2 << 20, keep_dictionaries: false }
+        Self {
+            compression: Compression::None,
+            message_bytes: 2 << 20,
+            large_message_bytes: None,
+            keep_dictionaries: false,
+        }
     }
 }
 
@@ -90,6 +98,28 @@ impl Encoder {
     /// Whether encoding takes so long that it must not run on a thread that serves sockets.
     pub(crate) fn is_slow(&self) -> bool {
         self.slow
+    }
+
+    /// Size of the one larger message, if there is one.
+    pub(crate) fn large_message_bytes(&self) -> Option<usize> {
+        self.options.large_message_bytes.filter(|large| *large > self.options.message_bytes)
+    }
+
+    /// Batches as one message, of which none exceeds one and a half times the larger size.
+    pub(crate) fn encode_joined(&mut self, batches: &[RecordBatch]) -> Result<Vec<Message>> {
+        for batch in batches {
+            self.check(batch)?;
+        }
+        let joined = match batches {
+            [batch] => batch.clone(),
+            batches => concat_batches(&self.schema, batches).map_err(Error::Encode)?,
+        };
+        let large = self.options.large_message_bytes.unwrap_or(self.options.message_bytes);
+        let mut messages = Vec::with_capacity(1);
+        for slice in Slices::new(joined, large) {
+            messages.append(&mut self.encode_slice(&slice)?);
+        }
+        Ok(messages)
     }
 
     /// The batch in slices of which each fits a message; a batch without rows gives one slice without rows.

@@ -117,6 +117,7 @@ impl EngineSession {
             }
             CacheStatement::ClearResults => Ok(()),
             CacheStatement::Clear => {
+                cache.learn();
                 cache.queue.clear();
                 cache.history.clear();
                 cache.store.all().iter().for_each(|join| {

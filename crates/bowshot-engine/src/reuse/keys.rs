@@ -44,6 +44,15 @@ pub(super) fn of(
     }
 }
 
+/// What [`TableKey::identity`] says of the same table; `None` for tables that never have a key.
+pub(super) fn identity(provider: &Arc<dyn TableProvider>) -> Option<String> {
+    let provider = below_defaults(provider.as_ref());
+    if let Some(table) = Table::of_provider(provider) {
+        return Some(table.id().to_string());
+    }
+    provider.downcast_ref::<FileTable>().map(|files| files.name().to_owned())
+}
+
 /// The newest state of a table by its name; `None` if there is no table, or its version is not known.
 pub(super) async fn find(name: &TableName, parts: &CatalogParts) -> Option<Found> {
     let entry = EntryName::new(&name.catalog, &name.schema, &name.table);

@@ -1,17 +1,21 @@
 //! The joins of one plan, looked up in the cache.
 
 use super::block::{Block, Reader, Reason, Shaped};
+use super::learner::Sighting;
 use super::queue::Job;
 use super::substitute::{Found, Replacements, address, rebuilt};
-use super::{JoinCache, is_on, log, settings};
+use super::{JoinCache, is_on, keys, log, settings};
 use bowshot_cache::{CachedJoin, Match, Order};
+use bowshot_storage::tables::Snapshot;
 use chrono::{DateTime, Utc};
 use datafusion::common::display::{PlanType, StringifiedPlan};
 use datafusion::common::plan_datafusion_err;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Explain, Expr, LogicalPlan, Operator};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -25,6 +29,17 @@ pub(crate) enum Purpose {
     Run,
     /// It is only shown, or runs before anybody asks.
     Show,
+}
+
+/// What the joins of a plan are known by, beside the plan.
+#[derive(Debug)]
+pub(super) struct View {
+    /// Catalog and schema of names that do not say theirs.
+    catalog: String,
+    schema: String,
+    settings: String,
+    /// The committed state of all tables.
+    newest: Arc<Snapshot>,
 }
 
 /// What became of the joins of a plan, if somebody wants to know.
@@ -83,15 +98,22 @@ impl JoinCache {
         purpose: Purpose,
         report: &mut Report,
     ) -> Option<LogicalPlan> {
+        let view = self.view(state);
+        let view = match report.lines {
+            None if self.config.wait.is_zero() && !self.store.may_help(&tables(plan)) => {
+                self.learn_later(plan, view, purpose)?
+            }
+            _ => view,
+        };
         let mut replacements = Replacements::new();
-        for candidate in self.candidates(plan, state, report) {
+        for candidate in self.candidates(plan, &view, report) {
             let found = match self.find(&candidate) {
                 None if purpose == Purpose::Run && !candidate.cut => self.missed(&candidate).await,
                 found => found,
             };
             let Some((join, how)) = found else {
                 report.miss(&candidate.shaped, "it is not in the cache");
-                self.parts_of(&candidate, (state, purpose), &mut replacements).await;
+                self.parts_of(&candidate, (&view, purpose), &mut replacements).await;
                 continue;
             };
             match self.read(&candidate, &join, &how).await {
@@ -114,16 +136,37 @@ impl JoinCache {
         })
     }
 
-    /// The largest parts of a plan that join tables of known versions.
-    fn candidates<'a>(
-        &self,
-        plan: &'a LogicalPlan,
-        state: &SessionState,
-        report: &mut Report,
-    ) -> Vec<Candidate<'a>> {
-        let newest = self.parts.tables.snapshot();
+    fn view(&self, state: &SessionState) -> View {
         let names = &state.config_options().catalog;
-        let reader = Reader { defaults: (&names.default_catalog, &names.default_schema), newest: &newest };
+        View {
+            catalog: names.default_catalog.clone(),
+            schema: names.default_schema.clone(),
+            settings: settings(state),
+            newest: self.parts.tables.snapshot(),
+        }
+    }
+
+    /// Leaves a plan that no join can help to the background. Gives the view back when too many wait there already.
+    fn learn_later(&self, plan: &LogicalPlan, view: View, purpose: Purpose) -> Option<View> {
+        if purpose != Purpose::Run {
+            return None;
+        }
+        let sighting = Sighting { plan: plan.clone(), view, at: Utc::now() };
+        self.learner.push(sighting).err().map(|back| back.view)
+    }
+
+    /// Notes the joins of a plan that ran.
+    pub(super) fn learn_from(&self, sighting: &Sighting) {
+        for candidate in self.candidates(&sighting.plan, &sighting.view, &mut Report::default()) {
+            if !candidate.cut && self.find(&candidate).is_none() {
+                self.note(&candidate, sighting.at);
+            }
+        }
+    }
+
+    /// The largest parts of a plan that join tables of known versions.
+    fn candidates<'a>(&self, plan: &'a LogicalPlan, view: &View, report: &mut Report) -> Vec<Candidate<'a>> {
+        let reader = Reader { defaults: (&view.catalog, &view.schema), newest: &view.newest };
         let (mut candidates, mut attempts) = (Vec::new(), 0);
         // A stack of its own, since plans may be deep.
         let mut waiting = vec![(plan, false)];
@@ -131,7 +174,7 @@ impl JoinCache {
             if attempts < MAX_ATTEMPTS && may_join(node) {
                 attempts += 1;
                 let shaped = Block::of(node, &reader).and_then(|block| {
-                    let shaped = block.shape(settings(state))?;
+                    let shaped = block.shape(view.settings.clone())?;
                     Ok(Candidate { node, block, shaped, cut })
                 });
                 match shaped {
@@ -158,7 +201,7 @@ impl JoinCache {
 
     /// What would have to be computed for a plan.
     pub(super) fn orders(&self, plan: &LogicalPlan, state: &SessionState, now: DateTime<Utc>) -> Vec<Order> {
-        let candidates = self.candidates(plan, state, &mut Report::default());
+        let candidates = self.candidates(plan, &self.view(state), &mut Report::default());
         let seen = candidates.iter().map(|it| self.history.see(&it.shaped.shape, &it.shaped.columns, now));
         seen.map(|seen| seen.order).collect()
     }
@@ -169,16 +212,9 @@ impl JoinCache {
         found.filter(|(_, how)| how.missing.len() < 2 || candidate.block.conditions().iter().all(cannot_fail))
     }
 
-    /// Notes a join that is not there, and has it computed if it is worth that. Waits for it if that is configured.
+    /// Notes a join that is not there, and waits for it if it is being computed and that is configured.
     async fn missed(self: &Arc<Self>, candidate: &Candidate<'_>) -> Option<(Arc<CachedJoin>, Match)> {
-        metrics::counter!("bowshot_join_cache_misses_total").increment(1);
-        let seen = self.history.see(&candidate.shaped.shape, &candidate.shaped.columns, Utc::now());
-        let order = seen.order;
-        if seen.count < self.config.fill_after || self.watch.rests(&order, seen.unused) {
-            return None;
-        }
-        let rank = seen.count as f64 * 1e6;
-        self.queue.push(Job { order: order.clone(), rank, forecast: false });
+        let order = self.note(candidate, Utc::now())?;
         if self.config.wait.is_zero() {
             return None;
         }
@@ -189,11 +225,24 @@ impl JoinCache {
         self.find(candidate)
     }
 
+    /// Notes a join that is not there; if it is worth computing, has that done and gives what was ordered.
+    fn note(&self, candidate: &Candidate<'_>, at: DateTime<Utc>) -> Option<Order> {
+        metrics::counter!("bowshot_join_cache_misses_total").increment(1);
+        let seen = self.history.see(&candidate.shaped.shape, &candidate.shaped.columns, at);
+        let order = seen.order;
+        if seen.count < self.config.fill_after || self.watch.rests(&order, seen.unused) {
+            return None;
+        }
+        let rank = seen.count as f64 * 1e6;
+        self.queue.push(Job { order: order.clone(), rank, forecast: false });
+        Some(order)
+    }
+
     /// The smaller joins of a join that is not there.
     async fn parts_of(
         self: &Arc<Self>,
         candidate: &Candidate<'_>,
-        (state, purpose): (&SessionState, Purpose),
+        (view, purpose): (&View, Purpose),
         replacements: &mut Replacements,
     ) {
         if !self.store.may_have_part_of(&candidate.shaped.shape.tables) {
@@ -204,7 +253,7 @@ impl JoinCache {
             if !has_join(node) {
                 continue;
             }
-            let parts = self.candidates(node, state, &mut Report::default());
+            let parts = self.candidates(node, view, &mut Report::default());
             for part in &parts {
                 match self.find(part) {
                     Some((join, how)) => match self.read(part, &join, &how).await {
@@ -289,6 +338,21 @@ fn has_join(plan: &LogicalPlan) -> bool {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     found
+}
+
+/// What tells the tables of a plan from all others, whatever their versions.
+fn tables(plan: &LogicalPlan) -> HashSet<String> {
+    let mut tables = HashSet::new();
+    // Cannot fail, since the closure does not.
+    let _ = plan.apply(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Ok(provider) = source_as_provider(&scan.source)
+        {
+            tables.extend(keys::identity(&provider));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    tables
 }
 
 fn may_join(node: &LogicalPlan) -> bool {

@@ -8,7 +8,7 @@
 //!    has, [`text`] makes keys of expressions. What is not known in all three is not cached.
 //! 2. `bowshot_cache` finds a join that gives this one, and says which conditions still have to be applied.
 //! 3. [`substitute`] puts a scan of the cached rows in its place, with those conditions and the columns on top.
-//! 4. A miss is noted in the history; [`fill`] computes what is worth it in the background ([`upkeep`] decides), from the
+//! 4. A miss is noted in the history, by [`learner`] where no cached join could have helped; [`fill`] computes what is worth it in the background ([`upkeep`] decides), from the
 //!    newest committed state of the tables.
 //!
 //! Whatever goes wrong, the query runs as if there were no cache.
@@ -18,6 +18,7 @@ mod control;
 mod copied;
 mod fill;
 mod keys;
+mod learner;
 mod lookup;
 mod queue;
 mod results;
@@ -45,6 +46,7 @@ use datafusion::config::ConfigExtension;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use learner::Learner;
 use queue::Queue;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -128,6 +130,7 @@ pub(crate) struct JoinCache {
     history: History,
     flights: Flights<JoinShape>,
     queue: Queue,
+    learner: Learner,
     watch: Watch,
     parts: CatalogParts,
     /// Threads that get the processor when they want it.
@@ -186,6 +189,7 @@ impl Reuse {
             history: History::new(config.history),
             flights: Flights::default(),
             queue: Queue::default(),
+            learner: Learner::default(),
             watch: Watch::default(),
             parts: parts.clone(),
             queries: queries.clone(),
@@ -194,8 +198,9 @@ impl Reuse {
         });
         cache.restore_history();
         let runtime = QueryRuntime::start_in_background().map_err(crate::error::Error::Runtime)?;
-        // The runtime owns both; they end with it.
+        // The runtime owns them; they end with it.
         drop(runtime.spawn(fill::work(Arc::clone(&cache))));
+        drop(runtime.spawn(learner::work(Arc::clone(&cache))));
         drop(runtime.spawn(upkeep::work(Arc::clone(&cache))));
         Ok(Some(Self { cache, runtime }))
     }

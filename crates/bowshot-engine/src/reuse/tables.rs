@@ -18,6 +18,9 @@ pub(crate) const NAMES: [&str; 4] = ["cache_forecasts", "join_cache", "join_hist
 /// The rows of one of [`NAMES`]; none if there is no cache.
 pub(crate) fn about(caches: &Caches, name: &str) -> Option<Result<RecordBatch>> {
     let cache = caches.joins.as_deref();
+    if let Some(cache) = cache {
+        cache.learn();
+    }
     match name {
         results::NAME => Some(results::about(caches.results.as_deref())),
         "join_cache" => Some(joins(&cache.map(|cache| cache.store.all()).unwrap_or_default())),

@@ -83,6 +83,7 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
     let mut saved = String::new();
     for tick in 1_u32.. {
         tokio::time::sleep(TICK).await;
+        cache.learn();
         if cache.config.forecast {
             cache.foretell(cache.listed().await);
             cache.refresh().await;
@@ -212,6 +213,7 @@ impl JoinCache {
 
     /// Writes the history if it is another one than `saved`.
     pub(super) fn save_history(&self, saved: &mut String) {
+        self.learn();
         let (Some(path), Ok(text)) = (self.history_file(), self.history.to_text()) else { return };
         if text == *saved {
             return;

@@ -18,7 +18,7 @@ pub(crate) struct FlightData {
 }
 
 pub(crate) fn options(message_bytes: usize, compression: Compression) -> EncodeOptions {
-    EncodeOptions { compression, message_bytes, keep_dictionaries: true }
+    EncodeOptions { compression, message_bytes, keep_dictionaries: true, ..EncodeOptions::default() }
 }
 
 /// Schema message and all messages of the batches.

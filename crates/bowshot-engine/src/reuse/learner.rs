@@ -1,0 +1,71 @@
+//! Plans that no cached join can help are learned from in the background, so that their queries do not wait for it.
+
+use super::JoinCache;
+use super::lookup::View;
+use chrono::{DateTime, Utc};
+use datafusion::logical_expr::LogicalPlan;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Plans that may wait; each keeps the tables that it reads as they were.
+const MAX_WAITING: usize = 64;
+
+/// An optimised plan that runs, with what its joins are known by.
+#[derive(Debug)]
+pub(super) struct Sighting {
+    pub(super) plan: LogicalPlan,
+    pub(super) view: View,
+    pub(super) at: DateTime<Utc>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Learner {
+    waiting: Mutex<VecDeque<Sighting>>,
+    /// Held while a plan is looked at: who has it has seen everything that waited before.
+    turn: Mutex<()>,
+    more: Notify,
+}
+
+impl Learner {
+    /// Takes a plan in.
+    ///
+    /// # Errors
+    /// Gives it back when too many wait.
+    pub(super) fn push(&self, sighting: Sighting) -> Result<(), Box<Sighting>> {
+        let mut waiting = self.lock();
+        if waiting.len() >= MAX_WAITING {
+            return Err(Box::new(sighting));
+        }
+        waiting.push_back(sighting);
+        drop(waiting);
+        self.more.notify_one();
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Sighting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl JoinCache {
+    /// Learns from all plans that wait. Whoever reads the history or acts on it calls this before.
+    pub(super) fn learn(&self) {
+        let _turn = self.learner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            // A statement of its own: the lock is not held while the plan is looked at.
+            let next = self.learner.lock().pop_front();
+            let Some(sighting) = next else { return };
+            self.learn_from(&sighting);
+        }
+    }
+}
+
+/// Learns for as long as the cache is there.
+pub(super) async fn work(cache: Arc<JoinCache>) {
+    loop {
+        cache.learner.more.notified().await;
+        cache.learn();
+    }
+}
