@@ -165,6 +165,25 @@ def test_narrower_queries_and_aggregates_use_the_wider_join(tmp_path):
         assert hits(db) == before + 4
 
 
+def test_queries_do_not_wait_for_what_is_learned_of_them():
+    eager = {**ON, "BOWSHOT_JOIN_CACHE_FILL_AFTER": "1"}
+    sql = "SELECT x.k, v.n FROM a x JOIN v ON x.k = v.k"
+    with serving(environment=eager) as (_, db):
+        db.run("CREATE TABLE a (k BIGINT DEFAULT 7)", "INSERT INTO a VALUES (1), (2), (3)")
+        db.run("CREATE TABLE b (k BIGINT, n BIGINT)", "INSERT INTO b VALUES (1, 10), (2, 20)")
+        db.run("CREATE VIEW v AS SELECT k, n FROM b")
+        assert sorted(db.rows(sql)) == [(1, 10), (2, 20)]
+        # The history knows what has been asked, whoever learns it.
+        assert db.rows("SELECT tables, count FROM bowshot.system.join_history") == [("a, b", 1)]
+        wait_until(lambda: "JoinCache: hit" in str(db.rows("EXPLAIN " + sql)), "the join")
+        before = hits(db)
+        assert sorted(db.rows(sql)) == [(1, 10), (2, 20)]
+        assert hits(db) == before + 1
+        db.run("INSERT INTO b VALUES (3, 30)")
+        assert sorted(db.rows(sql)) == [(1, 10), (2, 20), (3, 30)]
+        wait_until(lambda: "JoinCache: hit" in str(db.rows("EXPLAIN " + sql)), "the newer join")
+
+
 def test_what_may_change_is_never_cached():
     with serving() as (_, db):
         db.run("CREATE TABLE a (k BIGINT)", "INSERT INTO a VALUES (1)")
@@ -205,7 +224,8 @@ def test_cached_joins_of_lasting_tables_survive_a_restart_and_damage(tmp_path):
         db.ingest("b", pa.table({"k": pa.array(range(9_999, 19_999)), "y": ["p"] * 10_000}))
         assert db.rows(sql) == [(9_999, "p")]
         wait_until(lambda: db.one("SELECT count(*) FROM bowshot.system.join_cache WHERE disk_bytes > 0"), "a file")
-    with serving(data=data) as (_, db):
+    # Without waiting: the query is looked at because the joins of the disk are known.
+    with serving(data=data, environment=ON) as (_, db):
         assert db.rows(sql) == [(9_999, "p")]
         assert hits(db) == 1
     (file,) = (data / "join_cache").glob("*.arrow")

@@ -28,7 +28,8 @@ impl MessageSizes {
     /// # Errors
     /// `Invalid` for a header that is no number of bytes from 64 KiB up.
     pub(crate) fn of(headers: &HeaderMap, limits: &Limits) -> Result<Self> {
-        let most = theirs(headers)?.map_or(usize::MAX, |most| most / 3 * 2);
+        // A sixteenth for what is around the rows.
+        let most = theirs(headers)?.map_or(usize::MAX, |most| (most - most / 16) / 3 * 2);
         let target = limits.message_bytes.min(most);
         let large = is_unlimited(headers).then(|| limits.large_message_bytes.min(most));
         Ok(Self { target, large: large.filter(|large| *large > target) })
@@ -84,10 +85,10 @@ mod tests {
     fn clients_that_say_what_they_take() {
         let limits = Limits { message_bytes: 2 << 20, large_message_bytes: 16 << 20, ..Limits::default() };
         for (agent, most, target, large) in [
-            ("grpc-c++/1", "3145728", 2 << 20, None),
-            ("grpc-c++/1", "6291456", 2 << 20, Some(4 << 20)),
+            ("grpc-c++/1", "3145728", 1_966_080, None),
+            ("grpc-c++/1", "6291456", 2 << 20, Some(3_932_160)),
             ("grpc-c++/1", "1000000000", 2 << 20, Some(16 << 20)),
-            ("grpc-go/1", "98304", 64 << 10, None),
+            ("grpc-go/1", "98304", 61_440, None),
             ("grpc-go/1", "1000000000", 2 << 20, None),
         ] {
             let sizes = MessageSizes::of(&headers(agent, Some(most)), &limits).unwrap();

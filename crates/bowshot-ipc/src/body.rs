@@ -8,7 +8,7 @@ use crate::batch::Slices;
 use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::frame::Message;
-use crate::primer::{Primer, Taken};
+use crate::primer::{Permit, Primer, Taken};
 use crate::rope::Rope;
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
@@ -45,6 +45,8 @@ pub struct FlightBody {
     refuse: Box<dyn Fn(Error) -> Status + Send>,
     work: Work,
     slices: Option<Slices>,
+    /// While the large message is on its way.
+    large: Option<Permit>,
     frames: VecDeque<Rope>,
     trailers: Option<Status>,
     finished: bool,
@@ -64,6 +66,7 @@ impl FlightBody {
             refuse: Box::new(move |error| status(E::from(error))),
             work: Work::Here(Box::new(encoder)),
             slices: None,
+            large: None,
             frames: VecDeque::new(),
             trailers: None,
             finished: false,
@@ -109,6 +112,8 @@ impl FlightBody {
             return Poll::Ready(());
         }
         self.slices = None;
+        // The socket has taken the last message.
+        self.large = None;
         match ready!(self.batches.poll_next(cx)) {
             Some(Ok(Taken::Batch(batch))) => {
                 let Work::Here(encoder) = &self.work else { return Poll::Ready(()) };
@@ -117,7 +122,8 @@ impl FlightBody {
                     Err(error) => self.take(Err(error)),
                 }
             }
-            Some(Ok(Taken::Large(batches))) => {
+            Some(Ok(Taken::Large(batches, permit))) => {
+                self.large = Some(permit);
                 self.encode(move |encoder| encoder.encode_joined(&batches), true);
             }
             Some(Err(status)) => self.fail(status),

@@ -31,8 +31,8 @@ const MAX_BODY: usize = i32::MAX as usize - (16 << 20);
 pub struct EncodeOptions {
     /// Compression of bodies.
     pub compression: Compression,
-    /// Target size of a message before compression; no message exceeds one and a half times this, unless a single row
-    /// does.
+    /// Target size of a message before compression; none but the large one exceeds one and a half times this, unless a
+    /// single row does.
     pub message_bytes: usize,
     /// Size of one larger message early in a long stream, for a reader to whom that helps (`primer.rs`).
     pub large_message_bytes: Option<usize>,
@@ -105,18 +105,25 @@ impl Encoder {
         self.options.large_message_bytes.filter(|large| *large > self.options.message_bytes)
     }
 
-    /// Batches as one message, of which none exceeds one and a half times the larger size.
+    /// Batches of one schema as one message, if they fit one of the larger size.
     pub(crate) fn encode_joined(&mut self, batches: &[RecordBatch]) -> Result<Vec<Message>> {
         for batch in batches {
             self.check(batch)?;
         }
         let joined = match batches {
-            [batch] => batch.clone(),
-            batches => concat_batches(&self.schema, batches).map_err(Error::Encode)?,
+            [batch] => Ok(batch.clone()),
+            batches => concat_batches(&self.schema, batches),
         };
         let large = self.options.large_message_bytes.unwrap_or(self.options.message_bytes);
-        let mut messages = Vec::with_capacity(1);
-        for slice in Slices::new(joined, large) {
+        let slices: Vec<_> = match joined {
+            Ok(joined) => Slices::new(joined, large).collect(),
+            // As if nobody had wanted to join them.
+            Err(_) => {
+                batches.iter().flat_map(|it| Slices::new(it.clone(), self.options.message_bytes)).collect()
+            }
+        };
+        let mut messages = Vec::with_capacity(slices.len());
+        for slice in slices {
             messages.append(&mut self.encode_slice(&slice)?);
         }
         Ok(messages)

@@ -7,7 +7,7 @@
 //! and lineitem, batch by batch: 1.09 s after a large message, 1.59 s without one, and 1.47 s when all messages are large,
 //! since those do not fit the processor's cache.
 
-use crate::batch::batch_bytes;
+use crate::batch::{batch_bytes, limit_bytes};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use futures::stream::BoxStream;
@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Sleep, sleep};
 
 /// How long batches wait for others that make a large message with them.
@@ -23,13 +24,19 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// How often that is tried.
 const ATTEMPTS: u32 = 3;
 
+/// Streams of the process that join batches at once: each has its batches and the copy of them in memory.
+static AT_ONCE: Semaphore = Semaphore::const_new(16);
+
+/// The right to join batches.
+pub(crate) type Permit = SemaphorePermit<'static>;
+
 /// What goes out next.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// A batch in messages of the usual size.
     Batch(RecordBatch),
-    /// Batches in one message.
-    Large(Vec<RecordBatch>),
+    /// Batches in one message. The permit is to be kept until it has been sent.
+    Large(Vec<RecordBatch>, Permit),
 }
 
 /// Joins some batches of a stream, and gives all others as they come.
@@ -51,6 +58,7 @@ enum State {
         held: Vec<RecordBatch>,
         bytes: usize,
         until: Pin<Box<Sleep>>,
+        permit: Permit,
     },
     Done,
 }
@@ -126,10 +134,24 @@ impl<E: Send + 'static> Primer<E> {
                 *left -= size;
                 Some(Taken::Batch(batch))
             }
-            State::Passing(_) => {
-                let until = Box::pin(sleep(PATIENCE));
-                self.state = State::Holding { held: Vec::new(), bytes: 0, until };
-                self.take(batch)
+            State::Passing(_) => match AT_ONCE.try_acquire() {
+                Ok(permit) => {
+                    let until = Box::pin(sleep(PATIENCE));
+                    self.state = State::Holding { held: Vec::new(), bytes: 0, until, permit };
+                    self.take(batch)
+                }
+                Err(_) => {
+                    self.state = State::Passing(self.large);
+                    Some(Taken::Batch(batch))
+                }
+            },
+            State::Holding { held, bytes, .. } if *bytes + size > limit_bytes(self.large) => {
+                if held.is_empty() {
+                    return self.cut(&batch, size);
+                }
+                self.release();
+                self.ready.push_back(Ok(batch));
+                None
             }
             State::Holding { held, bytes, .. } => {
                 held.push(batch);
@@ -140,10 +162,24 @@ impl<E: Send + 'static> Primer<E> {
                     return None;
                 }
                 let held = std::mem::take(held);
-                self.state = State::Done;
-                Some(Taken::Large(held))
+                self.finish(held)
             }
             State::Done => Some(Taken::Batch(batch)),
+        }
+    }
+
+    /// The first rows of a batch that is larger than one message should be.
+    fn cut(&mut self, batch: &RecordBatch, size: usize) -> Option<Taken> {
+        let rows = (batch.num_rows() as u128 * self.large as u128 / size as u128) as usize;
+        let rows = rows.clamp(1, batch.num_rows());
+        self.ready.push_back(Ok(batch.slice(rows, batch.num_rows() - rows)));
+        self.finish(vec![batch.slice(0, rows)])
+    }
+
+    fn finish(&mut self, batches: Vec<RecordBatch>) -> Option<Taken> {
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Holding { permit, .. } => Some(Taken::Large(batches, permit)),
+            State::Passing(_) | State::Done => None,
         }
     }
 
@@ -174,7 +210,8 @@ fn is_flat(data_type: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::Int64Array;
+    use arrow::array::{AsArray, Int64Array};
+    use arrow::compute::concat_batches;
     use futures::channel::mpsc;
     use std::sync::Arc;
 
@@ -190,40 +227,65 @@ mod tests {
         Primer::new(batches, &batch(0).schema(), Some(large))
     }
 
-    /// The number of batches in each message, until the end, or an error's text.
-    async fn taken(primer: &mut Primer<String>) -> Vec<Result<usize, String>> {
+    /// The numbers of the batches in each message, until the end, or an error's text; those of a large one in brackets.
+    async fn taken(primer: &mut Primer<String>) -> Vec<String> {
+        let number = |batch: &RecordBatch| {
+            let first: Int64Array = batch.column(0).as_primitive().clone();
+            (first.value(0) as usize / ROWS).to_string()
+        };
         let mut all = Vec::new();
         while let Some(next) = std::future::poll_fn(|cx| primer.poll_next(cx)).await {
-            all.push(next.map(|taken| match taken {
-                Taken::Batch(_) => 1,
-                Taken::Large(batches) => batches.len(),
-            }));
+            all.push(match next {
+                Ok(Taken::Batch(batch)) => number(&batch),
+                Ok(Taken::Large(batches, _permit)) => {
+                    format!("[{}]", batches.iter().map(number).collect::<Vec<_>>().join(" "))
+                }
+                Err(error) => error,
+            });
         }
         all
     }
 
-    #[tokio::test]
-    async fn one_message_is_large_once_enough_has_gone_out() {
-        let batches = futures::stream::iter((0..12).map(|at| Ok(batch(at)))).boxed();
-        let taken = taken(&mut primer(batches, 4 * BYTES)).await;
-        assert_eq!(taken, [1, 1, 1, 4, 1, 1, 1, 1, 1].map(Ok));
+    async fn of(
+        batches: impl Iterator<Item = Result<RecordBatch, String>> + Send + 'static,
+        large: usize,
+    ) -> String {
+        taken(&mut primer(futures::stream::iter(batches).boxed(), large)).await.join(" ")
     }
 
     #[tokio::test]
-    async fn a_large_batch_goes_alone() {
-        let batches = futures::stream::iter((0..4).map(|at| Ok(batch(at)))).boxed();
-        assert_eq!(taken(&mut primer(batches, BYTES)).await, [1; 4].map(Ok));
+    async fn one_message_is_large_once_enough_has_gone_out() {
+        assert_eq!(of((0..10).map(|at| Ok(batch(at))), 4 * BYTES).await, "0 1 2 [3 4 5 6] 7 8 9");
+    }
+
+    #[tokio::test]
+    async fn a_large_batch_goes_alone_and_a_larger_one_in_part() {
+        assert_eq!(of((0..4).map(|at| Ok(batch(at))), BYTES).await, "[0] 1 2 3");
+        // Half of batch 0, then the rest of it.
+        assert_eq!(of((0..3).map(|at| Ok(batch(at))), BYTES / 2).await, "[0] 0 1 2");
+        let mut primer = primer(futures::stream::iter([Ok(batch(0))]).boxed(), BYTES / 2);
+        let mut rows = Vec::new();
+        while let Some(Ok(next)) = std::future::poll_fn(|cx| primer.poll_next(cx)).await {
+            rows.push(match next {
+                Taken::Batch(batch) => batch.num_rows(),
+                Taken::Large(batches, _permit) => batches.iter().map(RecordBatch::num_rows).sum(),
+            });
+        }
+        assert_eq!(rows, [ROWS / 2, ROWS / 2]);
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_for_one_message_is_not_joined() {
+        let twice = concat_batches(&batch(0).schema(), &[batch(4), batch(5), batch(6), batch(7)]).unwrap();
+        let batches = (0..4).map(batch).chain([twice]).map(Ok).collect::<Vec<_>>();
+        assert_eq!(of(batches.into_iter(), 3 * BYTES).await, "0 1 2 3 4");
     }
 
     #[tokio::test]
     async fn an_early_end_and_an_error_lose_nothing() {
         let numbers = (0..5).map(|at| Ok(batch(at)));
-        let whole = futures::stream::iter(numbers.clone()).boxed();
-        assert_eq!(taken(&mut primer(whole, 4 * BYTES)).await, [1; 5].map(Ok));
-        let broken = futures::stream::iter(numbers.chain([Err("broken".to_owned())])).boxed();
-        let mut expected = [1; 5].map(Ok).to_vec();
-        expected.push(Err("broken".to_owned()));
-        assert_eq!(taken(&mut primer(broken, 4 * BYTES)).await, expected);
+        assert_eq!(of(numbers.clone(), 4 * BYTES).await, "0 1 2 3 4");
+        assert_eq!(of(numbers.chain([Err("broken".to_owned())]), 4 * BYTES).await, "0 1 2 3 4 broken");
     }
 
     #[tokio::test]
@@ -236,7 +298,7 @@ mod tests {
                 sleep(PATIENCE * 2).await;
             }
         });
-        assert_eq!(taken(&mut primer).await, [1; 8].map(Ok));
+        assert_eq!(taken(&mut primer).await.join(" "), "0 1 2 3 4 5 6 7");
         producer.await.unwrap();
     }
 

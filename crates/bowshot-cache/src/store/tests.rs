@@ -70,6 +70,16 @@ fn find(store: &Store, name: &str, version: u64) -> Option<Arc<CachedJoin>> {
 }
 
 #[test]
+fn only_joins_of_tables_that_are_there_may_help() {
+    let store = store(10 * BYTES, None);
+    let of = |tables: &[&str]| tables.iter().map(|table| (*table).to_owned()).collect();
+    assert!(!store.may_help(&of(&["a", "other"])));
+    add(&store, "a", 1, 10).expect("room");
+    assert!(store.may_help(&of(&["a", "other"])) && store.may_help(&of(&["a", "b", "other"])));
+    assert!(!store.may_help(&of(&["a"])) && !store.may_help(&of(&["b", "other"])));
+}
+
+#[test]
 fn only_the_same_version_with_all_columns_is_found() {
     let store = store(1 << 20, None);
     add(&store, "a", 1, 10).expect("fits");

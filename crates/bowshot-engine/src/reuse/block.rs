@@ -133,6 +133,8 @@ pub(super) struct Reader<'a> {
     pub(super) defaults: (&'a str, &'a str),
     /// The committed state of all tables.
     pub(super) newest: &'a Snapshot,
+    /// Whether the plan has run.
+    pub(super) run: bool,
 }
 
 impl Reader<'_> {
@@ -177,7 +179,7 @@ impl Reader<'_> {
         let provider = source_as_provider(&scan.source).map_err(|_| "an input of the join is not a table")?;
         let name = scan.table_name.clone().resolve(self.defaults.0, self.defaults.1);
         let number = keys.len();
-        keys.push(keys::of(&provider, &name, self.newest)?);
+        keys.push(keys::of(&provider, &name, (self.newest, self.run))?);
         let fields = scan.projected_schema.fields().iter();
         let outputs = fields.map(|field| text::column(number, field.name())).collect();
         let conditions =

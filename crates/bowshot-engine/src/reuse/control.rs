@@ -132,6 +132,7 @@ impl EngineSession {
 impl JoinCache {
     /// Puts the joins of an optimised plan at the front of the queue.
     fn warm(self: &Arc<Self>, plan: &LogicalPlan, state: &SessionState) -> Result<()> {
+        self.learn();
         let orders = self.orders(plan, state, Utc::now());
         if orders.is_empty() {
             return Err(Error::invalid("the query has no join that can be cached")

@@ -21,11 +21,12 @@ pub(super) struct Found {
 }
 
 /// The key of a table that a plan reads; the reason if it has none. `name` is what the plan calls it, `newest` the
-/// committed state of all tables: what a transaction has changed, and what is older, has no key.
+/// committed state of all tables: what a transaction has changed, and what is older, has no key. A plan that has `run`
+/// already only tells what it joined.
 pub(super) fn of(
     provider: &Arc<dyn TableProvider>,
     name: &ResolvedTableReference,
-    newest: &Snapshot,
+    (newest, run): (&Snapshot, bool),
 ) -> Result<TableKey, &'static str> {
     let provider = below_defaults(provider.as_ref());
     if let Some(table) = Table::of_provider(provider) {
@@ -34,7 +35,7 @@ pub(super) fn of(
     }
     match provider.downcast_ref::<FileTable>() {
         // A prepared plan may be older than a look at the files is believed.
-        Some(files) if !files.is_pinned() => Err("its files were looked at too long ago"),
+        Some(files) if !run && !files.is_pinned() => Err("its files were looked at too long ago"),
         Some(files) => {
             let content = of_files(files).ok_or("a file was written just now and may change unnoticed")?;
             let (catalog, schema) = (DEFAULT_CATALOG.to_owned(), DEFAULT_SCHEMA.to_owned());

@@ -5,6 +5,7 @@ use super::lookup::View;
 use chrono::{DateTime, Utc};
 use datafusion::logical_expr::LogicalPlan;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -23,7 +24,7 @@ pub(super) struct Sighting {
 #[derive(Debug, Default)]
 pub(super) struct Learner {
     waiting: Mutex<VecDeque<Sighting>>,
-    /// Held while a plan is looked at: who has it has seen everything that waited before.
+    /// Held while a plan is looked at.
     turn: Mutex<()>,
     more: Notify,
 }
@@ -50,15 +51,23 @@ impl Learner {
 }
 
 impl JoinCache {
-    /// Learns from all plans that wait. Whoever reads the history or acts on it calls this before.
+    /// Learns from the plans that wait at this moment. Whoever shows the history or acts on it calls this before.
     pub(super) fn learn(&self) {
+        // At least one turn: the last plan may be in work.
+        let waiting = self.learner.lock().len().max(1);
+        (0..waiting).all(|_| self.learn_one());
+    }
+
+    /// Learns from one plan; whether there was one.
+    fn learn_one(&self) -> bool {
         let _turn = self.learner.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            // A statement of its own: the lock is not held while the plan is looked at.
-            let next = self.learner.lock().pop_front();
-            let Some(sighting) = next else { return };
-            self.learn_from(&sighting);
+        // A statement of its own: the lock is not held while the plan is looked at.
+        let next = self.learner.lock().pop_front();
+        let Some(sighting) = next else { return false };
+        if catch_unwind(AssertUnwindSafe(|| self.learn_from(&sighting))).is_err() {
+            tracing::error!("a plan could not be learned from");
         }
+        true
     }
 }
 
@@ -66,6 +75,8 @@ impl JoinCache {
 pub(super) async fn work(cache: Arc<JoinCache>) {
     loop {
         cache.learner.more.notified().await;
-        cache.learn();
+        while cache.learn_one() {
+            tokio::task::yield_now().await;
+        }
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct View {
     settings: String,
     /// The committed state of all tables.
     newest: Arc<Snapshot>,
+    /// Whether the plan has run, or is about to.
+    run: bool,
 }
 
 /// What became of the joins of a plan, if somebody wants to know.
@@ -143,6 +145,7 @@ impl JoinCache {
             schema: names.default_schema.clone(),
             settings: settings(state),
             newest: self.parts.tables.snapshot(),
+            run: false,
         }
     }
 
@@ -151,8 +154,8 @@ impl JoinCache {
         if purpose != Purpose::Run {
             return None;
         }
-        let sighting = Sighting { plan: plan.clone(), view, at: Utc::now() };
-        self.learner.push(sighting).err().map(|back| back.view)
+        let sighting = Sighting { plan: plan.clone(), view: View { run: true, ..view }, at: Utc::now() };
+        self.learner.push(sighting).err().map(|back| View { run: false, ..back.view })
     }
 
     /// Notes the joins of a plan that ran.
@@ -166,7 +169,8 @@ impl JoinCache {
 
     /// The largest parts of a plan that join tables of known versions.
     fn candidates<'a>(&self, plan: &'a LogicalPlan, view: &View, report: &mut Report) -> Vec<Candidate<'a>> {
-        let reader = Reader { defaults: (&view.catalog, &view.schema), newest: &view.newest };
+        let defaults = (view.catalog.as_str(), view.schema.as_str());
+        let reader = Reader { defaults, newest: &view.newest, run: view.run };
         let (mut candidates, mut attempts) = (Vec::new(), 0);
         // A stack of its own, since plans may be deep.
         let mut waiting = vec![(plan, false)];

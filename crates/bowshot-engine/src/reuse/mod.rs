@@ -161,6 +161,7 @@ impl JoinCache {
 pub(crate) struct Reuse {
     pub(crate) cache: Arc<JoinCache>,
     runtime: QueryRuntime,
+    _learning: QueryRuntime,
 }
 
 impl Reuse {
@@ -198,11 +199,13 @@ impl Reuse {
         });
         cache.restore_history();
         let runtime = QueryRuntime::start_in_background().map_err(crate::error::Error::Runtime)?;
-        // The runtime owns them; they end with it.
+        // Learning has a thread of its own: it neither waits for a long step nor counts as work on joins.
+        let learning = QueryRuntime::start_in_background().map_err(crate::error::Error::Runtime)?;
+        // The runtimes own them; they end with them.
+        drop(learning.spawn(learner::work(Arc::clone(&cache))));
         drop(runtime.spawn(fill::work(Arc::clone(&cache))));
-        drop(runtime.spawn(learner::work(Arc::clone(&cache))));
         drop(runtime.spawn(upkeep::work(Arc::clone(&cache))));
-        Ok(Some(Self { cache, runtime }))
+        Ok(Some(Self { cache, runtime, _learning: learning }))
     }
 
     /// Has the results of an engine computed ahead, too, if it is configured to.

@@ -20,7 +20,11 @@ use futures::{StreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
-/// See the module. The batches go on as they are, without a copy.
+/// Rows of a batch that goes on: the keys and states of a grouping query stay in the processor's cache, and a message to a
+/// client has a good size.
+const BATCH_ROWS: usize = 16 << 10;
+
+/// See the module. The batches go on in slices, without a copy.
 pub(super) struct CachedRows(pub(super) Loaded);
 
 impl fmt::Debug for CachedRows {
@@ -46,7 +50,7 @@ impl TableProvider for CachedRows {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let batches = &self.0.batches;
+        let batches: Vec<RecordBatch> = self.0.batches.iter().flat_map(slices).collect();
         let partitions = state.config().target_partitions().clamp(1, batches.len().max(1));
         let share = batches.len().div_ceil(partitions).max(1);
         let mut parts: Vec<Vec<RecordBatch>> = batches.chunks(share).map(<[_]>::to_vec).collect();
@@ -57,6 +61,11 @@ impl TableProvider for CachedRows {
         let scan = DataSourceExec::from_data_source(source.with_limit(limit));
         Ok(if self.0.is_mapped() { Arc::new(Checked { scan, rows: self.0.clone() }) } else { scan })
     }
+}
+
+fn slices(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
+    let rows = batch.num_rows();
+    (0..rows.max(1)).step_by(BATCH_ROWS).map(move |at| batch.slice(at, BATCH_ROWS.min(rows - at)))
 }
 
 /// A scan of rows that are views of a file. Each batch goes on after a look whether the file is still what it was, and so

@@ -18,7 +18,7 @@ pub(crate) const NAMES: [&str; 4] = ["cache_forecasts", "join_cache", "join_hist
 /// The rows of one of [`NAMES`]; none if there is no cache.
 pub(crate) fn about(caches: &Caches, name: &str) -> Option<Result<RecordBatch>> {
     let cache = caches.joins.as_deref();
-    if let Some(cache) = cache {
+    if let ("join_history" | "cache_forecasts", Some(cache)) = (name, cache) {
         cache.learn();
     }
     match name {

@@ -213,7 +213,6 @@ impl JoinCache {
 
     /// Writes the history if it is another one than `saved`.
     pub(super) fn save_history(&self, saved: &mut String) {
-        self.learn();
         let (Some(path), Ok(text)) = (self.history_file(), self.history.to_text()) else { return };
         if text == *saved {
             return;

@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         let provider = source_as_provider(&scan.source).map_err(|_| "a table is of an unknown kind")?;
         let (catalog, schema) = self.defaults;
         let name = scan.table_name.clone().resolve(catalog, schema);
-        let key = keys::of(&provider, &name, self.newest)?;
+        let key = keys::of(&provider, &name, (self.newest, false))?;
         self.bytes += TABLE_BYTES;
         if let Content::Own { segments, .. } = &key.content {
             self.bytes += size_of_val(segments.as_slice()) as u64;
