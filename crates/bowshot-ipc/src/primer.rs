@@ -291,7 +291,7 @@ mod tests {
     #[tokio::test]
     async fn batches_that_come_slowly_do_not_wait_for_others() {
         let (sender, receiver) = mpsc::unbounded();
-        let mut primer = primer(receiver.boxed(), 2 * BYTES);
+        let mut primer = primer(receiver.boxed(), 4 * BYTES);
         let producer = tokio::spawn(async move {
             for at in 0..8 {
                 sender.unbounded_send(Ok(batch(at))).unwrap();
