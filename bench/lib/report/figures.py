@@ -31,6 +31,8 @@ ROWS = [
         "bowshot (pyarrow)", ("DuckDB in process", "DuckDB behind Arrow Flight")),
     Row("TPC-H's lineitem, 6 M rows, into Arrow", "lineitem", "6,000,000 rows",
         "bowshot (pyarrow)", ("DuckDB in process", "DuckDB behind Arrow Flight", "DuckDB Quack")),
+    Row("the same at scale 10, 60 M rows, batch by batch", "lineitem", "59,986,052 rows, batch by batch",
+        "bowshot (pyarrow)", ("DuckDB in process", "DuckDB behind Arrow Flight", "DuckDB Quack")),
     Row("TPC-H at scale 1, 22 queries", "tpch", "scale 1",
         "bowshot (pyarrow)", ("DuckDB in process", "PostgreSQL (ADBC)"), "total_s"),
     Row("TPC-H at scale 10", "tpch", "scale 10", "bowshot (pyarrow)", ("DuckDB in process",), "total_s"),
