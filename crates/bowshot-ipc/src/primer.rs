@@ -172,7 +172,10 @@ impl<E: Send + 'static> Primer<E> {
     fn cut(&mut self, batch: &RecordBatch, size: usize) -> Option<Taken> {
         let rows = (batch.num_rows() as u128 * self.large as u128 / size as u128) as usize;
         let rows = rows.clamp(1, batch.num_rows());
-        self.ready.push_back(Ok(batch.slice(rows, batch.num_rows() - rows)));
+        // A single row may be as large.
+        if rows < batch.num_rows() {
+            self.ready.push_back(Ok(batch.slice(rows, batch.num_rows() - rows)));
+        }
         self.finish(vec![batch.slice(0, rows)])
     }
 
@@ -272,6 +275,8 @@ mod tests {
             });
         }
         assert_eq!(rows, [ROWS / 2, ROWS / 2]);
+        let row = batch(0).slice(0, 1);
+        assert_eq!(of([Ok(row)].into_iter(), 4).await, "[0]", "no rows are left");
     }
 
     #[tokio::test]
