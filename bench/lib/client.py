@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from lib import digest, readers
+from lib import digest, memory, readers
 
 MESSAGE_CHARACTERS = 300
 PERCENTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "p999_ms": 0.999}
@@ -153,6 +153,7 @@ def fetch(order):
     for index in range(order["repeats"]):
         if sum(run["seconds"] for run in runs) > order.get("budget_s", math.inf):
             break
+        memory.at_hand(order.get("needed_bytes", 0))
         before, started = cpu_seconds(), time.perf_counter()
         result = INTO[into](client, order["query"])
         seconds = time.perf_counter() - started

@@ -56,16 +56,17 @@ def run(case: Case, contenders: list, arena: Arena, judge=lambda figures: {}) ->
             continue
         if server := arena.server(contender.peer):
             chosen.append((contender.label, server, contender))
-    digests = {}
+    digests, peaks = {}, {}
 
     def once(server, contender):
         check = contender.label not in digests
         answer = measure.client(
             server, contender.reader, action="fetch", query=case.query, into=contender.into,
-            repeats=case.repeats, budget_s=BUDGET_S, check=check,
+            repeats=case.repeats, budget_s=BUDGET_S, check=check, needed_bytes=peaks.get(contender.label, 0),
         )
         if check:
             digests[contender.label] = answer["digest"]
+        peaks[contender.label] = answer.get("client_peak_rss", 0)
         return answer
 
     answers = measure.in_turn(chosen, arena.options, once)

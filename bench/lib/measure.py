@@ -1,12 +1,13 @@
 """Runs clients against servers in turn and keeps what they measured."""
 
 import json
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
 
-from . import environments, java, processes, readers, shell
+from . import environments, java, memory, processes, readers, shell
 from .options import Options
 
 CLIENT = pathlib.Path(__file__).with_name("client.py")
@@ -33,7 +34,8 @@ def client(server: processes.Server, kind: str, script: pathlib.Path = CLIENT, *
     order = {"kind": kind, "uri": server.uri, **order}
     before = server.cpu_seconds()
     done = subprocess.run(
-        program(kind, script), input=json.dumps(order), capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S
+        program(kind, script), input=json.dumps(order), capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S,
+        env={**os.environ, **memory.ENVIRONMENT},
     )
     if done.returncode != 0:
         raise RuntimeError(f"{kind} client of {server.name} failed:\n{done.stderr[-3000:]}")

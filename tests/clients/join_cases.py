@@ -11,7 +11,18 @@ TYPES = {
     "DECIMAL(9,2)": lambda dice: f"{dice.randint(-5, 5)}.{dice.choice(['00', '25', '50'])}",
     "BOOLEAN": lambda dice: dice.choice(["true", "false"]),
 }
+KINDS = tuple(TYPES)
 NUMBERS = ("BIGINT", "INT", "DECIMAL(9,2)")
+USERS = ("ada", "bob", "eve")
+EVERYBODY = "all"
+OWNER = "VARCHAR(16)"
+TYPES[OWNER] = lambda dice: f"'{dice.choice([*USERS, EVERYBODY])}'"
+POLICIES = (
+    "owner = current_user", "owner <> current_user", "owner IN (session_user, 'all')", "k > 3 OR owner = current_user",
+    "current_user = 'ada' OR owner = current_user", "coalesce(owner, 'eve') = current_user",
+    "k IN (SELECT k FROM members WHERE name = current_user)",
+    "EXISTS (SELECT 1 FROM members WHERE members.k = base.k AND name = current_user AND j < 7)",
+)
 
 
 class Table:
@@ -19,7 +30,7 @@ class Table:
 
     def __init__(self, name, dice):
         self.name = name
-        kinds = [dice.choice(list(TYPES)) for _ in range(dice.randint(1, 4))]
+        kinds = [dice.choice(KINDS) for _ in range(dice.randint(1, 4))]
         self.columns = [("k", "BIGINT"), ("j", "INT")] + [(f"c{place}", kind) for place, kind in enumerate(kinds)]
 
     def create(self, dice):
@@ -43,6 +54,31 @@ class Table:
         if kind < 0.8:
             return f"DELETE FROM {self.name} WHERE k = {key} AND j < {dice.randint(0, 9)}"
         return f"UPDATE {self.name} SET {column} = {TYPES[of](dice)} WHERE k = {key}"
+
+
+class Owned(Table):
+    """A table whose rows have owners."""
+
+    def __init__(self, name, dice):
+        super().__init__(name, dice)
+        self.columns.append(("owner", OWNER))
+
+
+class View:
+    """What its reader may see of a table: some of the rows, and of some columns only what belongs to the reader."""
+
+    def __init__(self, name, table):
+        self.name, self.table, self.columns = name, table, table.columns
+
+    def define(self, dice):
+        columns = ", ".join(self.shown(name, dice) for name, _ in self.columns)
+        policy = dice.choice(POLICIES)
+        return f"CREATE OR REPLACE VIEW {self.name} AS SELECT {columns} FROM {self.table.name} base WHERE {policy}"
+
+    @staticmethod
+    def shown(name, dice):
+        masked = name.startswith("c") and dice.random() < 0.2
+        return f"CASE WHEN owner = current_user THEN {name} END AS {name}" if masked else name
 
 
 class Join:

@@ -71,19 +71,30 @@ class Writer(threading.Thread):
         self.server, self.tables, self.dice, self.pause = server, tables, random.Random(seed), pause
         self.stopping, self.failure, self.changes = threading.Event(), None, 0
 
+    def database(self):
+        return Database(self.server)
+
+    def change(self):
+        return self.dice.choice(self.tables).change(self.dice)
+
     def run(self):
         try:
-            with Database(self.server) as db:
+            with self.database() as db:
                 while not self.stopping.wait(self.pause):
-                    table = self.dice.choice(self.tables)
                     with contextlib.suppress(Exception):
-                        db.run(table.change(self.dice))
+                        db.run(self.change())
                         self.changes += 1
                         # However slow the machine is: joins of tables that only grow end in billions of rows.
-                        if db.one(f"SELECT count(*) FROM {table.name}") > MAX_ROWS:
-                            db.run(f"DELETE FROM {table.name} LIMIT {MAX_ROWS // 2}")
+                        table = self.dice.choice(self.tables).name
+                        if db.one(f"SELECT count(*) FROM {table}") > MAX_ROWS:
+                            db.run(f"DELETE FROM {table} LIMIT {MAX_ROWS // 2}")
         except Exception as error:
             self.failure = error
+
+    def stop(self):
+        self.stopping.set()
+        self.join()
+        assert self.failure is None and self.changes > 0
 
 
 def differences(server, db, tables, seed, count, pause):
@@ -98,9 +109,7 @@ def differences(server, db, tables, seed, count, pause):
                 found.append(difference)
     finally:
         if writer:
-            writer.stopping.set()
-            writer.join()
-            assert writer.failure is None and writer.changes > 0
+            writer.stop()
     return found
 
 

@@ -367,8 +367,7 @@ def test_random_queries_give_what_they_give_without_the_cache(pause, tmp_path):
                 found = [difference for sql in cases(seed, tables, min(CASES, 200)) if (difference := wrong(db, sql))]
             finally:
                 if writer:
-                    writer.stopping.set()
-                    writer.join()
+                    writer.stop()
             assert not found, f"{len(found)} wrong, seed {seed}, the first: {found[0]}"
         given = server.metrics()["bowshot_result_cache_hits_total"]
         # Of 800 without a writer; two thirds beside one that changes tables two hundred times a second.

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pyarrow.parquet as pq
 
-from .. import places, processes, results
+from .. import memory, places, processes, results
 from ..options import Options
 
 MILLIONS = [0.1, 2.5, 12.5]
@@ -28,6 +28,8 @@ STORES, PRODUCTS = 2_000, 20_000
 FORECAST_TIMEOUT_S = 120
 OFF = "bowshot, cache off"
 SHORT_SECONDS = 6
+# What client and server may take for one row of the answer.
+READER_BYTES_PER_ROW = 400
 
 
 def run(options: Options) -> None:
@@ -162,7 +164,11 @@ def spent_ahead(client, day: int) -> dict:
 
 
 def third_day(kind: str, sql: str, clients: dict, rows: int, options: Options, ahead: dict) -> None:
-    figures = {label: fetch(client, sql) for label, client in clients.items()}
+    figures = {}
+    for label, client in clients.items():
+        if kind == "rows":
+            memory.at_hand(rows * READER_BYTES_PER_ROW)
+        figures[label] = fetch(client, sql)
     figures["bowshot, cache on"].update(ahead)
     if len({figure["rows"] for figure in figures.values()}) != 1:
         raise RuntimeError(f"different answers: {figures}")

@@ -22,6 +22,7 @@ mod catalog;
 mod commit;
 mod complexity;
 mod courtesy;
+mod current_user;
 mod enforce;
 mod engine;
 mod error;

@@ -3,6 +3,7 @@
 
 use crate::catalog::Visible;
 use crate::commit::SessionTables;
+use crate::current_user;
 use crate::enforce::{self, Action, AuthorizedPlan, Change};
 use crate::engine::{Shared, own_tables};
 use crate::error::classify;
@@ -54,6 +55,7 @@ impl EngineSession {
         shared: Arc<Shared>,
     ) -> Self {
         let scratch = shared.scratch;
+        context.register_udf(current_user::function(principal));
         let (principal, tables) = (principal.clone(), Arc::new(tables));
         Self { context, shared, principal, tables, scratch, ahead: false }
     }

@@ -74,12 +74,12 @@ impl Block {
     pub(super) fn shape(&self, settings: String) -> Result<Shaped, Reason> {
         let tree = self.part.tree().ok_or(UNSTABLE)?;
         let (shape, numbers) = JoinShape::new(self.keys.clone(), &tree, settings);
-        let conditions =
-            self.part.conditions.iter().map(text::of).collect::<Option<Vec<_>>>().ok_or(UNSTABLE)?;
-        let conditions = conditions.iter().map(|text| bowshot_cache::renumber(text, &numbers)).collect();
+        let conditions = tree.conditions.iter().map(|text| bowshot_cache::renumber(text, &numbers)).collect();
         let mut columns = BTreeSet::new();
         for output in &self.part.outputs {
-            text::of(output).ok_or(UNSTABLE)?;
+            if !matches!(output, Expr::Column(_)) {
+                text::of(output).ok_or(UNSTABLE)?;
+            }
             for column in output.column_refs() {
                 let (table, name) = text::numbered(column).ok_or(UNSTABLE)?;
                 let table = numbers.get(table).copied().unwrap_or(table);
