@@ -41,6 +41,17 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def command(arguments: list) -> str:
+    """What was asked for, without the folders of this machine."""
+    shown, skip = [], False
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        if not skip and name not in ("--results", "--report"):
+            shown.append(argument)
+        skip = not skip and name in ("--results", "--report") and not value
+    return shlex.join(["cargo", "xtask", "bench", *shown])
+
+
 def main(arguments: list) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers end and folders go
     asked = parser().parse_args(arguments)
@@ -50,7 +61,7 @@ def main(arguments: list) -> int:
     chosen = options.Options(
         scale=asked.scale, rounds=asked.rounds or options.ROUNDS[asked.scale], only=asked.only, case=asked.case,
         peers=peers(asked.peers), gigabytes=asked.gigabytes, rows=asked.rows, folder=folder,
-        command=shlex.join(["cargo", "xtask", "bench", *arguments]),
+        command=command(arguments),
     )
     failed = [name for name in names if not ran(name, chosen)]
     if not asked.no_report:
