@@ -62,7 +62,7 @@ def run(case: Case, contenders: list, arena: Arena, judge=lambda figures: {}) ->
         check = contender.label not in digests
         answer = measure.client(
             server, contender.reader, action="fetch", query=case.query, into=contender.into,
-            repeats=case.repeats, budget_s=BUDGET_S, check=check, needed_bytes=peaks.get(contender.label, 0),
+            repeats=case.repeats, budget_s=BUDGET_S, check=check, needed_bytes=2 * peaks.get(contender.label, 0),
         )
         if check:
             digests[contender.label] = answer["digest"]
