@@ -14,7 +14,7 @@ from . import arena, options, places, registry
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="cargo xtask bench", description=__doc__)
+    made = argparse.ArgumentParser(prog="cargo xtask bench", description=__doc__, allow_abbrev=False)
     made.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"what to run: all, {', '.join(registry.SCENARIOS)}")
     made.add_argument(
         "--scale", choices=options.SCALES, default="medium",

@@ -56,17 +56,17 @@ def run(case: Case, contenders: list, arena: Arena, judge=lambda figures: {}) ->
             continue
         if server := arena.server(contender.peer):
             chosen.append((contender.label, server, contender))
-    digests, peaks = {}, {}
+    digests, peaks = {}, [0]
 
     def once(server, contender):
         check = contender.label not in digests
         answer = measure.client(
             server, contender.reader, action="fetch", query=case.query, into=contender.into,
-            repeats=case.repeats, budget_s=BUDGET_S, check=check, needed_bytes=2 * peaks.get(contender.label, 0),
+            repeats=case.repeats, budget_s=BUDGET_S, check=check, needed_bytes=max(peaks),
         )
         if check:
             digests[contender.label] = answer["digest"]
-        peaks[contender.label] = answer.get("client_peak_rss", 0)
+        peaks.append(answer.get("client_peak_rss", 0))
         return answer
 
     answers = measure.in_turn(chosen, arena.options, once)
@@ -76,6 +76,9 @@ def run(case: Case, contenders: list, arena: Arena, judge=lambda figures: {}) ->
         case.scenario, case.name, figures, judge(figures), arena.options, axes=case.axes, query=case.query,
         answers="equal" if len(digests) > 1 else "not compared", missing={**arena.missing, **too_many},
         peer_versions=arena.versions(),
+        client_environment={
+            it.reader: readers.LARGE_RESULTS[it.reader] for _, _, it in chosen if it.reader in readers.LARGE_RESULTS
+        },
     )
 
 

@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 
-from . import environments, java, memory, processes, readers, shell
+from . import environments, java, processes, readers, shell
 from .options import Options
 
 CLIENT = pathlib.Path(__file__).with_name("client.py")
@@ -32,10 +32,11 @@ def program(kind: str, script: pathlib.Path = CLIENT) -> list:
 def client(server: processes.Server, kind: str, script: pathlib.Path = CLIENT, **order) -> dict:
     """One client process; its answer and the processor time that the server spent meanwhile."""
     order = {"kind": kind, "uri": server.uri, **order}
+    settings = readers.LARGE_RESULTS.get(kind, {}) if order.get("action") == "fetch" else {}
     before = server.cpu_seconds()
     done = subprocess.run(
         program(kind, script), input=json.dumps(order), capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S,
-        env={**os.environ, **memory.ENVIRONMENT},
+        env={**os.environ, **settings},
     )
     if done.returncode != 0:
         raise RuntimeError(f"{kind} client of {server.name} failed:\n{done.stderr[-3000:]}")

@@ -289,3 +289,10 @@ NEEDED_FILES = {
 
 # Which environment of `bench/requirements` a reader needs, if not `main`.
 ENVIRONMENTS = {"duckdb": "duckdb2", "chdb": "chdb", "turbodbc-postgres": "turbodbc"}
+
+# What docs/guides/clients.md advises to pyarrow for results of gigabytes: glibc asks for memory in larger pieces and huge
+# pages, and all threads share one heap. Variables of a client that reads whole results.
+LARGE_RESULTS = dict.fromkeys(
+    ("flight-ticket", "flight-info"),
+    {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:glibc.malloc.arena_max=1"},
+)

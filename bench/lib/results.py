@@ -8,7 +8,7 @@ import pathlib
 import platform
 import subprocess
 
-from . import environments, memory, places
+from . import environments, places
 from .options import Options
 
 
@@ -73,7 +73,7 @@ def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Op
         "missing": settings.pop("missing", {}),
         "axes": settings.pop("axes", {}),
         "ceilings": settings.pop("ceilings", []),
-        "settings": {"scale": options.scale, "rounds": options.rounds, **server_settings(), **memory.ENVIRONMENT, **settings},
+        "settings": {"scale": options.scale, "rounds": options.rounds, **server_settings(), **settings},
         "contenders": contenders,
         "ratios": ratios,
     }

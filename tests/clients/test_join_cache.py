@@ -42,13 +42,15 @@ def hits(db):
     return db.one("SELECT coalesce(sum(hits), 0) FROM bowshot.system.join_cache")
 
 
-def wrong(db, sql, tables):
-    """The answers with and without the cache, of one snapshot, if the one with the cache is wrong. Where they differ, a
+def wrong(db, sql, tables, seen=None):
+    """`seen` counts the answers, and those with rows. The answers with and without the cache, of one snapshot, if the one with the cache is wrong. Where they differ, a
     third engine judges on the same snapshot: DataFusion 55.2 takes a filter above an outer join to the other side when
     both have a column of that name, which the cache, having no join left, does not."""
     db.run("BEGIN", "SET join_cache = 'on'")
     try:
         there = rows_of(db, sql)
+        if seen is not None:
+            seen.update({"answers": isinstance(there, list), "with rows": isinstance(there, list) and bool(there)})
         db.run("SET join_cache = 'off'")
         computed = rows_of(db, sql)
         if there == computed:

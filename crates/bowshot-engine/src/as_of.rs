@@ -1,7 +1,7 @@
 //! `FROM t FOR VERSION AS OF 3` and `FROM t FOR TIMESTAMP AS OF '…'`: the parser does not know them for all dialects. The
 //! text is rewritten before it is parsed: the table's name gets a mark that [`crate::catalog`] understands.
 
-use crate::plan::offset;
+use crate::plan::Offsets;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::durable::AsOf;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
@@ -38,8 +38,8 @@ pub(crate) fn rewrite<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Cow
     let Ok(tokens) = Tokenizer::new(dialect, sql).tokenize_with_location() else {
         return Ok(Cow::Borrowed(sql));
     };
-    let lines: Vec<&str> = sql.split_inclusive('\n').collect();
-    let starts: Vec<usize> = tokens.iter().filter_map(|token| offset(&lines, token.span.start)).collect();
+    let mut offsets = Offsets::new(sql);
+    let starts: Vec<usize> = tokens.iter().filter_map(|token| offsets.of(token.span.start)).collect();
     if starts.len() != tokens.len() {
         return Ok(Cow::Borrowed(sql));
     }
@@ -135,11 +135,11 @@ fn keyword(token: Option<&Token>) -> Option<Keyword> {
     }
 }
 
-fn next(tokens: &[Token], at: usize) -> Option<usize> {
+pub(crate) fn next(tokens: &[Token], at: usize) -> Option<usize> {
     (at + 1..tokens.len()).find(|at| !matches!(tokens.get(*at), Some(Token::Whitespace(_))))
 }
 
-fn previous(tokens: &[Token], at: usize) -> Option<usize> {
+pub(crate) fn previous(tokens: &[Token], at: usize) -> Option<usize> {
     (0..at).rev().find(|at| !matches!(tokens.get(*at), Some(Token::Whitespace(_))))
 }
 

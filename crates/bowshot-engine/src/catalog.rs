@@ -8,7 +8,7 @@ use crate::pinned::{Pinned, TEMPORARY_CATALOG};
 use crate::reuse::Caches;
 use crate::system::{SystemSchema, SystemTables};
 use crate::write::defaults::WithDefaults;
-use crate::{as_of, enforce};
+use crate::{as_of, enforce, plan};
 use async_trait::async_trait;
 use bowshot_api::{Error as ApiError, Principal};
 use bowshot_storage::exchange::ExchangeFolder;
@@ -221,7 +221,7 @@ impl Visible {
         };
         let state = inner.state();
         let dialect = state.config_options().sql_parser.dialect;
-        let statement = state.sql_to_statement(&view.sql, &dialect)?;
+        let statement = state.sql_to_statement(&plan::kept(&view.sql, &state)?, &dialect)?;
         let plan = Box::pin(state.statement_to_plan(statement)).await?;
         enforce::check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
         let plan =

@@ -2,7 +2,7 @@
 
 use crate::error::classify;
 use crate::write::copy::{self, parse::CopyStatement};
-use crate::{as_of, complexity, enforce, parameters};
+use crate::{as_of, complexity, current_user, enforce, parameters};
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::config::{self, ConfigOptions};
@@ -24,6 +24,13 @@ pub fn parser_dialect(name: &str) -> Option<config::Dialect> {
         "mysql" => Some(config::Dialect::MySQL),
         _ => None,
     }
+}
+
+/// A text that is kept, such as a view's, in the form that the parser of this state takes.
+pub(crate) fn kept<'sql>(sql: &'sql str, state: &SessionState) -> datafusion::error::Result<Cow<'sql, str>> {
+    let dialect =
+        dialect(state.config_options()).map_err(|error| DataFusionError::External(Box::new(error)))?;
+    Ok(current_user::spelled(sql, dialect.as_ref()))
 }
 
 /// A planned statement with the parameters that it wants.
@@ -87,6 +94,7 @@ pub(crate) fn parse(options: &ConfigOptions, sql: &str) -> Result<Parsed> {
     let dialect = dialect(options)?;
     complexity::check(sql, dialect.as_ref())?;
     let sql = as_of::rewrite(sql, dialect.as_ref())?;
+    let sql = current_user::spelled(sql.as_ref(), dialect.as_ref());
     let sql = number_placeholders(sql.as_ref(), dialect.as_ref())?;
     let limit = options.sql_parser.recursion_limit.get();
     let copy = copy::parse::parse(sql.as_ref(), dialect.as_ref(), limit);
@@ -178,13 +186,13 @@ fn number_placeholders<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Co
     let tokens = Tokenizer::new(dialect, sql)
         .tokenize_with_location()
         .map_err(|error| Error::new(ErrorKind::Syntax, format!("syntax error: {error}")))?;
-    let lines: Vec<&str> = sql.split_inclusive('\n').collect();
+    let mut offsets = Offsets::new(sql);
     let mut text = String::with_capacity(sql.len() + 16);
     let (mut number, mut copied) = (0, 0);
     for token in tokens {
         let Token::Placeholder(name) = &token.token else { continue };
         let Some(index) = name.strip_prefix('?') else { continue };
-        let Some(start) = offset(&lines, token.span.start) else { continue };
+        let Some(start) = offsets.of(token.span.start) else { continue };
         number += 1;
         text.push_str(sql.get(copied..start).unwrap_or_default());
         // `?1` is SQLite's numbered form.
@@ -195,13 +203,32 @@ fn number_placeholders<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Co
     Ok(Cow::Owned(text))
 }
 
-/// Byte offset of a place that the tokenizer gives as line and column, both from 1, columns in characters.
-pub(crate) fn offset(lines: &[&str], place: Location) -> Option<usize> {
-    let line = usize::try_from(place.line).ok()?.checked_sub(1)?;
-    let column = usize::try_from(place.column).ok()?.checked_sub(1)?;
-    let before: usize = lines.get(..line)?.iter().map(|line| line.len()).sum();
-    let within: usize = lines.get(line)?.chars().take(column).map(char::len_utf8).sum();
-    Some(before + within)
+/// Byte offsets of places that the tokenizer gives as line and column, both from 1, columns in characters. The text is walked
+/// once, so the places have to come in their order.
+pub(crate) struct Offsets<'sql> {
+    rest: &'sql str,
+    at: usize,
+    line: u64,
+    column: u64,
+}
+
+impl<'sql> Offsets<'sql> {
+    pub(crate) fn new(sql: &'sql str) -> Self {
+        Self { rest: sql, at: 0, line: 1, column: 1 }
+    }
+
+    /// `None` for a place that is not in the text, or before one that was asked for.
+    pub(crate) fn of(&mut self, place: Location) -> Option<usize> {
+        while (self.line, self.column) < (place.line, place.column) {
+            let mut characters = self.rest.chars();
+            let next = characters.next()?;
+            self.rest = characters.as_str();
+            self.at += next.len_utf8();
+            (self.line, self.column) =
+                if next == '\n' { (self.line + 1, 1) } else { (self.line, self.column + 1) };
+        }
+        ((self.line, self.column) == (place.line, place.column)).then_some(self.at)
+    }
 }
 
 /// Whether a sort decides the order of the rows: one at the top, under nodes that keep order.

@@ -55,7 +55,7 @@ impl EngineSession {
         shared: Arc<Shared>,
     ) -> Self {
         let scratch = shared.scratch;
-        context.register_udf(current_user::function(principal));
+        current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
         let (principal, tables) = (principal.clone(), Arc::new(tables));
         Self { context, shared, principal, tables, scratch, ahead: false }
     }

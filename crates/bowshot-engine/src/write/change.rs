@@ -1,6 +1,7 @@
 //! UPDATE and DELETE as the queries that find the rows and give what they become.
 
 use crate::catalog::{CHANGE_SCHEMA, TARGET};
+use crate::current_user;
 use crate::write::names::{self, ident};
 use bowshot_api::{Error, Result};
 use bowshot_storage::tables::Definition;
@@ -144,7 +145,9 @@ pub(crate) fn is_default(value: &Expr) -> bool {
 
 /// SQL text as an expression.
 pub(crate) fn expression(sql: &str) -> Result<Expr> {
-    let parsed = Parser::new(&GenericDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_expr());
+    let text = current_user::spelled(sql, &GenericDialect {});
+    let parsed =
+        Parser::new(&GenericDialect {}).try_with_sql(&text).and_then(|mut parser| parser.parse_expr());
     parsed.map_err(|error| Error::internal(format!("`{sql}` is no expression: {error}")))
 }
 

@@ -1,6 +1,7 @@
 //! Tables with the defaults of their columns, where the planner of INSERT looks for them.
 
 use crate::error::classify;
+use crate::plan;
 use async_trait::async_trait;
 use bowshot_storage::tables::Definition;
 use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
@@ -65,7 +66,7 @@ fn defaults_of(definition: &Definition, context: &SessionContext) -> Result<Hash
 
 /// A default, which may use functions and no columns.
 pub(crate) fn parse(sql: &str, state: &SessionState) -> Result<Expr> {
-    state.create_logical_expr(sql, &DFSchema::empty())
+    state.create_logical_expr(&plan::kept(sql, state)?, &DFSchema::empty())
 }
 
 /// The value of an expression without columns, in a type.

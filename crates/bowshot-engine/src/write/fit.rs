@@ -1,6 +1,7 @@
 //! Rows on their way into a table: cast to its types, and held against its constraints. An error names the column.
 
 use crate::error::classify;
+use crate::plan;
 use crate::state::LazyState;
 use bowshot_api::{Error, Result};
 use bowshot_storage::tables::{Check, Definition, EntryName, Table};
@@ -192,7 +193,8 @@ pub(crate) fn plan_check(
     state: &SessionState,
 ) -> Result<Arc<dyn PhysicalExpr>> {
     let columns = DFSchema::try_from(Arc::clone(schema)).map_err(classify)?;
-    let planned = state.create_logical_expr(&check.sql, &columns).map_err(classify)?;
+    let text = plan::kept(&check.sql, state).map_err(classify)?;
+    let planned = state.create_logical_expr(&text, &columns).map_err(classify)?;
     let planned = state.create_physical_expr(planned, &columns).map_err(classify)?;
     match planned.data_type(schema).map_err(classify)? {
         DataType::Boolean => Ok(planned),

@@ -218,13 +218,13 @@ fn is_later(tables: &[TableName], earlier: &[TableName]) -> bool {
 fn replaced(asked: &Asked, tables: &[TableName], other: impl Fn(&TableName) -> String) -> Option<String> {
     let dialect = plan::dialect(asked.config.options()).ok()?;
     let tokens = Tokenizer::new(dialect.as_ref(), &asked.text).tokenize_with_location().ok()?;
-    let lines: Vec<&str> = asked.text.split_inclusive('\n').collect();
+    let mut offsets = plan::Offsets::new(&asked.text);
     let (mut text, mut copied) = (String::with_capacity(asked.text.len()), 0);
     for token in tokens {
         let Token::Word(word) = &token.token else { continue };
         let Some(table) = tables.iter().find(|table| is_name(word, &table.table)) else { continue };
-        let start = plan::offset(&lines, token.span.start)?;
-        let end = plan::offset(&lines, token.span.end)?;
+        let start = offsets.of(token.span.start)?;
+        let end = offsets.of(token.span.end)?;
         text.push_str(asked.text.get(copied..start)?);
         text.extend(word.quote_style);
         text.push_str(&other(table));
