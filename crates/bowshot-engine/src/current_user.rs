@@ -143,7 +143,7 @@ mod tests {
     fn each_dialect_gets_its_own_form() {
         for (given, word, call) in [
             ("SELECT current_user", "SELECT current_user", "SELECT current_user()"),
-            ("SELECT Current_User ( ), 'ü'", "SELECT Current_User , 'ü'", "SELECT Current_User ( ), 'ü'"),
+            ("SELECT Current_User ( ), 'ü'", "SELECT Current_User, 'ü'", "SELECT Current_User ( ), 'ü'"),
             ("a = session_user\nAND b", "a = session_user\nAND b", "a = session_user()\nAND b"),
             ("'ü' =\n 'ß' || current_user", "'ü' =\n 'ß' || current_user", "'ü' =\n 'ß' || current_user()"),
             ("upper(session_user())", "upper(session_user)", "upper(session_user())"),
