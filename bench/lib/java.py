@@ -44,14 +44,10 @@ def address(order: dict) -> str:
 
 
 def main():
-    sys.path.insert(0, str(SCRIPT.parents[1]))
-    from lib import memory
-
     built, order = pathlib.Path(sys.argv[1]), json.load(sys.stdin)
     java = ["java", "--add-opens=java.base/java.nio=ALL-UNNAMED", "-Duser.timezone=UTC"]
     java += ["-cp", f"{built}/classes:{built}/jars/*", "bench.Read", address(order), order["query"]]
     last = [str(FETCH_ROWS), str(order["repeats"]), str(order["budget_s"])]
-    memory.at_hand(order["needed_bytes"])
     done = subprocess.run([*java, *last], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)

@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 
-from . import environments, java, processes, readers, shell
+from . import environments, java, memory, processes, readers, shell
 from .options import Options
 
 CLIENT = pathlib.Path(__file__).with_name("client.py")
@@ -32,6 +32,8 @@ def program(kind: str, script: pathlib.Path = CLIENT) -> list:
 def client(server: processes.Server, kind: str, script: pathlib.Path = CLIENT, **order) -> dict:
     """One client process; its answer and the processor time that the server spent meanwhile."""
     order = {"kind": kind, "uri": server.uri, **order}
+    if kind in OTHER_PROGRAMS:  # the others do it themselves, just before they read
+        memory.at_hand(order.get("needed_bytes", 0))
     settings = readers.LARGE_RESULTS.get(kind, {}) if order.get("action") == "fetch" else {}
     before = server.cpu_seconds()
     done = subprocess.run(

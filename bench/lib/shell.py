@@ -28,9 +28,6 @@ PROGRAMS = {"mysql-quick": command}
 
 
 def main():
-    sys.path.insert(0, str(SCRIPT.parents[1]))
-    from lib import memory
-
     order = json.load(sys.stdin)
     port = json.loads(order["uri"])["port"]
     client = [shutil.which("mariadb"), "--no-defaults", "--quick", "--batch", "--protocol=tcp", "-h", "127.0.0.1"]
@@ -41,7 +38,6 @@ def main():
         for index in range(order["repeats"]):
             if sum(run["seconds"] for run in runs) > order["budget_s"]:
                 break
-            memory.at_hand(order["needed_bytes"])
             with open(path, "wb") as out:
                 started = time.perf_counter()
                 subprocess.run(client, check=True, stdout=out)
@@ -66,6 +62,7 @@ def parsed(path: pathlib.Path) -> dict:
     """The digest of tab-separated rows."""
     import pyarrow.csv as csv
 
+    sys.path.insert(0, str(SCRIPT.parents[1]))
     from lib import digest
 
     table = csv.read_csv(

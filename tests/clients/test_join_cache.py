@@ -79,13 +79,18 @@ class Writer(threading.Thread):
     def change(self):
         return self.dice.choice(self.tables).change(self.dice)
 
+    def made(self, statement):
+        """Counts a change that was made."""
+        self.changes += 1
+
     def run(self):
         try:
             with self.database() as db:
                 while not self.stopping.wait(self.pause):
                     with contextlib.suppress(Exception):
-                        db.run(self.change())
-                        self.changes += 1
+                        statement = self.change()
+                        db.run(statement)
+                        self.made(statement)
                         # However slow the machine is: joins of tables that only grow end in billions of rows.
                         table = self.dice.choice(self.tables).name
                         if db.one(f"SELECT count(*) FROM {table}") > MAX_ROWS:

@@ -1,7 +1,7 @@
 //! `FROM t FOR VERSION AS OF 3` and `FROM t FOR TIMESTAMP AS OF '…'`: the parser does not know them for all dialects. The
 //! text is rewritten before it is parsed: the table's name gets a mark that [`crate::catalog`] understands.
 
-use crate::plan::Offsets;
+use crate::plan::{Offsets, stands_at};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::durable::AsOf;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
@@ -53,6 +53,13 @@ pub(crate) fn rewrite<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Cow
         let (Some(name), Some(clause)) = (starts.get(found.name), starts.get(found.clause.start)) else {
             continue;
         };
+        let stands = |at: usize| {
+            let place = starts.get(at).zip(tokens.get(at));
+            place.is_some_and(|(start, token)| stands_at(sql, *start, token))
+        };
+        if !stands(found.name) || !stands(found.clause.start) {
+            continue;
+        }
         text.push_str(sql.get(copied..*name).unwrap_or_default());
         text.push_str(&quoted(&format!("{}{}", found.mark, found.table)));
         text.push_str(sql.get(end(found.name)..*clause).unwrap_or_default());

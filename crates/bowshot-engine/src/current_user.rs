@@ -6,7 +6,7 @@
 //! that always give the same only, which these are not.
 
 use crate::as_of::{next, previous};
-use crate::plan::Offsets;
+use crate::plan::{Offsets, stands_at};
 use bowshot_api::Principal;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::error::Result;
@@ -51,7 +51,11 @@ pub(crate) fn spelled<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Cow<'sql, 
     let end = |at: usize| starts.get(at + 1).copied().unwrap_or(sql.len());
     let called = dialect.is::<MySqlDialect>();
     let (mut text, mut copied) = (String::with_capacity(sql.len() + 16), 0);
-    for at in (0..tokens.len()).filter(|at| starts.len() == tokens.len() && names_one(&tokens, *at)) {
+    let stands = |at: usize| {
+        let place = starts.get(at).zip(tokens.get(at)).filter(|_| starts.len() == tokens.len());
+        place.is_some_and(|(start, token)| stands_at(sql, *start, token))
+    };
+    for at in (0..tokens.len()).filter(|at| names_one(&tokens, *at) && stands(*at)) {
         match (arguments(&tokens, at), called) {
             (Arguments::None, true) => {
                 text.push_str(sql.get(copied..end(at)).unwrap_or_default());
@@ -60,6 +64,7 @@ pub(crate) fn spelled<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Cow<'sql, 
             }
             (Arguments::Empty { last }, false) => {
                 text.push_str(sql.get(copied..end(at)).unwrap_or_default());
+                text.push(' ');
                 copied = end(last);
             }
             _ => {}
@@ -74,10 +79,12 @@ fn names_one(tokens: &[Token], at: usize) -> bool {
     let Some(Token::Word(word)) = tokens.get(at) else { return false };
     let token = |at: Option<usize>| at.and_then(|at| tokens.get(at));
     let (before, after) = (token(previous(tokens, at)), token(next(tokens, at)));
-    let is_alias = matches!(before, Some(Token::Word(word)) if word.keyword == Keyword::AS);
+    // `AS current_user`, and `{fn current_user()}` of ODBC and JDBC, which is a call in every dialect.
+    let has_form =
+        matches!(before, Some(Token::Word(word)) if matches!(word.keyword, Keyword::AS | Keyword::FN));
     word.quote_style.is_none()
         && NAMES.iter().any(|name| word.value.eq_ignore_ascii_case(name))
-        && !is_alias
+        && !has_form
         && before != Some(&Token::Period)
         && after != Some(&Token::Period)
 }
@@ -143,10 +150,11 @@ mod tests {
     fn each_dialect_gets_its_own_form() {
         for (given, word, call) in [
             ("SELECT current_user", "SELECT current_user", "SELECT current_user()"),
-            ("SELECT Current_User ( ), 'ü'", "SELECT Current_User, 'ü'", "SELECT Current_User ( ), 'ü'"),
+            ("SELECT Current_User ( ), 'ü'", "SELECT Current_User , 'ü'", "SELECT Current_User ( ), 'ü'"),
             ("a = session_user\nAND b", "a = session_user\nAND b", "a = session_user()\nAND b"),
             ("'ü' =\n 'ß' || current_user", "'ü' =\n 'ß' || current_user", "'ü' =\n 'ß' || current_user()"),
-            ("upper(session_user())", "upper(session_user)", "upper(session_user())"),
+            ("upper(session_user())", "upper(session_user )", "upper(session_user())"),
+            ("SELECT current_user()FROM t", "SELECT current_user FROM t", "SELECT current_user()FROM t"),
         ] {
             assert_eq!(spelled(given, &GenericDialect {}), word);
             assert_eq!(spelled(given, &PostgreSqlDialect {}), word);
@@ -160,6 +168,8 @@ mod tests {
             "SELECT 'current_user', `current_user`, t.current_user, current_user.x",
             "SELECT 1 AS current_user, a_current_user_b -- current_user",
             "SELECT current_user(1)",
+            "SELECT {fn current_user()}",
+            "SELECT /*! current_user() */",
             "SELECT 'current_user",
         ] {
             assert_eq!(spelled(given, &MySqlDialect {}), given);

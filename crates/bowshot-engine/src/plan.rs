@@ -92,10 +92,11 @@ pub(crate) enum Parsed {
 /// Parses one statement in the dialect of the session.
 pub(crate) fn parse(options: &ConfigOptions, sql: &str) -> Result<Parsed> {
     let dialect = dialect(options)?;
-    complexity::check(sql, dialect.as_ref())?;
     let sql = as_of::rewrite(sql, dialect.as_ref())?;
     let sql = current_user::spelled(sql.as_ref(), dialect.as_ref());
     let sql = number_placeholders(sql.as_ref(), dialect.as_ref())?;
+    // The text that the parser gets, whatever became of it on the way.
+    complexity::check(sql.as_ref(), dialect.as_ref())?;
     let limit = options.sql_parser.recursion_limit.get();
     let copy = copy::parse::parse(sql.as_ref(), dialect.as_ref(), limit);
     if let Some(copy) = copy.map_err(|error| classify(DataFusionError::SQL(Box::new(error), None)))? {
@@ -192,7 +193,9 @@ fn number_placeholders<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Co
     for token in tokens {
         let Token::Placeholder(name) = &token.token else { continue };
         let Some(index) = name.strip_prefix('?') else { continue };
-        let Some(start) = offsets.of(token.span.start) else { continue };
+        let Some(start) = offsets.of(token.span.start).filter(|at| stands_at(sql, *at, &token.token)) else {
+            continue;
+        };
         number += 1;
         text.push_str(sql.get(copied..start).unwrap_or_default());
         // `?1` is SQLite's numbered form.
@@ -229,6 +232,12 @@ impl<'sql> Offsets<'sql> {
         }
         ((self.line, self.column) == (place.line, place.column)).then_some(self.at)
     }
+}
+
+/// Whether a token stands at a byte of the text: within `/*! … */` the tokenizer tells other places.
+pub(crate) fn stands_at(sql: &str, at: usize, token: &Token) -> bool {
+    let shown = token.to_string();
+    sql.get(at..at + shown.len()).is_some_and(|there| there.eq_ignore_ascii_case(&shown))
 }
 
 /// Whether a sort decides the order of the rows: one at the top, under nodes that keep order.

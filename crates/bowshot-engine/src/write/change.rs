@@ -212,7 +212,8 @@ pub(crate) fn template() -> Result<Box<Query>> {
 }
 
 pub(crate) fn parse(sql: &str) -> Result<Box<Query>> {
-    let mut parsed = Parser::parse_sql(&GenericDialect {}, sql)
+    let text = current_user::spelled(sql, &GenericDialect {});
+    let mut parsed = Parser::parse_sql(&GenericDialect {}, &text)
         .map_err(|error| Error::internal(format!("`{sql}` is no query: {error}")))?;
     match parsed.pop() {
         Some(Statement::Query(query)) => Ok(query),

@@ -225,6 +225,9 @@ fn replaced(asked: &Asked, tables: &[TableName], other: impl Fn(&TableName) -> S
         let Some(table) = tables.iter().find(|table| is_name(word, &table.table)) else { continue };
         let start = offsets.of(token.span.start)?;
         let end = offsets.of(token.span.end)?;
+        if !plan::stands_at(&asked.text, start, &token.token) {
+            return None;
+        }
         text.push_str(asked.text.get(copied..start)?);
         text.extend(word.quote_style);
         text.push_str(&other(table));
