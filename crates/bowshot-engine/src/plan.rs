@@ -12,7 +12,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Word};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -236,7 +236,13 @@ impl<'sql> Offsets<'sql> {
 
 /// Whether a token stands at a byte of the text: within `/*! … */` the tokenizer tells other places.
 pub(crate) fn stands_at(sql: &str, at: usize, token: &Token) -> bool {
-    let shown = token.to_string();
+    let shown = match token {
+        Token::Word(Word { value, quote_style: Some(quote @ ('"' | '`')), .. }) => {
+            let doubled = value.replace(*quote, &format!("{quote}{quote}"));
+            format!("{quote}{doubled}{quote}")
+        }
+        other => other.to_string(),
+    };
     sql.get(at..at + shown.len()).is_some_and(|there| there.eq_ignore_ascii_case(&shown))
 }
 
