@@ -43,9 +43,10 @@ def hits(db):
 
 
 def wrong(db, sql, tables, seen=None):
-    """`seen` counts the answers, and those with rows. The answers with and without the cache, of one snapshot, if the one with the cache is wrong. Where they differ, a
+    """The answers with and without the cache, of one snapshot, if the one with the cache is wrong. Where they differ, a
     third engine judges on the same snapshot: DataFusion 55.2 takes a filter above an outer join to the other side when
-    both have a column of that name, which the cache, having no join left, does not."""
+    both have a column of that name, which the cache, having no join left, does not. `seen` counts the answers, and those
+    with rows."""
     db.run("BEGIN", "SET join_cache = 'on'")
     try:
         there = rows_of(db, sql)
