@@ -1,6 +1,7 @@
 """Random tables, joins over them, and ways to ask for the same joins again: narrower, wider, in another order, with other
 aliases. For comparing answers with the join cache and without it."""
 
+import dataclasses
 import random
 
 TYPES = {
@@ -23,6 +24,13 @@ POLICIES = (
     "k IN (SELECT k FROM members WHERE name = current_user)",
     "EXISTS (SELECT 1 FROM members WHERE members.k = base.k AND name = current_user AND j < 7)",
 )
+
+
+@dataclasses.dataclass
+class Named:
+    """A table that is there."""
+
+    name: str
 
 
 class Table:
@@ -137,6 +145,10 @@ class Join:
             f"{column} IN ({value}, {TYPES[kind](dice)})", f"coalesce({column}, {value}) = {value}",
             f"{column} BETWEEN {value} AND {TYPES[kind](dice)}" if kind != "BOOLEAN" else f"{column} IS TRUE",
             f"CAST({column} AS VARCHAR) LIKE '%1%'",
+            *([
+                f"{column} LIKE '%{dice.choice('ae%_')}%'", f"{column} NOT IN ({value}, 'b')", f"length({column}) > 1",
+                f"upper({column}) = upper({value})", f"({column} < 'b' OR {column} = '')", f"{column} || 'x' = 'ax'",
+            ] if kind == "VARCHAR" else []),
         ])
 
     def selected(self, columns, dice):
@@ -147,10 +159,16 @@ class Join:
         if kind < 0.3:
             return "SELECT count(*)"
         if kind < 0.55:
-            self.grouped = dice.choice(columns)[0]
-            numbers = [name for name, of in columns if of in NUMBERS]
-            value = dice.choice(numbers)
-            return f"SELECT {self.grouped} AS g, count(*) AS n, sum({value}) AS s, min({value}) AS m"
+            texts = [name for name, of in columns if of == "VARCHAR"]
+            keys = dice.sample([name for name, _ in columns], min(len(columns), dice.choice([1, 1, 2, 3])))
+            if texts and dice.random() < 0.5:
+                keys[0] = dice.choice(texts)
+            keys = list(dict.fromkeys(keys))
+            self.grouped = ", ".join(keys)
+            shown = ", ".join(f"{key} AS g{place}" for place, key in enumerate(keys))
+            value = dice.choice([name for name, of in columns if of in NUMBERS])
+            counted = dice.choice(["count(*)", f"count(DISTINCT {dice.choice(columns)[0]})", f"max({(texts or keys)[0]})"])
+            return f"SELECT {shown}, {counted} AS n, sum({value}) AS s, min({value}) AS m"
         chosen = dice.sample(columns, min(len(columns), dice.randint(1, 5)))
         shown = []
         for place, (name, of) in enumerate(chosen):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from durable import Database
-from join_cases import Table, cases
+from join_cases import Named, Table, cases
 from server import computing, wait_until
 
 CASES = int(os.environ.get("BOWSHOT_JOIN_CASES", "600"))
@@ -272,6 +272,47 @@ def test_a_file_that_is_cut_while_it_is_mapped_gives_no_zeros(tmp_path):
             found = rows_of(db, sql)
             assert found == ["(50000, 50000, 50000)"] or isinstance(found, str), found
         assert db.rows(sql) == [(50_000, 50_000, 50_000)]
+
+
+BY_TEXT = [
+    ("SELECT b.city, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY b.city", "text_of"),
+    ("SELECT b.city, a.word, sum(a.x) AS n FROM a JOIN b ON a.k = b.k GROUP BY b.city, a.word", "codes_together"),
+    ("SELECT a.word, a.x % 3, max(b.city) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.word, a.x % 3", "text_of"),
+    ("SELECT DISTINCT b.city FROM a JOIN b ON a.k = b.k", "text_of"),
+    ("SELECT count(DISTINCT b.city) FROM a JOIN b ON a.k = b.k", "text_of"),
+    ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city = 'city 3'", "@"),
+    ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city LIKE '%1' AND a.word <> 'even'", "code_is_in"),
+    ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city = 'nowhere'", "false"),
+    ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city IS NULL", "IS NULL"),
+]
+
+
+def by_text(db, tables):
+    for sql, mark in BY_TEXT:
+        wait_until(lambda: "JoinCache: hit" in str(db.rows("EXPLAIN " + sql)), "the join")
+        assert mark in str(db.rows("EXPLAIN " + sql)), sql
+        assert wrong(db, sql, tables) is None
+
+
+def test_texts_are_grouped_and_compared_by_their_codes(tmp_path):
+    data, rows = tmp_path / "data", 10_000
+    everything = "SELECT a.k, a.x, a.word, b.city FROM a JOIN b ON a.k = b.k"
+    words = [[None, "odd", "even"][place % 3] for place in range(rows)]
+    cities = [None if place % 7 == 0 else f"city {place % 13}" for place in range(1_000)]
+    with serving(data=data) as (server, db):
+        db.ingest("a", pa.table({"k": [place % 1_000 for place in range(rows)], "x": range(rows), "word": words}))
+        db.ingest("b", pa.table({"k": range(1_000), "city": cities}))
+        assert len(db.rows(everything)) == rows
+        by_text(db, [Named("a"), Named("b")])
+        db.ingest("a", pa.table({"k": [5, 7, 8] * 100, "x": range(300), "word": ["new", None, "odd"] * 100}), mode="append")
+        assert len(db.rows(everything)) == rows + 300
+        by_text(db, [Named("a"), Named("b")])
+        assert db.one("SELECT count(*) FROM a JOIN b ON a.k = b.k WHERE a.word = 'new'") == 100
+        assert server.metrics().get("bowshot_join_cache_updates_total", 0) > 0
+        wait_until(lambda: db.one("SELECT count(*) FROM bowshot.system.join_cache WHERE disk_bytes > 0"), "a file")
+    with serving(data=data) as (_, db):
+        by_text(db, [Named("a"), Named("b")])
+        assert db.one("SELECT min(place) FROM bowshot.system.join_cache") == "disk"
 
 
 def test_joins_of_dropped_tables_leave_with_their_files(tmp_path):

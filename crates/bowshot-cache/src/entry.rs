@@ -53,6 +53,11 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Rows in memory.
+    pub fn in_memory(schema: SchemaRef, batches: impl Into<Arc<[RecordBatch]>>) -> Self {
+        Self { schema, batches: batches.into(), file: None }
+    }
+
     /// Whether they are views of a file.
     pub fn is_mapped(&self) -> bool {
         self.file.is_some()
@@ -136,10 +141,7 @@ impl CachedJoin {
     pub fn loaded(&self) -> Option<Loaded> {
         let rows = self.lock();
         match &rows.memory {
-            Some(batches) => {
-                let (schema, batches) = (Arc::clone(&self.schema), Arc::clone(batches));
-                Some(Loaded { schema, batches, file: None })
-            }
+            Some(batches) => Some(Loaded::in_memory(Arc::clone(&self.schema), Arc::clone(batches))),
             None => rows.mapped.clone(),
         }
     }

@@ -39,4 +39,4 @@ pub use shape::{
     ColumnRef, Content, JoinShape, Match, Member, Outer, OuterKind, TableKey, TableName, Tree, renumber,
     tables_in,
 };
-pub use store::{Budget, Store};
+pub use store::{Budget, Store, identity_digest};

@@ -46,6 +46,8 @@ struct Joins {
     by_tables: HashMap<u64, Vec<Arc<CachedJoin>>>,
     memory: u64,
     disk: u64,
+    /// See [`Store::identities`]; made anew when somebody asks.
+    identities: Option<Arc<HashSet<u64>>>,
 }
 
 impl Store {
@@ -71,7 +73,7 @@ impl Store {
             let join = Arc::new(CachedJoin::in_file(file.number(), about, file));
             let mut joins = store.lock();
             joins.disk += bytes;
-            joins.by_tables.entry(digest(&join.about.shape.tables)).or_default().push(join);
+            joins.add(join);
         }
         store.publish_sizes();
         store
@@ -92,23 +94,9 @@ impl Store {
         fitting.min_by_key(|(join, _)| join.about.bytes)
     }
 
-    /// Whether there is a join of some of these tables, in whatever version, and of nothing else. Tables are given by
-    /// their [`TableKey::identity`].
-    pub fn may_help(&self, tables: &HashSet<String>) -> bool {
-        let joins = self.lock();
-        let mut parts = joins.by_tables.values().filter_map(|joins| joins.first());
-        parts.any(|join| join.about.shape.tables.iter().all(|table| tables.contains(table.identity())))
-    }
-
-    /// Whether there is a join of some of these tables, and of nothing else.
-    pub fn may_have_part_of(&self, tables: &[TableKey]) -> bool {
-        let joins = self.lock();
-        // Those with one digest are of the same tables.
-        let mut parts = joins.by_tables.values().filter_map(|joins| joins.first());
-        parts.any(|join| {
-            let part = &join.about.shape.tables;
-            part.len() <= tables.len() && part.iter().all(|table| tables.contains(table))
-        })
+    /// For each join, a digest of its tables in whatever version: the sum of what [`identity_digest`] gives for each.
+    pub fn identities(&self) -> Arc<HashSet<u64>> {
+        self.lock().identities()
     }
 
     /// The joins of the same tables, in whatever version, with the same conditions, that this process has computed: what
@@ -172,7 +160,7 @@ impl Store {
             }
             dropped.extend(joins.thinned());
             joins.memory += join.about.bytes;
-            joins.by_tables.entry(digest(&join.about.shape.tables)).or_default().push(Arc::clone(&join));
+            joins.add(Arc::clone(&join));
             dropped
         };
         // Outside the lock: files are removed here.
@@ -274,6 +262,21 @@ impl Store {
 }
 
 impl Joins {
+    fn add(&mut self, join: Arc<CachedJoin>) {
+        self.identities = None;
+        self.by_tables.entry(digest(&join.about.shape.tables)).or_default().push(join);
+    }
+
+    fn identities(&mut self) -> Arc<HashSet<u64>> {
+        // Those with one digest are of the same tables.
+        let each = self.by_tables.values().filter_map(|joins| joins.first());
+        let identities = each.map(|join| {
+            let tables = join.about.shape.tables.iter().map(|table| identity_digest(table.identity()));
+            tables.fold(0, u64::wrapping_add)
+        });
+        Arc::clone(self.identities.get_or_insert_with(|| Arc::new(identities.collect())))
+    }
+
     fn contains(&self, join: &CachedJoin) -> bool {
         self.by_tables.values().flatten().any(|other| other.id == join.id)
     }
@@ -350,6 +353,7 @@ impl Joins {
     }
 
     fn forget(&mut self, id: u64) {
+        self.identities = None;
         self.by_tables.retain(|_, joins| {
             joins.retain(|join| join.id != id);
             !joins.is_empty()
@@ -369,6 +373,13 @@ fn has_columns(about: &About, found: &Match, conditions: &[String], columns: &BT
     let missing = found.missing.iter().filter_map(|place| conditions.get(*place));
     columns.iter().all(there)
         && missing.flat_map(|condition| columns_in(condition)).all(|column| there(&column))
+}
+
+/// A number for what all versions of a table have in common, see [`TableKey::identity`]. Different tables may share it.
+pub fn identity_digest(identity: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    identity.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn digest(tables: &[TableKey]) -> u64 {

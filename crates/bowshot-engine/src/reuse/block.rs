@@ -181,7 +181,8 @@ impl Reader<'_> {
         let number = keys.len();
         keys.push(keys::of(&provider, &name, (self.newest, self.run))?);
         let fields = scan.projected_schema.fields().iter();
-        let outputs = fields.map(|field| text::column(number, field.name())).collect();
+        let relation = text::relation(number);
+        let outputs = fields.map(|field| text::column_of(&relation, field.name())).collect();
         let conditions =
             scan.filters.iter().flat_map(split_conjunction).map(|filter| numbered(filter, number));
         let conditions = conditions.collect::<Result<_, _>>()?;
@@ -275,6 +276,10 @@ fn numbered(expr: &Expr, table: usize) -> Result<Expr, Reason> {
 
 /// The expression with other columns and without aliases.
 fn replaced(expr: &Expr, find: &dyn Fn(&Column) -> Option<Expr>) -> Result<Expr, Reason> {
+    const LOST: Reason = "a column comes from outside of the join";
+    if let Expr::Column(column) = expr {
+        return find(column).ok_or(LOST);
+    }
     let mut lost = false;
     let replaced = expr.clone().transform_up(|expr| {
         Ok(match expr {
@@ -290,5 +295,5 @@ fn replaced(expr: &Expr, find: &dyn Fn(&Column) -> Option<Expr>) -> Result<Expr,
         })
     });
     let replaced = replaced.data().map_err(|_| "an expression cannot be taken apart")?;
-    if lost { Err("a column comes from outside of the join") } else { Ok(replaced) }
+    if lost { Err(LOST) } else { Ok(replaced) }
 }

@@ -38,7 +38,11 @@ pub(super) fn is_plain(data_type: &DataType) -> bool {
     }
 }
 
-fn column(column: &ArrayRef) -> Result<ArrayRef> {
+/// One array of its own.
+///
+/// # Errors
+/// None that a valid array can have.
+pub(super) fn column(column: &ArrayRef) -> Result<ArrayRef> {
     // Only the texts that are shown; what else there is may still be shared.
     if let Some(texts) = column.as_string_view_opt() {
         return Ok(make_array(unshared(texts.gc().into_data())?));

@@ -5,7 +5,7 @@
 use super::keys::{self, Found};
 use super::queue::Job;
 use super::substitute::column_name;
-use super::{JoinCache, JoinCacheConfig, copied, text};
+use super::{JoinCache, JoinCacheConfig, codes, copied, text};
 use crate::courtesy::Courtesy;
 use crate::rules::StepAside;
 use bowshot_cache::{About, CachedJoin, ColumnRef, Content, JoinShape, Member, OuterKind, Tree};
@@ -187,6 +187,7 @@ impl JoinCache {
                 (rows, target.columns.clone(), self.worked(started, waited))
             }
         };
+        let rows = self.with_codes(&rows)?;
         self.note_unused(&target.shape);
         let count = rows.batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let cost_ms = u64::try_from(cost.as_millis()).unwrap_or(u64::MAX);
@@ -329,6 +330,18 @@ impl JoinCache {
         }
         rows.push(&few)?;
         Ok(Some(rows))
+    }
+
+    /// The rows with codes for their texts, if there is room for these.
+    fn with_codes(&self, rows: &Rows) -> Result<Rows> {
+        let pause = || self.courtesy.pass_blocking();
+        let coded = tokio::task::block_in_place(|| codes::add_codes(&rows.schema, &rows.batches, &pause));
+        let (schema, batches, bytes) = coded?;
+        if rows.bytes + bytes <= self.store.largest() {
+            return Ok(Rows { schema, batches, bytes: rows.bytes + bytes });
+        }
+        let (schema, batches) = codes::without_codes(&rows.schema, &rows.batches)?;
+        Ok(Rows { schema, batches, bytes: rows.bytes })
     }
 
     /// Notes that the joins of earlier versions, which the new one replaces, were not used.

@@ -5,11 +5,15 @@ use crate::write::defaults::WithDefaults;
 use bowshot_cache::{Content, TableKey, TableName};
 use bowshot_storage::FileTable;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Storage, Table};
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::common::ResolvedTableReference;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+/// Schemas whose digests are remembered.
+const MAX_KNOWN: usize = 1_024;
 
 /// A table with its key.
 #[derive(Debug, Clone)]
@@ -109,8 +113,23 @@ fn of_files(files: &FileTable) -> Option<Content> {
     Some(Content::Files { version, columns: digest(&files.schema()) })
 }
 
-fn digest(schema: &Schema) -> u64 {
+/// A number for the columns of a table. Schemas live as long as their tables, and each is looked through once.
+fn digest(schema: &SchemaRef) -> u64 {
+    static KNOWN: LazyLock<Mutex<HashMap<usize, (Weak<Schema>, u64)>>> = LazyLock::new(Mutex::default);
+    let place = Arc::as_ptr(schema).addr();
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((there, digest)) = known.get(&place)
+        && there.as_ptr() == Arc::as_ptr(schema)
+    {
+        return *digest;
+    }
     let mut hasher = DefaultHasher::new();
     schema.fields().hash(&mut hasher);
-    hasher.finish()
+    let digest = hasher.finish();
+    if known.len() >= MAX_KNOWN {
+        known.clear();
+    }
+    // While it is referred to, no other schema gets its place.
+    known.insert(place, (Arc::downgrade(schema), digest));
+    digest
 }

@@ -1,6 +1,7 @@
 //! The joins of one plan, looked up in the cache.
 
 use super::block::{Block, Reader, Reason, Shaped};
+use super::codes::grouped_by_codes;
 use super::learner::Sighting;
 use super::queue::Job;
 use super::substitute::{Found, Replacements, address, rebuilt};
@@ -15,7 +16,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Explain, Expr, LogicalPlan, Operator};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -57,6 +58,13 @@ struct Candidate<'a> {
     shaped: Shaped,
     /// Whether only the first rows of it are wanted, so that all of them may be far more than anybody needs.
     cut: bool,
+}
+
+/// The joins of a plan.
+struct Candidates<'a> {
+    candidates: Vec<Candidate<'a>>,
+    /// Whether there may be others.
+    skipped: bool,
 }
 
 impl JoinCache {
@@ -101,19 +109,18 @@ impl JoinCache {
         report: &mut Report,
     ) -> Option<LogicalPlan> {
         let view = self.view(state);
-        let view = match report.lines {
-            None if self.config.wait.is_zero() && !self.store.may_help(&tables(plan)) => {
-                self.learn_later(plan, view, purpose)?
-            }
-            _ => view,
-        };
+        // What a query may wait for has to be noted before.
+        let later = report.lines.is_none() && self.config.wait.is_zero();
+        let known = later.then(|| self.store.identities());
         let mut replacements = Replacements::new();
-        for candidate in self.candidates(plan, &view, report) {
+        let Candidates { candidates, mut skipped } = self.candidates(plan, &view, report, known.as_deref());
+        for candidate in candidates {
             let found = match self.find(&candidate) {
-                None if purpose == Purpose::Run && !candidate.cut => self.missed(&candidate).await,
+                None if purpose == Purpose::Run && !candidate.cut && !later => self.missed(&candidate).await,
                 found => found,
             };
             let Some((join, how)) = found else {
+                skipped = true;
                 report.miss(&candidate.shaped, "it is not in the cache");
                 self.parts_of(&candidate, (&view, purpose), &mut replacements).await;
                 continue;
@@ -129,10 +136,14 @@ impl JoinCache {
                 Err(error) => log("substitute", &error),
             }
         }
+        if skipped && later {
+            self.learn_later(plan, view, purpose);
+        }
         if replacements.is_empty() {
             return None;
         }
-        rebuilt(plan, &replacements).unwrap_or_else(|error| {
+        let rebuilt = rebuilt(plan, &replacements).and_then(|plan| plan.map(grouped_by_codes).transpose());
+        rebuilt.unwrap_or_else(|error| {
             log("substitute", &error);
             None
         })
@@ -149,33 +160,50 @@ impl JoinCache {
         }
     }
 
-    /// Leaves a plan that no join can help to the background. Gives the view back when too many wait there already.
-    fn learn_later(&self, plan: &LogicalPlan, view: View, purpose: Purpose) -> Option<View> {
+    /// Has the joins of a plan that are not there noted in the background; here and now when too many plans wait there.
+    fn learn_later(&self, plan: &LogicalPlan, view: View, purpose: Purpose) {
         if purpose != Purpose::Run {
-            return None;
+            return;
         }
         let sighting = Sighting { plan: plan.clone(), view: View { run: true, ..view }, at: Utc::now() };
-        self.learner.push(sighting).err().map(|back| View { run: false, ..back.view })
+        if let Err(sighting) = self.learner.push(sighting) {
+            self.learn_from(&sighting);
+        }
     }
 
     /// Notes the joins of a plan that ran.
     pub(super) fn learn_from(&self, sighting: &Sighting) {
-        for candidate in self.candidates(&sighting.plan, &sighting.view, &mut Report::default()) {
+        let found = self.candidates(&sighting.plan, &sighting.view, &mut Report::default(), None);
+        for candidate in found.candidates {
             if !candidate.cut && self.find(&candidate).is_none() {
                 self.note(&candidate, sighting.at);
             }
         }
     }
 
-    /// The largest parts of a plan that join tables of known versions.
-    fn candidates<'a>(&self, plan: &'a LogicalPlan, view: &View, report: &mut Report) -> Vec<Candidate<'a>> {
+    /// The largest parts of a plan that join tables of known versions; of these tables together only, if `known` says of
+    /// which there are joins.
+    fn candidates<'a>(
+        &self,
+        plan: &'a LogicalPlan,
+        view: &View,
+        report: &mut Report,
+        known: Option<&HashSet<u64>>,
+    ) -> Candidates<'a> {
         let defaults = (view.catalog.as_str(), view.schema.as_str());
         let reader = Reader { defaults, newest: &view.newest, run: view.run };
-        let (mut candidates, mut attempts) = (Vec::new(), 0);
+        let (mut candidates, mut attempts, mut skipped, parts) = (Vec::new(), 0, false, parts(plan));
         // A stack of its own, since plans may be deep.
         let mut waiting = vec![(plan, false)];
         while let Some((node, cut)) = waiting.pop() {
-            if attempts < MAX_ATTEMPTS && may_join(node) {
+            let of_known = match (parts.get(&address(node)), known) {
+                (Some(tables), Some(known)) => known.contains(tables),
+                (Some(_), None) => true,
+                // Taking apart what cannot be a join is for those who want to know why it is none.
+                (None, _) => report.lines.is_some(),
+            };
+            skipped |= may_join(node) && !of_known;
+            if attempts < MAX_ATTEMPTS && may_join(node) && of_known {
                 attempts += 1;
                 let shaped = Block::of(node, &reader).and_then(|block| {
                     let shaped = block.shape(view.settings.clone())?;
@@ -200,12 +228,12 @@ impl JoinCache {
             };
             waiting.extend(node.inputs().into_iter().rev().map(|input| (input, cut)));
         }
-        candidates
+        Candidates { candidates, skipped }
     }
 
     /// What would have to be computed for a plan.
     pub(super) fn orders(&self, plan: &LogicalPlan, state: &SessionState, now: DateTime<Utc>) -> Vec<Order> {
-        let candidates = self.candidates(plan, &self.view(state), &mut Report::default());
+        let candidates = self.candidates(plan, &self.view(state), &mut Report::default(), None).candidates;
         let seen = candidates.iter().map(|it| self.history.see(&it.shaped.shape, &it.shaped.columns, now));
         seen.map(|seen| seen.order).collect()
     }
@@ -249,16 +277,14 @@ impl JoinCache {
         (view, purpose): (&View, Purpose),
         replacements: &mut Replacements,
     ) {
-        if !self.store.may_have_part_of(&candidate.shaped.shape.tables) {
-            return;
-        }
-        let mut waiting: Vec<&LogicalPlan> = candidate.node.inputs();
+        let known = self.store.identities();
+        let mut waiting = below(candidate.node);
         while let Some(node) = waiting.pop() {
             if !has_join(node) {
                 continue;
             }
-            let parts = self.candidates(node, view, &mut Report::default());
-            for part in &parts {
+            let parts = self.candidates(node, view, &mut Report::default(), Some(&known));
+            for part in &parts.candidates {
                 match self.find(part) {
                     Some((join, how)) => match self.read(part, &join, &how).await {
                         Ok(plan) => {
@@ -269,7 +295,7 @@ impl JoinCache {
                         }
                         Err(error) => log("substitute", &error),
                     },
-                    None => waiting.extend(part.node.inputs()),
+                    None => waiting.extend(below(part.node)),
                 }
             }
         }
@@ -334,6 +360,16 @@ fn cannot_fail(condition: &Expr) -> bool {
     fails.is_ok_and(|fails| !fails)
 }
 
+/// The inputs of the join that a node is, or whose columns it picks: what is not there with fewer columns is not there
+/// with more.
+fn below(node: &LogicalPlan) -> Vec<&LogicalPlan> {
+    match node {
+        LogicalPlan::Projection(projection) => below(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => below(&alias.input),
+        other => other.inputs(),
+    }
+}
+
 fn has_join(plan: &LogicalPlan) -> bool {
     let mut found = false;
     // Cannot fail, since the closure does not.
@@ -344,19 +380,35 @@ fn has_join(plan: &LogicalPlan) -> bool {
     found
 }
 
-/// What tells the tables of a plan from all others, whatever their versions.
-fn tables(plan: &LogicalPlan) -> HashSet<String> {
-    let mut tables = HashSet::new();
-    // Cannot fail, since the closure does not.
-    let _ = plan.apply(|node| {
-        if let LogicalPlan::TableScan(scan) = node
-            && let Ok(provider) = source_as_provider(&scan.source)
-        {
-            tables.extend(keys::identity(&provider));
-        }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    tables
+/// The nodes that are, with all below them, of the kinds that a cached join is made of, by their addresses: for each, a
+/// digest of the tables that it joins, whatever their versions.
+fn parts(plan: &LogicalPlan) -> HashMap<usize, u64> {
+    let (mut nodes, mut at) = (vec![plan], 0);
+    while let Some(node) = nodes.get(at) {
+        nodes.extend(node.inputs());
+        at += 1;
+    }
+    let mut parts: HashMap<usize, u64> = HashMap::new();
+    // Inputs come before what they are inputs of.
+    for node in nodes.into_iter().rev() {
+        let tables = match node {
+            LogicalPlan::TableScan(scan) => source_as_provider(&scan.source)
+                .ok()
+                .and_then(|provider| keys::identity(&provider))
+                .map(|identity| bowshot_cache::identity_digest(&identity)),
+            LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Join(_) => node
+                .inputs()
+                .into_iter()
+                .map(|input| parts.get(&address(input)).copied())
+                .try_fold(0_u64, |all, tables| Some(all.wrapping_add(tables?))),
+            _ => None,
+        };
+        parts.extend(tables.map(|tables| (address(node), tables)));
+    }
+    parts
 }
 
 fn may_join(node: &LogicalPlan) -> bool {

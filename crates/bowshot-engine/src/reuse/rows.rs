@@ -1,5 +1,6 @@
 //! Cached rows as a table that a plan can scan.
 
+use super::codes;
 use async_trait::async_trait;
 use bowshot_cache::Loaded;
 use datafusion::arrow::array::RecordBatch;
@@ -25,18 +26,33 @@ use std::sync::Arc;
 const BATCH_ROWS: usize = 16 << 10;
 
 /// See the module. The batches go on in slices, without a copy.
-pub(super) struct CachedRows(pub(super) Loaded);
+pub(super) struct CachedRows {
+    rows: Loaded,
+    schema: SchemaRef,
+}
+
+impl CachedRows {
+    pub(super) fn new(rows: Loaded) -> Self {
+        let schema = codes::shown_schema(&rows.schema);
+        Self { rows, schema }
+    }
+
+    /// The rows with the texts that their codes stand for.
+    pub(super) fn loaded(&self) -> &Loaded {
+        &self.rows
+    }
+}
 
 impl fmt::Debug for CachedRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CachedRows").field("batches", &self.0.batches.len()).finish_non_exhaustive()
+        f.debug_struct("CachedRows").field("batches", &self.rows.batches.len()).finish_non_exhaustive()
     }
 }
 
 #[async_trait]
 impl TableProvider for CachedRows {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.0.schema)
+        Arc::clone(&self.schema)
     }
 
     fn table_type(&self) -> TableType {
@@ -50,7 +66,9 @@ impl TableProvider for CachedRows {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let batches: Vec<RecordBatch> = self.0.batches.iter().flat_map(slices).collect();
+        let batches = self.rows.batches.iter().map(|batch| codes::shown(batch, &self.schema));
+        let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>()?;
+        let batches: Vec<RecordBatch> = batches.iter().flat_map(slices).collect();
         let partitions = state.config().target_partitions().clamp(1, batches.len().max(1));
         let share = batches.len().div_ceil(partitions).max(1);
         let mut parts: Vec<Vec<RecordBatch>> = batches.chunks(share).map(<[_]>::to_vec).collect();
@@ -59,7 +77,7 @@ impl TableProvider for CachedRows {
         }
         let source = MemorySourceConfig::try_new(&parts, self.schema(), projection.cloned())?;
         let scan = DataSourceExec::from_data_source(source.with_limit(limit));
-        Ok(if self.0.is_mapped() { Arc::new(Checked { scan, rows: self.0.clone() }) } else { scan })
+        Ok(if self.rows.is_mapped() { Arc::new(Checked { scan, rows: self.rows.clone() }) } else { scan })
     }
 }
 

@@ -1,6 +1,7 @@
 //! A cached join in the place of one that a plan would compute.
 
 use super::block::{Block, Shaped};
+use super::codes;
 use super::rows::CachedRows;
 use super::text;
 use bowshot_cache::{CachedJoin, Loaded, Match};
@@ -38,8 +39,11 @@ impl Found<'_> {
         let outputs = self.block.outputs().iter().map(|output| self.over_rows(output, &name));
         let outputs: Vec<Expr> = outputs.collect::<Result<_>>()?;
         let missing = self.how.missing.iter().filter_map(|place| self.block.conditions().get(*place));
-        let missing: Vec<Expr> =
-            missing.map(|condition| self.over_rows(condition, &name)).collect::<Result<_>>()?;
+        let missing = missing.map(|condition| {
+            let condition = self.over_rows(condition, &name)?;
+            Ok(codes::over_codes(&condition, &self.rows).unwrap_or(condition))
+        });
+        let missing: Vec<Expr> = missing.collect::<Result<_>>()?;
         let used: BTreeSet<&str> = outputs
             .iter()
             .chain(&missing)
@@ -48,7 +52,7 @@ impl Found<'_> {
             .collect();
         let places =
             used.iter().map(|name| self.rows.schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
-        let table = CachedRows(self.rows.clone());
+        let table = CachedRows::new(self.rows.clone());
         let scan = LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(table)), Some(places))?;
         let filtered = match missing.into_iter().reduce(Expr::and) {
             Some(condition) => scan.filter(condition)?,
@@ -59,7 +63,9 @@ impl Found<'_> {
             .zip(outputs)
             .map(|((qualifier, field), output)| output.alias_qualified(qualifier.cloned(), field.name()));
         let plan = filtered.project(named.collect::<Vec<_>>())?.build()?;
-        check_same(schema, plan.schema())?;
+        if !is_same(schema, plan.schema()) {
+            return plan_err!("the cached columns are not those of the plan: {}", plan.schema());
+        }
         Ok(plan)
     }
 
@@ -80,16 +86,15 @@ impl Found<'_> {
 }
 
 /// What stands above has been planned on exactly these columns.
-fn check_same(one: &DFSchema, other: &DFSchema) -> Result<()> {
-    let same = one.fields().len() == other.fields().len()
+pub(super) fn is_same(one: &DFSchema, other: &DFSchema) -> bool {
+    one.fields().len() == other.fields().len()
         && one.iter().zip(other.iter()).all(|((one_of, one), (other_of, other))| {
             one_of == other_of
                 && one.name() == other.name()
                 && one.data_type() == other.data_type()
                 && one.is_nullable() == other.is_nullable()
                 && one.metadata() == other.metadata()
-        });
-    if same { Ok(()) } else { plan_err!("the cached columns are not those of the plan: {other}") }
+        })
 }
 
 /// The plan with some of its nodes replaced; `None` if none of them is in it.

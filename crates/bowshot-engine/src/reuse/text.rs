@@ -26,7 +26,17 @@ pub(super) fn of(expr: &Expr) -> Option<String> {
 
 /// A column of a numbered table.
 pub(super) fn column(table: usize, name: &str) -> Expr {
-    Expr::Column(Column::new(Some(TableReference::bare(format!("#{table}"))), name))
+    column_of(&relation(table), name)
+}
+
+/// The relation of such columns.
+pub(super) fn relation(table: usize) -> TableReference {
+    TableReference::bare(format!("#{table}"))
+}
+
+/// A column of a numbered table by its relation.
+pub(super) fn column_of(relation: &TableReference, name: &str) -> Expr {
+    Expr::Column(Column::new(Some(relation.clone()), name))
 }
 
 /// Number and name of such a column.

@@ -1,0 +1,106 @@
+//! Conditions on texts as conditions on their codes.
+
+use super::functions::CodeIsIn;
+use super::{code_name, texts};
+use bowshot_cache::Loaded;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
+use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::compute::{concat, prep_null_mask_filter};
+use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{Expr, ScalarUDF, lit};
+use datafusion::physical_expr::create_physical_expr;
+use std::sync::Arc;
+
+/// A condition on one column that has codes, as one that takes the same rows by these. `None` for all others, and for one
+/// that takes rows without a text, or that fails for a text.
+pub(in crate::reuse) fn over_codes(condition: &Expr, rows: &Loaded) -> Option<Expr> {
+    let columns = condition.column_refs();
+    let mut columns = columns.into_iter();
+    let (Some(column), None) = (columns.next(), columns.next()) else { return None };
+    let texts = texts(rows, &column.name)?;
+    let codes = Expr::Column(Column::new(column.relation.clone(), code_name(&column.name)?));
+    let taken = taken(condition, column, &texts).ok()??;
+    let wanted = taken.slice(0, texts.len());
+    // Without a text there is no code: the condition on the code takes no such row.
+    if taken.value(texts.len()) {
+        return None;
+    }
+    Some(match (wanted.count_set_bits(), wanted.set_indices().next()) {
+        (1, Some(code)) => codes.eq(lit(u16::try_from(code).ok()?)),
+        (0, _) => lit(false),
+        _ => ScalarUDF::from(CodeIsIn::new(wanted)).call(vec![codes]),
+    })
+}
+
+/// For each text, and for none at the end, whether the condition takes its row.
+fn taken(condition: &Expr, column: &Column, texts: &ArrayRef) -> Result<Option<BooleanBuffer>> {
+    let nothing = new_null_array(texts.data_type(), 1);
+    let texts = concat(&[texts, &nothing])?;
+    let schema = Schema::new(vec![Field::new(&column.name, texts.data_type().clone(), true)]);
+    let batch = RecordBatch::try_new(Arc::new(schema), vec![texts])?;
+    let qualifiers = vec![column.relation.clone()];
+    let schema = DFSchema::from_field_specific_qualified_schema(qualifiers, &batch.schema())?;
+    let (props, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+    let condition = create_physical_expr(condition, &schema, &props, &context)?;
+    let given = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
+    Ok(given.as_boolean_opt().map(|given| match given.nulls() {
+        Some(_) => prep_null_mask_filter(given).values().clone(),
+        None => given.values().clone(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reuse::codes::{add_codes, shown, shown_schema};
+    use datafusion::arrow::array::{BooleanArray, StringViewArray};
+    use datafusion::logical_expr::{col, ident};
+
+    fn rows() -> Loaded {
+        let texts = [Some("a"), None, Some("b"), Some("größe"), Some("")];
+        let texts: StringViewArray = texts.iter().copied().cycle().take(40).collect();
+        let batch = RecordBatch::try_from_iter_with_nullable([("#0.t", Arc::new(texts) as ArrayRef, true)]);
+        let batch = batch.expect("a batch");
+        let (schema, batches, _) = add_codes(&batch.schema(), &[batch], &|| {}).expect("codes");
+        Loaded::in_memory(schema, batches)
+    }
+
+    fn given(condition: &Expr, rows: &Loaded) -> BooleanArray {
+        let batch = shown(&rows.batches[0], &shown_schema(&rows.schema)).expect("numbers");
+        let schema = DFSchema::try_from(batch.schema().as_ref().clone()).expect("a schema");
+        let (props, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+        let condition = create_physical_expr(condition, &schema, &props, &context).expect("a condition");
+        let given = condition.evaluate(&batch).expect("values").into_array(batch.num_rows());
+        prep_null_mask_filter(given.expect("an array").as_boolean())
+    }
+
+    #[test]
+    fn the_same_rows_are_taken() {
+        let (rows, text) = (rows(), || ident("#0.t"));
+        let view = |text: &str| lit(datafusion::scalar::ScalarValue::Utf8View(Some(text.to_owned())));
+        for condition in [
+            text().eq(view("a")),
+            text().eq(view("absent")),
+            text().not_eq(view("a")),
+            text().gt(view("a")),
+            text().in_list(vec![view("b"), view("")], false),
+            text().like(view("%r%")),
+            text().is_not_null(),
+        ] {
+            let coded = over_codes(&condition, &rows).expect("a condition on codes");
+            assert!(!coded.column_refs().iter().any(|column| column.name == "#0.t"), "{coded}");
+            assert_eq!(given(&coded, &rows), given(&condition, &rows), "{condition}");
+        }
+    }
+
+    #[test]
+    fn other_conditions_stay() {
+        let rows = rows();
+        for condition in [ident("#0.t").is_null(), col("other").eq(lit(1)), lit(true)] {
+            assert_eq!(over_codes(&condition, &rows), None, "{condition}");
+        }
+    }
+}
