@@ -122,9 +122,10 @@ def differences(server, db, tables, seed, count, pause):
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("pause", [None, 0.2, 0.01])
-def test_random_joins_give_what_they_give_without_the_cache(pause, tmp_path):
-    with serving(data=tmp_path / "data") as (server, db):
+@pytest.mark.parametrize("pause, wait", [(None, "20s"), (0.2, "20s"), (0.01, "20s"), (None, "0s"), (0.2, "0s")])
+def test_random_joins_give_what_they_give_without_the_cache(pause, wait, tmp_path):
+    """Without waiting, plans are taken apart where the tables of a cached join are, and learned from later."""
+    with serving(data=tmp_path / "data", environment={**EAGER, "BOWSHOT_JOIN_CACHE_WAIT": wait}) as (server, db):
         for round_, seed in enumerate(range(SEED, SEED + max(1, CASES // 200))):
             dice = random.Random(seed)
             tables = [Table(f"r{round_}_{name}", dice) for name in "abcd"]
@@ -278,37 +279,44 @@ BY_TEXT = [
     ("SELECT b.city, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY b.city", "text_of"),
     ("SELECT b.city, a.word, sum(a.x) AS n FROM a JOIN b ON a.k = b.k GROUP BY b.city, a.word", "codes_together"),
     ("SELECT a.word, a.x % 3, max(b.city) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.word, a.x % 3", "text_of"),
-    ("SELECT DISTINCT b.city FROM a JOIN b ON a.k = b.k", "text_of"),
-    ("SELECT count(DISTINCT b.city) FROM a JOIN b ON a.k = b.k", "text_of"),
-    ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city = 'city 3'", "@"),
+    ("SELECT DISTINCT b.city, a.word FROM a JOIN b ON a.k = b.k", "codes_together"),
+    ("SELECT a.word, count(DISTINCT b.city) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.word", "text_of"),
+    ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city = 'city 3'", "code_is_in"),
     ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city LIKE '%1' AND a.word <> 'even'", "code_is_in"),
-    ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city = 'nowhere'", "false"),
-    ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city IS NULL", "IS NULL"),
+    ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city = 'nowhere'", "code_is_in"),
+    ("SELECT sum(a.x) FROM a JOIN b ON a.k = b.k WHERE b.city IS NULL", None),
 ]
 
 
 def by_text(db, tables):
     for sql, mark in BY_TEXT:
+        db.run("SET join_cache = 'on'")
         wait_until(lambda: "JoinCache: hit" in str(db.rows("EXPLAIN " + sql)), "the join")
-        assert mark in str(db.rows("EXPLAIN " + sql)), sql
+        plan = str(db.rows("EXPLAIN " + sql))
+        assert mark in plan if mark else "@" not in plan, sql
         assert wrong(db, sql, tables) is None
+    db.run("SET join_cache = 'on'")
 
 
 def test_texts_are_grouped_and_compared_by_their_codes(tmp_path):
-    data, rows = tmp_path / "data", 10_000
+    data, rows = tmp_path / "data", 30_000
     everything = "SELECT a.k, a.x, a.word, b.city FROM a JOIN b ON a.k = b.k"
     words = [[None, "odd", "even"][place % 3] for place in range(rows)]
-    cities = [None if place % 7 == 0 else f"city {place % 13}" for place in range(1_000)]
+    cities = [None if place % 7 == 0 else f"city {place % 13}" for place in range(rows)]
     with serving(data=data) as (server, db):
         db.ingest("a", pa.table({"k": [place % 1_000 for place in range(rows)], "x": range(rows), "word": words}))
-        db.ingest("b", pa.table({"k": range(1_000), "city": cities}))
+        # Few rows would move from the catalog into a file some time later, and be another version there.
+        db.ingest("b", pa.table({"k": range(rows), "city": cities}))
         assert len(db.rows(everything)) == rows
         by_text(db, [Named("a"), Named("b")])
-        db.ingest("a", pa.table({"k": [5, 7, 8] * 100, "x": range(300), "word": ["new", None, "odd"] * 100}), mode="append")
-        assert len(db.rows(everything)) == rows + 300
+        bytes_ = db.one("SELECT max(bytes) FROM bowshot.system.join_cache")
+        more = pa.table({"k": [5, 7, 8] * 4_000, "x": range(12_000), "word": ["new", None, "odd"] * 4_000})
+        db.ingest("a", more, mode="append")
+        assert len(db.rows(everything)) == rows + 12_000
         by_text(db, [Named("a"), Named("b")])
-        assert db.one("SELECT count(*) FROM a JOIN b ON a.k = b.k WHERE a.word = 'new'") == 100
+        assert db.one("SELECT count(*) FROM a JOIN b ON a.k = b.k WHERE a.word = 'new'") == 4_000
         assert server.metrics().get("bowshot_join_cache_updates_total", 0) > 0
+        assert db.one("SELECT max(bytes) FROM bowshot.system.join_cache") < bytes_ * 42 / 30 * 1.03
         wait_until(lambda: db.one("SELECT count(*) FROM bowshot.system.join_cache WHERE disk_bytes > 0"), "a file")
     with serving(data=data) as (_, db):
         by_text(db, [Named("a"), Named("b")])

@@ -5,7 +5,7 @@
 use super::keys::{self, Found};
 use super::queue::Job;
 use super::substitute::column_name;
-use super::{JoinCache, JoinCacheConfig, codes, copied, text};
+use super::{JoinCache, JoinCacheConfig, codes, copied, log, text};
 use crate::courtesy::Courtesy;
 use crate::rules::StepAside;
 use bowshot_cache::{About, CachedJoin, ColumnRef, Content, JoinShape, Member, OuterKind, Tree};
@@ -187,7 +187,6 @@ impl JoinCache {
                 (rows, target.columns.clone(), self.worked(started, waited))
             }
         };
-        let rows = self.with_codes(&rows)?;
         self.note_unused(&target.shape);
         let count = rows.batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let cost_ms = u64::try_from(cost.as_millis()).unwrap_or(u64::MAX);
@@ -202,8 +201,7 @@ impl JoinCache {
             forecast: job.forecast,
             expected_uses: 1.0,
         };
-        let join = self.store.insert(about, rows.schema, rows.batches);
-        let join = join.map_err(|error| DataFusionError::ResourcesExhausted(error.to_string()))?;
+        let join = self.keep(about, &rows)?;
         drop(flight);
         tokio::task::block_in_place(|| self.store.write(&join, &|| self.courtesy.pass_blocking()));
         Ok(Filled::New { rows: count })
@@ -265,7 +263,8 @@ impl JoinCache {
     async fn appended(&self, target: &Target, earlier: &CachedJoin) -> Result<Option<Rows>> {
         let there = earlier.batches().map_err(|error| DataFusionError::External(Box::new(error)))?;
         let (schema, batches) = (there.schema, there.batches.to_vec());
-        let mut all = Rows { schema, batches, bytes: earlier.about.bytes };
+        let bytes = earlier.about.bytes.saturating_sub(codes::code_bytes(&batches)?);
+        let mut all = Rows { schema, batches, bytes };
         let old: Vec<Vec<u64>> =
             earlier.about.shape.tables.iter().map(|key| segments(&key.content)).collect();
         for (place, (found, segments)) in target.tables.iter().zip(&old).enumerate() {
@@ -333,15 +332,26 @@ impl JoinCache {
     }
 
     /// The rows with codes for their texts, if there is room for these.
-    fn with_codes(&self, rows: &Rows) -> Result<Rows> {
+    fn with_codes(&self, plain: &Rows, rows: &Rows) -> Option<Rows> {
         let pause = || self.courtesy.pass_blocking();
         let coded = tokio::task::block_in_place(|| codes::add_codes(&rows.schema, &rows.batches, &pause));
-        let (schema, batches, bytes) = coded?;
-        if rows.bytes + bytes <= self.store.largest() {
-            return Ok(Rows { schema, batches, bytes: rows.bytes + bytes });
-        }
+        let (schema, batches, bytes) = coded.inspect_err(|error| log("codes", error)).ok()?;
+        let bytes = plain.bytes + bytes;
+        (bytes <= self.store.largest()).then_some(Rows { schema, batches, bytes })
+    }
+
+    /// Takes a join in, with codes for its texts where there is room for them.
+    fn keep(&self, about: About, rows: &Rows) -> Result<Arc<CachedJoin>> {
         let (schema, batches) = codes::without_codes(&rows.schema, &rows.batches)?;
-        Ok(Rows { schema, batches, bytes: rows.bytes })
+        let plain = Rows { schema, batches, bytes: rows.bytes };
+        if let Some(coded) = self.with_codes(&plain, rows) {
+            let about = About { bytes: coded.bytes, ..about.clone() };
+            if let Ok(join) = self.store.insert(about, coded.schema, coded.batches) {
+                return Ok(join);
+            }
+        }
+        let join = self.store.insert(about, plain.schema, plain.batches);
+        join.map_err(|error| DataFusionError::ResourcesExhausted(error.to_string()))
     }
 
     /// Notes that the joins of earlier versions, which the new one replaces, were not used.

@@ -12,6 +12,9 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
+/// Digests of schemas, by their addresses.
+type Digests = HashMap<usize, (Weak<Schema>, u64)>;
+
 /// Schemas whose digests are remembered.
 const MAX_KNOWN: usize = 1_024;
 
@@ -115,7 +118,7 @@ fn of_files(files: &FileTable) -> Option<Content> {
 
 /// A number for the columns of a table. Schemas live as long as their tables, and each is looked through once.
 fn digest(schema: &SchemaRef) -> u64 {
-    static KNOWN: LazyLock<Mutex<HashMap<usize, (Weak<Schema>, u64)>>> = LazyLock::new(Mutex::default);
+    static KNOWN: LazyLock<Mutex<Digests>> = LazyLock::new(Mutex::default);
     let place = Arc::as_ptr(schema).addr();
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((there, digest)) = known.get(&place)

@@ -142,11 +142,14 @@ impl JoinCache {
         if replacements.is_empty() {
             return None;
         }
-        let rebuilt = rebuilt(plan, &replacements).and_then(|plan| plan.map(grouped_by_codes).transpose());
-        rebuilt.unwrap_or_else(|error| {
+        let rebuilt = rebuilt(plan, &replacements).unwrap_or_else(|error| {
             log("substitute", &error);
             None
-        })
+        })?;
+        Some(grouped_by_codes(&rebuilt).unwrap_or_else(|error| {
+            log("codes", &error);
+            rebuilt
+        }))
     }
 
     fn view(&self, state: &SessionState) -> View {
@@ -202,7 +205,7 @@ impl JoinCache {
                 // Taking apart what cannot be a join is for those who want to know why it is none.
                 (None, _) => report.lines.is_some(),
             };
-            skipped |= may_join(node) && !of_known;
+            skipped |= may_join(node) && !of_known && parts.contains_key(&address(node));
             if attempts < MAX_ATTEMPTS && may_join(node) && of_known {
                 attempts += 1;
                 let shaped = Block::of(node, &reader).and_then(|block| {

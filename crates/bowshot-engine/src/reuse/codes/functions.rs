@@ -2,6 +2,7 @@
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt16Array, UInt32Array};
 use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::compute::kernels::cmp::eq;
 use datafusion::arrow::compute::{TakeOptions, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt16Type, UInt32Type};
 use datafusion::common::{Result, internal_datafusion_err};
@@ -230,8 +231,14 @@ impl ScalarUDFImpl for CodeIsIn {
             let code = usize::from(*code);
             code < self.wanted.len() && self.wanted.value(code)
         };
-        let given = codes.values().iter().map(is_in).collect();
-        Ok(ColumnarValue::Array(Arc::new(BooleanArray::new(given, codes.nulls().cloned()))))
+        let mut wanted = self.wanted.set_indices();
+        let given = match (wanted.next(), wanted.next()) {
+            (Some(code), None) => {
+                eq(codes, &UInt16Array::new_scalar(u16::try_from(code).unwrap_or(u16::MAX)))?
+            }
+            _ => BooleanArray::new(codes.values().iter().map(is_in).collect(), codes.nulls().cloned()),
+        };
+        Ok(ColumnarValue::Array(Arc::new(given)))
     }
 }
 

@@ -19,8 +19,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// From putting nodes together again; does not happen with a plan that is valid.
-pub(in crate::reuse) fn grouped_by_codes(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let grouped = plan.transform_up(|node| match &node {
+pub(in crate::reuse) fn grouped_by_codes(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    let grouped = plan.clone().transform_up(|node| match &node {
         LogicalPlan::Aggregate(aggregate) => Ok(match grouped(aggregate)? {
             Some(grouped) => Transformed::yes(grouped),
             None => Transformed::no(node),
@@ -37,8 +37,18 @@ pub(in crate::reuse) fn grouped_by_codes(plan: LogicalPlan) -> Result<LogicalPla
 /// A plan that gives what one has given, and the codes of one of its columns.
 struct Coded {
     plan: LogicalPlan,
-    codes: Column,
+    /// Where it gives the codes.
+    place: usize,
     texts: ArrayRef,
+}
+
+impl Coded {
+    /// The column of the codes; `None` if another one has its name.
+    fn column(&self) -> Option<Column> {
+        let schema = self.plan.schema();
+        let column = Column::from(schema.qualified_field(self.place));
+        (schema.maybe_index_of_column(&column) == Some(self.place)).then_some(column)
+    }
 }
 
 /// A key of an aggregate that has codes.
@@ -54,8 +64,10 @@ fn grouped(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     let (mut input, mut coded) = (aggregate.input.as_ref().clone(), Vec::new());
     for (place, key) in aggregate.group_expr.iter().enumerate() {
         if let Expr::Column(column) = key.clone().unalias()
-            && let Some(Coded { plan, codes, texts }) = with_codes(&input, &column)?
+            && let Some(found) = with_codes(&input, &column)?
+            && let Some(codes) = found.column()
         {
+            let Coded { plan, texts, .. } = found;
             let nullable = aggregate.schema.field(place).is_nullable();
             coded.push(Key { place, codes, texts, nullable });
             input = plan;
@@ -109,49 +121,50 @@ fn with_codes(plan: &LogicalPlan, column: &Column) -> Result<Option<Coded>> {
         LogicalPlan::TableScan(scan) => scanned(scan, column),
         LogicalPlan::Filter(filter) => {
             let coded = with_codes(&filter.input, column)?;
-            above(coded, |input, codes| {
-                Ok((LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), input)?), codes))
+            above(coded, |input, _| {
+                let filter = Filter::try_new(filter.predicate.clone(), Arc::new(input.plan))?;
+                Ok((LogicalPlan::Filter(filter), input.place))
             })
         }
         LogicalPlan::Projection(projection) => {
-            let Some(expr) =
-                projection.schema.maybe_index_of_column(column).and_then(|place| projection.expr.get(place))
-            else {
-                return Ok(None);
-            };
+            let place = projection.schema.maybe_index_of_column(column);
+            let Some(expr) = place.and_then(|place| projection.expr.get(place)) else { return Ok(None) };
             let Expr::Column(inner) = expr.clone().unalias() else { return Ok(None) };
             let coded = with_codes(&projection.input, &inner)?;
             above(coded, |input, codes| {
-                let mut exprs = projection.expr.clone();
-                let column = Expr::Column(codes.clone());
-                if !exprs.contains(&column) {
+                let (mut exprs, column) = (projection.expr.clone(), Expr::Column(codes));
+                let place = exprs.iter().position(|expr| *expr == column).unwrap_or(exprs.len());
+                if place == exprs.len() {
                     exprs.push(column);
                 }
-                Ok((LogicalPlan::Projection(Projection::try_new(exprs, input)?), codes))
+                let projection = Projection::try_new(exprs, Arc::new(input.plan))?;
+                Ok((LogicalPlan::Projection(projection), place))
             })
         }
         LogicalPlan::SubqueryAlias(alias) => {
             let Some(place) = alias.schema.maybe_index_of_column(column) else { return Ok(None) };
             let inner = Column::from(alias.input.schema().qualified_field(place));
             let coded = with_codes(&alias.input, &inner)?;
-            above(coded, |input, codes| {
-                let name = alias.alias.clone();
-                let codes = Column::new(Some(name.clone()), codes.name);
-                Ok((LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(input, name)?), codes))
+            above(coded, |input, _| {
+                let named = SubqueryAlias::try_new(Arc::new(input.plan), alias.alias.clone())?;
+                Ok((LogicalPlan::SubqueryAlias(named), input.place))
             })
         }
         _ => Ok(None),
     }
 }
 
-/// A node above an input that gives codes.
+/// A node above an input that gives codes, in the column that `node` is told of.
 fn above(
     coded: Option<Coded>,
-    node: impl FnOnce(Arc<LogicalPlan>, Column) -> Result<(LogicalPlan, Column)>,
+    node: impl FnOnce(Coded, Column) -> Result<(LogicalPlan, usize)>,
 ) -> Result<Option<Coded>> {
-    let Some(Coded { plan, codes, texts }) = coded else { return Ok(None) };
-    let (plan, codes) = node(Arc::new(plan), codes)?;
-    Ok(Some(Coded { plan, codes, texts }))
+    let Some((coded, codes)) = coded.and_then(|coded| coded.column().map(|codes| (coded, codes))) else {
+        return Ok(None);
+    };
+    let texts = Arc::clone(&coded.texts);
+    let (plan, place) = node(coded, codes)?;
+    Ok(Some(Coded { plan, place, texts }))
 }
 
 fn scanned(scan: &TableScan, column: &Column) -> Result<Option<Coded>> {
@@ -163,10 +176,10 @@ fn scanned(scan: &TableScan, column: &Column) -> Result<Option<Coded>> {
     let place = scan.source.schema().index_of(&name)?;
     let mut places =
         scan.projection.clone().unwrap_or_else(|| (0..scan.source.schema().fields().len()).collect());
-    if !places.contains(&place) {
+    let among = places.iter().position(|other| *other == place).unwrap_or(places.len());
+    if among == places.len() {
         places.push(place);
     }
-    let codes = Column::new(Some(scan.table_name.clone()), name);
     let builder = LogicalPlanBuilder::scan_with_filters_fetch(
         scan.table_name.clone(),
         Arc::clone(&scan.source),
@@ -174,5 +187,5 @@ fn scanned(scan: &TableScan, column: &Column) -> Result<Option<Coded>> {
         scan.filters.clone(),
         scan.fetch,
     )?;
-    Ok(Some(Coded { plan: builder.build()?, codes, texts }))
+    Ok(Some(Coded { plan: builder.build()?, place: among, texts }))
 }

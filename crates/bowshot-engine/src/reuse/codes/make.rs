@@ -2,7 +2,8 @@
 
 use super::{code_name, is_code};
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, LargeStringDictionaryBuilder, RecordBatch, UInt16Array,
+    Array, ArrayRef, AsArray, DictionaryArray, LargeStringArray, LargeStringDictionaryBuilder, RecordBatch,
+    UInt16Array, UInt16Builder,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt16Type};
@@ -13,6 +14,8 @@ type Builder = LargeStringDictionaryBuilder<UInt16Type>;
 
 /// A text has to stand in so many rows on the mean: with fewer, grouping codes saves little.
 const ROWS_PER_TEXT: usize = 4;
+/// Different texts of a column at most. One code stays free: arrow takes no dictionary up again that has used all.
+const MAX_TEXTS: usize = u16::MAX as usize;
 /// Bytes of the different texts of a column at most.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Rows between two pauses: little enough that nobody waits for them.
@@ -62,10 +65,31 @@ pub(in crate::reuse) fn without_codes(
     Ok((Arc::new(schema.project(&plain)?), batches))
 }
 
+/// Bytes that the codes of batches take.
+///
+/// # Errors
+/// None that codes can have.
+pub(in crate::reuse) fn code_bytes(batches: &[RecordBatch]) -> Result<u64> {
+    let mut bytes = 0;
+    for place in 0..batches.first().map_or(0, RecordBatch::num_columns) {
+        let codes: Vec<_> = batches.iter().filter_map(|batch| earlier(batch, place)).collect();
+        if let Some(first) = codes.first() {
+            let texts = cast(first.values(), &DataType::LargeUtf8)?;
+            bytes += bytes_of(codes.iter().map(|codes| codes.keys()), texts.as_string());
+        }
+    }
+    Ok(bytes)
+}
+
+fn bytes_of<'a>(keys: impl Iterator<Item = &'a UInt16Array>, texts: &LargeStringArray) -> u64 {
+    let keys: usize = keys.map(|keys| keys.len() * 2 + keys.nulls().map_or(0, |_| keys.len() / 8)).sum();
+    (keys + texts.len() * 16 + texts.value_data().len()) as u64
+}
+
 /// The codes of one column, batch by batch, and what they stand for.
 struct Codes {
     keys: Vec<UInt16Array>,
-    texts: ArrayRef,
+    texts: LargeStringArray,
 }
 
 /// The same as columns.
@@ -78,12 +102,10 @@ struct Arrays {
 impl Codes {
     /// `None` for a column that is no text, or whose texts are too many or too long.
     fn of(batches: &[RecordBatch], place: usize, (rows, pause): (usize, &dyn Fn())) -> Result<Option<Self>> {
-        let mut builder = match batches.iter().find_map(|batch| earlier(batch, place)) {
-            Some(codes) => {
-                let texts = cast(codes.values(), &DataType::LargeUtf8)?;
-                Builder::new_with_dictionary(0, texts.as_string::<i64>())?
-            }
-            None => Builder::new(),
+        let most = MAX_TEXTS.min(rows / ROWS_PER_TEXT);
+        let mut texts = match batches.iter().find_map(|batch| earlier(batch, place)) {
+            Some(codes) => Texts::known(cast(codes.values(), &DataType::LargeUtf8)?.as_string(), most)?,
+            None => Texts { builder: Builder::new(), count: 0, bytes: 0, most },
         };
         let mut keys = Vec::with_capacity(batches.len());
         for batch in batches {
@@ -95,33 +117,74 @@ impl Codes {
             if column.get_array_memory_size() > column.len().max(1 << 10) * MAX_ROW_BYTES {
                 return Ok(None);
             }
+            let mut codes = UInt16Builder::with_capacity(column.len());
             for at in (0..column.len()).step_by(ROWS_OF_A_STEP) {
                 pause();
-                if !append(&column.slice(at, ROWS_OF_A_STEP.min(column.len() - at)), &mut builder) {
+                let step = column.slice(at, ROWS_OF_A_STEP.min(column.len() - at));
+                if !texts.append(&step, &mut codes) {
                     return Ok(None);
                 }
             }
-            let codes = builder.finish_preserve_values();
-            let texts = codes.values();
-            if texts.len() * ROWS_PER_TEXT > rows || texts.get_array_memory_size() > MAX_TEXT_BYTES {
-                return Ok(None);
-            }
-            keys.push(codes.keys().clone());
+            keys.push(codes.finish());
         }
-        let texts = Arc::clone(builder.finish().values());
+        let texts = texts.builder.finish().values().as_string::<i64>().clone();
         Ok((!texts.is_empty()).then_some(Self { keys, texts }))
     }
 
-    fn arrays(self, texts: &DataType) -> Result<Arrays> {
-        let texts = cast(&self.texts, texts)?;
-        let keys: usize = self.keys.iter().map(Array::get_array_memory_size).sum();
-        let bytes = (keys + texts.get_array_memory_size()) as u64;
+    fn arrays(self, data_type: &DataType) -> Result<Arrays> {
+        let bytes = bytes_of(self.keys.iter(), &self.texts);
+        let texts = cast(&self.texts, data_type)?;
         let arrays = self.keys.into_iter().map(|keys| {
             let codes = DictionaryArray::<UInt16Type>::try_new(keys, Arc::clone(&texts))?;
             Ok(Arc::new(codes) as ArrayRef)
         });
-        let data_type = DataType::Dictionary(Box::new(DataType::UInt16), Box::new(texts.data_type().clone()));
+        let data_type = DataType::Dictionary(Box::new(DataType::UInt16), Box::new(data_type.clone()));
         Ok(Arrays { data_type, arrays: arrays.collect::<Result<_>>()?, bytes })
+    }
+}
+
+/// The different texts of a column so far.
+struct Texts {
+    builder: Builder,
+    count: usize,
+    bytes: usize,
+    /// As many as there may be.
+    most: usize,
+}
+
+impl Texts {
+    fn known(texts: &LargeStringArray, most: usize) -> Result<Self> {
+        let builder = Builder::new_with_dictionary(0, texts)?;
+        Ok(Self { builder, count: texts.len(), bytes: texts.value_data().len(), most })
+    }
+
+    /// Gives the codes of texts; `false` if the column has none, or if they are too many or too long.
+    fn append(&mut self, column: &ArrayRef, codes: &mut UInt16Builder) -> bool {
+        match column.data_type() {
+            DataType::Utf8 => self.append_all(column.as_string::<i32>(), codes),
+            DataType::LargeUtf8 => self.append_all(column.as_string::<i64>(), codes),
+            DataType::Utf8View => self.append_all(column.as_string_view(), codes),
+            _ => false,
+        }
+    }
+
+    fn append_all<'a>(
+        &mut self,
+        texts: impl IntoIterator<Item = Option<&'a str>>,
+        codes: &mut UInt16Builder,
+    ) -> bool {
+        for text in texts {
+            let Some(text) = text else {
+                codes.append_null();
+                continue;
+            };
+            let Ok(code) = self.builder.append(text) else { return false };
+            if usize::from(code) == self.count {
+                (self.count, self.bytes) = (self.count + 1, self.bytes + text.len());
+            }
+            codes.append_value(code);
+        }
+        self.count <= self.most && self.bytes <= MAX_TEXT_BYTES
     }
 }
 
@@ -131,31 +194,10 @@ fn earlier(batch: &RecordBatch, place: usize) -> Option<&DictionaryArray<UInt16T
     batch.column_by_name(&name)?.as_dictionary_opt()
 }
 
-/// Adds the texts of a column; `false` if it has none, or if they are too many.
-fn append(column: &ArrayRef, builder: &mut Builder) -> bool {
-    match column.data_type() {
-        DataType::Utf8 => append_all(column.as_string::<i32>(), builder),
-        DataType::LargeUtf8 => append_all(column.as_string::<i64>(), builder),
-        DataType::Utf8View => append_all(column.as_string_view(), builder),
-        _ => false,
-    }
-}
-
-fn append_all<'a>(texts: impl IntoIterator<Item = Option<&'a str>>, builder: &mut Builder) -> bool {
-    texts.into_iter().all(|text| match text {
-        // More texts than there are codes is the only error.
-        Some(text) => builder.append(text).is_ok(),
-        None => {
-            builder.append_null();
-            true
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::{Int64Array, LargeStringArray, StringArray, StringViewArray};
+    use datafusion::arrow::array::{Int64Array, StringArray, StringViewArray};
 
     fn batch(texts: ArrayRef) -> RecordBatch {
         let numbers = Arc::new(Int64Array::from_iter_values(0..texts.len() as i64)) as ArrayRef;
@@ -207,6 +249,27 @@ mod tests {
             assert_eq!(&decoded(batch), batch.column(1));
             assert_eq!(batch.column(2).as_any_dictionary().values().len(), 3);
         }
+    }
+
+    #[test]
+    fn what_codes_take_does_not_grow_by_looking_at_them_again() {
+        let texts: ArrayRef = Arc::new(StringViewArray::from(repeated(&[Some("x"), None, Some("yy")])));
+        let (schema, batches, bytes) = add(&[batch(texts)]);
+        assert_eq!(code_bytes(&batches).expect("bytes"), bytes);
+        assert_eq!(add_codes(&schema, &batches, &|| {}).expect("codes").2, bytes);
+    }
+
+    #[test]
+    fn all_codes_but_one_are_used() {
+        let rows = |count: usize| -> ArrayRef {
+            let texts = (0..count * ROWS_PER_TEXT).map(|row| (row % count).to_string());
+            Arc::new(StringArray::from_iter_values(texts))
+        };
+        let (schema, mut batches, _) = add(&[batch(rows(65_535))]);
+        assert_eq!(schema.fields().len(), 3);
+        batches.push(batch(rows(10)));
+        assert_eq!(add_codes(&schema, &batches, &|| {}).expect("codes").0.fields().len(), 3);
+        assert_eq!(add(&[batch(rows(65_536))]).0.fields().len(), 2);
     }
 
     #[test]

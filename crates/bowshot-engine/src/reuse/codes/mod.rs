@@ -16,7 +16,7 @@ mod make;
 
 pub(super) use condition::over_codes;
 pub(super) use group::grouped_by_codes;
-pub(super) use make::{add_codes, without_codes};
+pub(super) use make::{add_codes, code_bytes, without_codes};
 
 use super::copied;
 use bowshot_cache::Loaded;
