@@ -3,9 +3,8 @@
 use super::functions::CodeIsIn;
 use super::{code_name, texts};
 use bowshot_cache::Loaded;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
 use datafusion::arrow::buffer::BooleanBuffer;
-use datafusion::arrow::compute::prep_null_mask_filter;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::execution_props::ExecutionProps;
@@ -45,17 +44,22 @@ fn taken(condition: &Expr, column: &Column, texts: &ArrayRef) -> Result<Option<B
     let (props, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
     let condition = create_physical_expr(condition, &schema, &props, &context)?;
     let given = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
-    Ok(given.as_boolean_opt().map(|given| match given.nulls() {
-        Some(_) => prep_null_mask_filter(given).values().clone(),
+    Ok(given.as_boolean_opt().map(rows_taken))
+}
+
+/// Where a condition is true: neither false nor unknown.
+fn rows_taken(given: &BooleanArray) -> BooleanBuffer {
+    match given.nulls() {
+        Some(known) => given.values() & known.inner(),
         None => given.values().clone(),
-    }))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::reuse::codes::{add_codes, shown, shown_schema};
-    use datafusion::arrow::array::{BooleanArray, StringViewArray};
+    use datafusion::arrow::array::StringViewArray;
     use datafusion::logical_expr::{col, ident, lit};
 
     fn rows() -> Loaded {
@@ -67,13 +71,13 @@ mod tests {
         Loaded::in_memory(schema, batches)
     }
 
-    fn given(condition: &Expr, rows: &Loaded) -> BooleanArray {
+    fn given(condition: &Expr, rows: &Loaded) -> BooleanBuffer {
         let batch = shown(&rows.batches[0], &shown_schema(&rows.schema)).expect("numbers");
         let schema = DFSchema::try_from(batch.schema().as_ref().clone()).expect("a schema");
         let (props, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
         let condition = create_physical_expr(condition, &schema, &props, &context).expect("a condition");
         let given = condition.evaluate(&batch).expect("values").into_array(batch.num_rows());
-        prep_null_mask_filter(given.expect("an array").as_boolean())
+        rows_taken(given.expect("an array").as_boolean())
     }
 
     #[test]

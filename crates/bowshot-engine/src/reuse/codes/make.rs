@@ -28,6 +28,9 @@ const MAX_ROW_BYTES: usize = 256;
 /// Those of an earlier version, which have codes already, keep them: only the texts of the others are looked at. Batches
 /// begin with the same plain columns; codes stand behind them. `pause` is called every few thousand rows of a
 /// column.
+///
+/// # Errors
+/// None that batches of one schema can have.
 pub(in crate::reuse) fn add_codes(
     schema: &SchemaRef,
     batches: &[RecordBatch],
@@ -55,6 +58,9 @@ pub(in crate::reuse) fn add_codes(
 }
 
 /// The batches with their plain columns only.
+///
+/// # Errors
+/// As [`add_codes`].
 pub(in crate::reuse) fn without_codes(
     schema: &SchemaRef,
     batches: &[RecordBatch],
