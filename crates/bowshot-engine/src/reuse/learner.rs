@@ -1,4 +1,4 @@
-//! Plans that no cached join can help are learned from in the background, so that their queries do not wait for it.
+//! Plans with joins that are not in the cache are learned from in the background, so that their queries do not wait for it.
 
 use super::JoinCache;
 use super::lookup::View;
