@@ -25,6 +25,8 @@ QUERIES = {"bowshot": "SELECT * FROM records", "Arrow C++ Flight": "records"}
 TCP, COPY = "iperf3 (plain TCP)", "copy in memory"
 REPEATS = 3
 COPY_BYTES = 256 * 2**20
+# Records have 32 bytes; those on the way come to those that the server keeps.
+NEEDED_BYTES_PER_ROW = 48
 
 
 def run(options: Options) -> None:
@@ -56,6 +58,7 @@ def put(servers: dict, streams: int, rows: int, source: str, arena: Arena) -> No
         return measure.writer(
             servers[label], KINDS[label], arena.options.at_rest(list(servers.values())), action="put_streams",
             source=source, streams=streams,
+            needed_bytes=arena.options.size(0, 1, 1) * NEEDED_BYTES_PER_ROW * rows * streams,
         )
 
     answers = measure.in_turn([(label, label) for label in servers], arena.options, once)

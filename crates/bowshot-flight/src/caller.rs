@@ -5,6 +5,7 @@ use crate::connection::{Connection, Who};
 use crate::message_size::{self, MessageSizes};
 use crate::{auth, cookie};
 use bowshot_api::{Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId};
+use bowshot_ipc::Primed;
 use http::HeaderMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -64,6 +65,11 @@ impl Caller {
     /// Sizes of the data messages to this client.
     pub(crate) fn messages(&self) -> MessageSizes {
         self.messages
+    }
+
+    /// Whether the client has had a large message.
+    pub(crate) fn primed(&self) -> &Primed {
+        self.connection.primed()
     }
 
     /// When the answer's head must be there, if the client said so.

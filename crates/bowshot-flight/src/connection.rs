@@ -7,6 +7,7 @@
 use crate::Profile;
 use crate::auth::{self, lock};
 use bowshot_api::{Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId};
+use bowshot_ipc::Primed;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -96,6 +97,8 @@ pub(crate) struct Connection {
     sessions: tokio::sync::Mutex<Option<Vec<Tied>>>,
     /// Sessions that calls of this connection have named by cookie or token.
     named: Mutex<Vec<(SessionId, Principal)>>,
+    /// Whether the client has had a large message.
+    primed: Primed,
 }
 
 impl Connection {
@@ -105,11 +108,16 @@ impl Connection {
             known_callers: auth::Cache::default(),
             sessions: tokio::sync::Mutex::new(Some(Vec::new())),
             named: Mutex::default(),
+            primed: Primed::default(),
         }
     }
 
     pub(crate) fn server(&self) -> &dyn Server {
         self.shared.server()
+    }
+
+    pub(crate) fn primed(&self) -> &Primed {
+        &self.primed
     }
 
     pub(crate) fn profile(&self) -> &Profile {

@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use socket2::SockRef;
 use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
@@ -33,6 +34,9 @@ const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Largest HTTP/2 frame that clients may send.
 const FRAME_SIZE: u32 = 1 << 20;
+/// Send buffer of a socket whose client is on this machine, of which Linux uses twice as much. What is under way to it fits
+/// the processors' caches then, and loopback needs no more to be fast. Measured with four streams: 0.20 s instead of 0.28 s.
+const LOCAL_SEND_BUFFER: usize = 256 << 10;
 /// Bytes of one answer that may wait for the socket.
 const SEND_BUFFER: usize = 4 << 20;
 /// Calls that one connection may make at once.
@@ -142,6 +146,11 @@ impl Port {
             tracing::debug!(%error, "a connection ended before it began");
             return;
         }
+        if is_local(&stream)
+            && let Err(error) = SockRef::from(&stream).set_send_buffer_size(LOCAL_SEND_BUFFER)
+        {
+            tracing::debug!(%error, "a socket keeps the system's send buffer");
+        }
         if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
             let connection = Arc::new(Connection::new(Arc::clone(&self.shared)));
             tasks.spawn(run(stream, connection, self.drain.clone(), slot));
@@ -151,6 +160,14 @@ impl Port {
         } else {
             tracing::warn!("a connection over the limit was cut off");
         }
+    }
+}
+
+/// Whether the client is on this machine.
+fn is_local(stream: &TcpStream) -> bool {
+    match (stream.peer_addr(), stream.local_addr()) {
+        (Ok(theirs), Ok(ours)) => theirs.ip() == ours.ip(),
+        _ => false,
     }
 }
 

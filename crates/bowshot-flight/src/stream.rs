@@ -2,14 +2,13 @@
 //! would copy every batch; here the answer's body hands the arrays' own memory to the socket.
 
 use crate::caller::Caller;
-use crate::message_size::MessageSizes;
 use crate::statement::{Wanted, metadata_session, resolve};
 use crate::status::{refuse, status};
 use crate::ticket::{Order, QueryTicket};
 use crate::{metadata, metrics};
 use arrow_flight::Ticket;
 use bowshot_api::{BatchStream, Compression, Delivery, Endpoints, Error, ErrorKind, QueryId, Result};
-use bowshot_ipc::{EncodeOptions, Encoder, FlightBody};
+use bowshot_ipc::{EncodeOptions, Encoder, FlightBody, LargeMessage};
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt};
 use http::{HeaderValue, Response};
@@ -48,7 +47,7 @@ where
     let ticket = Ticket::decode(message)
         .map_err(|error| refuse(Error::invalid("the request is no Ticket message").with_source(error)))?;
     let source = open(caller, ticket.ticket).await?;
-    respond(source, caller.messages())
+    respond(source, caller)
 }
 
 /// Finds or starts what the ticket asks for.
@@ -85,13 +84,15 @@ async fn attach(caller: &Caller, ticket: QueryTicket) -> std::result::Result<Sou
 }
 
 /// The response: its head goes out at once, the schema with it.
-fn respond(source: Source, messages: MessageSizes) -> std::result::Result<Response<FlightBody>, Status> {
+fn respond(source: Source, caller: &Caller) -> std::result::Result<Response<FlightBody>, Status> {
     let Source { batches, compression, query } = source;
+    let messages = caller.messages();
+    let large_message = messages.large.map(|bytes| LargeMessage { bytes, primed: caller.primed().clone() });
     // The schema is in the layout that the session asked for already, so dictionaries in it are wanted.
     let options = EncodeOptions {
         compression: compression.into(),
         message_bytes: messages.target,
-        large_message_bytes: messages.large,
+        large_message,
         keep_dictionaries: true,
     };
     let encoder = Encoder::new(batches.schema(), options).map_err(|error| status(&error.into(), query))?;

@@ -8,7 +8,7 @@ use crate::batch::Slices;
 use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::frame::Message;
-use crate::primer::{Permit, Primer, Taken};
+use crate::primer::{Primer, Taken, Turn};
 use crate::rope::Rope;
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
@@ -46,7 +46,7 @@ pub struct FlightBody {
     work: Work,
     slices: Option<Slices>,
     /// While the large message is on its way.
-    large: Option<Permit>,
+    large: Option<Turn>,
     frames: VecDeque<Rope>,
     trailers: Option<Status>,
     finished: bool,
@@ -62,7 +62,7 @@ impl FlightBody {
         let schema = encoder.schema_message();
         let batches = batches.map(move |batch| batch.map_err(status)).boxed();
         let mut body = Self {
-            batches: Primer::new(batches, encoder.schema(), encoder.large_message_bytes()),
+            batches: Primer::new(batches, encoder.schema(), encoder.large_message()),
             refuse: Box::new(move |error| status(E::from(error))),
             work: Work::Here(Box::new(encoder)),
             slices: None,
@@ -122,8 +122,8 @@ impl FlightBody {
                     Err(error) => self.take(Err(error)),
                 }
             }
-            Some(Ok(Taken::Large(batches, permit))) => {
-                self.large = Some(permit);
+            Some(Ok(Taken::Large(batches, turn))) => {
+                self.large = Some(turn);
                 self.encode(move |encoder| encoder.encode_joined(&batches), true);
             }
             Some(Err(status)) => self.fail(status),

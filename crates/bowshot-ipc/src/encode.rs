@@ -8,11 +8,12 @@ use crate::compress::Compression;
 use crate::dictionary::first_dictionary;
 use crate::error::{Error, Result};
 use crate::frame::{Message, Pieces, share};
+use crate::joined::join;
 use crate::measure::Measure;
+use crate::primer::LargeMessage;
 use crate::schema::schema_header;
 use crate::trim::{drags, trim_batch};
 use arrow::buffer::Buffer;
-use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::writer::{IpcWriteOptions, StreamEncoder};
@@ -21,7 +22,7 @@ use bytes::Bytes;
 use std::fmt;
 
 /// Buffers start at multiples of this many bytes, as the format recommends.
-const ALIGNMENT: usize = 64;
+pub(crate) const ALIGNMENT: usize = 64;
 
 /// Largest body of one message: protobuf readers refuse messages of 2 GiB.
 const MAX_BODY: usize = i32::MAX as usize - (16 << 20);
@@ -34,8 +35,8 @@ pub struct EncodeOptions {
     /// Target size of a message before compression; none but the large one exceeds one and a half times this, unless a
     /// single row does.
     pub message_bytes: usize,
-    /// Size of one larger message early in a long stream, for a reader to whom that helps (`primer.rs`).
-    pub large_message_bytes: Option<usize>,
+    /// One larger message early in a long stream, for a reader to whom that helps (`primer.rs`).
+    pub large_message: Option<LargeMessage>,
     /// Whether the reader takes dictionary-encoded columns; if not, a schema that has one is refused.
     pub keep_dictionaries: bool,
 }
@@ -45,7 +46,7 @@ impl Default for EncodeOptions {
         Self {
             compression: Compression::None,
             message_bytes: 2 << 20,
-            large_message_bytes: None,
+            large_message: None,
             keep_dictionaries: false,
         }
     }
@@ -100,30 +101,22 @@ impl Encoder {
         self.slow
     }
 
-    /// Size of the one larger message, if there is one.
-    pub(crate) fn large_message_bytes(&self) -> Option<usize> {
-        self.options.large_message_bytes.filter(|large| *large > self.options.message_bytes)
+    /// The one larger message, if there is to be one. What is compressed has none: it is for slow networks.
+    pub(crate) fn large_message(&self) -> Option<&LargeMessage> {
+        let plain = self.options.compression == Compression::None;
+        self.options.large_message.as_ref().filter(|large| plain && large.bytes > self.options.message_bytes)
     }
 
-    /// Batches of one schema as one message, if they fit one of the larger size.
+    /// Batches of one schema, all of whose columns can be joined, as one message of the larger size; a single one may take
+    /// several.
     pub(crate) fn encode_joined(&mut self, batches: &[RecordBatch]) -> Result<Vec<Message>> {
         for batch in batches {
             self.check(batch)?;
         }
-        let joined = match batches {
-            [batch] => Ok(batch.clone()),
-            batches => concat_batches(&self.schema, batches),
-        };
-        let large = self.options.large_message_bytes.unwrap_or(self.options.message_bytes);
-        let slices: Vec<_> = match joined {
-            Ok(joined) => Slices::new(joined, large).collect(),
-            // As if nobody had wanted to join them.
-            Err(_) => {
-                batches.iter().flat_map(|it| Slices::new(it.clone(), self.options.message_bytes)).collect()
-            }
-        };
-        let mut messages = Vec::with_capacity(slices.len());
-        for slice in slices {
+        let [batch] = batches else { return Ok(vec![join(batches)?]) };
+        let large = self.large_message().map_or(self.options.message_bytes, |large| large.bytes);
+        let mut messages = Vec::with_capacity(1);
+        for slice in Slices::new(batch.clone(), large) {
             messages.append(&mut self.encode_slice(&slice)?);
         }
         Ok(messages)

@@ -113,6 +113,11 @@ impl Pieces {
         }
     }
 
+    /// Adds as many zeros.
+    pub(crate) fn push_zeros(&mut self, count: usize) {
+        self.small.put_bytes(0, count);
+    }
+
     fn push_bytes(&mut self, piece: Bytes) {
         if piece.len() < SHARE_FROM {
             self.small.put_slice(&piece);

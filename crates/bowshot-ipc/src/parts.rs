@@ -1,10 +1,13 @@
 //! The metadata of a record batch message, taken apart: rows, nodes, buffers, and counts of view buffers. In this form
-//! columns can be chosen and buffers moved, and the flatbuffer is written again.
+//! columns can be chosen and buffers moved, and the flatbuffer is written again. A message that no single batch lies behind
+//! is described so from the start (`joined.rs`).
 
 use crate::error::{Error, Result};
 use arrow::datatypes::{DataType, Fields, UnionMode};
-use arrow_ipc::{Buffer, CompressionType, FieldNode, MetadataVersion, RecordBatchBuilder};
-use flatbuffers::FlatBufferBuilder;
+use arrow_ipc::{
+    Buffer, CompressionType, FieldNode, MessageBuilder, MessageHeader, MetadataVersion, RecordBatchBuilder,
+};
+use flatbuffers::{FlatBufferBuilder, WIPOffset};
 use std::ops::Range;
 
 /// What the flatbuffer of a record batch says.
@@ -104,17 +107,35 @@ impl Parts {
     /// The flatbuffer of a batch that is not compressed.
     pub(crate) fn flatbuffer(&self) -> Vec<u8> {
         let mut builder = FlatBufferBuilder::new();
+        let root = self.write(&mut builder);
+        builder.finish(root, None);
+        builder.finished_data().to_vec()
+    }
+
+    /// The flatbuffer of a message of such a batch, whose body has `body_len` bytes.
+    pub(crate) fn message(&self, body_len: usize) -> Vec<u8> {
+        let mut builder = FlatBufferBuilder::new();
+        let batch = self.write(&mut builder);
+        let mut message = MessageBuilder::new(&mut builder);
+        message.add_version(MetadataVersion::V5);
+        message.add_header_type(MessageHeader::RecordBatch);
+        message.add_bodyLength(body_len as i64);
+        message.add_header(batch.as_union_value());
+        let root = message.finish();
+        builder.finish(root, None);
+        builder.finished_data().to_vec()
+    }
+
+    fn write<'a>(&self, builder: &mut FlatBufferBuilder<'a>) -> WIPOffset<arrow_ipc::RecordBatch<'a>> {
         let nodes = builder.create_vector(&self.nodes);
         let buffers = builder.create_vector(&self.buffers);
         let counts = builder.create_vector(&self.counts);
-        let mut table = RecordBatchBuilder::new(&mut builder);
+        let mut table = RecordBatchBuilder::new(builder);
         table.add_length(self.rows);
         table.add_nodes(nodes);
         table.add_buffers(buffers);
         table.add_variadicBufferCounts(counts);
-        let root = table.finish();
-        builder.finish(root, None);
-        builder.finished_data().to_vec()
+        table.finish()
     }
 }
 

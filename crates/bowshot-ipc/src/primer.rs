@@ -5,15 +5,19 @@
 //! drops each message of 2 MiB after use so gives its memory back each time and takes it again page by page, which
 //! costs it as much as reading from the socket. After one message of 16 MiB it keeps what it has. Measured with pyarrow 26
 //! and lineitem, batch by batch: 1.09 s after a large message, 1.59 s without one, and 1.47 s when all messages are large,
-//! since those do not fit the processor's cache.
+//! since those do not fit the processor's cache. The threshold is one of the process and never falls, so one such message
+//! for each connection is enough.
 
 use crate::batch::{batch_bytes, limit_bytes};
-use arrow::datatypes::{DataType, SchemaRef};
+use crate::joined::joins;
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -24,19 +28,61 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// How often that is tried.
 const ATTEMPTS: u32 = 3;
 
-/// Streams of the process that join batches at once: each has its batches and the copy of them in memory.
+/// Streams of the process that join batches at once: each keeps that many more of them in memory.
 static AT_ONCE: Semaphore = Semaphore::const_new(16);
 
-/// The right to join batches.
-pub(crate) type Permit = SemaphorePermit<'static>;
+/// One larger message for a reader, unless it has had it.
+#[derive(Debug, Clone)]
+pub struct LargeMessage {
+    /// Target size in bytes; the message may exceed it by a half.
+    pub bytes: usize,
+    /// What all streams to that reader share.
+    pub primed: Primed,
+}
+
+/// Whether a reader has had a large message, or is about to have it. Clones are of the same reader.
+#[derive(Debug, Clone, Default)]
+pub struct Primed(Arc<AtomicBool>);
+
+impl Primed {
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The right to join batches for a reader.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    primed: Primed,
+    /// Whether the message has been made; if it never is, another stream may do it.
+    used: bool,
+    _permit: SemaphorePermit<'static>,
+}
+
+impl Turn {
+    /// None while too many do it, or another stream does it for that reader.
+    fn take(primed: &Primed) -> Option<Self> {
+        let permit = AT_ONCE.try_acquire().ok()?;
+        let primed = (!primed.0.swap(true, Ordering::Relaxed)).then(|| primed.clone())?;
+        Some(Self { primed, used: false, _permit: permit })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if !self.used {
+            self.primed.0.store(false, Ordering::Relaxed);
+        }
+    }
+}
 
 /// What goes out next.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// A batch in messages of the usual size.
     Batch(RecordBatch),
-    /// Batches in one message. The permit is to be kept until it has been sent.
-    Large(Vec<RecordBatch>, Permit),
+    /// Batches in one message. The turn is to be kept until it has been sent.
+    Large(Vec<RecordBatch>, Turn),
 }
 
 /// Joins some batches of a stream, and gives all others as they come.
@@ -46,6 +92,7 @@ pub(crate) struct Primer<E> {
     attempts: u32,
     /// Size of the large message, in bytes; about as much goes out before it.
     large: usize,
+    primed: Primed,
     /// What has come and is not joined with anything.
     ready: VecDeque<Result<RecordBatch, E>>,
     ended: bool,
@@ -58,27 +105,27 @@ enum State {
         held: Vec<RecordBatch>,
         bytes: usize,
         until: Pin<Box<Sleep>>,
-        permit: Permit,
+        turn: Turn,
     },
     Done,
 }
 
 impl<E: Send + 'static> Primer<E> {
-    /// `large` is the size of the one large message in bytes; without it, or if batches of the schema cannot be put
-    /// together by copying a few buffers, there is none.
+    /// Without `large`, or if batches of the schema do not [join](joins), there is no large message.
     pub(crate) fn new(
         batches: BoxStream<'static, Result<RecordBatch, E>>,
         schema: &SchemaRef,
-        large: Option<usize>,
+        large: Option<&LargeMessage>,
     ) -> Self {
         let state = match large {
-            Some(large) if schema.fields().iter().all(|field| is_flat(field.data_type())) => {
-                State::Passing(large)
+            Some(large) if schema.fields().iter().all(|field| joins(field.data_type())) => {
+                State::Passing(large.bytes)
             }
             _ => State::Done,
         };
-        let large = large.unwrap_or_default();
-        Self { batches, state, attempts: ATTEMPTS, large, ready: VecDeque::new(), ended: false }
+        let primed = large.map(|large| large.primed.clone()).unwrap_or_default();
+        let large = large.map_or(0, |large| large.bytes);
+        Self { batches, state, attempts: ATTEMPTS, large, primed, ready: VecDeque::new(), ended: false }
     }
 
     /// What goes out next; nothing at the end.
@@ -134,13 +181,17 @@ impl<E: Send + 'static> Primer<E> {
                 *left -= size;
                 Some(Taken::Batch(batch))
             }
-            State::Passing(_) => match AT_ONCE.try_acquire() {
-                Ok(permit) => {
+            State::Passing(_) if self.primed.get() => {
+                self.state = State::Done;
+                Some(Taken::Batch(batch))
+            }
+            State::Passing(_) => match Turn::take(&self.primed) {
+                Some(turn) => {
                     let until = Box::pin(sleep(PATIENCE));
-                    self.state = State::Holding { held: Vec::new(), bytes: 0, until, permit };
+                    self.state = State::Holding { held: Vec::new(), bytes: 0, until, turn };
                     self.take(batch)
                 }
-                Err(_) => {
+                None => {
                     self.state = State::Passing(self.large);
                     Some(Taken::Batch(batch))
                 }
@@ -156,7 +207,7 @@ impl<E: Send + 'static> Primer<E> {
             State::Holding { held, bytes, .. } => {
                 held.push(batch);
                 *bytes += size;
-                // What is half as large does half as well, and a copy is not worth the rest.
+                // What is half as large does half as well, and the rest is not worth a wait.
                 let enough = if held.len() == 1 { self.large / 2 } else { self.large };
                 if *bytes < enough {
                     return None;
@@ -181,7 +232,10 @@ impl<E: Send + 'static> Primer<E> {
 
     fn finish(&mut self, batches: Vec<RecordBatch>) -> Option<Taken> {
         match std::mem::replace(&mut self.state, State::Done) {
-            State::Holding { permit, .. } => Some(Taken::Large(batches, permit)),
+            State::Holding { mut turn, .. } => {
+                turn.used = true;
+                Some(Taken::Large(batches, turn))
+            }
             State::Passing(_) | State::Done => None,
         }
     }
@@ -195,21 +249,6 @@ impl<E: Send + 'static> Primer<E> {
     }
 }
 
-/// Whether arrays of a type are joined by copying their buffers one after another.
-fn is_flat(data_type: &DataType) -> bool {
-    data_type.is_primitive()
-        || matches!(
-            data_type,
-            DataType::Null
-                | DataType::Boolean
-                | DataType::Utf8
-                | DataType::LargeUtf8
-                | DataType::Binary
-                | DataType::LargeBinary
-                | DataType::FixedSizeBinary(_)
-        )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +256,7 @@ mod tests {
     use arrow::compute::concat_batches;
     use futures::channel::mpsc;
     use std::sync::Arc;
+    use std::task::Waker;
 
     const ROWS: usize = 128;
     const BYTES: usize = ROWS * 8;
@@ -227,7 +267,11 @@ mod tests {
     }
 
     fn primer(batches: BoxStream<'static, Result<RecordBatch, String>>, large: usize) -> Primer<String> {
-        Primer::new(batches, &batch(0).schema(), Some(large))
+        Primer::new(batches, &batch(0).schema(), Some(&large_message(large)))
+    }
+
+    fn large_message(bytes: usize) -> LargeMessage {
+        LargeMessage { bytes, primed: Primed::default() }
     }
 
     /// The numbers of the batches in each message, until the end, or an error's text; those of a large one in brackets.
@@ -240,7 +284,7 @@ mod tests {
         while let Some(next) = std::future::poll_fn(|cx| primer.poll_next(cx)).await {
             all.push(match next {
                 Ok(Taken::Batch(batch)) => number(&batch),
-                Ok(Taken::Large(batches, _permit)) => {
+                Ok(Taken::Large(batches, _turn)) => {
                     format!("[{}]", batches.iter().map(number).collect::<Vec<_>>().join(" "))
                 }
                 Err(error) => error,
@@ -271,12 +315,63 @@ mod tests {
         while let Some(Ok(next)) = std::future::poll_fn(|cx| primer.poll_next(cx)).await {
             rows.push(match next {
                 Taken::Batch(batch) => batch.num_rows(),
-                Taken::Large(batches, _permit) => batches.iter().map(RecordBatch::num_rows).sum(),
+                Taken::Large(batches, _turn) => batches.iter().map(RecordBatch::num_rows).sum(),
             });
         }
         assert_eq!(rows, [ROWS / 2, ROWS / 2]);
         let row = batch(0).slice(0, 1);
         assert_eq!(of([Ok(row)].into_iter(), 4).await, "[0]", "no rows are left");
+    }
+
+    #[tokio::test]
+    async fn a_reader_has_one_however_many_streams_it_reads() {
+        let large = large_message(4 * BYTES);
+        let primed = |count: usize| {
+            let batches = futures::stream::iter((0..count).map(|at| Ok(batch(at)))).boxed();
+            Primer::<String>::new(batches, &batch(0).schema(), Some(&large))
+        };
+        assert_eq!(taken(&mut primed(5)).await.join(" "), "0 1 2 3 4", "too short for it");
+        let mut dropped = pending_after(primed(5));
+        for _ in 0..3 {
+            std::future::poll_fn(|cx| dropped.poll_next(cx)).await;
+        }
+        assert!(dropped.poll_next(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(dropped);
+        assert_eq!(
+            taken(&mut primed(8)).await.join(" "),
+            "0 1 2 [3 4 5 6] 7",
+            "the one before did not come to it"
+        );
+        assert_eq!(taken(&mut primed(8)).await.join(" "), "0 1 2 3 4 5 6 7", "the one before did");
+        assert_eq!(
+            of((0..8).map(|at| Ok(batch(at))), 4 * BYTES).await,
+            "0 1 2 [3 4 5 6] 7",
+            "another reader"
+        );
+    }
+
+    /// The same without an end.
+    fn pending_after(mut primer: Primer<String>) -> Primer<String> {
+        let batches = std::mem::replace(&mut primer.batches, futures::stream::empty().boxed());
+        primer.batches = batches.chain(futures::stream::pending()).boxed();
+        primer
+    }
+
+    #[tokio::test]
+    async fn of_two_streams_at_once_one_has_it() {
+        let large = large_message(2 * BYTES);
+        let stream = || futures::stream::iter((0..6).map(|at| Ok(batch(at)))).boxed();
+        let new = || Primer::<String>::new(stream(), &batch(0).schema(), Some(&large));
+        let (mut one, mut other) = (new(), new());
+        let first = std::future::poll_fn(|cx| one.poll_next(cx)).await;
+        assert!(matches!(first, Some(Ok(Taken::Batch(_)))));
+        let Some(Ok(Taken::Large(_, turn))) = std::future::poll_fn(|cx| one.poll_next(cx)).await else {
+            panic!("the second message is large")
+        };
+        assert_eq!(taken(&mut other).await.join(" "), "0 1 2 3 4 5", "while the first is sent");
+        drop(turn);
+        assert_eq!(taken(&mut new()).await.join(" "), "0 1 2 3 4 5", "and afterwards");
+        assert_eq!(taken(&mut one).await.join(" "), "2 3 4 5");
     }
 
     #[tokio::test]
@@ -309,9 +404,10 @@ mod tests {
 
     #[test]
     fn types_that_are_not_flat_are_left_alone() {
-        let fields = vec![arrow::datatypes::Field::new("v", DataType::Utf8View, true)];
+        let fields = vec![arrow::datatypes::Field::new("v", arrow::datatypes::DataType::Utf8View, true)];
         let schema = Arc::new(arrow::datatypes::Schema::new(fields));
-        let primer = Primer::<String>::new(futures::stream::empty().boxed(), &schema, Some(1));
+        let primer =
+            Primer::<String>::new(futures::stream::empty().boxed(), &schema, Some(&large_message(1)));
         assert!(matches!(primer.state, State::Done));
     }
 }

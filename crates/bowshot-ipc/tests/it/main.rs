@@ -10,6 +10,7 @@
 mod body;
 mod cases;
 mod hostile;
+mod joined;
 mod make;
 mod mapped;
 mod round_trip;

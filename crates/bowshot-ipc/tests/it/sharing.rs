@@ -14,24 +14,32 @@ use std::sync::Arc;
 fn ranges(data: &ArrayData, out: &mut Vec<Range<usize>>) {
     let nulls = data.nulls().map(|nulls| nulls.buffer());
     for buffer in data.buffers().iter().chain(nulls) {
-        let start = buffer.as_ptr() as usize;
-        out.push(start..start + buffer.len());
+        out.push(place(buffer));
     }
     data.child_data().iter().for_each(|child| ranges(child, out));
 }
 
 /// Bytes of the frames that do not lie in the batch's own buffers.
 fn foreign(batch: &RecordBatch, frames: &[Bytes]) -> usize {
-    let mut own = Vec::new();
-    batch.columns().iter().for_each(|column| ranges(&column.to_data(), &mut own));
-    let shared = |frame: &&Bytes| {
-        let start = frame.as_ptr() as usize;
-        own.iter().any(|range| range.start <= start && start + frame.len() <= range.end)
-    };
-    frames.iter().filter(|frame| !shared(frame)).map(Bytes::len).sum()
+    elsewhere(batch, frames.iter().map(|frame| place(frame)))
 }
 
-fn plain_columns(rows: usize, nulls: bool) -> RecordBatch {
+/// Where some bytes lie.
+pub(crate) fn place(bytes: &[u8]) -> Range<usize> {
+    let start = bytes.as_ptr() as usize;
+    start..start + bytes.len()
+}
+
+/// Bytes of the places that are not part of the batch's own buffers.
+pub(crate) fn elsewhere(batch: &RecordBatch, places: impl Iterator<Item = Range<usize>>) -> usize {
+    let mut own = Vec::new();
+    batch.columns().iter().for_each(|column| ranges(&column.to_data(), &mut own));
+    let is_own =
+        |place: &Range<usize>| own.iter().any(|own| own.start <= place.start && place.end <= own.end);
+    places.filter(|place| !is_own(place)).map(|place| place.len()).sum()
+}
+
+pub(crate) fn plain_columns(rows: usize, nulls: bool) -> RecordBatch {
     let mut n = Numbers::new(3);
     let list = DataType::List(Arc::new(Field::new("item", DataType::Int64, true)));
     let types = [DataType::Int64, DataType::Float64, DataType::Utf8, DataType::Decimal128(20, 2), list];
