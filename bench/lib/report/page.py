@@ -67,7 +67,7 @@ def footer(found: list) -> str:
     commits = ", ".join(dict.fromkeys(line.raw["commit"] for line in found))
     return (
         '<span id="method">Method</span>: every side starts on the same machine, with data of its own on the same disk and '
-        "the settings that its documentation advises. The sides take turns (A B C A B C …), each turn in a client process "
+        "the settings that its documentation advises. The sides take turns (A B C C B A …), each turn in a client process "
         "of its own, after a turn that warms up. Figures are medians over all runs; answers of all sides of a comparison "
         f"were checked to be equal. More is in {words.code(METHOD)}. Commits: {words.code(commits)}. "
         f"Results: {words.code(places.RESULTS.relative_to(places.REPOSITORY))}; this page has no script and loads nothing."
