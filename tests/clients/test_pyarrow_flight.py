@@ -313,8 +313,10 @@ def test_one_message_of_a_long_result_is_large():
     sizes = {"BOWSHOT_LIMITS_MESSAGE_BYTES": "16KiB", "BOWSHOT_LIMITS_LARGE_MESSAGE_BYTES": "1MiB"}
     numbers = flight.Ticket(b"SELECT value, CAST(value AS VARCHAR) AS text FROM generate_series(1, 1000000) ORDER BY value")
     limited = flight.FlightCallOptions(headers=[(b"bowshot-max-message-bytes", b"65536")])
+    unlimited = flight.FlightCallOptions()
     with Server(environment=sizes) as server, flight.connect(server.grpc_tcp) as client:
-        for options, large in [(flight.FlightCallOptions(), 1), (limited, 0)]:
+        # Once on a connection, unless the client says that it does not take it.
+        for options, large in [(limited, 0), (unlimited, 1), (unlimited, 0)]:
             batches = [chunk.data for chunk in client.do_get(numbers, options)]
             assert sum(batch.nbytes > 128 << 10 for batch in batches) == large
             table = pa.Table.from_batches(batches)

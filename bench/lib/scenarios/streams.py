@@ -58,7 +58,7 @@ def put(servers: dict, streams: int, rows: int, source: str, arena: Arena) -> No
         return measure.writer(
             servers[label], KINDS[label], arena.options.at_rest(list(servers.values())), action="put_streams",
             source=source, streams=streams,
-            needed_bytes=arena.options.size(0, 1, 1) * NEEDED_BYTES_PER_ROW * rows * streams,
+            needed_bytes=0 if arena.options.small else NEEDED_BYTES_PER_ROW * rows * streams,
         )
 
     answers = measure.in_turn([(label, label) for label in servers], arena.options, once)
@@ -77,6 +77,7 @@ def record(way: str, figures: dict, streams: int, rows: int, arena: Arena) -> No
     results.record(
         "streams", f"{way}, {streams} stream(s)", {**figures, **ceilings}, {}, arena.options,
         axes={"way": way, "streams": streams}, ceilings=list(ceilings), missing=arena.missing, rows_of_a_stream=rows,
+        put_needed_bytes_per_row=NEEDED_BYTES_PER_ROW,
     )
 
 

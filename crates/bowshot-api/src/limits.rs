@@ -47,8 +47,8 @@ pub struct Limits {
     pub max_message_bytes: usize,
     /// Target size of the data messages that go out, in bytes; many clients refuse messages above 4 MiB.
     pub message_bytes: usize,
-    /// Size of one message early in a long result, in bytes, for clients that accept messages of any size (Arrow C++ and
-    /// what is built on it).
+    /// Size of one message on each connection, early in a long result, in bytes, for clients that accept messages of any
+    /// size (Arrow C++ and what is built on it).
     pub large_message_bytes: usize,
     /// How long SIGTERM lets running queries finish.
     pub drain_timeout: Duration,

@@ -18,7 +18,7 @@ const LEAST: usize = 64 << 10;
 pub(crate) struct MessageSizes {
     /// What messages should have.
     pub(crate) target: usize,
-    /// What one message early in a long stream should have, for clients that take messages of any size.
+    /// What one message on the connection should have, early in a long stream, for clients that take as much.
     pub(crate) large: Option<usize>,
 }
 
@@ -31,8 +31,10 @@ impl MessageSizes {
         // A sixteenth for what is around the rows.
         let most = theirs(headers)?.map_or(usize::MAX, |most| (most - most / 16) / 3 * 2);
         let target = limits.message_bytes.min(most);
-        let large = is_unlimited(headers).then(|| limits.large_message_bytes.min(most));
-        Ok(Self { target, large: large.filter(|large| *large > target) })
+        // A smaller one would not do for the client what the large one does.
+        let large = limits.large_message_bytes;
+        let takes_it = is_unlimited(headers) && target < large && large <= most;
+        Ok(Self { target, large: takes_it.then_some(large) })
     }
 }
 
@@ -86,7 +88,9 @@ mod tests {
         let limits = Limits { message_bytes: 2 << 20, large_message_bytes: 16 << 20, ..Limits::default() };
         for (agent, most, target, large) in [
             ("grpc-c++/1", "3145728", 1_966_080, None),
-            ("grpc-c++/1", "6291456", 2 << 20, Some(3_932_160)),
+            ("grpc-c++/1", "6291456", 2 << 20, None),
+            ("grpc-c++/1", "26000000", 2 << 20, None),
+            ("grpc-c++/1", "27000000", 2 << 20, Some(16 << 20)),
             ("grpc-c++/1", "1000000000", 2 << 20, Some(16 << 20)),
             ("grpc-go/1", "98304", 61_440, None),
             ("grpc-go/1", "1000000000", 2 << 20, None),

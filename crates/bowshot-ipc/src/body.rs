@@ -45,7 +45,7 @@ pub struct FlightBody {
     refuse: Box<dyn Fn(Error) -> Status + Send>,
     work: Work,
     slices: Option<Slices>,
-    /// While the large message is on its way.
+    /// While the large message is on its way to the socket.
     large: Option<Turn>,
     frames: VecDeque<Rope>,
     trailers: Option<Status>,
@@ -113,7 +113,9 @@ impl FlightBody {
         }
         self.slices = None;
         // The socket has taken the last message.
-        self.large = None;
+        if let Some(turn) = self.large.take() {
+            turn.sent();
+        }
         match ready!(self.batches.poll_next(cx)) {
             Some(Ok(Taken::Batch(batch))) => {
                 let Work::Here(encoder) = &self.work else { return Poll::Ready(()) };

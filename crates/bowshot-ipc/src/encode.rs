@@ -89,8 +89,13 @@ impl Encoder {
 
     /// The messages of one batch: dictionaries that the reader lacks, then the rows in messages of bounded size.
     pub fn encode(&mut self, batch: &RecordBatch) -> Result<Vec<Message>> {
-        let mut messages = Vec::new();
-        for slice in self.slices(batch.clone())? {
+        let slices = self.slices(batch.clone())?;
+        self.encode_slices(slices)
+    }
+
+    fn encode_slices(&mut self, slices: Slices) -> Result<Vec<Message>> {
+        let mut messages = Vec::with_capacity(1);
+        for slice in slices {
             messages.append(&mut self.encode_slice(&slice)?);
         }
         Ok(messages)
@@ -115,11 +120,7 @@ impl Encoder {
         }
         let [batch] = batches else { return Ok(vec![join(batches)?]) };
         let large = self.large_message().map_or(self.options.message_bytes, |large| large.bytes);
-        let mut messages = Vec::with_capacity(1);
-        for slice in Slices::new(batch.clone(), large) {
-            messages.append(&mut self.encode_slice(&slice)?);
-        }
-        Ok(messages)
+        self.encode_slices(Slices::new(batch.clone(), large))
     }
 
     /// The batch in slices of which each fits a message; a batch without rows gives one slice without rows.

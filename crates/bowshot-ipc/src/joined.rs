@@ -1,9 +1,10 @@
 //! Several batches as one message, whose values stay where they are.
 //!
 //! In the body of a message each buffer of a column lies in one piece, but nothing says that it must lie so before it is
-//! written: the values of the batches go out one after another as if they had been copied together. Only what says where
-//! values are or whether there are any (offsets and bitmaps) is made anew.
+//! written: the values of the batches go out one after another as if they had been copied together. Only offsets, bitmaps and
+//! truth values are made anew, and what is too small to go out by itself (`frame.rs`).
 
+use crate::batch::batch_bytes;
 use crate::encode::ALIGNMENT;
 use crate::error::{Error, Result};
 use crate::frame::{Message, Pieces};
@@ -11,6 +12,7 @@ use crate::parts::Parts;
 use arrow::array::{Array, ArrayData, ArrayRef, BooleanBufferBuilder, OffsetSizeTrait};
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::FieldNode;
 use bytes::Bytes;
@@ -28,6 +30,12 @@ pub(crate) fn joins(data_type: &DataType) -> bool {
                 | DataType::LargeBinary
                 | DataType::FixedSizeBinary(_)
         )
+}
+
+/// Bytes that a batch adds to a message of several, at most: if any of them has nulls in a column, all of them have a bitmap.
+pub(crate) fn joined_bytes(batch: &RecordBatch) -> usize {
+    let without_bitmap = batch.columns().iter().filter(|column| column.null_count() == 0).count();
+    batch_bytes(batch, usize::MAX) + without_bitmap * batch.num_rows().div_ceil(8)
 }
 
 /// Batches of one schema, all of whose columns [join](joins), as one message that is not compressed.
@@ -96,7 +104,7 @@ impl Body {
             let own = &part.buffer::<O>(0)[..=part.len()];
             let (first, last) = (own[0].as_usize(), own[part.len()].as_usize());
             let end = bytes + (last - first);
-            O::from_usize(end).ok_or_else(unexpected)?;
+            O::from_usize(end).ok_or(Error::Encode(ArrowError::OffsetOverflowError(end)))?;
             // Each is at most `end`, which has just been seen to fit.
             let here = O::usize_as(bytes);
             offsets.extend(own[1..].iter().map(|offset| here + (*offset - own[0])));

@@ -10,7 +10,8 @@
 //! - [`Encoder`]: cuts batches into messages of bounded size (`batch.rs`) whose bodies share the arrays' memory.
 //! - [`Message`]: one IPC message; [`Message::into_frames`] writes the gRPC and protobuf bytes around it (`frame.rs`).
 //! - [`FlightBody`]: an HTTP body that streams a result as Flight data and ends with gRPC trailers (`body.rs`).
-//!   For some readers one message of a long stream is larger than all others (`primer.rs`); it is made of several batches (`joined.rs`).
+//!   For some readers one message of a long stream is larger than all others (`primer.rs`) and made of several batches
+//!   (`joined.rs`).
 //! - [`Rope`]: the frames of one message, handed to the socket together (`rope.rs`).
 //! - [`Decoder`]: hostile bytes to record batches or to an error, never to a panic (`decode.rs`, `check.rs`).
 //! - [`MappedFile`]: an Arrow file as batches that share the mapped memory (`mapped.rs`, `map.rs`), and what keeps the process

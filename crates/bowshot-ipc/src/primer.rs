@@ -5,11 +5,11 @@
 //! drops each message of 2 MiB after use so gives its memory back each time and takes it again page by page, which
 //! costs it as much as reading from the socket. After one message of 16 MiB it keeps what it has. Measured with pyarrow 26
 //! and lineitem, batch by batch: 1.09 s after a large message, 1.59 s without one, and 1.47 s when all messages are large,
-//! since those do not fit the processor's cache. The threshold is one of the process and never falls, so one such message
-//! for each connection is enough.
+//! since those do not fit the processor's cache. The threshold rises for the whole process when the message is freed, and
+//! never falls, so one on each connection is enough.
 
 use crate::batch::{batch_bytes, limit_bytes};
-use crate::joined::joins;
+use crate::joined::{joined_bytes, joins};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use futures::stream::BoxStream;
@@ -17,7 +17,7 @@ use futures::{FutureExt, StreamExt};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// How often that is tried.
 const ATTEMPTS: u32 = 3;
 
-/// Streams of the process that join batches at once: each keeps that many more of them in memory.
+/// Streams of the process that join batches at once: each keeps those batches in memory until the message is sent.
 static AT_ONCE: Semaphore = Semaphore::const_new(16);
 
 /// One larger message for a reader, unless it has had it.
@@ -42,20 +42,30 @@ pub struct LargeMessage {
 
 /// Whether a reader has had a large message, or is about to have it. Clones are of the same reader.
 #[derive(Debug, Clone, Default)]
-pub struct Primed(Arc<AtomicBool>);
+pub struct Primed(Arc<AtomicU8>);
 
 impl Primed {
-    fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// No stream has begun with it.
+    const FREE: u8 = 0;
+    /// A stream is at it.
+    const TAKEN: u8 = 1;
+    /// It has been sent.
+    const HAD: u8 = 2;
+
+    fn is_had(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::HAD
+    }
+
+    fn take(&self) -> bool {
+        self.0.compare_exchange(Self::FREE, Self::TAKEN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 
-/// The right to join batches for a reader.
+/// The right to join batches for a reader. If it is dropped before the message has been [sent](Turn::sent), another stream may
+/// do it.
 #[derive(Debug)]
 pub(crate) struct Turn {
     primed: Primed,
-    /// Whether the message has been made; if it never is, another stream may do it.
-    used: bool,
     _permit: SemaphorePermit<'static>,
 }
 
@@ -63,16 +73,20 @@ impl Turn {
     /// None while too many do it, or another stream does it for that reader.
     fn take(primed: &Primed) -> Option<Self> {
         let permit = AT_ONCE.try_acquire().ok()?;
-        let primed = (!primed.0.swap(true, Ordering::Relaxed)).then(|| primed.clone())?;
-        Some(Self { primed, used: false, _permit: permit })
+        primed.take().then(|| Self { primed: primed.clone(), _permit: permit })
+    }
+
+    /// The socket has taken the message.
+    pub(crate) fn sent(self) {
+        self.primed.0.store(Primed::HAD, Ordering::Relaxed);
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if !self.used {
-            self.primed.0.store(false, Ordering::Relaxed);
-        }
+        // Nothing changes if it has been sent, nor is there anybody who could have taken it meanwhile.
+        let _ =
+            self.primed.0.compare_exchange(Primed::TAKEN, Primed::FREE, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -181,7 +195,7 @@ impl<E: Send + 'static> Primer<E> {
                 *left -= size;
                 Some(Taken::Batch(batch))
             }
-            State::Passing(_) if self.primed.get() => {
+            State::Passing(_) if self.primed.is_had() => {
                 self.state = State::Done;
                 Some(Taken::Batch(batch))
             }
@@ -196,17 +210,19 @@ impl<E: Send + 'static> Primer<E> {
                     Some(Taken::Batch(batch))
                 }
             },
-            State::Holding { held, bytes, .. } if *bytes + size > limit_bytes(self.large) => {
-                if held.is_empty() {
-                    return self.cut(&batch, size);
-                }
+            State::Holding { held, .. } if held.is_empty() && size > limit_bytes(self.large) => {
+                self.cut(&batch, size)
+            }
+            State::Holding { held, bytes, .. }
+                if !held.is_empty() && *bytes + joined_bytes(&batch) > limit_bytes(self.large) =>
+            {
                 self.release();
                 self.ready.push_back(Ok(batch));
                 None
             }
             State::Holding { held, bytes, .. } => {
+                *bytes += joined_bytes(&batch);
                 held.push(batch);
-                *bytes += size;
                 // What is half as large does half as well, and the rest is not worth a wait.
                 let enough = if held.len() == 1 { self.large / 2 } else { self.large };
                 if *bytes < enough {
@@ -232,10 +248,7 @@ impl<E: Send + 'static> Primer<E> {
 
     fn finish(&mut self, batches: Vec<RecordBatch>) -> Option<Taken> {
         match std::mem::replace(&mut self.state, State::Done) {
-            State::Holding { mut turn, .. } => {
-                turn.used = true;
-                Some(Taken::Large(batches, turn))
-            }
+            State::Holding { turn, .. } => Some(Taken::Large(batches, turn)),
             State::Passing(_) | State::Done => None,
         }
     }
@@ -284,7 +297,8 @@ mod tests {
         while let Some(next) = std::future::poll_fn(|cx| primer.poll_next(cx)).await {
             all.push(match next {
                 Ok(Taken::Batch(batch)) => number(&batch),
-                Ok(Taken::Large(batches, _turn)) => {
+                Ok(Taken::Large(batches, turn)) => {
+                    turn.sent();
                     format!("[{}]", batches.iter().map(number).collect::<Vec<_>>().join(" "))
                 }
                 Err(error) => error,
@@ -362,15 +376,19 @@ mod tests {
         let large = large_message(2 * BYTES);
         let stream = || futures::stream::iter((0..6).map(|at| Ok(batch(at)))).boxed();
         let new = || Primer::<String>::new(stream(), &batch(0).schema(), Some(&large));
-        let (mut one, mut other) = (new(), new());
+        let (mut one, mut other, mut third) = (new(), new(), new());
         let first = std::future::poll_fn(|cx| one.poll_next(cx)).await;
         assert!(matches!(first, Some(Ok(Taken::Batch(_)))));
         let Some(Ok(Taken::Large(_, turn))) = std::future::poll_fn(|cx| one.poll_next(cx)).await else {
             panic!("the second message is large")
         };
         assert_eq!(taken(&mut other).await.join(" "), "0 1 2 3 4 5", "while the first is sent");
+        for _ in 0..2 {
+            std::future::poll_fn(|cx| third.poll_next(cx)).await;
+        }
         drop(turn);
-        assert_eq!(taken(&mut new()).await.join(" "), "0 1 2 3 4 5", "and afterwards");
+        assert_eq!(taken(&mut third).await.join(" "), "2 [3] 4 5", "the first was never sent");
+        assert_eq!(taken(&mut new()).await.join(" "), "0 1 2 3 4 5", "the third was");
         assert_eq!(taken(&mut one).await.join(" "), "2 3 4 5");
     }
 

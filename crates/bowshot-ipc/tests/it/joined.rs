@@ -3,7 +3,8 @@
 use crate::cases::{SHAPES, Shape, batch, types};
 use crate::sharing::{elsewhere, place, plain_columns};
 use crate::wire::{assert_same, decode, options, parse};
-use arrow::datatypes::DataType;
+use arrow::array::{ArrayRef, BooleanArray};
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use bowshot_ipc::{Compression, EncodeOptions, Encoder, Error, FlightBody, LargeMessage, Primed};
 use bytes::{Buf, Bytes};
@@ -11,6 +12,7 @@ use futures::stream;
 use http_body_util::BodyExt;
 use std::io::IoSlice;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Rows of the parts of a batch, in turn: bitmaps of most of them begin and end within a byte.
 const PARTS: [usize; 5] = [37, 64, 0, 1, 26];
@@ -107,14 +109,43 @@ async fn what_goes_out_is_the_memory_of_the_batches() {
 async fn a_batch_that_does_not_fit_the_others_ends_the_stream() {
     let (numbers, texts) = (batch(&DataType::Int32, SHAPES[6]), batch(&DataType::Utf8, SHAPES[6]));
     let options =
-        EncodeOptions { large_message: Some(large_message(12_000)), ..options(64, Compression::None) };
+        EncodeOptions { large_message: Some(large_message(13_000)), ..options(64, Compression::None) };
     let encoder = Encoder::new(numbers.schema(), options).unwrap();
+    // The first goes out alone, and the other three together are as large as the large message.
     let batches = [&numbers, &numbers.slice(0, 1_500), &texts.slice(0, 10), &numbers].map(Clone::clone);
     let batches = stream::iter(batches.into_iter().map(Ok::<_, Error>));
     let body = FlightBody::new(batches, encoder, |error| (13, error.to_string()));
     let end = body.collect().await.unwrap().trailers().unwrap().clone();
     assert_eq!(end["grpc-status"], "13");
     assert!(end["grpc-message"].to_str().unwrap().contains("announced"));
+}
+
+#[tokio::test]
+async fn bitmaps_that_come_with_joining_count() {
+    // Truth values. An eighth of the columns of each batch has a null: joined, all rows of all columns have a bitmap.
+    let batches: Vec<_> = (0..64).map(|at| truth_values(64, at)).collect();
+    let bytes = 64 * 1_024 * 64 / 8;
+    let large = bytes / 4;
+    let sent = sent(batches, large, Compression::None).await;
+    let longest = sent.iter().map(|sent| sent.bytes.len()).max().unwrap();
+    let around = 64 * 200;
+    assert!(longest > large, "{longest} bytes are the large message");
+    assert!(
+        longest <= large + large / 2 + around,
+        "{longest} bytes are more than half as much again as {large}"
+    );
+    assert_eq!(received(&sent).iter().map(RecordBatch::num_rows).sum::<usize>(), 64 * 1_024);
+}
+
+/// 1,024 rows of truth values; every eighth column has a null, others in the next batch.
+fn truth_values(columns: usize, batch: usize) -> RecordBatch {
+    let column = |at: usize| {
+        let values = (0..1_024).map(|row| (at % 8 != batch % 8 || row != 5).then_some(row % 3 == 0));
+        Arc::new(BooleanArray::from_iter(values)) as ArrayRef
+    };
+    let fields: Vec<_> =
+        (0..columns).map(|at| Field::new(format!("c{at}"), DataType::Boolean, true)).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), (0..columns).map(column).collect()).unwrap()
 }
 
 #[tokio::test]

@@ -344,8 +344,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "limits.large_message_bytes",
         |c| Slot::Size(&mut c.limits.large_message_bytes),
-        "size of one message on each connection, early in a long result, for clients that accept any size: Arrow C++ and what is built on it \
-         (pyarrow, R, ODBC)",
+        "size of one message on each connection, early in a long result, for clients that accept any size: Arrow C++ and \
+         what is built on it (pyarrow, R, ODBC)",
     ),
     key(
         "limits.drain_timeout",
