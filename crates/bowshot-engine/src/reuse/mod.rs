@@ -9,8 +9,8 @@
 //! 2. `bowshot_cache` finds a join that gives this one, and says which conditions still have to be applied.
 //! 3. [`substitute`] puts a scan of the cached rows in its place, with those conditions and the columns on top; [`codes`]
 //!    makes numbers of texts that are compared or grouped.
-//! 4. A miss is noted in the history, by [`learner`] unless queries wait for joins; [`fill`] computes what is worth it in the background ([`upkeep`] decides), from the
-//!    newest committed state of the tables.
+//! 4. A miss is noted in the history, by [`learner`] unless queries wait for joins; [`fill`] computes what is worth it in the
+//!    background ([`upkeep`] decides), from the newest committed state of the tables.
 //!
 //! Whatever goes wrong, the query runs as if there were no cache.
 
