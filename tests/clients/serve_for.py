@@ -1,5 +1,6 @@
 """Serves the sample data while a command runs: `serve_for.py [--folder DIR] COMMAND…`. The command finds the server in
-BOWSHOT_URI, BOWSHOT_HOST, BOWSHOT_PORT, BOWSHOT_HTTP, and the served folder in BOWSHOT_TABLES."""
+BOWSHOT_URI, BOWSHOT_HOST, BOWSHOT_PORT, BOWSHOT_HTTP, and the served folder in BOWSHOT_TABLES. A second server speaks TLS at
+BOWSHOT_TLS_PORT; BOWSHOT_TLS_AUTHORITY is the file of the authority that vouches for it."""
 
 import os
 import pathlib
@@ -8,7 +9,9 @@ import sys
 import tempfile
 
 import data
-from server import Server
+from server import ROOT, Server
+
+TLS = ROOT / "tests" / "data" / "tls"
 
 
 def main(arguments):
@@ -17,7 +20,8 @@ def main(arguments):
         folder, arguments = (folder / arguments[1]).resolve(), arguments[2:]
     with tempfile.TemporaryDirectory(prefix="bowshot-tables-") as scratch:
         tables = data.write_all(pathlib.Path(scratch) / "shop")
-        with Server(tables) as server:
+        certificate = ["--tls-certificate", TLS / "first.pem", "--tls-key", TLS / "first.key"]
+        with Server(tables) as server, Server(tables, arguments=certificate) as encrypted:
             environment = {
                 **os.environ,
                 "BOWSHOT_URI": server.grpc_tcp,
@@ -25,6 +29,8 @@ def main(arguments):
                 "BOWSHOT_PORT": str(server.port),
                 "BOWSHOT_HTTP": server.http,
                 "BOWSHOT_TABLES": str(tables),
+                "BOWSHOT_TLS_PORT": str(encrypted.port),
+                "BOWSHOT_TLS_AUTHORITY": str(TLS / "ca.pem"),
             }
             code = subprocess.run(arguments, cwd=folder, env=environment, stdin=subprocess.DEVNULL).returncode
             if code != 0:

@@ -9,6 +9,7 @@ mod error;
 mod headers;
 mod read;
 mod stream;
+mod tls;
 
 pub use error::{Error, Result};
 
@@ -27,6 +28,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use headers::Headers;
 use prost::Message;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
@@ -46,10 +48,20 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// Where to connect, and as whom.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// `grpc://host:port`, `grpc+tcp://host:port` or `host:port`.
+    /// `grpc://host:port`, `grpc+tcp://host:port` or `host:port`; `grpc+tls://host:port` encrypts.
     pub uri: String,
     /// What to show to the server.
     pub login: Login,
+    /// Certificates of the authorities that may vouch for the server, in PEM form, with `grpc+tls` and only with it;
+    /// `None` for those that this machine trusts.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Target {
+    /// A server whose certificate, if it has one, is signed by an authority that this machine trusts.
+    pub fn new(uri: impl Into<String>, login: Login) -> Self {
+        Self { uri: uri.into(), login, ca_file: None }
+    }
 }
 
 /// Who is asking.
@@ -95,13 +107,21 @@ impl Client {
     /// Connects and, with a password, logs in.
     ///
     /// # Errors
-    /// [`Error::Address`] for an address that cannot be one, [`Error::Connect`] when nobody answers there,
-    /// [`Error::Server`] when the server refuses the login.
+    /// [`Error::Address`] for an address that cannot be one, [`Error::Authorities`] without certificates to trust,
+    /// [`Error::Connect`] when nobody answers there or the server's certificate is not trusted, [`Error::Server`] when
+    /// the server refuses the login.
     pub async fn connect(target: &Target) -> Result<Self> {
-        let channel = endpoint(&target.uri)?
-            .connect()
-            .await
-            .map_err(|cause| Error::Connect { uri: target.uri.clone(), cause: Box::new(cause) })?;
+        let Address { endpoint, encrypted } = address(&target.uri)?;
+        if target.ca_file.is_some() && !encrypted {
+            let reason = "authorities are named for a connection that is not encrypted; write `grpc+tls://`";
+            return Err(Error::Address { uri: target.uri.clone(), reason: reason.to_owned() });
+        }
+        let connected = match encrypted {
+            true => endpoint.connect_with_connector(tls::connector(target.ca_file.as_deref())?).await,
+            false => endpoint.connect().await,
+        };
+        let channel =
+            connected.map_err(|cause| Error::Connect { uri: target.uri.clone(), cause: Box::new(cause) })?;
         let flight = FlightServiceClient::new(channel.clone())
             .max_decoding_message_size(usize::MAX)
             .max_encoding_message_size(usize::MAX);
@@ -292,14 +312,19 @@ fn wire_value(value: OptionValue) -> WireValue {
     }
 }
 
-fn endpoint(uri: &str) -> Result<Endpoint> {
+/// What an address says.
+struct Address {
+    endpoint: Endpoint,
+    encrypted: bool,
+}
+
+fn address(uri: &str) -> Result<Address> {
     let refuse = |reason: &str| Error::Address { uri: uri.to_owned(), reason: reason.to_owned() };
-    let address = match uri.split_once("://") {
-        None | Some(("grpc" | "grpc+tcp" | "http", _)) => uri.split_once("://").map_or(uri, |(_, rest)| rest),
-        Some(("grpc+tls" | "https" | "flightsql", _)) => {
-            return Err(refuse("this client does not speak TLS"));
-        }
-        Some(_) => return Err(refuse("the scheme must be `grpc`")),
+    let (address, encrypted) = match uri.split_once("://") {
+        None => (uri, false),
+        Some(("grpc" | "grpc+tcp" | "http", rest)) => (rest, false),
+        Some(("grpc+tls" | "https", rest)) => (rest, true),
+        Some(_) => return Err(refuse("the scheme must be `grpc`, or `grpc+tls` to encrypt")),
     };
     let address = address.trim_end_matches('/');
     if address.is_empty() || address.contains(['/', '?', '@']) {
@@ -312,34 +337,46 @@ fn endpoint(uri: &str) -> Result<Endpoint> {
     }
     let endpoint =
         endpoint.user_agent(USER_AGENT).map_err(|_| refuse("this client's own name is not a header"))?;
-    Ok(endpoint
+    let endpoint = endpoint
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_frame_size(FRAME_BYTES)
         .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
-        .keep_alive_while_idle(true))
+        .keep_alive_while_idle(true);
+    let endpoint = if encrypted {
+        let origin = format!("https://{address}");
+        endpoint.origin(origin.parse().map_err(|_| refuse("it is not an address"))?)
+    } else {
+        endpoint
+    };
+    Ok(Address { endpoint, encrypted })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::endpoint;
+    use super::address;
 
     #[test]
     fn addresses() {
-        for good in ["grpc://127.0.0.1:50051", "grpc+tcp://localhost:1/", "localhost:50051", "grpc://[::1]:1"]
-        {
-            assert!(endpoint(good).is_ok(), "{good}");
+        for (good, encrypted) in [
+            ("grpc://127.0.0.1:50051", false),
+            ("grpc+tcp://localhost:1/", false),
+            ("localhost:50051", false),
+            ("grpc://[::1]:1", false),
+            ("grpc+tls://localhost:1", true),
+        ] {
+            assert_eq!(address(good).unwrap().encrypted, encrypted, "{good}");
         }
         for (bad, reason) in [
             ("grpc://localhost", "the port is missing"),
-            ("grpc+tls://localhost:1", "TLS"),
+            ("grpc+tls://localhost", "the port is missing"),
             ("postgres://localhost:1", "scheme"),
             ("grpc://user@localhost:1", "form"),
             ("", "form"),
         ] {
-            let error = endpoint(bad).unwrap_err().to_string();
+            let error = address(bad).err().unwrap().to_string();
             assert!(error.contains(reason), "{bad}: {error}");
         }
     }

@@ -17,6 +17,7 @@
 //! by the calls with which clients connect (handshake, SetSessionOptions, GetSqlInfo): those give a new session.
 
 mod actions;
+mod arrival;
 mod auth;
 mod body;
 mod caller;
@@ -39,6 +40,7 @@ mod profile;
 mod proto;
 mod put;
 mod request_body;
+mod rewound;
 mod service;
 mod session_options;
 mod sql_info;
@@ -53,5 +55,5 @@ mod upload;
 #[cfg(test)]
 mod tests;
 
-pub use listen::{Error, serve, serve_with};
+pub use listen::{Choices, Error, serve, serve_with};
 pub use profile::{AppMetadata, Ids, Locations, Profile, UnnamedAction};

@@ -1,10 +1,11 @@
-//! Sockets: accept, hand to HTTP/2, drain. Each connection is one task with its own [`Connection`]; when the task ends,
-//! whatever the client left behind on that connection is closed.
+//! Sockets: accept, let arrive (`arrival.rs`), hand to HTTP/2, drain. Each connection is one task with its own
+//! [`Connection`]; when the task ends, whatever the client left behind on that connection is closed.
 //!
 //! The windows are large, since results are: a stream of 2 GB/s over a link with a round trip of 1 ms has 2 MB under
 //! way.
 
 use crate::Profile;
+use crate::arrival::{Arrival, Wire, arrive};
 use crate::connection::{Connection, Shared};
 use crate::gate::Gate;
 use crate::metrics;
@@ -21,11 +22,11 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 /// Bytes that a client may have under way on one stream.
@@ -46,18 +47,12 @@ const CONCURRENT_CALLS: u32 = 1_000;
 const HEADER_LIST_SIZE: u32 = 64 << 10;
 /// How often a quiet client is asked whether it is still there, and how long it may take to say so.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
-/// How long a client may take to begin speaking HTTP/2.
-const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Clients over the limit that are told so at once; more are cut off without a word.
 const TURNED_AWAY: usize = 64;
 /// How long one of them may take to hear it.
 const TURN_AWAY_TIME: Duration = Duration::from_secs(5);
 /// Wait after an accept that failed for lack of memory or file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-const GREETING: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const NOT_GRPC: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n\
-    this port speaks Arrow Flight SQL (gRPC over HTTP/2); use an ADBC, JDBC or ODBC driver for Flight SQL\n";
 
 /// What stops the listener.
 #[derive(Debug, thiserror::Error)]
@@ -83,23 +78,34 @@ pub async fn serve(
     server: Arc<dyn Server>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    serve_with(listener, server, Profile::default(), shutdown).await
+    serve_with(listener, server, Choices::default(), shutdown).await
 }
 
-/// As [`serve`], with other choices where the protocol leaves one.
+/// What whoever starts the front end decides.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// Where the protocol leaves a choice.
+    pub profile: Profile,
+    /// How connections are encrypted; with it, clients that do not encrypt are refused. The only protocol of its ALPN
+    /// extension is `h2` (RFC 7540, section 3.3), whatever it says.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+/// As [`serve`], with other choices.
 ///
 /// # Errors
 /// If the listening socket breaks.
 pub async fn serve_with(
     listener: TcpListener,
     server: Arc<dyn Server>,
-    profile: Profile,
+    choices: Choices,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     metrics::register();
     let limits = server.limits().clone();
     let port = Port {
-        shared: Arc::new(Shared::new(server, profile)),
+        shared: Arc::new(Shared::new(server, choices.profile)),
+        tls: choices.tls.map(acceptor),
         drain: CancellationToken::new(),
         slots: Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS))),
         turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
@@ -132,9 +138,16 @@ pub async fn serve_with(
     Ok(())
 }
 
+fn acceptor(config: Arc<rustls::ServerConfig>) -> TlsAcceptor {
+    let mut config = Arc::unwrap_or_clone(config);
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    TlsAcceptor::from(Arc::new(config))
+}
+
 /// What the connections of one listener share.
 struct Port {
     shared: Arc<Shared>,
+    tls: Option<TlsAcceptor>,
     drain: CancellationToken,
     slots: Arc<Semaphore>,
     turned_away: Arc<Semaphore>,
@@ -154,10 +167,10 @@ impl Port {
         }
         if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
             let connection = Arc::new(Connection::new(Arc::clone(&self.shared)));
-            tasks.spawn(run(stream, connection, self.drain.clone(), slot));
+            tasks.spawn(run(arrive(stream, self.tls.clone()), connection, self.drain.clone(), slot));
         } else if let Ok(slot) = Arc::clone(&self.turned_away).try_acquire_owned() {
             let limit = self.shared.server().limits().max_connections;
-            tasks.spawn(turn_away(stream, limit, slot));
+            tasks.spawn(turn_away(arrive(stream, self.tls.clone()), limit, slot));
         } else {
             tracing::warn!("a connection over the limit was cut off");
         }
@@ -174,15 +187,23 @@ fn is_local(stream: &TcpStream) -> bool {
 
 /// One connection from its first byte to its last.
 async fn run(
-    stream: TcpStream,
+    arrival: impl Future<Output = Option<Arrival>>,
     connection: Arc<Connection>,
     drain: CancellationToken,
     _slot: OwnedSemaphorePermit,
 ) {
     let _counted = Counted::new();
-    let Some(stream) = greeted(stream, &drain).await else { return };
+    let arrived = tokio::select! {
+        arrived = arrival => arrived,
+        () = drain.cancelled() => return,
+    };
+    let wire = match arrived {
+        Some(Arrival::Ready(wire)) => wire,
+        Some(Arrival::InTheClear(wire)) => return refuse_all(wire, in_the_clear()).await,
+        None => return,
+    };
     let gate = Gate::new(Arc::clone(&connection));
-    let mut http = pin!(http2_builder().serve_connection(TokioIo::new(stream), gate));
+    let mut http = pin!(http2_builder().serve_connection(TokioIo::new(wire), gate));
     let touch_interval = (connection.server().limits().session_timeout / 4).max(Duration::from_secs(1));
     let mut touch = interval_at(Instant::now() + touch_interval, touch_interval);
     touch.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -203,52 +224,6 @@ async fn run(
     connection.end().await;
 }
 
-/// Waits until the client has begun to speak HTTP/2; `None` if it does not.
-async fn greeted(mut stream: TcpStream, drain: &CancellationToken) -> Option<TcpStream> {
-    let greeting = tokio::select! {
-        greeting = timeout(GREETING_TIMEOUT, greeting(&stream)) => greeting,
-        () = drain.cancelled() => return None,
-    };
-    match greeting {
-        Ok(Ok(Greeting::Http2)) => Some(stream),
-        Ok(Ok(Greeting::Http1)) => {
-            // The client may have gone; there is nobody to tell.
-            let _ = timeout(TURN_AWAY_TIME, stream.write_all(NOT_GRPC)).await;
-            None
-        }
-        Ok(Ok(Greeting::Other) | Err(_)) | Err(_) => {
-            tracing::debug!("a client did not begin to speak HTTP/2");
-            None
-        }
-    }
-}
-
-enum Greeting {
-    Http2,
-    Http1,
-    Other,
-}
-
-async fn greeting(stream: &TcpStream) -> io::Result<Greeting> {
-    let mut seen = [0; GREETING.len()];
-    loop {
-        let count = stream.peek(&mut seen).await?;
-        let bytes = seen.get(..count).unwrap_or_default();
-        if bytes == GREETING {
-            return Ok(Greeting::Http2);
-        }
-        if bytes.is_empty() {
-            return Ok(Greeting::Other);
-        }
-        if !GREETING.starts_with(bytes) {
-            let is_text = bytes.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
-            return Ok(if is_text { Greeting::Http1 } else { Greeting::Other });
-        }
-        // A greeting in pieces: rare, and the bytes that are there keep the socket readable.
-        sleep(Duration::from_millis(10)).await;
-    }
-}
-
 fn http2_builder() -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
@@ -264,19 +239,42 @@ fn http2_builder() -> http2::Builder<TokioExecutor> {
     builder
 }
 
-/// Answers every call of a client over the limit with the reason, for a short time.
-async fn turn_away(stream: TcpStream, limit: usize, _slot: OwnedSemaphorePermit) {
-    let answer = service_fn(move |_request: Request<Incoming>| async move {
-        let error = bowshot_api::Error::new(
-            ErrorKind::LimitReached,
-            format!("too many connections: the limit is {limit}"),
-        )
-        .with_hint("close connections, or raise `limits.max_connections`");
-        Ok::<Response<tonic::body::Body>, Infallible>(refuse(error).into_http())
+/// Tells a client over the limit so.
+async fn turn_away(
+    arrival: impl Future<Output = Option<Arrival>>,
+    limit: usize,
+    _slot: OwnedSemaphorePermit,
+) {
+    let Ok(Some(Arrival::Ready(wire) | Arrival::InTheClear(wire))) = timeout(TURN_AWAY_TIME, arrival).await
+    else {
+        return;
+    };
+    let error = bowshot_api::Error::new(
+        ErrorKind::LimitReached,
+        format!("too many connections: the limit is {limit}"),
+    )
+    .with_hint("close connections, or raise `limits.max_connections`");
+    refuse_all(wire, error).await;
+}
+
+fn in_the_clear() -> bowshot_api::Error {
+    bowshot_api::Error::new(
+        ErrorKind::Unauthenticated,
+        "this server speaks TLS only, and this connection is not encrypted",
+    )
+    .with_hint("connect to `grpc+tls://…`; with JDBC, leave `useEncryption=false` away")
+}
+
+/// Answers every call with the reason, for a short time.
+async fn refuse_all(wire: Wire, error: bowshot_api::Error) {
+    let status = refuse(error);
+    let answer = service_fn(move |_request: Request<Incoming>| {
+        let status = status.clone();
+        async move { Ok::<Response<tonic::body::Body>, Infallible>(status.into_http()) }
     });
-    let http = http2_builder().serve_connection(TokioIo::new(stream), answer);
+    let http = http2_builder().serve_connection(TokioIo::new(wire), answer);
     if timeout(TURN_AWAY_TIME, http).await.is_err() {
-        tracing::debug!("a connection over the limit was cut off");
+        tracing::debug!("a connection that was refused was cut off");
     }
 }
 

@@ -5,9 +5,11 @@ mod client;
 mod door;
 mod life;
 mod statements;
+mod tls;
 mod transactions;
 mod writing;
 
+use crate::Choices;
 use crate::proto::ActionCreatePreparedStatementResult;
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::record_batch::RecordBatch;
@@ -45,11 +47,15 @@ impl Port {
     }
 
     async fn open_with(limits: Limits, users_only: bool) -> Self {
+        Self::open_as(limits, users_only, Choices::default()).await
+    }
+
+    async fn open_as(limits: Limits, users_only: bool, choices: Choices) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let door = Door::open(limits, users_only);
         let (shutdown, shut) = oneshot::channel();
-        let served = tokio::spawn(crate::serve(listener, Arc::clone(&door) as _, async {
+        let served = tokio::spawn(crate::serve_with(listener, Arc::clone(&door) as _, choices, async {
             let _ = shut.await;
         }));
         Self { address, door, shutdown: Some(shutdown), served }

@@ -1,7 +1,7 @@
 //! `bowshot check`: says what `bowshot serve` with the same arguments would serve, and starts nothing.
 
 use crate::config::Config;
-use crate::serve::{Parts, Reach, authenticator, data_folder, resolve, source_table};
+use crate::serve::{Parts, Reach, Tls, authenticator, data_folder, resolve, source_table};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
 
@@ -15,6 +15,7 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
         true => Reach::Anywhere,
         false => Reach::ThisMachine,
     };
+    let tls = Tls::load(&config.tls).await?;
     resolve("--flight", &config.flight, reach).await?;
     resolve("--http", &config.http, reach).await?;
     data_folder::examine(config.data.as_ref())?;
@@ -22,8 +23,9 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     let sources = parts.served().await?;
     let mut text = source_table(&sources);
     text.push_str(&format!(
-        "\nFlight SQL  {}\nHTTP        {}\nusers       {}\n",
+        "\nFlight SQL  {}{}\nHTTP        {}\nusers       {}\n",
         config.flight,
+        if tls.is_some() { ", with TLS" } else { "" },
         config.http,
         if authenticator.requires_credentials() { "configured" } else { "none: every caller is anonymous" },
     ));

@@ -61,13 +61,19 @@ pub(crate) struct ServerArgs {
     /// Address of the HTTP front end (/health, /ready, /metrics), or `off` [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
+    /// Certificate of the server and those that lead to its authority (PEM): Flight SQL speaks TLS only
+    #[arg(long, value_name = "FILE")]
+    tls_certificate: Option<String>,
+    /// Private key of that certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<String>,
     /// Address of the PostgreSQL front end [default: off]; not built yet
     #[arg(long, value_name = "ADDR")]
     pg: Option<String>,
     /// Address of the MySQL front end [default: off]; not built yet
     #[arg(long, value_name = "ADDR")]
     mysql: Option<String>,
-    /// Folder of durable tables, or `memory`; nothing durable exists yet
+    /// Folder of the tables that clients make, or `memory` to keep nothing
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
     /// Configuration file (TOML)
@@ -102,6 +108,8 @@ impl ServerArgs {
         let named = [
             ("flight", self.flight),
             ("http", self.http),
+            ("tls.certificate", self.tls_certificate),
+            ("tls.key", self.tls_key),
             ("pg", self.pg),
             ("mysql", self.mysql),
             ("data", self.data),

@@ -45,12 +45,23 @@ pub(crate) enum DataFolder {
     At(PathBuf),
 }
 
+/// Files in PEM form with which the server proves who it is. Both or none.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TlsFiles {
+    /// The server's certificate, then those that lead to its authority.
+    pub(crate) certificate: Option<PathBuf>,
+    /// The private key of the server's certificate.
+    pub(crate) key: Option<PathBuf>,
+}
+
 /// Everything that can be set.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) sources: Vec<SourceSpec>,
     pub(crate) flight: Listen,
     pub(crate) http: Listen,
+    /// Certificate and key of the Flight SQL front end.
+    pub(crate) tls: TlsFiles,
     pub(crate) data: Option<DataFolder>,
     pub(crate) dialect: Dialect,
     pub(crate) ports_file: Option<PathBuf>,
@@ -86,6 +97,7 @@ impl Default for Config {
             sources: Vec::new(),
             flight: Listen::On("127.0.0.1:50051".to_owned()),
             http: Listen::On("127.0.0.1:8080".to_owned()),
+            tls: TlsFiles::default(),
             data: None,
             dialect: Dialect::Ansi,
             ports_file: None,
@@ -234,6 +246,14 @@ impl Config {
             return Err(Usage::new("nothing to serve: every front end is off")
                 .with_hint("leave `--flight` or `--http` on"));
         }
+        if self.tls.certificate.is_some() != self.tls.key.is_some() {
+            return Err(Usage::new("a certificate needs its key, and a key its certificate")
+                .with_hint("set both `tls.certificate` and `tls.key`, or none of them"));
+        }
+        if self.tls.certificate.is_some() && self.flight == Listen::Off {
+            return Err(Usage::new("a certificate is for the Flight SQL front end, which is off")
+                .with_hint("leave `--flight` on, or `tls.certificate` and `tls.key` away"));
+        }
         Ok(self)
     }
 }
@@ -284,8 +304,14 @@ fn variables(
 /// A variable that is no setting is refused when it looks like one. Others are let pass, because the client reads some
 /// (`BOWSHOT_URI`, …) and orchestrators make up their own (`BOWSHOT_SERVICE_HOST`, …).
 fn refuse_mistyped(variable: &str) -> Result<(), Usage> {
-    const OTHERS: &[&str] =
-        &["BOWSHOT_CONFIG", "BOWSHOT_URI", "BOWSHOT_USER", "BOWSHOT_PASSWORD", "BOWSHOT_TOKEN"];
+    const OTHERS: &[&str] = &[
+        "BOWSHOT_CA_FILE",
+        "BOWSHOT_CONFIG",
+        "BOWSHOT_URI",
+        "BOWSHOT_USER",
+        "BOWSHOT_PASSWORD",
+        "BOWSHOT_TOKEN",
+    ];
     if OTHERS.contains(&variable) {
         return Ok(());
     }

@@ -9,7 +9,7 @@ mod memory;
 mod paste;
 mod tables;
 
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, TlsFiles};
 use crate::serve::{self, Running, Signals};
 use crate::usage::Usage;
 use crate::{logging, open_files};
@@ -63,7 +63,9 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
         make_in_child(&args)?;
     }
     let flags = args.flags(&folder);
-    let config = Config::load(&flags, std::env::vars_os())?;
+    let mut config = Config::load(&flags, std::env::vars_os())?;
+    // A certificate in the environment is for servers with a name; the demo connects to itself and shows it without one.
+    config.tls = TlsFiles::default();
     logging::start(&config)?;
     open_files::raise_limit();
     let signals = Signals::listen()?;
@@ -130,7 +132,7 @@ fn make_in_child(args: &DemoArgs) -> Result<()> {
 }
 
 async fn show(uri: &str) -> Result<()> {
-    let target = Target { uri: uri.to_owned(), login: Login::Anonymous };
+    let target = Target::new(uri, Login::Anonymous);
     let client = Client::connect(&target).await?;
     let report = measure::run(&client).await?;
     client.close().await?;

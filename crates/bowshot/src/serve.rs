@@ -10,17 +10,20 @@ pub(crate) mod data_folder;
 mod memory;
 mod parts;
 mod signal;
+mod tls;
 
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::table as source_table;
 pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;
+pub(crate) use tls::Tls;
 
 use crate::config::Config;
 use crate::metrics;
 use crate::ports_file::PortsFile;
 use anyhow::{Context, Result, bail};
 use bowshot_api::Server;
+use bowshot_flight::Choices;
 use bowshot_http::RenderMetrics;
 use bowshot_session::{Bowshot, Drained};
 use bowshot_storage::tables::TableStore;
@@ -56,6 +59,7 @@ pub(crate) struct Running {
     pub(crate) flight: Option<SocketAddr>,
     /// Where HTTP is served, unless it is off.
     pub(crate) http: Option<SocketAddr>,
+    tls: Option<Tls>,
     server: Arc<Bowshot>,
     tables: Arc<TableStore>,
     drain_timeout: Duration,
@@ -77,6 +81,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         true => Reach::Anywhere,
         false => Reach::ThisMachine,
     };
+    let tls = Tls::load(&config.tls).await?;
     let flight = address::bind("--flight", &config.flight, reach).await?;
     let http = address::bind("--http", &config.http, reach).await?;
     let data = data_folder::take(config.data.as_ref())?;
@@ -85,6 +90,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let mut running = Running {
         flight: local(flight.as_ref())?,
         http: local(http.as_ref())?,
+        tls,
         drain_timeout: config.limits.drain_timeout,
         server: parts.server(config, authenticator),
         tables: parts.tables(),
@@ -111,7 +117,7 @@ fn local(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>> {
 impl Running {
     /// Where the front ends listen.
     pub(crate) fn addresses(&self) -> Addresses {
-        Addresses { flight: self.flight, http: self.http }
+        Addresses { flight: self.flight, http: self.http, encrypted: self.tls.is_some() }
     }
 
     fn start_front_ends(
@@ -127,8 +133,9 @@ impl Running {
         if let Some(listener) = flight {
             let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
             let until = until(stopped.clone());
+            let choices = Choices { tls: self.tls.as_ref().map(Tls::config), ..Choices::default() };
             self.front_ends.spawn(async move {
-                bowshot_flight::serve(listener, server, until)
+                bowshot_flight::serve_with(listener, server, choices, until)
                     .await
                     .context("the Flight SQL front end failed")
             });

@@ -44,6 +44,9 @@ pub(crate) struct SqlArgs {
     /// Bearer token instead of user and password
     #[arg(long, env = "BOWSHOT_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// Certificates of the authorities to trust (PEM), for a `grpc+tls://` address [default: those of this machine]
+    #[arg(long, env = "BOWSHOT_CA_FILE", value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// Run the statements in a file, in turn, up to the first that fails
     #[arg(long, short, value_name = "FILE", conflicts_with = "sql")]
     file: Option<PathBuf>,
@@ -89,7 +92,7 @@ async fn session(args: &SqlArgs) -> Result<ExitCode> {
     if let Source::Statements(statements) = &source {
         destination.check_count(statements.len())?;
     }
-    let target = Target { uri: args.uri.clone(), login: login(args) };
+    let target = Target { uri: args.uri.clone(), login: login(args), ca_file: args.ca_file.clone() };
     let client = Client::connect(&target).await?;
     for option in &args.options {
         set_option(&client, option).await?;

@@ -17,8 +17,11 @@ pub enum Error {
     /// User, password or token cannot travel in a header.
     #[error("the login has characters that cannot be sent")]
     Login,
-    /// Nobody answers there.
-    #[error("cannot connect to `{uri}`: {}; is the server running?", root(cause.as_ref()))]
+    /// There is no certificate of an authority to trust.
+    #[error("no certificate authority to trust: {0}")]
+    Authorities(String),
+    /// Nobody answers there, or not the one that was meant.
+    #[error("cannot connect to `{uri}`: {}", reason(cause.as_ref()))]
     Connect {
         /// As it was given.
         uri: String,
@@ -63,9 +66,41 @@ impl From<tonic::Status> for Error {
     }
 }
 
-fn root<'a>(mut error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
-    while let Some(source) = error.source() {
-        error = source;
+/// The innermost cause, and what may help.
+fn reason(mut error: &(dyn std::error::Error + 'static)) -> String {
+    let mut hint = "; is the server running?";
+    loop {
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            if let Some(tls) = io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+                return format!("{tls}{}", help(tls));
+            }
+            if io.kind() == std::io::ErrorKind::UnexpectedEof {
+                hint = "; does the server speak TLS?";
+            }
+        }
+        match error.source() {
+            Some(source) => error = source,
+            None => return format!("{error}{hint}"),
+        }
     }
-    error
+}
+
+fn help(error: &rustls::Error) -> &'static str {
+    match error {
+        rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer) => {
+            "; name the file of the authority that signed it with `--ca-file`"
+        }
+        rustls::Error::InvalidCertificate(
+            rustls::CertificateError::NotValidForName
+            | rustls::CertificateError::NotValidForNameContext { .. },
+        ) => "; connect by a name or an address that is in the certificate",
+        rustls::Error::InvalidCertificate(rustls::CertificateError::Other(_)) => {
+            "; a server's certificate must not be one of an authority (`basicConstraints=CA:FALSE`)"
+        }
+        rustls::Error::InvalidMessage(_)
+        | rustls::Error::AlertReceived(rustls::AlertDescription::ProtocolVersion) => {
+            "; does the server speak TLS? without it, connect to `grpc://`"
+        }
+        _ => "",
+    }
 }

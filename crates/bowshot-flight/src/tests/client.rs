@@ -9,7 +9,7 @@ use bowshot_api::{Limits, OptionValue, Secret};
 use futures::{StreamExt, TryStreamExt};
 
 async fn connect(port: &Port, login: Login) -> Result<Client, Error> {
-    Client::connect(&Target { uri: format!("grpc://{}", port.address), login }).await
+    Client::connect(&Target::new(format!("grpc://{}", port.address), login)).await
 }
 
 async fn anonymous(port: &Port) -> Client {
@@ -100,7 +100,7 @@ async fn nobody_listens() {
     let mut port = port;
     let _ = port.shutdown.take().unwrap().send(());
     tokio::time::timeout(PATIENCE, &mut port.served).await.unwrap().unwrap().unwrap();
-    let error = Client::connect(&Target { uri: uri.clone(), login: Login::Anonymous }).await.unwrap_err();
+    let error = Client::connect(&Target::new(&uri, Login::Anonymous)).await.unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with(&format!("cannot connect to `{uri}`: ")), "{text}");
     assert!(text.contains("refused"), "{text}");

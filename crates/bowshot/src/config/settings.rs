@@ -101,6 +101,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ),
     flag("log_format", "--log-format", |c| Slot::LogFormat(&mut c.log_format), "how the log looks on stderr"),
     flag(
+        "tls.certificate",
+        "--tls-certificate",
+        |c| Slot::Path(&mut c.tls.certificate),
+        "file with the server's certificate and those that lead to its authority (PEM): Flight SQL speaks TLS only; read again when it changes",
+    ),
+    flag(
+        "tls.key",
+        "--tls-key",
+        |c| Slot::Path(&mut c.tls.key),
+        "file with the private key of that certificate (PEM, without a password)",
+    ),
+    flag(
         "access.users_file",
         "--users-file",
         |c| Slot::Path(&mut c.users_file),

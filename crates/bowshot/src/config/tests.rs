@@ -167,6 +167,9 @@ fn values_of_the_wrong_form_are_named() {
             "pg = '127.0.0.1:5432'",
             "mysql = '127.0.0.1:3306'",
             "flight = 'off'\nhttp = 'off'",
+            "[tls]\nkey = 'key.pem'",
+            "[tls]\ncertificate = ''\nkey = 'key.pem'",
+            "flight = 'off'\n[tls]\ncertificate = 'certificate.pem'\nkey = 'key.pem'",
             "[access]\nusers_file = 'missing.toml'",
         ],
         expect![[r#"
@@ -193,6 +196,12 @@ fn values_of_the_wrong_form_are_named() {
                 `bowshot docs settings` lists all settings with their types and defaults
             nothing to serve: every front end is off
                 leave `--flight` or `--http` on
+            a certificate needs its key, and a key its certificate
+                set both `tls.certificate` and `tls.key`, or none of them
+            `tls.certificate` in `FOLDER/bowshot.toml` cannot be used: expected a path
+                `bowshot docs settings` lists all settings with their types and defaults
+            a certificate is for the Flight SQL front end, which is off
+                leave `--flight` on, or `tls.certificate` and `tls.key` away
             cannot read the users file `FOLDER/missing.toml`: No such file or directory (os error 2)
                 check that the file exists and that the server may read it
         "#]],

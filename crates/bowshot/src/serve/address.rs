@@ -20,12 +20,15 @@ pub(crate) enum Reach {
 pub(crate) struct Addresses {
     pub(crate) flight: Option<SocketAddr>,
     pub(crate) http: Option<SocketAddr>,
+    /// Whether Flight SQL is encrypted.
+    pub(crate) encrypted: bool,
 }
 
 impl Addresses {
     /// What a Flight client on this machine connects to.
     pub(crate) fn flight_uri(&self) -> Option<String> {
-        self.flight.map(|address| format!("grpc://{}", reachable(address)))
+        let scheme = if self.encrypted { "grpc+tls" } else { "grpc" };
+        self.flight.map(|address| format!("{scheme}://{}", reachable(address)))
     }
 
     /// What a browser on this machine opens.

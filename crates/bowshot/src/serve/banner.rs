@@ -5,6 +5,7 @@ use super::{Addresses, Running};
 use crate::config::{Config, LogFormat};
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::SocketAddr;
 
 /// One source as people want to see it.
 #[derive(Debug, Clone)]
@@ -36,16 +37,18 @@ pub(super) fn announce(config: &Config, running: &Running) {
 
 /// What an operator should know about addresses that others can reach.
 fn danger(addresses: &Addresses, nobody_is_known: bool) -> Option<&'static str> {
-    let mut reached = [addresses.flight, addresses.http].into_iter().flatten();
-    match (reached.any(|address| !address.ip().to_canonical().is_loopback()), nobody_is_known) {
-        (false, _) => None,
-        (true, true) => Some(
+    let is_reached = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
+    let flight = addresses.flight.is_some_and(is_reached);
+    if nobody_is_known && (flight || addresses.http.is_some_and(is_reached)) {
+        return Some(
             "whoever reaches these addresses can read all tables and make new ones, since no users are configured",
-        ),
-        (true, false) => {
-            Some("passwords, tokens and rows cross the network unencrypted: put a proxy with TLS in front")
-        }
+        );
     }
+    // HTTP tells health and metrics, and no rows.
+    (flight && !addresses.encrypted).then_some(
+        "passwords, tokens and rows cross the network unencrypted: set `--tls-certificate` and `--tls-key`, or put a \
+         proxy with TLS in front",
+    )
 }
 
 fn log(running: &Running, addresses: &Addresses) {
@@ -81,19 +84,33 @@ fn text(running: &Running, addresses: &Addresses) -> String {
     }
     if let Some(uri) = addresses.flight_uri() {
         text.push('\n');
-        text.push_str(&connect_lines(&uri));
+        text.push_str(&match addresses.encrypted {
+            true => encrypted_lines(&uri),
+            false => plain_lines(&uri),
+        });
     }
     text.push_str("\nready; stop with Ctrl-C\n");
     text
 }
 
 /// What to paste to connect to a Flight SQL address.
-fn connect_lines(uri: &str) -> String {
-    let authority = uri.trim_start_matches("grpc://");
+fn plain_lines(uri: &str) -> String {
+    let authority = uri.split_once("://").map_or(uri, |(_, authority)| authority);
     format!(
         "python      from adbc_driver_flightsql import dbapi; connection = dbapi.connect(\"{uri}\")\n\
          JDBC        jdbc:arrow-flight-sql://{authority}?useEncryption=false\n\
          shell       bowshot sql --uri {uri}\n"
+    )
+}
+
+/// The same with a certificate: which name is in it, and who knows its authority, only the operator can say.
+fn encrypted_lines(uri: &str) -> String {
+    let port = uri.rsplit_once(':').map_or("", |(_, port)| port);
+    format!(
+        "connect by a name that is in the certificate:\n\
+         python      from adbc_driver_flightsql import dbapi; connection = dbapi.connect(\"grpc+tls://NAME:{port}\")\n\
+         JDBC        jdbc:arrow-flight-sql://NAME:{port}\n\
+         shell       bowshot sql --uri grpc+tls://NAME:{port} [--ca-file AUTHORITY.pem]\n"
     )
 }
 
@@ -165,8 +182,11 @@ mod tests {
 
     #[test]
     fn open_addresses_are_a_danger_of_their_own_kind() {
-        let at =
-            |flight: &str, http: &str| Addresses { flight: flight.parse().ok(), http: http.parse().ok() };
+        let at = |flight: &str, http: &str| Addresses {
+            flight: flight.parse().ok(),
+            http: http.parse().ok(),
+            encrypted: false,
+        };
         let kind = |addresses: Addresses, nobody_is_known| {
             danger(&addresses, nobody_is_known).map(|text| text.split(' ').next().unwrap_or_default())
         };
@@ -175,10 +195,14 @@ mod tests {
         {
             assert_eq!(kind(at(flight, http), true), None);
         }
-        for (flight, http) in [("0.0.0.0:1", "off"), ("127.0.0.1:1", "[::]:1"), ("10.0.0.1:1", "127.0.0.1:1")]
-        {
+        assert_eq!(kind(at("127.0.0.1:1", "[::]:1"), true), Some("whoever"));
+        assert_eq!(kind(at("127.0.0.1:1", "[::]:1"), false), None, "no rows go over HTTP");
+        for (flight, http) in [("0.0.0.0:1", "off"), ("10.0.0.1:1", "127.0.0.1:1")] {
             assert_eq!(kind(at(flight, http), true), Some("whoever"));
             assert_eq!(kind(at(flight, http), false), Some("passwords,"));
+            let encrypted = Addresses { encrypted: true, ..at(flight, http) };
+            assert_eq!(kind(encrypted, true), Some("whoever"));
+            assert_eq!(kind(encrypted, false), None);
         }
     }
 

@@ -182,7 +182,7 @@ impl TestServer {
     }
 
     pub(crate) async fn connect(&self, login: Login) -> bowshot_flight::client::Result<Client> {
-        Client::connect(&Target { uri: self.flight.clone(), login }).await
+        Client::connect(&Target::new(&self.flight, login)).await
     }
 
     pub(crate) async fn client(&self) -> Client {

@@ -8,6 +8,7 @@ mod scenario;
 mod server;
 mod session;
 
+use bowshot_flight::Choices;
 use scenario::Scenario;
 use server::Canned;
 use std::error::Error;
@@ -48,9 +49,9 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let unfinished = arguments.ports_file.with_extension("unfinished");
     std::fs::write(&unfinished, ports)?;
     std::fs::rename(&unfinished, &arguments.ports_file)?;
-    let profile = scenario.profile.clone();
+    let choices = Choices { profile: scenario.profile.clone(), tls: None };
     let server = Arc::new(Canned::new(scenario));
-    bowshot_flight::serve_with(listener, server, profile, async move {
+    bowshot_flight::serve_with(listener, server, choices, async move {
         terminate.recv().await;
     })
     .await?;

@@ -1,0 +1,141 @@
+//! Encrypted connections: what the front end makes of clients that stop in the middle, or never encrypt.
+
+use super::{PATIENCE, Port};
+use crate::Choices;
+use crate::client::{Client, Error, Login, Target};
+use bowshot_api::Limits;
+use futures::StreamExt;
+use rustls::crypto::aws_lc_rs;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/tls").join(name)
+}
+
+fn choices() -> Choices {
+    let chain = CertificateDer::pem_file_iter(file("first.pem")).unwrap().map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_file(file("first.key")).unwrap();
+    let tls = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    Choices { tls: Some(Arc::new(tls)), ..Choices::default() }
+}
+
+async fn port(limits: Limits) -> Port {
+    Port::open_as(limits, false, choices()).await
+}
+
+fn target(port: &Port, scheme: &str, ca_file: Option<&str>) -> Target {
+    let uri = format!("{scheme}://{}", port.address);
+    Target { ca_file: ca_file.map(file), ..Target::new(uri, Login::Anonymous) }
+}
+
+#[tokio::test]
+async fn rows_cross() {
+    let port = port(Limits::default()).await;
+    let client = Client::connect(&target(&port, "grpc+tls", Some("ca.pem"))).await.unwrap();
+    let query = client.execute("rows 100000").await.unwrap();
+    let rows: usize =
+        query.batches().map(|batch| batch.unwrap().num_rows()).collect::<Vec<_>>().await.iter().sum();
+    assert_eq!(rows, 100_000);
+}
+
+#[tokio::test]
+async fn errors_say_what_to_do() {
+    let port = port(Limits::default()).await;
+    let say = |scheme: &'static str, ca_file| {
+        let target = target(&port, scheme, ca_file);
+        async move {
+            match Client::connect(&target).await {
+                Err(error) => error.to_string(),
+                Ok(client) => client.execute("rows 1").await.unwrap_err().to_string(),
+            }
+        }
+    };
+    let clear = say("grpc", None).await;
+    assert!(clear.contains("speaks TLS only") && clear.contains("grpc+tls://"), "{clear}");
+    let stranger = say("grpc+tls", Some("second.pem")).await;
+    assert!(stranger.contains("UnknownIssuer") && stranger.contains("--ca-file"), "{stranger}");
+    let useless = say("grpc", Some("ca.pem")).await;
+    assert!(useless.contains("not encrypted"), "{useless}");
+    let missing = say("grpc+tls", Some("missing.pem")).await;
+    assert!(missing.contains("missing.pem"), "{missing}");
+    let plain = Port::open().await;
+    let target = target(&plain, "grpc+tls", Some("ca.pem"));
+    let error = Client::connect(&target).await.err().unwrap();
+    assert!(matches!(error, Error::Connect { .. }));
+    assert!(error.to_string().contains("does the server speak TLS?"), "{error}");
+}
+
+/// A client that has agreed on a key and then says no more than this.
+async fn silent_after(port: &Port, said: &[u8]) -> TlsStream<TcpStream> {
+    let mut authorities = RootCertStore::empty();
+    authorities.add(CertificateDer::from_pem_file(file("ca.pem")).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(authorities)
+        .with_no_client_auth();
+    let plain = TcpStream::connect(port.address).await.unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    let mut stream = connector.connect("localhost".try_into().unwrap(), plain).await.unwrap();
+    stream.write_all(said).await.unwrap();
+    stream.flush().await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn clients_that_agree_on_a_key_and_say_no_more_lose_their_place() {
+    let mut port = port(Limits { max_connections: 1, ..Limits::default() }).await;
+    let _silent = silent_after(&port, b"P").await;
+    let again = async {
+        loop {
+            let client = Client::connect(&target(&port, "grpc+tls", Some("ca.pem"))).await.unwrap();
+            if client.execute("rows 1").await.is_ok() {
+                return client;
+            }
+        }
+    };
+    // The time for a greeting, and some.
+    let client = timeout(PATIENCE + Duration::from_secs(10), again).await.unwrap();
+    client.close().await.unwrap();
+    let _other = silent_after(&port, b"PRI").await;
+    port.shutdown.take().unwrap().send(()).unwrap();
+    timeout(Duration::from_secs(3), &mut port.served).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn clients_over_the_limit_are_told_so() {
+    let port = port(Limits { max_connections: 1, ..Limits::default() }).await;
+    let first = Client::connect(&target(&port, "grpc+tls", Some("ca.pem"))).await.unwrap();
+    assert!(first.execute("rows 1").await.is_ok());
+    let second = Client::connect(&target(&port, "grpc+tls", Some("ca.pem"))).await.unwrap();
+    let error = second.execute("rows 1").await.unwrap_err().to_string();
+    assert!(error.contains("too many connections"), "{error}");
+}
+
+#[tokio::test]
+async fn half_a_handshake_ends_with_the_shutdown() {
+    let mut port = port(Limits::default()).await;
+    let mut stream = TcpStream::connect(port.address).await.unwrap();
+    stream.write_all(&[22, 3, 1]).await.unwrap();
+    let client = Client::connect(&target(&port, "grpc+tls", Some("ca.pem"))).await.unwrap();
+    assert!(client.execute("rows 1").await.is_ok());
+    client.close().await.unwrap();
+    port.shutdown.take().unwrap().send(()).unwrap();
+    timeout(PATIENCE, &mut port.served).await.unwrap().unwrap().unwrap();
+    assert_eq!(stream.read(&mut [0; 8]).await.unwrap_or(0), 0);
+}
