@@ -26,7 +26,7 @@ pub struct About {
     pub created: SystemTime,
     /// Whether it was computed before anybody asked.
     pub forecast: bool,
-    /// How often it is expected to be used: as often as its template was.
+    /// How often it is expected to be used, beside the uses that it has had.
     pub expected_uses: f64,
 }
 
@@ -37,6 +37,10 @@ pub struct CachedJoin {
     pub about: About,
     schema: SchemaRef,
     rows: Mutex<Rows>,
+    /// Held while the file is read, which takes long: `rows` is asked by whoever looks for joins.
+    reading: Mutex<()>,
+    /// Whether this process has computed it.
+    fresh: bool,
     hits: AtomicU64,
     /// Seconds since the epoch.
     last_hit: AtomicU64,
@@ -116,7 +120,9 @@ impl CachedJoin {
             id,
             about,
             schema,
+            fresh: rows.memory.is_some(),
             rows: Mutex::new(rows),
+            reading: Mutex::new(()),
             hits: AtomicU64::new(0),
             last_hit: AtomicU64::new(created),
             pinned: AtomicBool::new(false),
@@ -131,9 +137,16 @@ impl CachedJoin {
         if let Some(loaded) = self.loaded() {
             return Ok(loaded);
         }
+        let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = self.loaded() {
+            return Ok(loaded);
+        }
+        let file = self.lock().file.clone().ok_or(Error::Gone)?;
+        let mapped = file.map()?;
         let mut rows = self.lock();
-        let mapped = rows.file.as_ref().ok_or(Error::Gone)?.map()?;
-        rows.mapped = Some(mapped.clone());
+        if rows.file.is_some() {
+            rows.mapped = Some(mapped.clone());
+        }
         Ok(mapped)
     }
 
@@ -144,6 +157,12 @@ impl CachedJoin {
             Some(batches) => Some(Loaded::in_memory(Arc::clone(&self.schema), Arc::clone(batches))),
             None => rows.mapped.clone(),
         }
+    }
+
+    /// Whether this process has computed it. What an earlier one has may be of segments whose numbers mean something else
+    /// today.
+    pub fn is_fresh(&self) -> bool {
+        self.fresh
     }
 
     /// Where the rows are.

@@ -22,6 +22,12 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// A folder holds what the cache has not written.
+    #[error("the folder `{}` holds `{}`, which is none of the cache's: name an empty folder", folder.display(), file.display())]
+    Foreign { folder: PathBuf, file: PathBuf },
+    /// A folder is in use.
+    #[error("the folder `{}` is used by another server: each needs one of its own", folder.display())]
+    Held { folder: PathBuf },
     /// A file of the cache cannot be mapped.
     #[error("a cache file cannot be mapped")]
     Map(#[from] bowshot_ipc::Error),

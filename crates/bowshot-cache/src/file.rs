@@ -3,6 +3,7 @@
 
 use crate::Error;
 use crate::entry::Loaded;
+use crate::folder;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
@@ -20,8 +21,8 @@ const READ_BYTES: usize = 1 << 20;
 /// Changed when what a description means changes: files of another format are removed.
 const FORMAT: u32 = 3;
 
-/// A file of the cache. Removed with its last user, unless it is kept.
-#[derive(Debug)]
+/// A file of the cache.
+#[derive(Debug, Clone)]
 pub(crate) struct CacheFile {
     path: PathBuf,
     pub(crate) bytes: u64,
@@ -60,7 +61,7 @@ impl CacheFile {
         pause: &dyn Fn(),
     ) -> Result<(u64, u32), Error> {
         let disk = |source| Error::Disk { path: path.to_path_buf(), source };
-        let file = File::create(path).map_err(disk)?;
+        let file = folder::create(path).map_err(disk)?;
         let mut writer =
             FileWriter::try_new(Summed::new(BufWriter::with_capacity(READ_BYTES, file)), schema)?;
         for batch in batches {
@@ -83,7 +84,9 @@ impl CacheFile {
         let description = Description { format: FORMAT, bytes, checksum, about, about_checksum };
         let text = serde_json::to_vec(&description).map_err(|error| disk(error.into()))?;
         let (target, begun) = (described(&self.path), self.path.with_extension("begun"));
-        let written = fs::write(&begun, &text).and_then(|()| fs::rename(&begun, target));
+        let written = folder::create(&begun)
+            .and_then(|mut file| file.write_all(&text))
+            .and_then(|()| fs::rename(&begun, target));
         written.inspect_err(|_| remove(&begun)).map_err(disk)?;
         Ok(text.len() as u64)
     }
@@ -152,15 +155,15 @@ pub(crate) fn sum(path: &Path) -> io::Result<(u64, u32)> {
 }
 
 /// The files of a folder with what they hold, after a restart. Everything else that the cache has left there is removed.
-pub(crate) fn found<A: DeserializeOwned>(folder: &Path) -> Result<Vec<(A, CacheFile)>, Error> {
-    let disk = |source| Error::Disk { path: folder.to_path_buf(), source };
-    private(folder).map_err(disk)?;
+pub(crate) fn found<A: DeserializeOwned>(place: &Path) -> Result<Vec<(A, CacheFile)>, Error> {
+    let disk = |source| Error::Disk { path: place.to_path_buf(), source };
+    folder::private(place).map_err(disk)?;
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(disk)? {
+    for entry in fs::read_dir(place).map_err(disk)? {
         let path = entry.map_err(disk)?.path();
         let ending = path.extension().and_then(|ending| ending.to_str());
         match ending {
-            Some("arrow") => match read_description(&path) {
+            Some("arrow") if is_number(&path) => match read_description(&path) {
                 Some((Description { bytes, checksum, .. }, about)) => {
                     found.push((about, CacheFile { path, bytes, checksum }));
                 }
@@ -169,20 +172,12 @@ pub(crate) fn found<A: DeserializeOwned>(folder: &Path) -> Result<Vec<(A, CacheF
                     remove(&path);
                 }
             },
-            Some("begun") => remove(&path),
+            Some("begun") if is_number(&path) => remove(&path),
             Some("json") if !path.with_extension("arrow").exists() && is_number(&path) => remove(&path),
             _ => {}
         }
     }
     Ok(found)
-}
-
-/// Makes a folder that nobody else may look into, if it is not there.
-fn private(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)
 }
 
 fn read_description<A: DeserializeOwned>(path: &Path) -> Option<(Description, A)> {

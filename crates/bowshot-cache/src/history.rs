@@ -4,7 +4,8 @@
 use crate::forecast;
 use crate::sequence::Pattern;
 use crate::shape::{ColumnRef, JoinShape, TableName, Tree};
-use chrono::{DateTime, Timelike, Utc};
+use crate::slice::Slices;
+use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,13 +13,20 @@ use std::time::SystemTime;
 
 /// Joins of one template whose tables are remembered.
 const REMEMBERED: usize = 8;
+/// Days in a row on which forecasts passed that nobody had asked for, after which no more are made until somebody asks for
+/// one again.
+const GIVEN_UP: u32 = 14;
+/// Between two that count as days: an hourly sequence may rest over night, and many tables may come at once.
+const PASSING_DAY: TimeDelta = TimeDelta::hours(20);
+/// Bytes of a join of which it is not known how large it is.
+const USUAL_BYTES: u64 = 1 << 20;
 /// Halvings of the rank of a template whose forecasts nobody used, at most.
 const MAX_UNUSED: u32 = 16;
 
 /// What all joins of a template have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Key {
-    /// Catalog, schema and pattern of the name of each table.
+    /// Catalog, pattern of the schema's name and pattern of the name of each table.
     tables: Vec<[String; 3]>,
     tree: Tree,
     settings: String,
@@ -42,8 +50,24 @@ pub struct Template {
     pub last: SystemTime,
     /// What computing the last one took, in milliseconds.
     pub cost_ms: u64,
+    /// Bytes of the last one that was computed.
+    #[serde(default)]
+    bytes: u64,
     /// How many forecasts in a row nobody used.
     pub unused: u32,
+    /// On how many days in a row members of a sequence passed without a question.
+    #[serde(default)]
+    passed: u32,
+    /// The last of these days.
+    #[serde(default)]
+    passed_at: Option<SystemTime>,
+    /// Tables of joins that were read by queries which nobody had asked yet: of these, questions are answered with whole
+    /// results and never come here.
+    #[serde(default)]
+    ahead: Vec<Vec<TableName>>,
+    /// What does not fit the cache. Tried again after a start: the budget may be another one.
+    #[serde(skip)]
+    slices: Slices,
 }
 
 /// What is to be computed: a join by the names of its tables.
@@ -58,7 +82,8 @@ pub struct Order {
 /// What one sighting told.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// How often the template was seen, this time included.
+    /// How often the template was seen, or if its join is too large this slice of it, this time included; 0 for what does
+    /// not fit.
     pub count: u64,
     /// How many forecasts in a row nobody used.
     pub unused: u32,
@@ -82,7 +107,7 @@ impl History {
     /// Notes a join and the columns that its query uses.
     pub fn see(&self, shape: &JoinShape, columns: &BTreeSet<ColumnRef>, now: DateTime<Utc>) -> Seen {
         let key = Key::of(shape);
-        let tables: Vec<TableName> = shape.tables.iter().map(|table| table.name.clone()).collect();
+        let tables = names(shape);
         let mut templates = self.lock();
         if !templates.contains_key(&key) && templates.len() >= self.limit {
             let least = templates.iter().min_by_key(|(_, template)| (template.count.min(2), template.last));
@@ -99,34 +124,56 @@ impl History {
             first: now.into(),
             last: now.into(),
             cost_ms: 0,
+            bytes: 0,
             unused: 0,
+            passed: 0,
+            passed_at: None,
+            ahead: Vec::new(),
+            slices: Slices::default(),
         });
-        template.note(tables.clone(), columns, &shape.tree, now);
-        let (count, unused) = (template.count, template.unused);
-        Seen { count, unused, order: template.order(tables) }
+        let filters = shape.tree.filters();
+        template.note(tables.clone(), columns, &filters, now);
+        let (count, filters) = template.wanted(&tables, &filters);
+        Seen { count, unused: template.unused, order: template.order(tables, filters) }
     }
 
-    /// The joins that `appeared` continues, with the rank of each: the more often it is seen, the more so at this hour,
-    /// the higher; each forecast that nobody used halves it.
+    /// The joins that `appeared` continues, with the rank of each: the time that it is likely to save for each byte, more at
+    /// hours at which it was seen; each forecast that nobody used halves it.
     pub fn continued_by(&self, appeared: &TableName, least: u64, now: DateTime<Utc>) -> Vec<(f64, Order)> {
         let templates = self.lock();
-        let often = templates.values().filter(|template| template.count >= least);
+        let often =
+            templates.values().filter(|template| template.count >= least && template.passed < GIVEN_UP);
         let next = often.filter_map(|template| {
             let tables = forecast::next(&template.seen, appeared)?;
-            Some((template.rank(now), template.order(tables)))
+            Some((template.rank(now), template.order(tables, &template.filters)))
         });
         next.collect()
     }
 
-    /// The join seen last of each template, with its rank.
+    /// The join seen last of each template, with its rank; of those that are too large the slice that was seen last.
     pub fn latest(&self, least: u64, now: DateTime<Utc>) -> Vec<(f64, Order)> {
         let templates = self.lock();
-        let often = templates.values().filter(|template| template.count >= least);
-        let latest = often.filter_map(|template| {
+        let latest = templates.values().filter_map(|template| {
             let tables = template.seen.last()?;
-            Some((template.rank(now), template.order(tables.clone())))
+            let (filters, count) = match template.slices.is_too_large(tables, &template.filters) {
+                true => template.slices.last(tables)?,
+                false => (&template.filters, template.count),
+            };
+            (count >= least).then(|| (template.rank(now), template.order(tables.clone(), filters)))
         });
         latest.collect()
+    }
+
+    /// The slices that continue the last two of each template that is too large, with their ranks.
+    pub fn next_slices(&self, least: u64, now: DateTime<Utc>) -> Vec<(f64, Order)> {
+        let templates = self.lock();
+        let often = templates.values().filter(|template| template.count >= least);
+        let next = often.filter_map(|template| {
+            let tables = template.seen.last()?;
+            let filters = template.slices.next(tables)?;
+            Some((template.rank(now), template.order(tables.clone(), &filters)))
+        });
+        next.collect()
     }
 
     /// How many joins of an order's template were computed in a row that nobody used.
@@ -134,17 +181,82 @@ impl History {
         self.lock().get(&Key::of_names(&order.tables, &order.tree, &order.settings)).map_or(0, |it| it.unused)
     }
 
-    /// Notes what computing a join took.
-    pub fn computed(&self, shape: &JoinShape, cost_ms: u64) {
+    /// Notes what computing a join took, and how large it is.
+    pub fn computed(&self, shape: &JoinShape, cost_ms: u64, bytes: u64) {
         if let Some(template) = self.lock().get_mut(&Key::of(shape)) {
-            template.cost_ms = cost_ms;
+            (template.cost_ms, template.bytes) = (cost_ms, bytes);
         }
+    }
+
+    /// Notes that a join does not fit the cache. True if that was not known, and no slice of it is meant: from now on slices
+    /// are cached.
+    pub fn too_large(&self, shape: &JoinShape) -> bool {
+        let filters = shape.tree.filters();
+        self.lock().get_mut(&Key::of(shape)).is_some_and(|template| {
+            template.slices.note_too_large(&names(shape), &filters) && template.filters == filters
+        })
+    }
+
+    /// Whether a join that was ordered is known not to fit the cache.
+    pub fn does_not_fit(&self, order: &Order) -> bool {
+        let key = Key::of_names(&order.tables, &order.tree, &order.settings);
+        let filters = order.tree.filters();
+        self.lock().get(&key).is_some_and(|it| it.slices.is_too_large(&order.tables, &filters))
+    }
+
+    /// What is known of a join: how often it was asked for, and whether it does not fit the cache.
+    pub fn known(&self, shape: &JoinShape) -> (u64, bool) {
+        let (tables, filters) = (names(shape), shape.tree.filters());
+        self.lock().get(&Key::of(shape)).map_or((0, false), |template| {
+            let (count, wanted) = template.wanted(&tables, &filters);
+            (count, template.slices.is_too_large(&tables, wanted))
+        })
+    }
+
+    /// Whether two joins are of one template.
+    pub fn is_alike(&self, one: &Order, other: &Order) -> bool {
+        let key = |order: &Order| Key::of_names(&order.tables, &order.tree, &order.settings);
+        key(one) == key(other)
+    }
+
+    /// Notes that the next join of a sequence takes the place of this one, which was computed ahead: it was of no use if
+    /// nobody has asked for it.
+    pub fn passed(&self, order: &Order, now: DateTime<Utc>) {
+        let key = Key::of_names(&order.tables, &order.tree, &order.settings);
+        if let Some(template) = self.lock().get_mut(&key)
+            && !template.seen.contains(&order.tables)
+            && !template.ahead.contains(&order.tables)
+            && template.passed_at.is_none_or(|last| now - DateTime::<Utc>::from(last) >= PASSING_DAY)
+        {
+            template.passed_at = Some(now.into());
+            template.unused = (template.unused + 1).min(MAX_UNUSED);
+            template.passed = template.passed.saturating_add(1);
+        }
+    }
+
+    /// Notes that a join was read by a query that nobody had asked yet: whether it was of use, the use of that one's result
+    /// would tell.
+    pub fn read_ahead(&self, shape: &JoinShape) {
+        if let Some(template) = self.lock().get_mut(&Key::of(shape)) {
+            template.note_ahead(shape);
+        }
+    }
+
+    /// Forgets the template of a join.
+    pub fn forget(&self, shape: &JoinShape) {
+        self.lock().remove(&Key::of(shape));
     }
 
     /// Notes whether a join that was computed was used.
     pub fn used(&self, shape: &JoinShape, used: bool) {
         if let Some(template) = self.lock().get_mut(&Key::of(shape)) {
-            template.unused = if used { 0 } else { (template.unused + 1).min(MAX_UNUSED) };
+            if used {
+                // A query with more conditions on two tables is of another template, and uses this one's join all the same.
+                template.note_ahead(shape);
+                (template.unused, template.passed) = (0, 0);
+            } else {
+                template.unused = (template.unused + 1).min(MAX_UNUSED);
+            }
         }
     }
 
@@ -161,13 +273,14 @@ impl History {
         serde_json::to_string(&self.templates())
     }
 
-    /// Takes over what [`Self::to_text`] gave.
+    /// Takes over what [`Self::to_text`] gave, as far as its settings are known: an earlier build may have written other ones.
     ///
     /// # Errors
     /// When the text is none of ours; the history stays as it is.
-    pub fn restore(&self, text: &str) -> Result<(), serde_json::Error> {
+    pub fn restore(&self, text: &str, is_known: impl Fn(&str) -> bool) -> Result<(), serde_json::Error> {
         let known: Vec<Template> = serde_json::from_str(text)?;
-        let known = known.into_iter().take(self.limit).map(|template| (template.key.clone(), template));
+        let known = known.into_iter().filter(|template| is_known(&template.key.settings)).take(self.limit);
+        let known = known.map(Template::with_key_of_names).map(|template| (template.key.clone(), template));
         self.lock().extend(known);
         Ok(())
     }
@@ -182,15 +295,29 @@ impl History {
     }
 }
 
+impl Order {
+    /// Whether it is an order of this join, whatever filters it has.
+    pub fn is_of(&self, shape: &JoinShape) -> bool {
+        self.tables.iter().eq(shape.tables.iter().map(|table| &table.name))
+            && self.settings == shape.settings
+            && self.tree.without_filters() == shape.tree.without_filters()
+    }
+}
+
+fn names(shape: &JoinShape) -> Vec<TableName> {
+    shape.tables.iter().map(|table| table.name.clone()).collect()
+}
+
 impl Key {
     fn of(shape: &JoinShape) -> Self {
         Self::of_names(shape.tables.iter().map(|table| &table.name), &shape.tree, &shape.settings)
     }
 
     fn of_names<'a>(names: impl IntoIterator<Item = &'a TableName>, tree: &Tree, settings: &str) -> Self {
-        let tables = names
-            .into_iter()
-            .map(|name| [name.catalog.clone(), name.schema.clone(), Pattern::of(&name.table).text]);
+        let tables = names.into_iter().map(|name| {
+            let schema = Pattern::of_schema(&name.schema).text;
+            [name.catalog.clone(), schema, Pattern::of(&name.table).text]
+        });
         Self { tables: tables.collect(), tree: tree.without_filters(), settings: settings.to_owned() }
     }
 }
@@ -206,21 +333,32 @@ impl Template {
         &self.key.tree
     }
 
+    /// The same with the key that its names have now: another program may have taken them apart in another way, and what is
+    /// seen next would not be found to be alike. Names of before that are not like the latest ones are forgotten.
+    fn with_key_of_names(mut self) -> Self {
+        if let Some(latest) = self.seen.last() {
+            let key = Key::of_names(latest, &self.key.tree, &self.key.settings);
+            self.seen.retain(|tables| Key::of_names(tables, &key.tree, &key.settings) == key);
+            self.key = key;
+        }
+        self
+    }
+
     fn note(
         &mut self,
         tables: Vec<TableName>,
         columns: &BTreeSet<ColumnRef>,
-        tree: &Tree,
+        filters: &BTreeSet<String>,
         now: DateTime<Utc>,
     ) {
         self.count += 1;
+        self.passed = 0;
         self.last = now.into();
         if let Some(hour) = self.hours.get_mut(now.hour() as usize) {
             *hour += 1;
         }
         self.columns.extend(columns.iter().cloned());
-        let filters = tree.filters();
-        let gone: Vec<String> = self.filters.difference(&filters).cloned().collect();
+        let gone: Vec<String> = self.filters.difference(filters).cloned().collect();
         // A condition that is left out has to be applied by the queries that still have it.
         let left_out = gone.iter().chain(filters.difference(&self.filters));
         let needed: Vec<ColumnRef> = left_out.flat_map(|text| crate::shape::columns_in(text)).collect();
@@ -228,12 +366,18 @@ impl Template {
         gone.iter().for_each(|filter| {
             self.filters.remove(filter);
         });
+        if self.filters != *filters && self.slices.is_too_large(&tables, &self.filters) {
+            self.slices.note(&tables, filters);
+        }
         if self.seen.last() != Some(&tables) {
             self.seen.retain(|other| *other != tables);
             self.seen.push(tables);
             // An earlier day that is asked for again is not the latest.
             self.seen.sort_by_cached_key(|tables| {
-                tables.iter().map(|name| Pattern::of(&name.table).values).collect::<Vec<_>>()
+                let values = |name: &TableName| {
+                    (Pattern::of_schema(&name.schema).values, Pattern::of(&name.table).values)
+                };
+                tables.iter().map(values).collect::<Vec<_>>()
             });
             if self.seen.len() > REMEMBERED {
                 self.seen.remove(0);
@@ -241,9 +385,32 @@ impl Template {
         }
     }
 
-    fn order(&self, tables: Vec<TableName>) -> Order {
+    /// Notes that a join of these tables was of use, whoever read it.
+    fn note_ahead(&mut self, shape: &JoinShape) {
+        let tables = names(shape);
+        if !self.ahead.contains(&tables) {
+            if self.ahead.len() >= REMEMBERED {
+                self.ahead.remove(0);
+            }
+            self.ahead.push(tables);
+        }
+    }
+
+    /// The filters of what is worth caching for a query with these, and how often it was asked for.
+    fn wanted<'a>(
+        &'a self,
+        tables: &[TableName],
+        filters: &'a BTreeSet<String>,
+    ) -> (u64, &'a BTreeSet<String>) {
+        if self.slices.is_too_large(tables, &self.filters) {
+            return (self.slices.count(tables, filters), filters);
+        }
+        (self.count, &self.filters)
+    }
+
+    fn order(&self, tables: Vec<TableName>, filters: &BTreeSet<String>) -> Order {
         let mut tree = self.key.tree.clone();
-        tree.conditions.extend(self.filters.iter().cloned());
+        tree.conditions.extend(filters.iter().cloned());
         tree.conditions.sort();
         let columns = self.columns.iter().cloned().collect();
         Order { tables, tree, settings: self.key.settings.clone(), columns }
@@ -253,7 +420,9 @@ impl Template {
         let hour = now.hour() as usize;
         let here = [hour, (hour + 1) % 24].iter().filter_map(|hour| self.hours.get(*hour)).sum::<u32>();
         let uses = self.count as f64 + f64::from(here);
-        uses * (self.cost_ms.max(1) as f64) / f64::from(1_u32 << self.unused.min(MAX_UNUSED))
+        let bytes = if self.bytes == 0 { USUAL_BYTES } else { self.bytes };
+        let saved = uses * (self.cost_ms.max(1) as f64) / (bytes as f64 / USUAL_BYTES as f64);
+        saved / f64::from(1_u32 << self.unused.min(MAX_UNUSED))
     }
 }
 
@@ -303,15 +472,45 @@ mod tests {
         let (history, now) = (History::new(10), DateTime::<Utc>::default());
         history.see(&day(3, None), &BTreeSet::new(), now);
         let again = History::new(10);
-        again.restore(&history.to_text().expect("text")).expect("restored");
+        let text = history.to_text().expect("text");
+        again.restore(&text, |settings| !settings.is_empty()).expect("restored");
+        assert!(again.templates().is_empty(), "its settings are not known");
+        again.restore(&text, str::is_empty).expect("restored");
         assert_eq!(again.templates().len(), 1);
-        assert!(again.restore("no history").is_err());
+        assert!(again.restore("no history", str::is_empty).is_err());
         let small = History::new(1);
         small.see(&day(3, None), &BTreeSet::new(), now);
         let mut other = day(3, None);
         other.settings = "other".into();
         small.see(&other, &BTreeSet::new(), now);
         assert_eq!(small.templates().len(), 1);
+    }
+
+    #[test]
+    fn a_history_of_another_program_has_the_keys_of_this_one() {
+        let (history, now) = (History::new(10), DateTime::<Utc>::default());
+        history.see(&day(3, None), &BTreeSet::new(), now);
+        let text = history.to_text().expect("text");
+        let other = text.replace("sales{date}", "sales{n}");
+        assert_ne!(other, text);
+        let again = History::new(10);
+        again.restore(&other, |_| true).expect("restored");
+        assert_eq!(again.see(&day(4, None), &BTreeSet::new(), now).count, 2);
+    }
+
+    #[test]
+    fn joins_in_the_schemas_of_two_days_are_one_template() {
+        let (history, now) = (History::new(10), DateTime::<Utc>::default());
+        let join = |schema: &str| {
+            let mut shape = day(3, None);
+            shape.tables.iter_mut().for_each(|table| table.name.schema = schema.to_owned());
+            shape
+        };
+        let see = |schema: &str| history.see(&join(schema), &BTreeSet::new(), now).count;
+        assert_eq!((see("d20210803"), see("d20210804"), see("tenant7"), see("tenant8")), (1, 2, 1, 1));
+        let next = history.continued_by(&join("d20210805").tables[0].name, 2, now);
+        let tables: Vec<_> = next[0].1.tables.iter().map(|name| name.schema.as_str()).collect();
+        assert_eq!(tables, ["d20210805", "d20210805"]);
     }
 
     #[test]
@@ -324,5 +523,72 @@ mod tests {
         assert!(rank() < before);
         history.used(&day(3, None), true);
         assert!((rank() - before).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_sequence_that_nobody_asks_for_any_more_is_given_up() {
+        let (history, now) = (History::new(10), DateTime::<Utc>::default());
+        history.see(&day(3, None), &BTreeSet::new(), now);
+        history.see(&day(4, None), &BTreeSet::new(), now);
+        let forecast = |of: u32| history.continued_by(&day(of, None).tables[0].name, 2, now);
+        let first = forecast(5)[0].0;
+        let mut made = 0;
+        for of in 5..30 {
+            for (rank, order) in forecast(of) {
+                assert!(of == 5 || rank < first, "{of}");
+                history.passed(&order, now + TimeDelta::days(of.into()));
+                history.passed(&order, now + TimeDelta::days(of.into()) + TimeDelta::hours(1));
+                made += 1;
+            }
+        }
+        assert_eq!(made, GIVEN_UP);
+        history.see(&day(5, None), &BTreeSet::new(), now);
+        for of in 6..30 {
+            let (_, order) = forecast(of).remove(0);
+            history.read_ahead(&day(of, None));
+            history.passed(&order, now + TimeDelta::days(100 + i64::from(of)));
+        }
+        history.see(&day(30, None), &BTreeSet::new(), now);
+        assert_eq!(forecast(31).len(), 1, "somebody has asked again");
+    }
+
+    #[test]
+    fn of_a_join_that_is_too_large_slices_are_cached_and_the_next_one_is_foretold() {
+        let (history, now) = (History::new(10), DateTime::<Utc>::default());
+        let filter = |day: u32| format!("(bin \"=\" #0:\"day\" (lit \"Int64\" \"{day}\"))");
+        let ask = |of: u32| history.see(&day(3, Some(&filter(of))), &BTreeSet::new(), now);
+        ask(7);
+        let whole = ask(8);
+        assert_eq!((whole.count, whole.order.tree.filters().len()), (2, 0));
+        assert!(history.too_large(&day(3, None)));
+        assert!(!history.too_large(&day(3, None)), "said once");
+        assert!(history.does_not_fit(&whole.order));
+        assert_eq!(history.see(&day(3, None), &BTreeSet::new(), now).count, 0, "is not tried again");
+        assert!(history.latest(2, now).is_empty());
+        let slice = ask(8);
+        assert_eq!((slice.count, slice.order.tree.filters()), (1, BTreeSet::from([filter(8)])));
+        assert!(history.latest(2, now).is_empty() && history.next_slices(2, now).is_empty());
+        ask(9);
+        assert_eq!(ask(9).count, 2);
+        assert_eq!(history.latest(2, now)[0].1.tree.filters(), BTreeSet::from([filter(9)]));
+        assert_eq!(history.next_slices(2, now)[0].1.tree.filters(), BTreeSet::from([filter(10)]));
+        assert_eq!(history.known(&day(3, Some(&filter(9)))), (2, false));
+        assert!(!history.too_large(&day(3, Some(&filter(9)))), "of a slice it is not said");
+        assert_eq!(history.known(&day(3, Some(&filter(9)))), (2, true));
+        let other = history.see(&day(4, Some(&filter(9))), &BTreeSet::new(), now);
+        assert!(other.order.tree.filters().is_empty(), "other tables may fit");
+        assert!(history.next_slices(2, now).is_empty());
+        assert_eq!(ask(8).count, 2, "what is known of the others stays");
+    }
+
+    #[test]
+    fn what_saves_more_for_each_byte_comes_first() {
+        let (history, now) = (History::new(10), DateTime::<Utc>::default());
+        history.see(&day(3, None), &BTreeSet::new(), now);
+        let rank = || history.latest(1, now)[0].0;
+        history.computed(&day(3, None), 1_000, 100 << 20);
+        let large = rank();
+        history.computed(&day(3, None), 1_000, 10 << 20);
+        assert!((rank() / large - 10.0).abs() < 0.01);
     }
 }

@@ -7,8 +7,8 @@
 //!   (`store.rs`, `entry.rs`, `file.rs`). What it saves for each byte decides who stays;
 //! - [`ResultFiles`]: whole results as files, which survive a restart (`results.rs`);
 //! - [`Flights`]: one computation at a time for each join;
-//! - [`History`] remembers templates of joins (`history.rs`); [`Pattern`] knows names that count (`sequence.rs`), and with
-//!   both the next join of a template is foretold (`forecast.rs`).
+//! - [`History`] remembers templates of joins (`history.rs`); [`Pattern`] knows names that count (`sequence/`), and with
+//!   both the next join of a template is foretold (`forecast.rs`), or the next part of a table (`slice.rs`).
 //!
 //! Nothing that goes wrong here fails a query: the join is computed as if there were no cache, with a metric and a line
 //! in the log.
@@ -17,12 +17,14 @@ mod entry;
 mod error;
 mod file;
 mod flight;
+mod folder;
 mod forecast;
 mod history;
 mod range;
 mod results;
 mod sequence;
 mod shape;
+mod slice;
 mod store;
 
 /// For work in the background: it leaves the processor to others, and knows what it has had of it.
@@ -31,6 +33,7 @@ pub use bowshot_ipc::{lower_thread_priority, thread_time};
 pub use entry::{About, CachedJoin, Loaded, Place};
 pub use error::Error;
 pub use flight::{Flight, Flights};
+pub use folder::create as create_private;
 pub use forecast::next as next_tables;
 pub use history::{History, Order, Seen, Template};
 pub use results::{AboutResult, ResultFiles, Written, this_program};
@@ -39,4 +42,4 @@ pub use shape::{
     ColumnRef, Content, JoinShape, Match, Member, Outer, OuterKind, TableKey, TableName, Tree, renumber,
     tables_in,
 };
-pub use store::{Budget, Store, identity_digest};
+pub use store::{Budget, ENTRY_BYTES, Near, Store, identity_digest};

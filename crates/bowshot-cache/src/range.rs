@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 
 /// `column op constant`, taken apart.
-#[derive(Debug, PartialEq)]
-struct Comparison<'a> {
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Constant<'a> {
     operator: &'a str,
     column: &'a str,
-    data_type: String,
-    value: Value,
+    pub(crate) data_type: String,
+    /// As it is written.
+    pub(crate) value: String,
 }
 
 #[derive(Debug, PartialEq, PartialOrd)]
@@ -20,11 +21,12 @@ enum Value {
 /// Whether every row that fulfils `narrow` fulfils `wide`. Knows comparisons of one column with constants of one type,
 /// whole numbers, dates, times and texts; of all others it says no.
 pub(crate) fn implies(narrow: &str, wide: &str) -> bool {
-    let (Some(narrow), Some(wide)) = (comparison(narrow), comparison(wide)) else { return false };
+    let (Some(narrow), Some(wide)) = (constant(narrow), constant(wide)) else { return false };
     if narrow.column != wide.column || narrow.data_type != wide.data_type {
         return false;
     }
-    let Some(order) = narrow.value.partial_cmp(&wide.value) else { return false };
+    let (Some(less), Some(more)) = (narrow.known(), wide.known()) else { return false };
+    let Some(order) = less.partial_cmp(&more) else { return false };
     match (narrow.operator, wide.operator) {
         ("<", "<") | ("<=", "<=") | ("<", "<=") => order != Ordering::Greater,
         ("<=" | "=", "<") => order == Ordering::Less,
@@ -37,7 +39,31 @@ pub(crate) fn implies(narrow: &str, wide: &str) -> bool {
     }
 }
 
-fn comparison(text: &str) -> Option<Comparison<'_>> {
+impl Constant<'_> {
+    /// Whether it compares the same column in the same way.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (self.operator, self.column, &self.data_type) == (other.operator, other.column, &other.data_type)
+    }
+
+    /// The condition with another constant.
+    pub(crate) fn with(&self, value: &str) -> String {
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let (operator, column) = (self.operator, self.column);
+        format!("(bin \"{operator}\" {column} (lit {} {}))", quoted(&self.data_type), quoted(value))
+    }
+
+    /// The constant, if it is of a type of which it is known here what comes before what.
+    fn known(&self) -> Option<Value> {
+        if is_whole(&self.data_type) {
+            self.value.parse().ok().map(Value::Whole)
+        } else {
+            (self.data_type == "Utf8").then(|| Value::Text(self.value.clone()))
+        }
+    }
+}
+
+/// A condition that compares a column with a constant.
+pub(crate) fn constant(text: &str) -> Option<Constant<'_>> {
     let rest = text.strip_prefix("(bin \"")?.strip_suffix("))")?;
     let (operator, rest) = rest.split_once("\" ")?;
     let (column, rest) = rest.split_once(" (lit ")?;
@@ -46,17 +72,7 @@ fn comparison(text: &str) -> Option<Comparison<'_>> {
     }
     let mut parts = serde_json::Deserializer::from_str(rest).into_iter::<String>();
     let (data_type, value) = (parts.next()?.ok()?, parts.next()?.ok()?);
-    if parts.next().is_some() {
-        return None;
-    }
-    let value = if is_whole(&data_type) {
-        Value::Whole(value.parse().ok()?)
-    } else if data_type == "Utf8" {
-        Value::Text(value)
-    } else {
-        return None;
-    };
-    Some(Comparison { operator, column, data_type, value })
+    parts.next().is_none().then_some(Constant { operator, column, data_type, value })
 }
 
 /// Types whose constants are written as whole numbers. Decimals have their scale in the type.

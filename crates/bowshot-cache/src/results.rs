@@ -282,6 +282,11 @@ impl ResultFiles {
 /// Names this build by the bytes of its file: another one may have functions that compute something else. One that cannot be
 /// read has a name that no other process has.
 pub fn this_program() -> String {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(name_of_program).clone()
+}
+
+fn name_of_program() -> String {
     let summed = std::env::current_exe().and_then(|path| file::sum(&path));
     match summed {
         Ok((bytes, checksum)) => format!("{bytes} {checksum:08x}"),

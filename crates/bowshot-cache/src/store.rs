@@ -4,9 +4,12 @@
 use crate::Error;
 use crate::entry::{About, CachedJoin};
 use crate::file::{self, CacheFile};
-use crate::shape::{ColumnRef, JoinShape, Match, TableKey, columns_in};
+use crate::folder::Claim;
+use crate::results::this_program;
+use crate::shape::{ColumnRef, JoinShape, Match, TableKey, TableName, columns_in};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -15,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// What a join takes beside its rows, about: its description here and on disk.
-const ENTRY_BYTES: u64 = 4 << 10;
+pub const ENTRY_BYTES: u64 = 4 << 10;
 /// Joins that are kept at most: looking for one costs something for each of the same tables.
 const MAX_JOINS: usize = 2_000;
 
@@ -36,8 +39,27 @@ pub struct Store {
     budget: Budget,
     joins: Mutex<Joins>,
     next: AtomicU64,
-    /// The number of the first join of this process.
-    first: u64,
+    /// Keeps other servers out of the folder.
+    _claim: Option<Claim>,
+}
+
+/// What a cached join lacks to give another one of the same tables; the least first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Near {
+    /// Columns.
+    Columns,
+    /// Rows: it has conditions that the other one does not have.
+    Conditions,
+    /// It is of another version of this table.
+    Version(TableName),
+}
+
+/// What stands on disk about a join.
+#[derive(Serialize, Deserialize)]
+struct Described<A> {
+    /// The build that has computed it: in another one a function may give something else.
+    program: String,
+    about: A,
 }
 
 /// The joins by a digest of their tables, and what all of them take.
@@ -53,19 +75,24 @@ struct Joins {
 impl Store {
     /// An empty store, or with a folder one of the joins that are there. A folder that cannot be used is not used.
     pub fn open(budget: Budget) -> Self {
-        let found = budget.folder.as_deref().map(file::found);
-        let (budget, found) = match found {
-            Some(Ok(found)) => (budget, found),
-            None => (budget, Vec::new()),
+        let opened = budget.folder.as_deref().map(|folder| {
+            let claim = Claim::take(folder)?;
+            Ok((claim, file::found::<Described<About>>(folder)?))
+        });
+        let (budget, claim, found) = match opened {
+            Some(Ok((claim, found))) => (budget, Some(claim), found),
+            None => (budget, None, Vec::new()),
             Some(Err(error)) => {
                 failed("open", &error);
-                (Budget { folder: None, ..budget }, Vec::new())
+                (Budget { folder: None, ..budget }, None, Vec::new())
             }
         };
-        let first = now_milliseconds();
-        let store = Self { budget, joins: Mutex::default(), next: AtomicU64::new(first), first };
-        for (about, file) in found {
-            if store.sizes().1 + file.bytes > store.budget.disk_bytes {
+        // The clock may have been set back since they were numbered.
+        let last = found.iter().map(|(_, file)| file.number()).max().unwrap_or_default();
+        let next = AtomicU64::new(now_milliseconds().max(last.saturating_add(1)));
+        let store = Self { budget, joins: Mutex::default(), next, _claim: claim };
+        for (Described { program, about }, file) in found {
+            if program != this_program() || store.sizes().1 + file.bytes > store.budget.disk_bytes {
                 file.remove();
                 continue;
             }
@@ -94,21 +121,39 @@ impl Store {
         fitting.min_by_key(|(join, _)| join.about.bytes)
     }
 
+    /// What the join lacks that is nearest to `wanted`, of which [`Self::find`] finds none.
+    pub fn near(&self, wanted: &JoinShape, conditions: &[String]) -> Option<Near> {
+        let near = self.all().into_iter().filter_map(|join| {
+            let there = &join.about.shape;
+            if !is_named_like(there, wanted)
+                || there.settings != wanted.settings
+                || there.tree.without_filters() != wanted.tree.without_filters()
+            {
+                return None;
+            }
+            let mut pairs = there.tables.iter().zip(&wanted.tables);
+            Some(match pairs.find(|(there, wanted)| there != wanted) {
+                Some((changed, _)) => Near::Version(changed.name.clone()),
+                None if there.gives(wanted, conditions).is_some() => Near::Columns,
+                None => Near::Conditions,
+            })
+        });
+        near.min()
+    }
+
     /// For each join, a digest of its tables in whatever version: the sum of what [`identity_digest`] gives for each.
     pub fn identities(&self) -> Arc<HashSet<u64>> {
         self.lock().identities()
     }
 
-    /// The joins of the same tables, in whatever version, with the same conditions, that this process has computed: what
-    /// an earlier one has may be of segments whose numbers mean something else today.
+    /// The joins of the same tables, in whatever version, with the same conditions, that this process has computed.
     pub fn earlier(&self, shape: &JoinShape) -> Vec<Arc<CachedJoin>> {
         let same = |join: &Arc<CachedJoin>| {
             let other = &join.about.shape;
-            join.id >= self.first
+            join.is_fresh()
                 && other.tree == shape.tree
                 && other.settings == shape.settings
-                && other.tables.len() == shape.tables.len()
-                && other.tables.iter().zip(&shape.tables).all(|(one, other)| one.name == other.name)
+                && is_named_like(other, shape)
         };
         self.all().into_iter().filter(same).collect()
     }
@@ -129,6 +174,24 @@ impl Store {
         self.budget.memory_bytes / 2
     }
 
+    /// Keeps a join whatever it is worth, or no longer.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if more than half of the memory would be kept so; `Ok(false)` if there is no such join.
+    pub fn pin(&self, id: u64, pinned: bool) -> Result<bool, Error> {
+        let joins = self.lock();
+        let Some(join) = joins.by_tables.values().flatten().find(|join| join.id == id) else {
+            return Ok(false);
+        };
+        join.pin(false);
+        let bytes = joins.pinned_bytes() + join.about.bytes;
+        if pinned && bytes > self.largest() {
+            return Err(Error::TooLarge { bytes });
+        }
+        join.pin(pinned);
+        Ok(true)
+    }
+
     /// The folder of the files.
     pub fn folder(&self) -> Option<&PathBuf> {
         self.budget.folder.as_ref()
@@ -145,23 +208,33 @@ impl Store {
         batches: Vec<RecordBatch>,
     ) -> Result<Arc<CachedJoin>, Error> {
         let about = About { bytes: about.bytes + ENTRY_BYTES, ..about };
-        let join = Arc::new(CachedJoin::in_memory(self.next_id(), about, schema, batches));
-        let dropped = {
+        let mut join = CachedJoin::in_memory(self.next_id(), about, schema, batches);
+        let (join, dropped) = {
             let mut joins = self.lock();
             let mut dropped = joins.replaced_by(&join);
+            // Who used the version before will use this one.
+            join.about.expected_uses += dropped.iter().map(|old| old.hits()).max().unwrap_or_default() as f64;
+            let join = Arc::new(join);
+            // What is to stay, stays in its newest version, unless it has grown out of what may be kept so.
+            let pinned = dropped.iter().any(|old| old.is_pinned());
+            let fits = joins.pinned_bytes() + join.about.bytes <= self.largest();
+            join.pin(pinned && fits);
+            if pinned && !fits {
+                tracing::warn!(id = join.id, "a pinned join has grown too large to be pinned");
+            }
             let leaving = joins.make_room(&join, self.budget.memory_bytes);
             match leaving {
                 Ok(gone) => dropped.extend(gone),
                 Err(error) => {
-                    drop(joins);
-                    dropped.iter().for_each(|join| join.leave_disk());
+                    // What the new one would have replaced is still good.
+                    dropped.into_iter().for_each(|join| joins.give_back(join));
                     return Err(error);
                 }
             }
             dropped.extend(joins.thinned());
             joins.memory += join.about.bytes;
             joins.add(Arc::clone(&join));
-            dropped
+            (join, dropped)
         };
         // Outside the lock: files are removed here.
         dropped.iter().for_each(|join| join.leave_disk());
@@ -179,7 +252,8 @@ impl Store {
         let path = folder.join(format!("{}.arrow", join.id));
         let written = CacheFile::write(path, (join.schema(), &batches), pause).and_then(|file| {
             if join.about.shape.tables.iter().all(TableKey::is_lasting) {
-                let _bytes = file.describe(&join.about).inspect_err(|_| file.remove())?;
+                let described = Described { program: this_program(), about: &join.about };
+                let _bytes = file.describe(&described).inspect_err(|_| file.remove())?;
             }
             Ok(file)
         });
@@ -205,6 +279,16 @@ impl Store {
         removed.iter().for_each(|join| join.leave_disk());
         self.publish_sizes();
         removed.len()
+    }
+
+    /// Forgets a join in all its versions. Queries that read it go on.
+    pub fn remove_versions_of(&self, shape: &JoinShape) {
+        let removed = self.lock().take(|join| {
+            let other = &join.about.shape;
+            is_named_like(other, shape) && other.settings == shape.settings && other.tree == shape.tree
+        });
+        removed.iter().for_each(|join| join.leave_disk());
+        self.publish_sizes();
     }
 
     /// Forgets a join. Queries that read it go on.
@@ -267,6 +351,15 @@ impl Joins {
         self.by_tables.entry(digest(&join.about.shape.tables)).or_default().push(join);
     }
 
+    /// Takes in again what was taken out.
+    fn give_back(&mut self, join: Arc<CachedJoin>) {
+        if join.memory_batches().is_some() {
+            self.memory += join.about.bytes;
+        }
+        self.disk += join.disk_bytes();
+        self.add(join);
+    }
+
     fn identities(&mut self) -> Arc<HashSet<u64>> {
         // Those with one digest are of the same tables.
         let each = self.by_tables.values().filter_map(|joins| joins.first());
@@ -275,6 +368,10 @@ impl Joins {
             tables.fold(0, u64::wrapping_add)
         });
         Arc::clone(self.identities.get_or_insert_with(|| Arc::new(identities.collect())))
+    }
+
+    fn pinned_bytes(&self) -> u64 {
+        self.by_tables.values().flatten().filter(|join| join.is_pinned()).map(|join| join.about.bytes).sum()
     }
 
     fn contains(&self, join: &CachedJoin) -> bool {
@@ -286,19 +383,16 @@ impl Joins {
         let shape = &new.about.shape;
         self.take(|old| {
             let other = &old.about.shape;
-            let named = other.tables.len() == shape.tables.len()
-                && other.tables.iter().zip(&shape.tables).all(|(one, other)| one.name == other.name);
+            // An older version with other conditions, a slice, stays: its own rows will be brought up to date.
             let older = other.tables != shape.tables;
-            let wider = || {
-                let conditions = &other.tree.conditions;
-                shape.tree.conditions.iter().all(|condition| conditions.contains(condition))
-                    && old.about.columns.iter().all(|column| new.about.columns.contains(column))
-            };
-            named
+            let conditions = &other.tree.conditions;
+            let has_rows = || shape.tree.conditions.iter().all(|condition| conditions.contains(condition));
+            let has_columns = || old.about.columns.iter().all(|column| new.about.columns.contains(column));
+            is_named_like(other, shape)
                 && other.settings == shape.settings
                 && other.tree.members == shape.tree.members
-                && (older || wider())
-                && (!old.is_pinned() || older)
+                && has_rows()
+                && (older || (!old.is_pinned() && has_columns()))
         })
     }
 
@@ -309,24 +403,29 @@ impl Joins {
         if bytes > limit {
             return Err(Error::TooLarge { bytes });
         }
-        let mut gone = Vec::new();
-        while self.memory + bytes > limit {
-            let in_memory = self.by_tables.values().flatten().filter(|join| join.memory_batches().is_some());
-            let in_memory: Vec<_> = in_memory.map(Arc::clone).collect();
+        let in_memory = self.by_tables.values().flatten().filter(|join| join.memory_batches().is_some());
+        let mut in_memory: Vec<_> = in_memory.map(Arc::clone).collect();
+        let (mut victims, mut memory) = (Vec::new(), self.memory);
+        while memory + bytes > limit {
             // Yesterday's join leaves for that of today, whichever of them took longer.
             let earlier = least(in_memory.iter().filter(|join| new.is_later_than(join)).map(Arc::clone), now);
             let cheapest = || least(in_memory.iter().map(Arc::clone), now);
-            let victim = earlier.or_else(|| cheapest().filter(|join| join.worth(now) < new.worth(now)));
+            let gives_way = |join: &Arc<CachedJoin>| new.is_pinned() || join.worth(now) < new.worth(now);
+            let victim = earlier.or_else(|| cheapest().filter(gives_way));
+            // Nobody leaves for a join that finds no room all the same.
             let Some(victim) = victim else { return Err(Error::TooLarge { bytes }) };
-            self.memory = self.memory.saturating_sub(victim.about.bytes);
+            memory = memory.saturating_sub(victim.about.bytes);
+            in_memory.retain(|join| join.id != victim.id);
+            victims.push(victim);
+        }
+        self.memory = memory;
+        for victim in &victims {
             victim.leave_memory();
             metrics::counter!("bowshot_join_cache_evictions_total", "place" => "memory").increment(1);
-            if victim.disk_bytes() == 0 {
-                self.forget(victim.id);
-                gone.push(victim);
-            }
         }
-        Ok(gone)
+        victims.retain(|victim| victim.disk_bytes() == 0);
+        victims.iter().for_each(|victim| self.forget(victim.id));
+        Ok(victims)
     }
 
     /// Takes out what is worth least while there are too many.
@@ -388,7 +487,10 @@ fn digest(tables: &[TableKey]) -> u64 {
     hasher.finish()
 }
 
-/// Larger than any number of a file that an earlier process has written.
+fn is_named_like(one: &JoinShape, other: &JoinShape) -> bool {
+    one.tables.iter().map(|table| &table.name).eq(other.tables.iter().map(|table| &table.name))
+}
+
 fn now_milliseconds() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX / 2)

@@ -170,7 +170,13 @@ impl Port {
             tasks.spawn(run(arrive(stream, self.tls.clone()), connection, self.drain.clone(), slot));
         } else if let Ok(slot) = Arc::clone(&self.turned_away).try_acquire_owned() {
             let limit = self.shared.server().limits().max_connections;
-            tasks.spawn(turn_away(arrive(stream, self.tls.clone()), limit, slot));
+            let (arrival, drain) = (arrive(stream, self.tls.clone()), self.drain.clone());
+            tasks.spawn(async move {
+                tokio::select! {
+                    () = turn_away(arrival, limit, slot) => {}
+                    () = drain.cancelled() => {}
+                }
+            });
         } else {
             tracing::warn!("a connection over the limit was cut off");
         }

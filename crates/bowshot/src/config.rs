@@ -312,7 +312,7 @@ fn refuse_mistyped(variable: &str) -> Result<(), Usage> {
         "BOWSHOT_PASSWORD",
         "BOWSHOT_TOKEN",
     ];
-    if OTHERS.contains(&variable) {
+    if OTHERS.contains(&variable) || is_of_orchestrator(variable) {
         return Ok(());
     }
     let rest = variable.trim_start_matches("BOWSHOT_");
@@ -330,6 +330,14 @@ fn refuse_mistyped(variable: &str) -> Result<(), Usage> {
             .with_hint("`bowshot docs settings` lists all settings with their variables")),
         None => Ok(()),
     }
+}
+
+/// As Kubernetes names them for services whose names begin with `bowshot`.
+fn is_of_orchestrator(variable: &str) -> bool {
+    variable.ends_with("_SERVICE_HOST")
+        || variable.ends_with("_PORT")
+        || variable.contains("_SERVICE_PORT")
+        || variable.contains("_PORT_")
 }
 
 impl Dialect {

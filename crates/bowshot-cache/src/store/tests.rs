@@ -64,6 +64,11 @@ fn add(store: &Store, name: &str, version: u64, cost_ms: u64) -> Result<Arc<Cach
     Ok(join)
 }
 
+/// Files of a folder, without the one that says whose it is.
+fn files(folder: &Path) -> usize {
+    std::fs::read_dir(folder).expect("is read").count() - 1
+}
+
 fn find(store: &Store, name: &str, version: u64) -> Option<Arc<CachedJoin>> {
     let found = store.find(&shape(name, version), &[JOIN.to_owned()], &BTreeSet::from([column()]));
     found.map(|(join, _)| join)
@@ -99,6 +104,42 @@ fn a_newer_version_takes_the_place_of_an_older_one() {
     add(&store, "a", 2, 10).expect("fits");
     assert!(find(&store, "a", 1).is_none());
     assert_eq!(store.sizes(), (BYTES, 0));
+}
+
+#[test]
+fn a_join_on_other_columns_is_not_replaced_by_a_newer_version() {
+    let store = store(1 << 20, None);
+    let mut other = about("a", 1, 10);
+    other.shape.tree.conditions = vec![JOIN.replace("\"k\"", "\"x\"")];
+    let other = store.insert(other, schema(), rows()).expect("fits");
+    add(&store, "a", 2, 10).expect("fits");
+    assert!(store.all().iter().any(|join| join.id == other.id), "it has rows that can be added to");
+}
+
+#[test]
+fn a_join_without_room_replaces_nothing() {
+    let store = store(2 * BYTES, None);
+    let narrow = add(&store, "a", 1, 10).expect("fits");
+    add(&store, "b", 1, 1000).expect("fits").pin(true);
+    let wide = About { bytes: 2 * BYTES, ..about("a", 1, 10) };
+    assert!(store.insert(wide, schema(), rows()).is_err());
+    assert_eq!(find(&store, "a", 1).expect("is still there").id, narrow.id);
+    assert_eq!(store.sizes(), (2 * BYTES, 0));
+}
+
+#[test]
+fn joins_of_another_build_are_not_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(store(1 << 20, Some(folder.path())));
+    let path = folder.path().join("12.arrow");
+    let file = CacheFile::write(path.clone(), (&schema(), &rows()), &|| {}).expect("is written");
+    let described = Described { program: "another".to_owned(), about: about("a", 1, 10) };
+    file.describe(&described).expect("is written");
+    assert!(store(1 << 20, Some(folder.path())).all().is_empty());
+    assert!(!path.exists());
+    let file = CacheFile::write(path, (&schema(), &rows()), &|| {}).expect("is written");
+    file.describe(&Described { program: this_program(), ..described }).expect("is written");
+    assert_eq!(store(1 << 20, Some(folder.path())).all().len(), 1);
 }
 
 #[test]
@@ -141,11 +182,7 @@ fn what_leaves_memory_is_mapped_from_disk_and_survives_a_restart() {
         rows().as_slice()
     );
     assert!(again.remove(find(&again, "a", 1).expect("is there").id));
-    assert_eq!(
-        std::fs::read_dir(folder.path()).expect("is read").count(),
-        2,
-        "one file with its description"
-    );
+    assert_eq!(files(folder.path()), 2, "one file with its description");
 }
 
 #[test]
@@ -169,7 +206,7 @@ fn joins_of_dropped_tables_leave_with_their_files() {
     add(&store, "b", 1, 10).expect("fits");
     assert_eq!(store.remove_of(|key| key.name.table == "a"), 1);
     assert!(find(&store, "a", 1).is_none() && find(&store, "b", 1).is_some());
-    assert_eq!(std::fs::read_dir(folder.path()).expect("is read").count(), 2);
+    assert_eq!(files(folder.path()), 2);
 }
 
 #[test]
@@ -193,6 +230,7 @@ fn damaged_and_foreign_files_are_never_read() {
     let again = store(BYTES, Some(folder.path()));
     let join = find(&again, "a", 1).expect("is listed");
     assert!(matches!(join.batches(), Err(Error::Damaged { .. })));
+    drop(again);
     bytes.pop();
     std::fs::write(&path, &bytes).expect("is written");
     assert!(find(&store(BYTES, Some(folder.path())), "a", 1).is_none(), "another length is not even listed");
@@ -220,5 +258,5 @@ fn tables_that_end_with_the_process_leave_no_description() {
     assert!(join.disk_bytes() > 0);
     drop(first);
     assert!(store(1 << 20, Some(folder.path())).all().is_empty());
-    assert_eq!(std::fs::read_dir(folder.path()).expect("is read").count(), 0);
+    assert_eq!(files(folder.path()), 0);
 }

@@ -109,17 +109,15 @@ impl EngineSession {
             CacheStatement::Pin(id) => cache.pin(*id, true),
             CacheStatement::Unpin(id) => cache.pin(*id, false),
             CacheStatement::Drop(id) => {
-                if cache.store.remove(*id) {
-                    Ok(())
-                } else {
-                    Err(unknown(*id))
-                }
+                cache.learn();
+                cache.drop_join(*id)
             }
             CacheStatement::ClearResults => Ok(()),
             CacheStatement::Clear => {
                 cache.learn();
-                cache.queue.clear();
+                cache.watch.clear();
                 cache.history.clear();
+                cache.queue.clear();
                 cache.store.all().iter().for_each(|join| {
                     cache.store.remove(join.id);
                 });
@@ -139,14 +137,32 @@ impl JoinCache {
                 .with_hint("EXPLAIN says why each join is not"));
         }
         for order in orders {
-            self.queue.push(Job { order, rank: FIRST, forecast: true });
+            let generation = self.watch.generation();
+            self.queue.push(Job { order, rank: FIRST, forecast: true, generation });
         }
         Ok(())
     }
 
     fn pin(&self, id: u64, pinned: bool) -> Result<()> {
+        match self.store.pin(id, pinned) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(unknown(id)),
+            Err(_) => Err(Error::new(
+                ErrorKind::LimitReached,
+                "pinned joins may take half of the join cache's memory, and this one does not fit beside the others",
+            )
+            .with_hint("`CALL join_cache_unpin(id)` for another one, or raise `join_cache.memory_bytes`")),
+        }
+    }
+
+    /// Forgets a join, and that it was asked for: otherwise it would come back by itself.
+    fn drop_join(&self, id: u64) -> Result<()> {
         let join = self.store.all().into_iter().find(|join| join.id == id).ok_or_else(|| unknown(id))?;
-        join.pin(pinned);
+        let shape = &join.about.shape;
+        self.history.forget(shape);
+        let running = self.queue.forget(shape);
+        self.watch.forget(shape, running);
+        self.store.remove_versions_of(shape);
         Ok(())
     }
 }

@@ -5,10 +5,12 @@
 use super::keys::{self, Found};
 use super::queue::Job;
 use super::substitute::column_name;
-use super::{JoinCache, JoinCacheConfig, codes, copied, log, text};
+use super::{JoinCache, JoinCacheConfig, codes, copied, in_settings, log, text};
 use crate::courtesy::Courtesy;
 use crate::rules::StepAside;
-use bowshot_cache::{About, CachedJoin, ColumnRef, Content, JoinShape, Member, OuterKind, Tree};
+use bowshot_cache::{
+    About, CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinShape, Member, OuterKind, Place, Tree,
+};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -70,39 +72,16 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
         let fill = AssertUnwindSafe(cache.fill_in_time(&job)).catch_unwind();
         let filled = cache.courtesy.within(cache.config.fill_timeout, fill).await;
         let filled = filled.map(|done| done.unwrap_or_else(|_| exec_err!("an operator panicked")));
-        let outcome = match filled {
-            Some(Ok(Filled::New { rows })) => {
-                let names: Vec<String> =
-                    job.order.tables.iter().map(bowshot_cache::TableName::short).collect();
-                tracing::debug!(
-                    tables = names.join(", "),
-                    rows,
-                    forecast = job.forecast,
-                    milliseconds = started.elapsed().as_millis() as u64,
-                    "a join is cached"
-                );
-                "computed"
-            }
-            Some(Ok(Filled::There)) => "there",
-            Some(Ok(Filled::Absent)) => "absent",
-            Some(Ok(Filled::Late)) => "late",
-            Some(Err(error)) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => {
-                tracing::debug!(%error, "a join is too large for the cache");
-                "too_large"
-            }
-            Some(Err(error)) => {
-                // As a rule the query has failed in the same way, and has told its user.
-                tracing::debug!(%error, "a join cannot be computed for the cache");
-                "failed"
-            }
-            None => "timeout",
-        };
+        let outcome = cache.outcome(&job, filled, started.elapsed());
         let least = match outcome {
-            "too_large" | "failed" | "timeout" => AFTER_FAILURE,
+            "too_large" | "no_room" | "failed" | "timeout" => AFTER_FAILURE,
             "there" | "absent" => AFTER_NOTHING,
             _ => Duration::ZERO,
         };
-        cache.watch.ended(&job.order, started.elapsed(), least);
+        match outcome {
+            "discarded" => cache.watch.discarded(),
+            _ => cache.watch.ended(&job.order, started.elapsed(), least),
+        }
         cache.queue.end();
         drop(turn);
         metrics::counter!("bowshot_join_cache_fills_total", "outcome" => outcome).increment(1);
@@ -121,6 +100,10 @@ pub(super) enum Filled {
     Absent,
     /// Planning took longer than a look at files is believed.
     Late,
+    /// What is there is worth more.
+    NoRoom,
+    /// Somebody wants it to be forgotten.
+    Discarded,
 }
 
 /// Rows that were computed.
@@ -150,6 +133,36 @@ struct Target {
 }
 
 impl JoinCache {
+    /// The word for what became of a join, which is told to whom it may concern.
+    fn outcome(&self, job: &Job, filled: Option<Result<Filled>>, took: Duration) -> &'static str {
+        let tables = || {
+            let names: Vec<String> = job.order.tables.iter().map(bowshot_cache::TableName::short).collect();
+            names.join(", ")
+        };
+        match filled {
+            Some(Ok(Filled::New { rows })) => {
+                let (forecast, milliseconds) = (job.forecast, took.as_millis() as u64);
+                tracing::debug!(tables = tables(), rows, forecast, milliseconds, "a join is cached");
+                "computed"
+            }
+            Some(Ok(Filled::There)) => "there",
+            Some(Ok(Filled::Absent)) => "absent",
+            Some(Ok(Filled::Late)) => "late",
+            Some(Ok(Filled::NoRoom)) => "no_room",
+            Some(Ok(Filled::Discarded)) => "discarded",
+            Some(Err(error)) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => {
+                tracing::debug!(%error, "a join needs more memory than the cache has");
+                "too_large"
+            }
+            Some(Err(error)) => {
+                // As a rule the query has failed in the same way, and has told its user.
+                tracing::debug!(%error, "a join cannot be computed for the cache");
+                "failed"
+            }
+            None => "timeout",
+        }
+    }
+
     /// Computes one join. Looks at files hold for some seconds only: one for which that was too short does not step aside
     /// the second time.
     async fn fill_in_time(&self, job: &Job) -> Result<Filled> {
@@ -164,6 +177,12 @@ impl JoinCache {
 
     /// Computes one join from the newest state of its tables.
     pub(super) async fn fill(&self, job: &Job) -> Result<Filled> {
+        if job.generation != self.watch.generation() {
+            return Ok(Filled::Discarded);
+        }
+        if self.history.does_not_fit(&job.order) {
+            return Ok(Filled::Absent);
+        }
         let Some(target) = self.target(job).await else { return Ok(Filled::Absent) };
         let needed = target.columns.iter().cloned().collect();
         if self.store.find(&target.shape, &target.shape.tree.conditions, &needed).is_some() {
@@ -182,7 +201,7 @@ impl JoinCache {
             None => {
                 let providers: Vec<_> =
                     target.tables.iter().map(|found| Arc::clone(&found.provider)).collect();
-                let rows = self.compute(&target.shape.tree, &target.columns, &providers, 0).await?;
+                let rows = self.compute(&target.shape, &target.columns, &providers, 0).await?;
                 let Some(rows) = rows else { return Ok(Filled::Late) };
                 (rows, target.columns.clone(), self.worked(started, waited))
             }
@@ -190,7 +209,7 @@ impl JoinCache {
         self.note_unused(&target.shape);
         let count = rows.batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let cost_ms = u64::try_from(cost.as_millis()).unwrap_or(u64::MAX);
-        self.history.computed(&target.shape, cost_ms);
+        self.history.computed(&target.shape, cost_ms, rows.bytes);
         let about = About {
             shape: target.shape,
             columns,
@@ -201,8 +220,12 @@ impl JoinCache {
             forecast: job.forecast,
             expected_uses: 1.0,
         };
-        let join = self.keep(about, &rows)?;
+        let Some(join) = self.keep(about, &rows)? else { return Ok(Filled::NoRoom) };
         drop(flight);
+        if job.generation != self.watch.generation() || self.watch.is_dropped(&join.about.shape) {
+            self.store.remove(join.id);
+            return Ok(Filled::Discarded);
+        }
         tokio::task::block_in_place(|| self.store.write(&join, &|| self.courtesy.pass_blocking()));
         Ok(Filled::New { rows: count })
     }
@@ -254,6 +277,7 @@ impl JoinCache {
         self.store.earlier(&target.shape).into_iter().find(|join| {
             let keys = join.about.shape.tables.iter().zip(&target.tables);
             target.columns.iter().all(|column| join.about.columns.contains(column))
+                && join.place() != Place::Disk
                 && join.loaded().is_some_and(|rows| rows.batches.len() < MAX_BATCHES)
                 && keys.clone().all(|(old, found)| is_part(&old.content, found))
         })
@@ -262,8 +286,12 @@ impl JoinCache {
     /// The rows of an earlier version, and those that the new rows of its tables add.
     async fn appended(&self, target: &Target, earlier: &CachedJoin) -> Result<Option<Rows>> {
         let there = earlier.batches().map_err(|error| DataFusionError::External(Box::new(error)))?;
+        // Views of a file would stay views of it, and nobody would see that it was cut: it has left memory just now.
+        if there.is_mapped() {
+            return Ok(None);
+        }
         let (schema, batches) = (there.schema, there.batches.to_vec());
-        let bytes = earlier.about.bytes.saturating_sub(codes::code_bytes(&batches)?);
+        let bytes = earlier.about.bytes.saturating_sub(ENTRY_BYTES + codes::code_bytes(&batches)?);
         let mut all = Rows { schema, batches, bytes };
         let old: Vec<Vec<u64>> =
             earlier.about.shape.tables.iter().map(|key| segments(&key.content)).collect();
@@ -285,8 +313,7 @@ impl JoinCache {
                     }
                 });
             let providers: Vec<_> = providers.collect();
-            let tree = &target.shape.tree;
-            let rows = self.compute(tree, &earlier.about.columns, &providers, all.bytes).await?;
+            let rows = self.compute(&target.shape, &earlier.about.columns, &providers, all.bytes).await?;
             let Some(rows) = rows else { return Ok(None) };
             all.bytes += rows.bytes;
             all.batches.extend(rows.batches);
@@ -294,23 +321,35 @@ impl JoinCache {
         Ok(Some(all))
     }
 
-    /// Computes a join; `None` if files may no longer be those that were looked at. `taken` are bytes that count against the largest size of a cached join already.
+    /// What the joins of a session with these settings are computed with.
+    fn state_in(&self, settings: &str) -> SessionState {
+        let options = in_settings(self.state.config_options(), settings);
+        // Not by a builder: that would make functions for these settings, which a session does not have.
+        let mut state = self.state.clone();
+        state.config_mut().options_mut().execution.time_zone.clone_from(&options.execution.time_zone);
+        // Functions read the options that are noted here, and the defaults if none are.
+        state.execution_props_mut().mark_start_execution(options);
+        state
+    }
+
+    /// Computes a join; `None` if files may no longer be those that were looked at. `taken` are bytes that count against
+    /// the largest size of a cached join already.
     async fn compute(
         &self,
-        tree: &Tree,
+        shape: &JoinShape,
         columns: &[ColumnRef],
         providers: &[Arc<dyn TableProvider>],
         taken: u64,
     ) -> Result<Option<Rows>> {
-        let plan = Builder { providers, state: &self.state }.plan(tree, columns)?;
+        let state = self.state_in(&shape.settings);
+        let plan = Builder { providers, state: &state }.plan(&shape.tree, columns)?;
         let schema = SchemaRef::clone(plan.schema().inner());
-        let physical = self.state.create_physical_plan(&plan).await?;
+        let physical = state.create_physical_plan(&plan).await?;
         if !providers.iter().all(|provider| keys::is_pinned(provider.as_ref())) {
             return Ok(None);
         }
-        let mut stream =
-            execute_stream(Arc::clone(&physical) as Arc<dyn ExecutionPlan>, self.state.task_ctx())?;
-        let held = MemoryConsumer::new("join cache").register(&self.state.runtime_env().memory_pool);
+        let mut stream = execute_stream(Arc::clone(&physical) as Arc<dyn ExecutionPlan>, state.task_ctx())?;
+        let held = MemoryConsumer::new("join cache").register(&state.runtime_env().memory_pool);
         let (mut rows, mut few) = (Rows { schema, batches: Vec::new(), bytes: 0 }, Vec::new());
         let (mut few_rows, mut few_bytes) = (0, 0);
         while let Some(batch) = stream.next().await {
@@ -319,6 +358,7 @@ impl JoinCache {
             held.try_grow(bytes)?;
             (few_rows, few_bytes) = (few_rows + batch.num_rows(), few_bytes + bytes);
             if taken + rows.bytes + few_bytes as u64 > self.store.largest() {
+                self.note_too_large(shape);
                 return resources_err!("the join has more than {} bytes", self.store.largest());
             }
             few.push(batch);
@@ -331,6 +371,20 @@ impl JoinCache {
         Ok(Some(rows))
     }
 
+    /// Remembers that a join does not fit. What there is of earlier versions will not be brought up to date any more.
+    fn note_too_large(&self, shape: &JoinShape) {
+        if self.history.too_large(shape) {
+            self.store.remove_versions_of(shape);
+            let names: Vec<String> = shape.tables.iter().map(|table| table.name.short()).collect();
+            tracing::warn!(
+                tables = names.join(", "),
+                largest_bytes = self.store.largest(),
+                "a join is too large for the cache: parts of it that queries ask for may fit; raise \
+                 `join_cache.memory_bytes` for all of it"
+            );
+        }
+    }
+
     /// The rows with codes for their texts, if there is room for these.
     fn with_codes(&self, plain: &Rows, rows: &Rows) -> Option<Rows> {
         let pause = || self.courtesy.pass_blocking();
@@ -340,18 +394,17 @@ impl JoinCache {
         (bytes <= self.store.largest()).then_some(Rows { schema, batches, bytes })
     }
 
-    /// Takes a join in, with codes for its texts where there is room for them.
-    fn keep(&self, about: About, rows: &Rows) -> Result<Arc<CachedJoin>> {
+    /// Takes a join in, with codes for its texts where there is room for them; `None` if there is no room at all.
+    fn keep(&self, about: About, rows: &Rows) -> Result<Option<Arc<CachedJoin>>> {
         let (schema, batches) = codes::without_codes(&rows.schema, &rows.batches)?;
         let plain = Rows { schema, batches, bytes: rows.bytes };
         if let Some(coded) = self.with_codes(&plain, rows) {
             let about = About { bytes: coded.bytes, ..about.clone() };
             if let Ok(join) = self.store.insert(about, coded.schema, coded.batches) {
-                return Ok(join);
+                return Ok(Some(join));
             }
         }
-        let join = self.store.insert(about, plain.schema, plain.batches);
-        join.map_err(|error| DataFusionError::ResourcesExhausted(error.to_string()))
+        Ok(self.store.insert(about, plain.schema, plain.batches).ok())
     }
 
     /// Notes that the joins of earlier versions, which the new one replaces, were not used.

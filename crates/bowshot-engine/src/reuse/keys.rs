@@ -78,6 +78,18 @@ pub(super) async fn find(name: &TableName, parts: &CatalogParts) -> Option<Found
     Some(Found { key: TableKey { name: name.clone(), content }, provider, table: None })
 }
 
+/// Whether a table of ours is what it was. Of files nobody knows without a look at them; who asks takes one.
+pub(super) fn holds(table: &TableKey, newest: &Snapshot) -> bool {
+    let Content::Own { .. } = table.content else { return true };
+    let name = EntryName::new(&table.name.catalog, &table.name.schema, &table.name.table);
+    matches!(newest.entry(&name), Some(Entry::Table(now)) if own(now) == table.content)
+}
+
+/// Whether a table is of files, whose versions are what was found on disk.
+pub(super) fn is_file(table: &TableKey) -> bool {
+    matches!(table.content, Content::Files { .. })
+}
+
 /// Whether a scan of the table that is planned now reads the version of its key.
 pub(super) fn is_pinned(provider: &dyn TableProvider) -> bool {
     provider.downcast_ref::<FileTable>().is_none_or(FileTable::is_pinned)

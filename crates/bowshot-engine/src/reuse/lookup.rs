@@ -1,27 +1,30 @@
 //! The joins of one plan, looked up in the cache.
 
-use super::block::{Block, Reader, Reason, Shaped};
+use super::block::{Block, Reader, Shaped};
 use super::codes::grouped_by_codes;
 use super::learner::Sighting;
 use super::queue::Job;
+use super::report::Report;
 use super::substitute::{Found, Replacements, address, rebuilt};
-use super::{JoinCache, is_on, keys, log, settings};
+use super::{JoinCache, in_settings, is_on, keys, log, settings};
 use bowshot_cache::{CachedJoin, Match, Order};
 use bowshot_storage::tables::Snapshot;
 use chrono::{DateTime, Utc};
-use datafusion::common::display::{PlanType, StringifiedPlan};
 use datafusion::common::plan_datafusion_err;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Explain, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 /// Parts of a plan that are looked at as joins, at most.
 const MAX_ATTEMPTS: usize = 64;
+
+/// Rank of a join for each time that somebody has asked for it: before all forecasts.
+const ASKED_FOR: f64 = 1e15;
 
 /// Why a plan is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,19 +48,13 @@ pub(super) struct View {
     run: bool,
 }
 
-/// What became of the joins of a plan, if somebody wants to know.
-#[derive(Debug, Default)]
-struct Report {
-    lines: Option<Vec<String>>,
-}
-
 /// A join of a plan.
-struct Candidate<'a> {
+pub(super) struct Candidate<'a> {
     node: &'a LogicalPlan,
     block: Block,
-    shaped: Shaped,
+    pub(super) shaped: Shaped,
     /// Whether only the first rows of it are wanted, so that all of them may be far more than anybody needs.
-    cut: bool,
+    pub(super) cut: bool,
 }
 
 /// The joins of a plan.
@@ -80,14 +77,14 @@ impl JoinCache {
         }
         match plan {
             LogicalPlan::Explain(explain) if explain.logical_optimization_succeeded => {
-                let mut report = Report { lines: Some(Vec::new()) };
+                let mut report = Report::wanted();
                 let inner = if is_on(state) {
                     self.replaced(&explain.plan, state, Purpose::Show, &mut report).await
                 } else {
-                    report.line(|| "not used: the session has set join_cache off".to_owned());
+                    report.off();
                     None
                 };
-                LogicalPlan::Explain(explained(explain, inner, &report))
+                LogicalPlan::Explain(report.explain(explain, inner))
             }
             plan if is_on(state) => {
                 let started = Instant::now();
@@ -110,7 +107,7 @@ impl JoinCache {
     ) -> Option<LogicalPlan> {
         let view = self.view(state);
         // What a query may wait for has to be noted before.
-        let later = report.lines.is_none() && self.config.wait.is_zero();
+        let later = !report.is_wanted() && self.config.wait.is_zero();
         let known = later.then(|| self.store.identities());
         let mut replacements = Replacements::new();
         let Candidates { candidates, mut skipped } = self.candidates(plan, &view, report, known.as_deref());
@@ -121,17 +118,15 @@ impl JoinCache {
             };
             let Some((join, how)) = found else {
                 skipped = true;
-                report.miss(&candidate.shaped, "it is not in the cache");
-                self.parts_of(&candidate, (&view, purpose), &mut replacements).await;
+                report.miss(&candidate.shaped, || self.why_not(&candidate));
+                self.parts_of(&candidate, (&view, purpose), &mut replacements, report).await;
                 continue;
             };
             match self.read(&candidate, &join, &how).await {
                 Ok(plan) => {
                     report.hit(&candidate.shaped, &join);
                     replacements.insert(address(candidate.node), plan);
-                    if purpose == Purpose::Run {
-                        self.count_hit(&candidate, &join);
-                    }
+                    self.count_use(&candidate, &join, purpose, report);
                 }
                 Err(error) => log("substitute", &error),
             }
@@ -203,7 +198,7 @@ impl JoinCache {
                 (Some(tables), Some(known)) => known.contains(tables),
                 (Some(_), None) => true,
                 // Taking apart what cannot be a join is for those who want to know why it is none.
-                (None, _) => report.lines.is_some(),
+                (None, _) => report.is_wanted(),
             };
             skipped |= may_join(node) && !of_known && parts.contains_key(&address(node));
             if attempts < MAX_ATTEMPTS && may_join(node) && of_known {
@@ -244,7 +239,7 @@ impl JoinCache {
     fn find(&self, candidate: &Candidate<'_>) -> Option<(Arc<CachedJoin>, Match)> {
         let Shaped { shape, conditions, columns, .. } = &candidate.shaped;
         let found = self.store.find(shape, conditions, columns);
-        found.filter(|(_, how)| how.missing.len() < 2 || candidate.block.conditions().iter().all(cannot_fail))
+        found.filter(|(_, how)| may_be_applied(candidate, how))
     }
 
     /// Notes a join that is not there, and waits for it if it is being computed and that is configured.
@@ -268,8 +263,8 @@ impl JoinCache {
         if seen.count < self.config.fill_after || self.watch.rests(&order, seen.unused) {
             return None;
         }
-        let rank = seen.count as f64 * 1e6;
-        self.queue.push(Job { order: order.clone(), rank, forecast: false });
+        let (rank, generation) = (seen.count as f64 * ASKED_FOR, self.watch.generation());
+        self.queue.push(Job { order: order.clone(), rank, forecast: false, generation });
         Some(order)
     }
 
@@ -279,6 +274,7 @@ impl JoinCache {
         candidate: &Candidate<'_>,
         (view, purpose): (&View, Purpose),
         replacements: &mut Replacements,
+        report: &mut Report,
     ) {
         let known = self.store.identities();
         let mut waiting = below(candidate.node);
@@ -291,10 +287,9 @@ impl JoinCache {
                 match self.find(part) {
                     Some((join, how)) => match self.read(part, &join, &how).await {
                         Ok(plan) => {
+                            report.hit(&part.shaped, &join);
                             replacements.insert(address(part.node), plan);
-                            if purpose == Purpose::Run {
-                                self.count_hit(part, &join);
-                            }
+                            self.count_use(part, &join, purpose, report);
                         }
                         Err(error) => log("substitute", &error),
                     },
@@ -325,7 +320,16 @@ impl JoinCache {
             }
         };
         let Candidate { node, block, shaped, .. } = candidate;
-        Found { block, shaped, join, how, rows }.plan(node.schema())
+        let options = in_settings(self.state.config_options(), &shaped.shape.settings);
+        Found { block, shaped, join, how, rows, options }.plan(node.schema())
+    }
+
+    fn count_use(&self, candidate: &Candidate<'_>, join: &CachedJoin, purpose: Purpose, report: &Report) {
+        if purpose == Purpose::Run {
+            self.count_hit(candidate, join);
+        } else if !report.is_wanted() {
+            self.history.read_ahead(&join.about.shape);
+        }
     }
 
     fn count_hit(&self, candidate: &Candidate<'_>, join: &CachedJoin) {
@@ -336,13 +340,22 @@ impl JoinCache {
     }
 }
 
+/// Whether the conditions that are missing may be asked of all rows of a cached join: several at once only if none of them
+/// fails for rows that another one takes out where the plan has them. Those that the join has can fail no more.
+fn may_be_applied(candidate: &Candidate<'_>, how: &Match) -> bool {
+    let conditions = candidate.block.conditions();
+    how.missing.len() < 2 || how.missing.iter().all(|place| conditions.get(*place).is_some_and(cannot_fail))
+}
+
 /// Whether a condition gives a value for every row, also for those that another condition would have taken out before.
 fn cannot_fail(condition: &Expr) -> bool {
     let fails = condition.exists(|expr| {
         Ok(match expr {
             Expr::BinaryExpr(binary) => {
                 let logic = matches!(binary.op, Operator::And | Operator::Or);
-                !(logic || binary.op.supports_propagation())
+                // A pattern that is not constant may be none.
+                let pattern = is_regex(binary.op) && !matches!(binary.right.as_ref(), Expr::Literal(..));
+                pattern || !(logic || binary.op.supports_propagation())
             }
             Expr::Column(_)
             | Expr::Literal(..)
@@ -361,6 +374,13 @@ fn cannot_fail(condition: &Expr) -> bool {
         })
     });
     fails.is_ok_and(|fails| !fails)
+}
+
+fn is_regex(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch
+    )
 }
 
 /// The inputs of the join that a node is, or whose columns it picks: what is not there with fewer columns is not there
@@ -422,47 +442,4 @@ fn may_join(node: &LogicalPlan) -> bool {
         LogicalPlan::SubqueryAlias(alias) => may_join(&alias.input),
         _ => false,
     }
-}
-
-impl Report {
-    fn hit(&mut self, shaped: &Shaped, join: &CachedJoin) {
-        self.line(|| {
-            let age = join.about.created.elapsed().unwrap_or_default().as_secs();
-            let (names, id, rows) = (names(shaped), join.id, join.about.rows);
-            format!("hit: {names} is read from join_cache_{id} ({rows} rows, computed {age} s ago)")
-        });
-    }
-
-    fn miss(&mut self, shaped: &Shaped, reason: Reason) {
-        self.line(|| format!("miss: {} is computed: {reason}", names(shaped)));
-    }
-
-    fn refused(&mut self, reason: Reason) {
-        self.line(|| format!("not cached: {reason}"));
-    }
-
-    fn line(&mut self, line: impl FnOnce() -> String) {
-        if let Some(lines) = &mut self.lines {
-            lines.push(line());
-        }
-    }
-}
-
-fn names(shaped: &Shaped) -> String {
-    let names: Vec<String> =
-        shaped.shape.tables.iter().map(|key| format!("`{}`", key.name.short())).collect();
-    format!("the join of {}", names.join(", "))
-}
-
-fn explained(explain: Explain, plan: Option<LogicalPlan>, report: &Report) -> Explain {
-    let mut explain = explain;
-    if let Some(plan) = plan {
-        explain.plan = Arc::new(plan);
-    }
-    let lines = report.lines.iter().flatten().map(|line| format!("JoinCache: {line}"));
-    let text = lines.collect::<Vec<_>>().join("\n");
-    if !text.is_empty() {
-        explain.stringified_plans.push(StringifiedPlan::new(PlanType::FinalLogicalPlan, text));
-    }
-    explain
 }

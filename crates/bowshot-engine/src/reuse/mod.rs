@@ -21,8 +21,10 @@ mod copied;
 mod fill;
 mod keys;
 mod learner;
+mod lineage;
 mod lookup;
 mod queue;
+mod report;
 mod results;
 mod rows;
 mod substitute;
@@ -44,7 +46,7 @@ use crate::rules::StepAside;
 use crate::runtime::QueryRuntime;
 use bowshot_cache::{Budget, Flights, History, JoinShape, Store};
 use datafusion::common::extensions_options;
-use datafusion::config::ConfigExtension;
+use datafusion::config::{ConfigExtension, ConfigOptions};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -199,6 +201,13 @@ impl Reuse {
             state,
             courtesy,
         });
+        // Versions and segments of a backup that was put back are numbered again.
+        let newest = parts.tables.snapshot();
+        let continues = cache.store.folder().is_some_and(|it| lineage::continues(it, parts.tables.opening()));
+        cache.store.remove_of(|table| !(keys::holds(table, &newest) && (continues || keys::is_file(table))));
+        if let Some(folder) = cache.store.folder() {
+            lineage::note(folder, parts.tables.opening());
+        }
         cache.restore_history();
         let runtime = QueryRuntime::start_in_background().map_err(crate::error::Error::Runtime)?;
         // Learning has a thread of its own: it neither waits for a long step nor counts as work on joins.
@@ -229,9 +238,33 @@ fn is_on(state: &SessionState) -> bool {
     state.config_options().extensions.get::<SessionCache>().is_none_or(|session| session.enabled)
 }
 
-/// What changes the meaning of expressions and is no part of the plan.
+/// What changes the meaning of expressions and is no part of the plan: see [`in_settings`].
 fn settings(state: &SessionState) -> String {
-    format!("time_zone={:?}", state.config_options().execution.time_zone)
+    state
+        .config_options()
+        .execution
+        .time_zone
+        .as_ref()
+        .map_or_else(String::new, |zone| format!("{TIME_ZONE}{zone}"))
+}
+
+/// Before the time zone in the settings of a join.
+const TIME_ZONE: &str = "zone=";
+
+/// The options under which expressions mean what they meant where these settings come from.
+fn in_settings(options: &Arc<ConfigOptions>, settings: &str) -> Arc<ConfigOptions> {
+    let zone = settings.strip_prefix(TIME_ZONE).map(str::to_owned);
+    if options.execution.time_zone == zone {
+        return Arc::clone(options);
+    }
+    let mut options = ConfigOptions::clone(options);
+    options.execution.time_zone = zone;
+    Arc::new(options)
+}
+
+/// Whether settings are of the form of today; an earlier build may have had another one.
+fn are_known(settings: &str) -> bool {
+    settings.is_empty() || settings.starts_with(TIME_ZONE)
 }
 
 fn log(what: &'static str, error: &DataFusionError) {

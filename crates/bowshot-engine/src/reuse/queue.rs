@@ -1,6 +1,6 @@
 //! Joins that wait to be computed: the ones that save most come first, and what finds no place is left out.
 
-use bowshot_cache::Order;
+use bowshot_cache::{JoinShape, Order};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -14,6 +14,8 @@ pub(super) struct Job {
     pub(super) rank: f64,
     /// Whether nobody has asked for it yet.
     pub(super) forecast: bool,
+    /// [`super::upkeep::Watch::generation`] when it was ordered.
+    pub(super) generation: u64,
 }
 
 /// See the module.
@@ -29,13 +31,17 @@ pub(super) struct Queue {
 struct Jobs {
     waiting: Vec<Job>,
     /// The one that is being computed.
-    current: Option<Order>,
+    current: Option<Job>,
 }
 
 impl Queue {
     /// Adds a join, or makes the one that waits wider. The least one leaves a full queue.
     pub(super) fn push(&self, job: Job) {
         let mut jobs = self.lock();
+        // What is at work already is looked at again when it has come to its end.
+        if jobs.current.as_ref().is_some_and(|at| at.generation == job.generation && at.order == job.order) {
+            return;
+        }
         let waiting = &mut jobs.waiting;
         let same = waiting.iter_mut().find(|other| {
             other.order.tables == job.order.tables
@@ -66,7 +72,7 @@ impl Queue {
             return None;
         }
         let job = jobs.waiting.remove(0);
-        jobs.current = Some(job.order.clone());
+        jobs.current = Some(job.clone());
         Some(job)
     }
 
@@ -85,13 +91,22 @@ impl Queue {
             ended.as_mut().enable();
             {
                 let jobs = self.lock();
-                if jobs.current.as_ref() != Some(order) && jobs.waiting.iter().all(|job| job.order != *order)
+                if jobs.current.as_ref().is_none_or(|job| job.order != *order)
+                    && jobs.waiting.iter().all(|job| job.order != *order)
                 {
                     return;
                 }
             }
             ended.await;
         }
+    }
+
+    /// Forgets the orders of a join. True if one of them is being computed.
+    pub(super) fn forget(&self, shape: &JoinShape) -> bool {
+        let mut jobs = self.lock();
+        jobs.waiting.retain(|job| !job.order.is_of(shape));
+        self.ended.notify_waiters();
+        jobs.current.as_ref().is_some_and(|job| job.order.is_of(shape))
     }
 
     /// Forgets what waits.
@@ -104,6 +119,13 @@ impl Queue {
     pub(super) fn is_busy(&self) -> bool {
         let jobs = self.lock();
         jobs.current.is_some() || !jobs.waiting.is_empty()
+    }
+
+    /// Whether a join that has all rows of this one is being computed, or waits for that.
+    pub(super) fn is_at(&self, shape: &JoinShape) -> bool {
+        let (jobs, filters) = (self.lock(), shape.tree.filters());
+        let mut orders = jobs.waiting.iter().chain(&jobs.current).map(|job| &job.order);
+        orders.any(|order| order.is_of(shape) && order.tree.filters().is_subset(&filters))
     }
 
     /// What waits, the next one first.

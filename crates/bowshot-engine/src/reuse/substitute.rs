@@ -7,6 +7,7 @@ use super::text;
 use bowshot_cache::{CachedJoin, Loaded, Match};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, TableReference, plan_err};
+use datafusion::config::ConfigOptions;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use std::collections::{BTreeSet, HashMap};
@@ -27,6 +28,8 @@ pub(super) struct Found<'a> {
     pub(super) join: &'a CachedJoin,
     pub(super) how: &'a Match,
     pub(super) rows: Loaded,
+    /// The settings of the session that asks.
+    pub(super) options: Arc<ConfigOptions>,
 }
 
 impl Found<'_> {
@@ -41,7 +44,7 @@ impl Found<'_> {
         let missing = self.how.missing.iter().filter_map(|place| self.block.conditions().get(*place));
         let missing = missing.map(|condition| {
             let condition = self.over_rows(condition, &name)?;
-            Ok(codes::over_codes(&condition, &self.rows).unwrap_or(condition))
+            Ok(codes::over_codes(&condition, &self.rows, &self.options).unwrap_or(condition))
         });
         let missing: Vec<Expr> = missing.collect::<Result<_>>()?;
         let used: BTreeSet<&str> = outputs

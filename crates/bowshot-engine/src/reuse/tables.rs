@@ -81,6 +81,8 @@ fn forecasts(cache: Option<&JoinCache>) -> Result<RecordBatch> {
         let waiting = cache.queue.waiting();
         rows.extend(waiting.into_iter().map(|job| (job.order, job.rank, "waiting")));
         rows.extend(cache.watch.foretold().into_iter().map(|(rank, order)| (order, rank, "foretold")));
+        let slices = cache.history.next_slices(cache.config.fill_after, Utc::now());
+        rows.extend(slices.into_iter().map(|(rank, order)| (order, rank, "foretold")));
         let latest = cache.history.latest(cache.config.fill_after, Utc::now());
         rows.extend(latest.into_iter().map(|(rank, order)| (order, rank, "repeated")));
     }

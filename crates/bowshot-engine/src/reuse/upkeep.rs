@@ -3,19 +3,26 @@
 
 use super::queue::Job;
 use super::{JoinCache, keys};
-use bowshot_cache::{Content, JoinShape, Order, TableKey, TableName};
+use bowshot_cache::{Content, JoinShape, Order, Pattern, TableKey, TableName};
 use chrono::Utc;
+use futures::FutureExt;
 use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often it looks.
 const TICK: Duration = Duration::from_secs(1);
+/// Until the next look after one that panicked.
+const AFTER_PANIC: Duration = Duration::from_secs(60);
 /// How often the history is written, in ticks.
 const SAVE_TICKS: u32 = 10;
 /// Joins that are watched; those of higher rank first.
 const MAX_WATCHED: usize = 64;
+/// Joins of a template that were foretold and wait for other tables, at most.
+const MAX_WAITING: usize = 2;
 /// A join is computed again after so many times what computing it takes, so that a table that changes all the time costs
 /// a fraction of the processor.
 const REST: u32 = 10;
@@ -37,11 +44,31 @@ struct State {
     /// All tables that there were.
     tables: HashSet<TableName>,
     /// Joins that were foretold.
-    foretold: Vec<(f64, Order)>,
+    foretold: Vec<Foretold>,
     /// Versions that tables of watched joins had.
     versions: HashMap<TableName, TableKey>,
     /// When a join was last computed, or tried to be, and how long it rests from then.
     ended: HashMap<Order, (Instant, Duration)>,
+    /// How often all joins were to be forgotten: what was ordered before is not kept.
+    generation: u64,
+    /// Joins that are to be forgotten while they are computed.
+    dropped: Vec<JoinShape>,
+}
+
+/// A join that a new table continues.
+#[derive(Debug, Clone)]
+struct Foretold {
+    rank: f64,
+    order: Order,
+    /// Whether it was there, or was tried to be computed.
+    done: bool,
+}
+
+impl Foretold {
+    fn is(&self, order: &Order) -> bool {
+        (&self.order.tables, &self.order.tree, &self.order.settings)
+            == (&order.tables, &order.tree, &order.settings)
+    }
 }
 
 impl Watch {
@@ -53,6 +80,13 @@ impl Watch {
         }
         let rest = took.saturating_mul(REST).max(least);
         state.ended.insert(order.clone(), (Instant::now(), rest));
+        state.dropped.clear();
+        state.done(order);
+    }
+
+    /// Notes that a join was computed and thrown away.
+    pub(super) fn discarded(&self) {
+        self.lock().dropped.clear();
     }
 
     /// Whether a join was computed so recently that it is not yet computed again; `unused` forecasts in a row make it
@@ -63,18 +97,62 @@ impl Watch {
         ended.elapsed() < rest.saturating_mul(1 << unused.min(MAX_DOUBLINGS))
     }
 
+    /// A number that is another one after [`Self::clear`].
+    pub(super) fn generation(&self) -> u64 {
+        self.lock().generation
+    }
+
+    /// Forgets what was foretold, and has what is being computed thrown away.
+    pub(super) fn clear(&self) {
+        let mut state = self.lock();
+        state.foretold.clear();
+        state.generation += 1;
+    }
+
+    /// Forgets that a join was foretold; one that is `running` is to be thrown away.
+    pub(super) fn forget(&self, shape: &JoinShape, running: bool) {
+        let mut state = self.lock();
+        state.foretold.retain(|foretold| !foretold.order.is_of(shape));
+        if running {
+            state.dropped.push(shape.clone());
+        }
+    }
+
+    /// Whether a join that was computed is to be thrown away.
+    pub(super) fn is_dropped(&self, shape: &JoinShape) -> bool {
+        let names =
+            |shape: &JoinShape| shape.tables.iter().map(|table| table.name.clone()).collect::<Vec<_>>();
+        self.lock().dropped.iter().any(|dropped| {
+            names(dropped) == names(shape)
+                && dropped.settings == shape.settings
+                && dropped.tree.without_filters() == shape.tree.without_filters()
+        })
+    }
+
     /// The tables that there were at the last look; none before the first.
     pub(super) fn tables(&self) -> HashSet<TableName> {
         self.lock().tables.clone()
     }
 
-    /// The joins that were foretold.
+    /// The joins that were foretold, those of higher rank first.
     pub(super) fn foretold(&self) -> Vec<(f64, Order)> {
-        self.lock().foretold.clone()
+        let mut foretold: Vec<_> =
+            self.lock().foretold.iter().map(|it| (it.rank, it.order.clone())).collect();
+        foretold.sort_by(|one, other| other.0.total_cmp(&one.0));
+        foretold
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn done(&mut self, order: &Order) {
+        self.foretold
+            .iter_mut()
+            .filter(|foretold| foretold.is(order))
+            .for_each(|foretold| foretold.done = true);
     }
 }
 
@@ -83,56 +161,98 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
     let mut saved = String::new();
     for tick in 1_u32.. {
         tokio::time::sleep(TICK).await;
-        cache.learn();
-        if cache.config.forecast {
-            cache.foretell(cache.listed().await);
-            cache.refresh().await;
-        }
-        if tick.is_multiple_of(SAVE_TICKS) {
-            cache.forget_dropped();
-            cache.save_history(&mut saved);
+        // A panic ends this look and not all that come after it.
+        let look = AssertUnwindSafe(cache.look(tick, &mut saved)).catch_unwind();
+        if look.await.is_err() {
+            tracing::error!("a look at the joins that should be there panicked");
+            tokio::time::sleep(AFTER_PANIC).await;
         }
     }
 }
 
 impl JoinCache {
+    async fn look(self: &Arc<Self>, tick: u32, saved: &mut String) {
+        self.learn();
+        if self.config.forecast {
+            self.foretell(self.listed().await);
+            self.refresh().await;
+        }
+        if tick.is_multiple_of(SAVE_TICKS) {
+            self.forget_dropped();
+            self.save_history(saved);
+        }
+    }
+
     /// Adds the joins that tables continue that were not there before.
     fn foretell(&self, now: HashSet<TableName>) {
-        let appeared: Vec<TableName> = {
+        let mut appeared: Vec<TableName> = {
             let mut state = self.watch.lock();
             let appeared = now.difference(&state.tables).cloned().collect();
             state.tables = now;
             appeared
         };
+        appeared
+            .sort_by_cached_key(|name| (name.catalog.clone(), name.schema.clone(), Pattern::of(&name.table)));
         for table in appeared {
             let next = self.history.continued_by(&table, self.config.fill_after, Utc::now());
             let mut state = self.watch.lock();
             for (rank, order) in next {
-                state.foretold.retain(|(_, other)| other.tables != order.tables || other.tree != order.tree);
-                state.foretold.push((rank, order));
+                state.foretold.retain(|other| !other.is(&order));
+                self.retire(&mut state, &order);
+                state.foretold.push(Foretold { rank, order, done: false });
             }
-            state.foretold.sort_by(|one, other| other.0.total_cmp(&one.0));
-            state.foretold.truncate(MAX_WATCHED);
+            while state.foretold.len() > MAX_WATCHED {
+                let ranks = state.foretold.iter().map(|foretold| foretold.rank).enumerate();
+                let Some((least, _)) = ranks.min_by(|one, other| one.1.total_cmp(&other.1)) else { break };
+                state.foretold.remove(least);
+            }
         }
     }
 
-    /// Has the joins computed that should be there and are not: those that were foretold, and the latest of each template.
+    /// Ends the watch over forecasts of the same template that have had their time: all that were computed but the last.
+    /// That one may be of today, and `new` of a table for tomorrow. They stay in the cache for as long as they are worth it.
+    fn retire(&self, state: &mut State, new: &Order) {
+        let alike = |it: &Foretold| self.history.is_alike(&it.order, new);
+        // Those whose other tables never come make room too.
+        let mut waiting: Vec<_> =
+            state.foretold.iter().filter(|it| alike(it) && !it.done).map(|it| place(&it.order)).collect();
+        waiting.sort();
+        let given_up = waiting.len().checked_sub(MAX_WAITING).and_then(|at| waiting.into_iter().nth(at));
+        for it in state.foretold.iter_mut().filter(|it| alike(it) && Some(place(&it.order)) < given_up) {
+            it.done = true;
+        }
+        let had_its_time = |it: &Foretold| it.done && alike(it);
+        let last = state.foretold.iter().filter(|it| had_its_time(it)).map(|it| place(&it.order)).max();
+        for passed in state.foretold.extract_if(.., |it| had_its_time(it) && Some(place(&it.order)) < last) {
+            self.history.passed(&passed.order, Utc::now());
+        }
+    }
+
+    /// Has the joins computed that should be there and are not: those that were foretold, and the latest of each template,
+    /// or if that is too large its slices.
     /// A table that still changes is left alone until the next look.
     async fn refresh(&self) {
+        let generation = self.watch.generation();
         let mut wanted: Vec<(f64, Order, bool)> =
             self.watch.foretold().into_iter().map(|(rank, order)| (rank, order, true)).collect();
+        let slices = self.history.next_slices(self.config.fill_after, Utc::now());
+        wanted.extend(slices.into_iter().map(|(rank, order)| (rank, order, true)));
         let latest = self.history.latest(self.config.fill_after, Utc::now());
         wanted.extend(latest.into_iter().map(|(rank, order)| (rank, order, false)));
         wanted.sort_by(|one, other| other.0.total_cmp(&one.0));
         wanted.truncate(MAX_WATCHED);
         let mut versions = HashMap::new();
         for (rank, order, forecast) in wanted {
+            if self.history.does_not_fit(&order) {
+                self.watch.lock().done(&order);
+                continue;
+            }
             let unused = self.history.unused(&order);
-            if let Some(keys) = self.settled(&order, &mut versions).await
-                && !self.is_there(&order, keys)
-                && !self.watch.rests(&order, unused)
-            {
-                self.queue.push(Job { order, rank, forecast });
+            let Some(keys) = self.settled(&order, &mut versions).await else { continue };
+            if self.is_there(&order, keys) {
+                self.watch.lock().done(&order);
+            } else if !self.watch.rests(&order, unused) {
+                self.queue.push(Job { order, rank, forecast, generation });
             }
         }
         self.watch.lock().versions = versions;
@@ -206,7 +326,7 @@ impl JoinCache {
     pub(super) fn restore_history(&self) {
         let Some(path) = self.history_file() else { return };
         let Ok(text) = std::fs::read_to_string(&path) else { return };
-        if let Err(error) = self.history.restore(&text) {
+        if let Err(error) = self.history.restore(&text, super::are_known) {
             tracing::warn!(path = %path.display(), %error, "the history of joins cannot be read and begins anew");
         }
     }
@@ -218,7 +338,11 @@ impl JoinCache {
             return;
         }
         let begun = path.with_extension("begun");
-        match std::fs::write(&begun, &text).and_then(|()| std::fs::rename(&begun, &path)) {
+        // It has the constants that queries compared with.
+        let written = bowshot_cache::create_private(&begun)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|()| std::fs::rename(&begun, &path));
+        match written {
             Ok(()) => *saved = text,
             Err(error) => {
                 tracing::debug!(path = %path.display(), %error, "the history of joins is not saved")
@@ -229,4 +353,9 @@ impl JoinCache {
     fn history_file(&self) -> Option<PathBuf> {
         self.store.folder().map(|folder| folder.join(HISTORY_FILE))
     }
+}
+
+/// Where a join stands among those of its template.
+fn place(order: &Order) -> Vec<Pattern> {
+    order.tables.iter().map(|name| Pattern::of(&name.table)).collect()
 }

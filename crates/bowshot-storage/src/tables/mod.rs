@@ -49,7 +49,7 @@ mod unite;
 mod writer;
 
 pub use definition::{Check, Column, Definition, Key, Storage};
-pub use durable::durable_type;
+pub use durable::{Opening, durable_type};
 pub use error::{Error, What};
 pub use name::EntryName;
 pub use segment::Segment;

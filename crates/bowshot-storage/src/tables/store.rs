@@ -1,7 +1,9 @@
 //! The newest snapshot, the memory of all rows, the data folder, and the one door for commits.
 
 use super::account::Account;
-use super::durable::{Catalog, Disk, Keeper, Loaded, Persisted, StoredFile, load, persist, write_file};
+use super::durable::{
+    Catalog, Disk, Keeper, Loaded, Opening, Persisted, StoredFile, load, persist, write_file,
+};
 use super::merge::Sides;
 use super::owned::owned;
 use super::segment::{Segment, without_dead_texts};
@@ -118,6 +120,11 @@ impl TableStore {
     /// The newest snapshot.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.head.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How the catalog of durable tables was opened; without one, nothing is known.
+    pub fn opening(&self) -> Opening {
+        self.folder.as_ref().map(|folder| folder.catalog.opening()).unwrap_or_default()
     }
 
     /// Whether tables can be durable.

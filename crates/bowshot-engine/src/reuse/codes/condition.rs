@@ -7,6 +7,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBat
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::common::{Column, DFSchema, Result};
+use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{Expr, ScalarUDF};
@@ -20,7 +21,11 @@ const ROWS_PER_TEXT: usize = 16;
 /// that takes rows without a text, or that fails for a text.
 ///
 /// What it is shown as does not tell how many texts it takes: there may be some among them that its reader may not see.
-pub(in crate::reuse) fn over_codes(condition: &Expr, rows: &Loaded) -> Option<Expr> {
+pub(in crate::reuse) fn over_codes(
+    condition: &Expr,
+    rows: &Loaded,
+    options: &Arc<ConfigOptions>,
+) -> Option<Expr> {
     let columns = condition.column_refs();
     let mut columns = columns.into_iter();
     let (Some(column), None) = (columns.next(), columns.next()) else { return None };
@@ -29,20 +34,27 @@ pub(in crate::reuse) fn over_codes(condition: &Expr, rows: &Loaded) -> Option<Ex
         return None;
     }
     let codes = Expr::Column(Column::new(column.relation.clone(), code_name(&column.name)?));
-    let wanted = taken(condition, column, &texts).ok()??;
+    let mut props = ExecutionProps::new();
+    props.mark_start_execution(Arc::clone(options));
+    let wanted = taken(condition, column, &texts, &props).ok()??;
     // Without a text there is no code: the condition on the code takes no such row.
-    let nothing = taken(condition, column, &new_null_array(texts.data_type(), 1)).ok()??;
+    let nothing = taken(condition, column, &new_null_array(texts.data_type(), 1), &props).ok()??;
     (!nothing.value(0)).then(|| ScalarUDF::from(CodeIsIn::new(wanted)).call(vec![codes]))
 }
 
 /// For each text, whether the condition takes its row.
-fn taken(condition: &Expr, column: &Column, texts: &ArrayRef) -> Result<Option<BooleanBuffer>> {
+fn taken(
+    condition: &Expr,
+    column: &Column,
+    texts: &ArrayRef,
+    props: &ExecutionProps,
+) -> Result<Option<BooleanBuffer>> {
     let schema = Schema::new(vec![Field::new(&column.name, texts.data_type().clone(), true)]);
     let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::clone(texts)])?;
     let qualifiers = vec![column.relation.clone()];
     let schema = DFSchema::from_field_specific_qualified_schema(qualifiers, &batch.schema())?;
-    let (props, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
-    let condition = create_physical_expr(condition, &schema, &props, &context)?;
+    let context = PhysicalPlanningContext::default();
+    let condition = create_physical_expr(condition, &schema, props, &context)?;
     let given = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
     Ok(given.as_boolean_opt().map(rows_taken))
 }
@@ -93,7 +105,7 @@ mod tests {
             text().like(view("%r%")),
             text().is_not_null(),
         ] {
-            let coded = over_codes(&condition, &rows).expect("a condition on codes");
+            let coded = over_codes(&condition, &rows, &Arc::default()).expect("a condition on codes");
             assert_eq!(given(&coded, &rows), given(&condition, &rows), "{condition}");
             assert_eq!(coded.to_string(), "code_is_in(@0.t)");
         }
@@ -103,7 +115,7 @@ mod tests {
     fn other_conditions_stay() {
         let rows = rows();
         for condition in [ident("#0.t").is_null(), col("other").eq(lit(1)), lit(true)] {
-            assert_eq!(over_codes(&condition, &rows), None, "{condition}");
+            assert_eq!(over_codes(&condition, &rows, &Arc::default()), None, "{condition}");
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Results that were given again once are written to disk, so that they are there after they had to leave memory, and after
 //! a restart. They come back into memory when they are asked for.
 
-use super::super::keys;
+use super::super::{keys, lineage};
 use super::key::Question;
 use super::store::{KeptResult, Saved};
 use super::{Asked, ResultCache, ResultCacheConfig, written};
-use bowshot_cache::{AboutResult, Content, ResultFiles, TableKey, Written};
-use bowshot_storage::tables::{Entry, EntryName, Snapshot, TableStore};
+use bowshot_cache::{AboutResult, ResultFiles, TableKey, Written};
+use bowshot_storage::tables::TableStore;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use std::sync::Arc;
@@ -23,17 +23,11 @@ pub(super) fn open(config: &ResultCacheConfig, tables: &TableStore) -> Option<Re
         ResultFiles::remove_all(&folder);
         return None;
     }
-    let files = ResultFiles::open(folder, config.disk_bytes, bowshot_cache::this_program)?;
-    let newest = tables.snapshot();
-    files.remove_changed(|table| holds(table, &newest));
+    let files = ResultFiles::open(folder.clone(), config.disk_bytes, bowshot_cache::this_program)?;
+    let (newest, continues) = (tables.snapshot(), lineage::continues(&folder, tables.opening()));
+    files.remove_changed(|table| keys::holds(table, &newest) && (continues || keys::is_file(table)));
+    lineage::note(&folder, tables.opening());
     Some(files)
-}
-
-/// Whether a table of ours is what it was. Of files nobody knows without a look at them; who asks takes one.
-fn holds(table: &TableKey, newest: &Snapshot) -> bool {
-    let Content::Own { .. } = table.content else { return true };
-    let name = EntryName::new(&table.name.catalog, &table.name.schema, &table.name.table);
-    matches!(newest.entry(&name), Some(Entry::Table(now)) if keys::own(now) == table.content)
 }
 
 impl ResultCache {
@@ -145,7 +139,7 @@ impl ResultCache {
         }
         if written == Written::There {
             let newest = self.tables.snapshot();
-            files.remove_changed(|table| holds(table, &newest));
+            files.remove_changed(|table| keys::holds(table, &newest));
         }
         Some(written)
     }

@@ -166,6 +166,11 @@ impl Questions {
                 latest.iter().map(|table| Pattern::of(&table.table).text).collect();
             let new = patterns.iter().filter_map(|pattern| by_pattern.get(pattern)).flatten();
             let next = new.filter_map(|table| bowshot_cache::next_tables(&template.seen, table));
+            // The text moves on by the names of tables only.
+            let stays = |tables: &Vec<TableName>| {
+                tables.iter().zip(latest).all(|(one, other)| one.schema == other.schema)
+            };
+            let next = next.filter(stays);
             let values = |tables: &Vec<TableName>| -> Vec<_> {
                 tables.iter().map(|table| Pattern::of(&table.table).values).collect()
             };

@@ -2,10 +2,11 @@
 
 use super::codec::damaged;
 use crate::tables::Error;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use uuid::Uuid;
 
 const FILE: &str = "catalog.sqlite";
 
@@ -73,9 +74,26 @@ CREATE TABLE published (
 CREATE TABLE dropped (table_id TEXT PRIMARY KEY) STRICT;
 ";
 
+/// Has a number for the last opening of the catalog. Not part of the layout: it is made when it is missing.
+const OPENING: &str = "
+CREATE TABLE IF NOT EXISTS opening (id INTEGER PRIMARY KEY CHECK (id = 0), number INTEGER NOT NULL) STRICT;
+";
+
+/// Random numbers for two openings of a catalog, by which others who note what they know of its tables tell whether it is
+/// the catalog of which they have noted it: of one that was put back from a backup, the number before is another one, and
+/// versions that are given again mean something else. None for a catalog that could not note its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// That of the process that had the catalog before.
+    pub previous: Option<i64>,
+    /// That of this process.
+    pub current: Option<i64>,
+}
+
 /// See the module.
 pub(in crate::tables) struct Catalog {
     path: PathBuf,
+    opening: Opening,
     connection: Mutex<Connection>,
     /// Why nothing is written any more.
     stopped: Mutex<Option<String>>,
@@ -119,7 +137,14 @@ impl Catalog {
             .and_then(|folder| folder.sync_all())
             .map_err(|error| Error::file("sync", folder, error))?;
         connection.set_prepared_statement_cache_capacity(64);
-        Ok(Self { path, connection: Mutex::new(connection), stopped: Mutex::default() })
+        // Who cannot write now may be able to read all the same.
+        let opening = note_opening(&connection).unwrap_or_default();
+        Ok(Self { path, opening, connection: Mutex::new(connection), stopped: Mutex::default() })
+    }
+
+    /// This opening and the one before.
+    pub(in crate::tables) fn opening(&self) -> Opening {
+        self.opening
     }
 
     /// Reads.
@@ -169,6 +194,15 @@ impl std::fmt::Debug for Catalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Catalog").field("path", &self.path).finish_non_exhaustive()
     }
+}
+
+fn note_opening(connection: &Connection) -> rusqlite::Result<Opening> {
+    connection.execute_batch(OPENING)?;
+    let previous = connection.query_row("SELECT number FROM opening", [], |row| row.get(0)).optional()?;
+    let (_, number) = Uuid::new_v4().as_u64_pair();
+    let current = number.cast_signed();
+    connection.execute("INSERT OR REPLACE INTO opening (id, number) VALUES (0, ?)", [current])?;
+    Ok(Opening { previous, current: Some(current) })
 }
 
 fn explain(path: &Path, error: &rusqlite::Error) -> String {

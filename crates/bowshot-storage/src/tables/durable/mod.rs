@@ -37,6 +37,7 @@ mod types;
 mod upkeep;
 mod writer;
 
+pub use catalog::Opening;
 pub use history::{AsOf, Version};
 pub use types::durable_type;
 pub use upkeep::{Optimized, Vacuumed};
