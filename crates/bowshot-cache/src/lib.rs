@@ -20,6 +20,7 @@ mod flight;
 mod folder;
 mod forecast;
 mod history;
+mod near;
 mod range;
 mod results;
 mod sequence;
@@ -36,10 +37,11 @@ pub use flight::{Flight, Flights};
 pub use folder::create as create_private;
 pub use forecast::next as next_tables;
 pub use history::{History, Order, Seen, Template};
+pub use near::Near;
 pub use results::{AboutResult, ResultFiles, Written, this_program};
 pub use sequence::Pattern;
 pub use shape::{
     ColumnRef, Content, JoinShape, Match, Member, Outer, OuterKind, TableKey, TableName, Tree, renumber,
     tables_in,
 };
-pub use store::{Budget, ENTRY_BYTES, Near, Store, identity_digest};
+pub use store::{Budget, ENTRY_BYTES, Store, identity_digest};

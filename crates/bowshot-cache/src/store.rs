@@ -6,7 +6,7 @@ use crate::entry::{About, CachedJoin};
 use crate::file::{self, CacheFile};
 use crate::folder::Claim;
 use crate::results::this_program;
-use crate::shape::{ColumnRef, JoinShape, Match, TableKey, TableName, columns_in};
+use crate::shape::{ColumnRef, JoinShape, Match, TableKey, columns_in};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
@@ -41,17 +41,6 @@ pub struct Store {
     next: AtomicU64,
     /// Keeps other servers out of the folder.
     _claim: Option<Claim>,
-}
-
-/// What a cached join lacks to give another one of the same tables; the least first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Near {
-    /// Columns.
-    Columns,
-    /// Rows: it has conditions that the other one does not have.
-    Conditions,
-    /// It is of another version of this table.
-    Version(TableName),
 }
 
 /// What stands on disk about a join.
@@ -119,26 +108,6 @@ impl Store {
             has_columns(&join.about, &found, conditions, columns).then_some((join, found))
         });
         fitting.min_by_key(|(join, _)| join.about.bytes)
-    }
-
-    /// What the join lacks that is nearest to `wanted`, of which [`Self::find`] finds none.
-    pub fn near(&self, wanted: &JoinShape, conditions: &[String]) -> Option<Near> {
-        let near = self.all().into_iter().filter_map(|join| {
-            let there = &join.about.shape;
-            if !is_named_like(there, wanted)
-                || there.settings != wanted.settings
-                || there.tree.without_filters() != wanted.tree.without_filters()
-            {
-                return None;
-            }
-            let mut pairs = there.tables.iter().zip(&wanted.tables);
-            Some(match pairs.find(|(there, wanted)| there != wanted) {
-                Some((changed, _)) => Near::Version(changed.name.clone()),
-                None if there.gives(wanted, conditions).is_some() => Near::Columns,
-                None => Near::Conditions,
-            })
-        });
-        near.min()
     }
 
     /// For each join, a digest of its tables in whatever version: the sum of what [`identity_digest`] gives for each.
@@ -487,7 +456,8 @@ fn digest(tables: &[TableKey]) -> u64 {
     hasher.finish()
 }
 
-fn is_named_like(one: &JoinShape, other: &JoinShape) -> bool {
+/// Whether two joins are of tables with the same names, in whatever version.
+pub(crate) fn is_named_like(one: &JoinShape, other: &JoinShape) -> bool {
     one.tables.iter().map(|table| &table.name).eq(other.tables.iter().map(|table| &table.name))
 }
 
