@@ -107,6 +107,17 @@ TRANSPORT = {
     "stock-arrow-flight": lambda arena: processes.stock_flight(arena.tables),
 }
 
+# The same with encryption, each with the same certificate.
+ENCRYPTED = {
+    "bowshot": lambda arena: processes.bowshot(
+        arena.tables, "--tls-certificate", str(places.TLS_CERTIFICATE), "--tls-key", str(places.TLS_KEY)
+    ),
+    "arrow-cpp-flight": lambda arena: processes.peer(
+        "arrow-cpp-flight", "flight-ticket", "arrow_flight_server.py", arena.tables,
+        "--tls", str(places.TLS_CERTIFICATE), str(places.TLS_KEY),
+    ),
+}
+
 VERSIONS = {
     "duckdb-flight": lambda: environments.pinned("duckdb2")["duckdb"],
     "duckdb": lambda: environments.pinned("duckdb2")["duckdb"],

@@ -25,11 +25,14 @@ def parser() -> argparse.ArgumentParser:
         "--peers", help=f"peers to run beside ours, separated by commas, or none (default all): {', '.join(arena.PEERS)}"
     )
     made.add_argument("--only", help="contenders whose label contains this text (for trying out; ratios are left out)")
-    made.add_argument("--case", help="comparisons of readers whose name contains this text, or one of several between `|`")
+    made.add_argument(
+        "--case",
+        help="cases (of readers, latency, memory, joins) whose name contains this text, or one of several between `|`",
+    )
     made.add_argument("--gigabytes", type=float, help="size of `ingest_memory` instead of that of the scale")
     made.add_argument(
         "--rows", type=row_counts,
-        help="numbers of rows, separated by commas, instead of those of the scale (starrocks, employees, lineitem)",
+        help="numbers of rows, separated by commas, instead of those of the scale (starrocks, employees, lineitem, joins)",
     )
     made.add_argument(
         "--results", type=pathlib.Path,

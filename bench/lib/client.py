@@ -7,7 +7,6 @@ import math
 import os
 import pathlib
 import resource
-import statistics
 import sys
 import tempfile
 import threading
@@ -15,10 +14,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from lib import digest, memory, readers
+from lib import digest, latencies, memory, readers
 
 MESSAGE_CHARACTERS = 300
-PERCENTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "p999_ms": 0.999}
 
 
 def connect(order):
@@ -198,11 +196,6 @@ def queries(order):
     return {"seconds": seconds, "failures": failures}
 
 
-def percentiles(times):
-    """Of sorted times in seconds."""
-    return {name: 1e3 * times[min(int(len(times) * share), len(times) - 1)] for name, share in PERCENTILES.items()}
-
-
 def row_count(client, query):
     """Rows of a small query, read in the way that is usual for the client."""
     return client.table(query).num_rows if hasattr(client, "table") else len(client.rows(query))
@@ -218,13 +211,15 @@ def latency(order):
         if index >= order["warmup"]:
             times.append(time.perf_counter() - started)
         assert rows == 1, rows
-    times.sort()
-    return {"median_ms": 1e3 * statistics.median(times), **percentiles(times)}
+    return latencies.figures(times, sum(times))
 
 
 def concurrent(order):
     """A small query from many connections at once, for some seconds."""
     clients = [connect(order) for _ in range(order["clients"])]
+    for client in clients:  # some connect when they first ask
+        for _ in range(order["warmup"]):
+            row_count(client, order["query"])
     times = [[] for _ in clients]
     end = time.perf_counter() + order["seconds"]
 
@@ -234,12 +229,7 @@ def concurrent(order):
             times[index].append(time.perf_counter() - started)
 
     seconds = in_threads(len(clients), work)
-    everything = sorted(value for part in times for value in part)
-    return {
-        "queries_per_second": len(everything) / seconds,
-        "median_ms": 1e3 * statistics.median(everything),
-        **percentiles(everything),
-    }
+    return latencies.figures([value for part in times for value in part], seconds)
 
 
 def paced(order):

@@ -7,6 +7,8 @@ import sys
 import pyarrow.csv as csv
 import pyarrow.flight as flight
 
+from . import readers
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
 
 
@@ -40,9 +42,7 @@ class BowshotAdbc(Database):
     """The ADBC driver through its DBAPI: `execute` prepares a statement, then runs it."""
 
     def __init__(self, uri):
-        import adbc_driver_flightsql.dbapi as dbapi
-
-        self.connection = dbapi.connect(uri, autocommit=True)
+        self.connection = readers.adbc_connection(uri)
         self.cursor = self.connection.cursor()
 
     def run(self, text):
@@ -64,7 +64,7 @@ class BowshotPut(BowshotAdbc):
 
     def __init__(self, uri):
         super().__init__(uri)
-        self.client = flight.connect(uri)
+        self.client = readers.flight_client(uri)
 
     def ingest(self, table, batches):
         put(self.client, table, batches)
@@ -74,7 +74,7 @@ class FlightPut:
     """An Arrow C++ Flight server that keeps what is put."""
 
     def __init__(self, uri):
-        self.client = flight.connect(uri)
+        self.client = readers.flight_client(uri)
 
     def drop(self, table):
         list(self.client.do_action(flight.Action("drop", table.encode())))

@@ -1,10 +1,11 @@
 """JDBC clients: `bench/java`, built once with Maven into the cache folder. As a program it takes the same order as
-`client.py`, starts Java with it, and prints the same answer.
+`client.py`, starts Java with it, and prints the same answer: of a result that is read whole, or of small queries.
 """
 
 import functools
 import json
 import pathlib
+import re
 import resource
 import shutil
 import subprocess
@@ -37,22 +38,46 @@ def command() -> tuple:
 PROGRAMS = {"jdbc-flight": lambda: list(command()), "jdbc-mariadb": lambda: list(command())}
 
 
+def versions() -> dict:
+    """Of the drivers, by the names of their packages."""
+    text = (PROJECT / "pom.xml").read_text(encoding="utf-8").split("<dependencies>")[1].split("</dependencies>")[0]
+    return dict(re.findall(r"<artifactId>([^<]+)</artifactId>\s*<version>([^<]+)</version>", text))
+
+
 def address(order: dict) -> str:
     if order["kind"] == "jdbc-mariadb":
         return f"jdbc:mariadb://127.0.0.1:{json.loads(order['uri'])['port']}/test?user=root"
     return f"jdbc:arrow-flight-sql://{order['uri'].split('://')[1]}?useEncryption=false"
 
 
+def words(order: dict) -> list:
+    """The class of `bench/java` that does what the order says, and its arguments."""
+    if order["action"] == "fetch":
+        return ["bench.Read", address(order), order["query"], FETCH_ROWS, order["repeats"], order["budget_s"]]
+    # `latency` has a number of repeats and one client, `concurrent` a number of clients and a time.
+    counts = [order.get("clients", 1), order["warmup"], order.get("repeats", 0), order.get("seconds", 0)]
+    return ["bench.Latency", address(order), order["query"], *counts]
+
+
+def told(answer: dict) -> dict:
+    """The answer in the words of `client.py`."""
+    if "times_ns" not in answer:
+        return answer
+    sys.path.insert(0, str(SCRIPT.resolve().parents[1]))
+    from lib import latencies
+
+    return latencies.figures([time / 1e9 for time in answer["times_ns"]], answer["seconds"])
+
+
 def main():
     built, order = pathlib.Path(sys.argv[1]), json.load(sys.stdin)
     java = ["java", "--add-opens=java.base/java.nio=ALL-UNNAMED", "-Duser.timezone=UTC"]
-    java += ["-cp", f"{built}/classes:{built}/jars/*", "bench.Read", address(order), order["query"]]
-    last = [str(FETCH_ROWS), str(order["repeats"]), str(order["budget_s"])]
-    done = subprocess.run([*java, *last], capture_output=True, text=True)
+    java += ["-cp", f"{built}/classes:{built}/jars/*", *map(str, words(order))]
+    done = subprocess.run(java, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    answer = json.loads(done.stdout.splitlines()[-1])
+    answer = told(json.loads(done.stdout.splitlines()[-1]))
     print(json.dumps({
         **answer, "client_cpu_s": used.ru_utime + used.ru_stime, "client_peak_rss": used.ru_maxrss * 1024,
     }))

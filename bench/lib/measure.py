@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 
-from . import environments, java, memory, processes, readers, shell
+from . import bowshot_sql, environments, java, memory, processes, readers, shell
 from .options import Options
 
 CLIENT = pathlib.Path(__file__).with_name("client.py")
@@ -15,7 +15,7 @@ WRITER = pathlib.Path(__file__).with_name("writer.py")
 CLIENT_TIMEOUT_S = 3600
 MESSAGE_CHARACTERS = 300
 # Clients that are no Python: the reader's kind and what makes its command.
-OTHER_PROGRAMS = {**java.PROGRAMS, **shell.PROGRAMS}
+OTHER_PROGRAMS = {**java.PROGRAMS, **shell.PROGRAMS, **bowshot_sql.PROGRAMS}
 
 
 def program(kind: str, script: pathlib.Path = CLIENT) -> list:
@@ -29,20 +29,28 @@ def program(kind: str, script: pathlib.Path = CLIENT) -> list:
     return [str(interpreter), "-W", "ignore", str(script)]
 
 
-def client(server: processes.Server, kind: str, script: pathlib.Path = CLIENT, **order) -> dict:
-    """One client process; its answer and the processor time that the server spent meanwhile."""
+def client(
+    server: processes.Server, kind: str, script: pathlib.Path = CLIENT, begun=lambda pid: None, **order
+) -> dict:
+    """One client process; its answer and the processor time that the server spent meanwhile. `begun` is told the id of the
+    process.
+    """
     order = {"kind": kind, "uri": server.uri, **order}
     if kind in OTHER_PROGRAMS:  # the others do it themselves, just before they read
         memory.at_hand(order.get("needed_bytes", 0))
     settings = readers.LARGE_RESULTS.get(kind, {}) if order.get("action") == "fetch" else {}
     before = server.cpu_seconds()
-    done = subprocess.run(
-        program(kind, script), input=json.dumps(order), capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S,
-        env={**os.environ, **settings},
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"{kind} client of {server.name} failed:\n{done.stderr[-3000:]}")
-    answer = json.loads(done.stdout)
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(program(kind, script), env={**os.environ, **settings}, **piped) as process:
+        try:
+            begun(process.pid)
+            told, errors = process.communicate(json.dumps(order), timeout=CLIENT_TIMEOUT_S)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise RuntimeError(f"{kind} client of {server.name} failed:\n{errors[-3000:]}")
+    answer = json.loads(told)
     answer["server_cpu_s"] = server.cpu_seconds() - before
     return answer
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 from . import environments, places
 
@@ -21,12 +22,13 @@ SETTLED_TIMEOUT_S = 60
 
 @dataclasses.dataclass
 class Server:
-    """A running server. `kind` says which client code speaks to it."""
+    """A running server. `kind` says which client code speaks to it; `http` is where it tells its metrics, if anywhere."""
 
     name: str
     kind: str
     uri: str
     pid: int
+    http: str | None = None
 
     def cpu_seconds(self) -> float:
         """User and system time of the process and its children so far."""
@@ -34,12 +36,15 @@ class Server:
 
     def memory(self) -> dict:
         """Resident set in bytes, whole and without file pages."""
-        values = {}
-        for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            name, _, rest = line.partition(":")
-            if name in ("VmRSS", "RssAnon"):
-                values[name] = int(rest.split()[0]) * 1024
-        return values
+        return memory_of(self.pid)
+
+    def metrics(self) -> dict:
+        """What it counts about itself: every number without labels, by name."""
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever the environment says of proxies
+        with direct.open(f"{self.http}/metrics", timeout=READY_TIMEOUT_S) as answer:
+            lines = answer.read().decode().splitlines()
+        samples = [line.split() for line in lines if line and not line.startswith("#") and "{" not in line]
+        return {name: float(value) for name, value, *_ in samples}
 
 
 @dataclasses.dataclass
@@ -50,6 +55,20 @@ class InProcess(Server):
 
     def cpu_seconds(self) -> float:
         return 0.0
+
+
+def memory_of(pid: int) -> dict:
+    """Resident set of a process in bytes, whole and without file pages; nothing of one that has ended."""
+    values = {}
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return values
+    for line in lines:
+        name, _, rest = line.partition(":")
+        if name in ("VmRSS", "RssAnon"):
+            values[name] = int(rest.split()[0]) * 1024
+    return values
 
 
 def tree_ticks(pid: int) -> int:
@@ -77,21 +96,32 @@ def settle(servers: list) -> None:
 
 
 class MemorySampler:
-    """Samples a server's memory until it is closed; keeps the peaks, and the resident set over time."""
+    """Samples a server's memory until it is closed; keeps the peaks, and the resident set over time. Of the clients that it
+    is told of, it samples the largest at each moment, and all of them together, at the same times.
+    """
 
     def __init__(self, server: Server, interval_s: float = 0.05):
         self.server, self.interval_s = server, interval_s
         self.idle = server.memory()
         self.peak = dict(self.idle)
-        self.resident = [self.idle["VmRSS"]]
+        self.clients, self.started = [], time.monotonic()
+        self.times, self.resident, self.largest_client, self.all_clients = [0.0], [self.idle["VmRSS"]], [0], [0]
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
+    def watch(self, pid: int) -> None:
+        """Samples a client too, from now on until it ends."""
+        self.clients.append(pid)
+
     def _run(self):
         while not self.stopped.wait(self.interval_s):
             sample = self.server.memory()
+            sizes = [memory_of(pid).get("VmRSS", 0) for pid in list(self.clients)]
+            self.times.append(time.monotonic() - self.started)
             self.resident.append(sample["VmRSS"])
+            self.largest_client.append(max(sizes, default=0))
+            self.all_clients.append(sum(sizes))
             for name, value in sample.items():
                 self.peak[name] = max(self.peak[name], value)
 
@@ -101,12 +131,13 @@ class MemorySampler:
         parts = [self.resident[count * part // 10 : count * (part + 1) // 10] for part in range(10)]
         return [max(part) for part in parts if part]
 
-    def over_time(self, count: int) -> list:
-        """At most `count` pairs of seconds and the peak of the resident set in that part of the time."""
-        step = max(1, -(-len(self.resident) // count))
+    def over_time(self, count: int, sizes: list | None = None) -> list:
+        """At most `count` pairs of seconds and the peak in that part of the time: of the server's resident set, or of other
+        `sizes` that were sampled."""
+        sizes = self.resident if sizes is None else sizes
+        step = max(1, -(-len(sizes) // count))
         return [
-            (round(start * self.interval_s, 2), max(self.resident[start : start + step]))
-            for start in range(0, len(self.resident), step)
+            (round(self.times[start], 2), max(sizes[start : start + step])) for start in range(0, len(sizes), step)
         ]
 
     def close(self) -> dict:
@@ -157,14 +188,14 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def bowshot(tables: dict, *options: str, data: str = "memory", kept_results: str = "0"):
+def bowshot(tables: dict, *options: str, data: str = "memory", kept_results: str = "0", http: str = "off"):
     """Bowshot with the given tables (name to path); `data` is the folder of durable tables, or `memory`. It computes each
-    answer, unless `kept_results` gives it memory for those that it has given."""
+    answer, unless `kept_results` gives it memory for those that it has given. `http` is where it tells its metrics."""
     with tempfile.TemporaryDirectory() as folder:
         ports = pathlib.Path(folder) / "ports.json"
         command = [
             places.program("bowshot"), "serve", *[f"{name}={path}" for name, path in tables.items()],
-            "--flight", "127.0.0.1:0", "--http", "off", "--data", data, "--ports-file", str(ports),
+            "--flight", "127.0.0.1:0", "--http", http, "--data", data, "--ports-file", str(ports),
             "--set", f"result_cache.memory_bytes={kept_results}", *options,
         ]
 
@@ -179,6 +210,7 @@ def bowshot(tables: dict, *options: str, data: str = "memory", kept_results: str
             raise RuntimeError("bowshot was not ready in time")
 
         with started("bowshot", "flight-sql", command, ready) as server:
+            server.http = json.loads(ports.read_text()).get("http")
             yield server
 
 

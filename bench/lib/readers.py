@@ -9,6 +9,8 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from . import places
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
 
 ODBC_DRIVERS = pathlib.Path("/usr/lib/x86_64-linux-gnu/odbc")
@@ -21,6 +23,22 @@ def write_parquet(schema, batches, path):
             writer.write_batch(batch)
 
 
+def flight_client(uri):
+    """Over TLS, the authority of the benchmark's own certificate vouches for the server."""
+    import pyarrow.flight as flight
+
+    options = {"tls_root_certs": places.TLS_AUTHORITY.read_bytes()} if uri.startswith("grpc+tls") else {}
+    return flight.FlightClient(uri, **options)
+
+
+def adbc_connection(uri):
+    """The ADBC Flight SQL driver, with the same trust."""
+    import adbc_driver_flightsql.dbapi as dbapi
+
+    roots = {"adbc.flight.sql.client_option.tls_root_certs": places.TLS_AUTHORITY.read_text()}
+    return dbapi.connect(uri, db_kwargs=roots if uri.startswith("grpc+tls") else None, autocommit=True)
+
+
 class FlightTicket:
     """pyarrow.flight, one round trip: the ticket is the table's name or SQL text."""
 
@@ -28,7 +46,7 @@ class FlightTicket:
         import pyarrow.flight as flight
 
         self.flight = flight
-        self.client = flight.FlightClient(uri)
+        self.client = flight_client(uri)
 
     def reader(self, text):
         return self.client.do_get(self.flight.Ticket(text.encode()))
@@ -86,9 +104,19 @@ class Adbc(AdbcCursor):
     """The ADBC Flight SQL driver."""
 
     def __init__(self, uri):
-        import adbc_driver_flightsql.dbapi as dbapi
+        self.connection = adbc_connection(uri)
 
-        self.connection = dbapi.connect(uri, autocommit=True)
+
+class AdbcPrepared(Adbc):
+    """The same with one cursor: a text that is asked again is not prepared again."""
+
+    def __init__(self, uri):
+        super().__init__(uri)
+        self.cursor = self.connection.cursor()
+
+    def table(self, text):
+        self.cursor.execute(text)
+        return self.cursor.fetch_arrow_table()
 
 
 class PostgresAdbc(AdbcCursor):
@@ -265,6 +293,7 @@ KINDS = {
     "flight-ticket": FlightTicket,
     "flight-info": FlightInfo,
     "adbc": Adbc,
+    "adbc-prepared": AdbcPrepared,
     "quack": Quack,
     "duckdb": Duck,
     "chdb": Chdb,

@@ -59,7 +59,8 @@ def server_settings() -> dict:
 def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Options, **settings) -> None:
     """Appends one comparison to `SCENARIO.jsonl` in the folder of results and prints it. Of the settings, `axes` are what
     the report plots by, `ceilings` the contenders that are no
-    peers but bounds, `missing` the peers that could not run and why, `peer_versions` those of peers that are programs.
+    peers but bounds, `missing` the peers that could not run and why, `peer_versions` those of peers that are programs,
+    `client_versions` those of clients that are no package of the main environment.
     """
     line = {
         "scenario": scenario,
@@ -68,7 +69,7 @@ def record(scenario: str, case: str, contenders: dict, ratios: dict, options: Op
         "commit": commit(),
         "modified": modified(),
         "machine": machine(),
-        "versions": versions(settings.pop("peer_versions", {})),
+        "versions": {**versions(settings.pop("peer_versions", {})), **settings.pop("client_versions", {})},
         "command": options.command,
         "missing": settings.pop("missing", {}),
         "axes": settings.pop("axes", {}),

@@ -1,7 +1,8 @@
 """Arrow C++ Flight. Maps Arrow IPC files and answers DoGet with the batches of the table that the ticket names; keeps in
-memory what is put under a path. Prints its address when it is ready.
+memory what is put under a path. Prints its address when it is ready. With `--tls CERTIFICATE KEY` it speaks TLS.
 """
 
+import pathlib
 import sys
 
 import pyarrow as pa
@@ -9,8 +10,8 @@ import pyarrow.flight as flight
 
 
 class Server(flight.FlightServerBase):
-    def __init__(self, location, tables):
-        super().__init__(location)
+    def __init__(self, location, tables, certificates=None):
+        super().__init__(location, tls_certificates=certificates)
         self.tables = tables
 
     def do_get(self, context, ticket):
@@ -31,12 +32,15 @@ class Server(flight.FlightServerBase):
 
 
 def main():
-    tables = {}
-    for argument in sys.argv[1:]:
+    tables, arguments, certificates, scheme = {}, sys.argv[1:], None, "grpc+tcp"
+    if arguments[:1] == ["--tls"]:
+        certificates = [tuple(pathlib.Path(path).read_bytes() for path in arguments[1:3])]
+        arguments, scheme = arguments[3:], "grpc+tls"
+    for argument in arguments:
         name, _, path = argument.partition("=")
         tables[name] = pa.ipc.open_file(pa.memory_map(path)).read_all()
-    server = Server("grpc://127.0.0.1:0", tables)
-    print(f"grpc+tcp://127.0.0.1:{server.port}", flush=True)
+    server = Server(f"{scheme}://127.0.0.1:0", tables, certificates)
+    print(f"{scheme}://127.0.0.1:{server.port}", flush=True)
     server.serve()
 
 

@@ -2,7 +2,7 @@
 
 import tomllib
 
-from .. import places
+from .. import places, registry
 from . import words
 from .lines import is_ours
 
@@ -11,18 +11,20 @@ FILE = places.BENCH / "claims.toml"
 
 def table(lines: list) -> str:
     rows = [row(claim, lines) for claim in tomllib.loads(FILE.read_text(encoding="utf-8"))["claim"]]
-    return words.table(["who", "what they published", "their ratio", "ours, same work"], rows, 4, "stacked")
+    return words.table(["who", "what they published", "their figure", "ours, same work"], rows, 4, "stacked claims")
 
 
 def row(claim: dict, lines: list) -> list:
     """One claim, and ours by client."""
     found = {}
     for line in lines:
-        for ours, ratio in ratios(claim, line) if fits(claim, line) else []:
-            found.setdefault(ours, []).append(ratio)
-    parts = [f"<strong>{words.span(min(values), max(values))}</strong> {words.escape(ours)}" for ours, values in found.items()]
-    measured = "<br>".join(parts) + f"<br>against {words.escape(claim['peer'])}" if parts else "not measured yet"
-    return [words.escape(claim["who"]), words.escape(claim["what"]), words.escape(claim["theirs"]), measured]
+        for ours, value in measured(claim, line) if fits(claim, line) else []:
+            found.setdefault(ours, []).append(value)
+    parts = [f"<strong>{shown(claim, values)}</strong> {words.escape(ours)}" for ours, values in found.items()]
+    if parts and "peer" in claim:
+        parts.append(f"against {words.escape(claim['peer'])}")
+    ours = "<br>".join(parts) or "not measured yet"
+    return [words.escape(claim["who"]), words.escape(claim["what"]), words.escape(claim["theirs"]), ours]
 
 
 def fits(claim: dict, line) -> bool:
@@ -31,11 +33,23 @@ def fits(claim: dict, line) -> bool:
     )
 
 
-def ratios(claim: dict, line) -> list:
-    """How many times better each of our clients was than the peer, by the first metric of the scenario."""
-    metric, peer = line.scenario.metrics[0], claim["peer"]
+def measured(claim: dict, line) -> list:
+    """How many times better each of our clients was than the peer, by the first metric of the scenario; without a peer, that
+    metric itself.
+    """
+    metric, peer = line.scenario.metrics[0], claim.get("peer")
     values = {label: figures[metric.name] for label, figures in line.contenders.items() if figures.get(metric.name)}
     ours = [label for label in values if is_ours(label) and label == claim.get("ours", label)]
+    if peer is None:
+        return [(mine, values[mine]) for mine in ours]
     if peer not in values:
         return []
     return [(mine, values[peer] / values[mine] if metric.lower else values[mine] / values[peer]) for mine in ours]
+
+
+def shown(claim: dict, values: list) -> str:
+    least, most = min(values), max(values)
+    if "peer" in claim:
+        return words.span(least, most)
+    unit = registry.SCENARIOS[claim["scenario"]].metrics[0].unit
+    return f"{words.number(least)} to {words.number(most)} {unit}" if least < most else f"{words.number(most)} {unit}"

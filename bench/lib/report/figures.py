@@ -7,6 +7,8 @@ from . import lines
 
 BEGIN, END = "<!-- figures: made by `cargo xtask bench --figures`, do not edit -->", "<!-- end of figures -->"
 
+COMMIT_DIGITS = 7
+
 
 @dataclasses.dataclass(frozen=True)
 class Row:
@@ -47,12 +49,22 @@ ROWS = [
 def block(results: pathlib.Path) -> str:
     """The table between its two marks."""
     found = {(line.scenario.name, line.case): line for line in lines.read(results)}
-    table = ["| work | Bowshot | beside it |", "|---|---|---|"]
+    table = ["| work | Bowshot | beside it | commit, processor |", "|---|---|---|---|"]
     for row in ROWS:
         ours = figure(found, row, row.ours)
         peers = (beside(row, ours, peer, figure(found, row, peer)) for peer in row.peers)
-        table.append(f"| {row.work} | {quantity(row, ours)} | {'; '.join(peers)} |")
-    return "\n".join([BEGIN, *table, END])
+        origin = found[row.scenario, row.case]
+        commit = f"`{origin.raw['commit'][:COMMIT_DIGITS]}`" + (" with changes" if origin.raw.get("modified") else "")
+        table.append(f"| {row.work} | {quantity(row, ours)} | {'; '.join(peers)} | {commit}, {origin.processor()} |")
+    return "\n".join([BEGIN, *table, "", machines([found[row.scenario, row.case] for row in ROWS]), END])
+
+
+def machines(origins: list) -> str:
+    """What the processors of the last column are, in a line below the table."""
+    found = dict.fromkeys(
+        f"{origin.machine()}, {origin.raw['machine']['memory_gb']} GB of memory" for origin in origins
+    )
+    return f"Machines: {'; '.join(found)}."
 
 
 def figure(found: dict, row: Row, label: str) -> float:

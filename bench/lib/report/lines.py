@@ -6,6 +6,11 @@ import pathlib
 
 from .. import registry
 
+# Our own server without what is measured: the other side of a comparison of ours with ours.
+BASELINES = ("bowshot, cache off", "bowshot alone")
+# Names of contenders that a reader knows by another one.
+NAMES = {"arrow-cpp-flight": "Arrow C++ Flight", "stock-arrow-flight": "arrow-flight in Rust", "DuckDB": "DuckDB in process"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Line:
@@ -33,6 +38,24 @@ class Line:
             if any(metric.name in figures for figures in self.contenders.values())
         ]
 
+    def judged(self) -> list:
+        """Those that comparisons are made of; where the scenario has two kinds of lines, the first that this one has."""
+        wanted = self.scenario.metrics[: self.scenario.judged]
+        return [metric for metric in self.metrics() if metric in wanted] or self.metrics()[:1]
+
+    def commit(self) -> str:
+        return self.raw["commit"] + (" with changes" if self.raw.get("modified") else "")
+
+    def machine(self) -> str:
+        return f"{self.processor()}, {self.raw['machine']['cores']} cores"
+
+    def processor(self) -> str:
+        """Its name without marks and the word that says what it is."""
+        return self.raw["machine"]["processor"].replace("(R)", "").removesuffix(" Processor")
+
+    def day(self) -> str:
+        return self.time[:10]
+
 
 def read(folder: pathlib.Path) -> list:
     """The newest line of every case, in the order of the registry, and of their first appearance."""
@@ -51,22 +74,32 @@ def line(raw: dict) -> Line:
         scenario=registry.SCENARIOS[raw["scenario"]],
         case=raw["case"],
         time=raw["time"],
-        axes=raw.get("axes", {}),
-        contenders={label: derived(figures) for label, figures in raw["contenders"].items()},
+        axes=axes(raw),
+        contenders={NAMES.get(label, label): derived(figures) for label, figures in raw["contenders"].items()},
         ceilings=tuple(raw.get("ceilings", ())),
         raw=raw,
     )
 
 
+def axes(raw: dict) -> dict:
+    """Older lines of joins have their rows among the settings alone."""
+    found = raw.get("axes", {})
+    if raw["scenario"] == "joins" and "rows" in raw["settings"]:
+        return {**found, "rows": raw["settings"]["rows"]}
+    return found
+
+
 def derived(figures: dict) -> dict:
-    """With the client's processor time per GB, where the client's and the bytes are known."""
-    if figures.get("bytes") and "client_cpu_s" in figures:
-        return {**figures, "client_cpu_s_per_gb": figures["client_cpu_s"] / (figures["bytes"] / 1e9)}
-    return figures
+    """With the processor time per GB of the client and of both sides, where the client's and the bytes are known."""
+    if not figures.get("bytes") or "client_cpu_s" not in figures:
+        return figures
+    client = figures["client_cpu_s"] / (figures["bytes"] / 1e9)
+    both = client + figures.get("server_cpu_s_per_gb", 0)
+    return {**figures, "client_cpu_s_per_gb": client, "both_cpu_s_per_gb": both}
 
 
 def is_ours(label: str) -> bool:
-    return label.startswith("bowshot")
+    return label.startswith("bowshot") and label not in BASELINES
 
 
 def grouped(lines: list) -> dict:

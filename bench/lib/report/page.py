@@ -5,7 +5,7 @@ import string
 import sys
 
 from .. import places
-from . import claims, lines as result_lines, sections, verdicts, words
+from . import claims, first, lines as result_lines, sections, targets, verdicts, words
 
 HERE = pathlib.Path(__file__).resolve().parent
 METHOD = "docs/guides/benchmarks.md"
@@ -25,8 +25,8 @@ def write(folder: pathlib.Path, target: pathlib.Path) -> None:
 def html(found: list) -> str:
     judged = verdicts.of_lines(found)
     summed = verdicts.summaries(judged)
-    content = sections.first_screen(summed)
-    content += f"<section><h2>Published claims, and the same work here</h2><p>{CLAIMS}</p>{claims.table(found)}</section>"
+    content = first.screen(judged, found) + contents(found) + targets.section(targets.checked(found))
+    content += f'<section id="claims"><h2>{CLAIMS_TITLE}</h2><p>{CLAIMS}</p>{claims.table(found)}</section>'
     content += "".join(
         sections.scenario(groups, [part for part in summed if part.scenario.name == name])
         for name, groups in result_lines.grouped(found).items()
@@ -34,10 +34,11 @@ def html(found: list) -> str:
     template = string.Template((HERE / "page.html").read_text(encoding="utf-8"))
     return template.substitute(
         title="Bowshot, measured beside its peers", style=(HERE / "style.css").read_text(encoding="utf-8"),
-        lead=sections.lead(summed, judged), notice=notice(found), content=content, footer=footer(found),
+        lead=first.lead(judged), notice=notice(found), content=content, footer=footer(found),
     )
 
 
+CLAIMS_TITLE = "Published claims, and the same work here"
 CLAIMS = (
     "Other systems have published how many times faster they are than what their users had before. Their figures are from "
     "their machines; what can be compared is the ratio. Both sides of ours were measured in one run on one machine."
@@ -53,14 +54,20 @@ def notice(found: list) -> str:
     return "".join(text)
 
 
+def contents(found: list) -> str:
+    """Where the parts of the page are."""
+    links = {"targets": "What we want, and what it is", "claims": CLAIMS_TITLE}
+    links |= {line.scenario.name: line.scenario.title for line in found}
+    items = "".join(f'<li><a href="#{name}">{words.escape(title)}</a></li>' for name, title in links.items())
+    return f'<nav><h2>On this page</h2><ul>{items}</ul></nav>'
+
+
 def machines(found: list) -> str:
-    described = dict.fromkeys(
-        f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, {machine['system']}"
-        for machine in (line.raw["machine"] for line in found)
-    )
-    dates = sorted(line.time[:10] for line in found)
-    span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
-    return f"Measured {span} on {words.escape('; '.join(described))}."
+    described = dict.fromkeys(f"{line.machine()}, {line.raw['machine']['memory_gb']} GB" for line in found)
+    days = sorted(line.day() for line in found)
+    span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    several = " Each comparison was made on one of them; which one is told below every scenario." if len(described) > 1 else ""
+    return f"Measured {span} on {words.escape('; '.join(described))}.{several}"
 
 
 def footer(found: list) -> str:

@@ -3,6 +3,7 @@ drawing serves light and dark pages and paper. Every plot comes with the numbers
 """
 
 import dataclasses
+import math
 import re
 
 import altair as alt
@@ -15,7 +16,9 @@ WIDTH = 400
 # Longer tables of numbers are not printed.
 PAPER_ROWS = 24
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-LARGE_UNITS = {"1/s", "bytes"}
+# Of more powers of ten than that on an axis, only they are marked.
+MOST_DECADES = 2
+LARGE_UNITS = {"1/s", "rows/s", "bytes"}
 # Stand-ins for colours: Vega wants real ones, the page its variables.
 INK, FAINT, GRID, PAPER = "#010101", "#010102", "#010103", "#010104"
 OURS = [f"#0201{index:02x}" for index in range(1, 7)]
@@ -29,21 +32,26 @@ VARIABLES = {
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """`svg` is markup; `head` and `rows` are the numbers behind it."""
+    """`svg` is markup, of two drawings where they belong together; `head` and `rows` are the numbers behind it, `numeric` the
+    first column of numbers if it is not the last.
+    """
 
     title: str
     caption: str
     svg: str
     head: list
     rows: list
+    numeric: int | None = None
 
     def html(self) -> str:
-        table = words.table(self.head, self.rows, len(self.head) - 1)
+        table = words.table(self.head, self.rows, len(self.head) - 1 if self.numeric is None else self.numeric)
         numbers = words.details("The numbers behind this plot", table, on_paper=len(self.rows) <= PAPER_ROWS)
         title = words.escape(self.title)
+        wide = ' class="wide"' if self.svg.count("<svg") > 1 else ""
         return (
-            f'<figure><figcaption><strong>{title}</strong><br>{words.escape(self.caption)}</figcaption>'
-            f'<div class="plot" role="img" aria-label="{title}. {words.escape(self.caption)}">{self.svg}</div>{numbers}</figure>'
+            f'<figure{wide}><figcaption><strong>{title}</strong><br>{words.escape(self.caption)}</figcaption>'
+            f'<div class="plot" role="img" aria-label="{title}. {words.escape(self.caption)}">{self.svg}</div>'
+            f"{numbers}</figure>"
         )
 
 
@@ -99,6 +107,20 @@ def bars(title: str, caption: str, values: dict, unit: str, colours: dict) -> Pl
 
 def curves(title: str, caption: str, points: list, axis: str, unit: str, colours: dict, ordinal=None) -> Plot:
     """`points` are (contender, x, y); both axes logarithmic, or x in the order of `ordinal`."""
+    shown = words.escape if ordinal else words.number
+    rows = [[words.escape(label), shown(x), words.number(y)] for label, x, y in points]
+    drawn = curve(points, axis, unit, colours, ordinal)
+    return Plot(title, caption, drawn, ["contender", words.escape(axis), words.escape(unit)], rows)
+
+
+def curve_pair(title: str, caption: str, points: list, axis: str, units: tuple, colours: dict) -> Plot:
+    """`points` are (contender, x, y, another y), drawn side by side."""
+    drawn = [curve([(label, x, both[at]) for label, x, *both in points], axis, units[at], colours) for at in (0, 1)]
+    rows = [[words.escape(label), *map(words.number, numbers)] for label, *numbers in points]
+    return Plot(title, caption, "".join(drawn), ["contender", *map(words.escape, (axis, *units))], rows, numeric=1)
+
+
+def curve(points: list, axis: str, unit: str, colours: dict, ordinal=None) -> str:
     labels = list(dict.fromkeys(label for label, *_ in points))
     data = alt.InlineData([{"contender": label, "x": x, "y": y} for label, x, y in points])
     if ordinal:
@@ -107,16 +129,52 @@ def curves(title: str, caption: str, points: list, axis: str, unit: str, colours
         places = sorted({x for _, x, _ in points})
         scale = alt.Scale(type="log", nice=False, padding=12)
         across = alt.X("x:Q", title=axis, scale=scale, axis=alt.Axis(values=places, format="~s", grid=False))
+    scale, marks = log_axis([y for *_, y in points], unit)
     drawn = alt.Chart(data, width=WIDTH - 60, height=220).encode(
-        x=across, y=alt.Y("y:Q", title=unit, scale=alt.Scale(type="log"), axis=alt.Axis(format=axis_format(unit), tickCount=6)),
-        color=colour(colours, labels),
+        x=across, y=alt.Y("y:Q", title=unit, scale=scale, axis=marks), color=colour(colours, labels),
     )
-    drawn = drawn.mark_line(strokeWidth=2) + drawn.mark_point(filled=True, size=55, opacity=1).encode(
+    return draw(drawn.mark_line(strokeWidth=2) + drawn.mark_point(filled=True, size=55, opacity=1).encode(
         shape=alt.Shape("contender:N", scale=alt.Scale(domain=labels), legend=None)
-    )
-    shown = words.escape if ordinal else words.number
-    rows = [[words.escape(label), shown(x), words.number(y)] for label, x, y in points]
-    return Plot(title, caption, draw(drawn), ["contender", words.escape(axis), words.escape(unit)], rows)
+    ))
+
+
+def log_axis(values: list, unit: str) -> tuple:
+    """A logarithmic scale around the values, with marks at powers of ten, or at 1, 2 and 5 where that would be too few."""
+    least, most = min(values), max(values)
+    low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
+    steps = (1,) if high - low > MOST_DECADES else (1, 2, 5)
+    marks = [step * 10.0**power for power in range(low, high + 1) for step in steps]
+    below, above = [mark for mark in marks if mark <= least], [mark for mark in marks if mark >= most]
+    domain = [below[-1], above[0] if above[0] > below[-1] else marks[marks.index(below[-1]) + 1]]
+    shown = [mark for mark in marks if domain[0] <= mark <= domain[1]]
+    return alt.Scale(type="log", domain=domain, nice=False), alt.Axis(values=shown, format=axis_format(unit))
+
+
+def dots(title: str, caption: str, parts: list, units: tuple, colours: dict) -> Plot:
+    """`parts` are rows of (text, contender to (value, a part of it)): a dot for each value and a ring for each part, if it is
+    there, logarithmic. `units` are those of both; without a second one there are no rings.
+    """
+    labels = list(dict.fromkeys(label for _, found in parts for label in found))
+    texts = alt.InlineData([{"row": index, "text": text} for index, (text, _) in enumerate(parts)])
+    row = alt.Y("row:O", axis=None)
+    scale, axis = log_axis([value for _, found in parts for both in found.values() for value in both if value], units[0])
+
+    def layer(which: int, filled: bool):
+        points = alt.InlineData([
+            {"row": index, "contender": label, "value": both[which]}
+            for index, (_, found) in enumerate(parts) for label, both in found.items() if both[which]
+        ])
+        return alt.Chart(points).mark_point(filled=filled, size=55, opacity=1, strokeWidth=1.5).encode(
+            x=alt.X("value:Q", scale=scale, title=units[0], axis=axis), y=row, color=colour(colours, labels)
+        )
+
+    base = alt.Chart(texts, width=WIDTH - 20, height=alt.Step(40)).encode(y=row)
+    drawn = layer(1, filled=False) + layer(0, filled=True) + row_texts(base)
+    rows = [
+        [words.escape(text), words.escape(label), *(words.number(value) for value in both[: len(units)])]
+        for text, found in parts for label, both in found.items()
+    ]
+    return Plot(title, caption, draw(drawn), ["case", "contender", *map(words.escape, units)], rows, numeric=2)
 
 
 def ranked(title: str, caption: str, points: list, colours: dict) -> Plot:
@@ -125,10 +183,11 @@ def ranked(title: str, caption: str, points: list, colours: dict) -> Plot:
     data = alt.InlineData([{"contender": label, "x": rank, "y": ratio} for label, rank, ratio, _ in points])
     one = alt.Chart(alt.InlineData([{"one": 1}])).mark_rule(color=INK, strokeDash=[4, 3]).encode(y="one:Q")
     across = alt.Axis(grid=False, tickMinStep=1)
+    scale, marks = log_axis([1, *(ratio for _, _, ratio, _ in points)], "times")
     lines = alt.Chart(data, width=WIDTH - 60, height=240).mark_line(strokeWidth=2, point={"filled": True, "size": 14})
     drawn = one + lines.encode(
         x=alt.X("x:Q", title="queries, in order of the ratio", axis=across, scale=alt.Scale(zero=False)),
-        y=alt.Y("y:Q", title="times as fast", scale=alt.Scale(type="log"), axis=alt.Axis(format=".3~r", tickCount=6)),
+        y=alt.Y("y:Q", title="times as fast", scale=scale, axis=marks),
         color=colour(colours, labels),
     )
     rows = [[words.escape(label), words.escape(name), words.ratio(ratio)] for label, _, ratio, name in points]
@@ -147,6 +206,8 @@ def times(title: str, caption: str, points: list, unit: str, colours: dict) -> P
     return Plot(title, caption, draw(drawn), ["contender", "seconds", words.escape(unit)], rows)
 
 
+# Where the ratios are so close to 1 that there would be hardly another.
+CLOSE_TICKS = (0.8, 0.9, 1, 1.2, 1.5)
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -154,6 +215,8 @@ def ratio_axis(low: float, high: float) -> tuple:
     """A logarithmic scale with 1 on it, and as many ticks as a narrow page has room for."""
     low, high = min(0.8, low) * 0.9, max(1.5, high) * 1.1
     ticks = [value for value in TICKS if low <= value <= high]
+    if len(ticks) < 3:
+        ticks = [value for value in CLOSE_TICKS if low <= value <= high]
     if len(ticks) > 9:
         ticks = [value for value in ticks if f"{value:g}".strip("0.") == "1"]
     return alt.Scale(type="log", domain=[low, high], nice=False), alt.Axis(values=ticks, format=".3~r")
@@ -170,15 +233,18 @@ def side_encodings() -> dict:
 
 def ratio_texts(base: alt.Chart):
     """The text above each row, on a ground that hides grid lines, and its figures at the right end."""
-    left = {"align": "left", "dy": -17, "fontSize": 12, "font": FONT, "limit": 310}
-    texts = base.encode(x=alt.value(0), text="text:N")
     figures = base.encode(x=alt.value(WIDTH), text="shown:N")
-    right = {**left, "align": "right", "fontWeight": "bold"}
-    ground = {"stroke": PAPER, "strokeWidth": 4}
-    return (
-        texts.mark_text(**left, **ground) + texts.mark_text(**left, color=INK)
-        + figures.mark_text(**right, **ground) + figures.mark_text(**right, color=INK)
-    )
+    right = {**ROW_TEXT, "align": "right", "fontWeight": "bold"}
+    return row_texts(base) + figures.mark_text(**right, **GROUND) + figures.mark_text(**right, color=INK)
+
+
+ROW_TEXT = {"align": "left", "dy": -17, "fontSize": 12, "font": FONT, "limit": 310}
+GROUND = {"stroke": PAPER, "strokeWidth": 4}
+
+
+def row_texts(base: alt.Chart):
+    texts = base.encode(x=alt.value(0), text="text:N")
+    return texts.mark_text(**ROW_TEXT, **GROUND) + texts.mark_text(**ROW_TEXT, color=INK)
 
 
 def one_rule(scale: alt.Scale) -> alt.Chart:

@@ -57,13 +57,13 @@ def outcome(ratio: float) -> str:
 
 
 def of_line(line: Line) -> list:
-    """By the first metric of the scenario that both sides have; ceilings are no peers. A peer is compared with the same
-    client of ours where there is one, else with our best.
+    """By the metrics of the scenario that are judged; ceilings are no peers. A peer is compared with the same client of ours
+    where there is one, else with our best.
     """
     if any("queries" in figures for figures in line.contenders.values()):
         return of_queries(line)
     found = []
-    for metric in line.metrics()[:1]:
+    for metric in line.judged():
         values = {label: figures[metric.name] for label, figures in line.contenders.items() if figures.get(metric.name)}
         ours = {label: value for label, value in values.items() if is_ours(label)}
         if not ours:

@@ -5,13 +5,14 @@ the third day, of which nobody has asked anything before:
 - the first query of the day, all rows to the client, and one that groups them, with what was spent ahead for them;
 - a dashboard of 20 queries over the same joins that was asked on the two days before, one that nobody has asked before, and
   a dashboard again on a server that keeps whole results;
-- short queries of others while a join is computed ahead;
-- queries that the cache cannot help.
+- short queries of others while a join is computed ahead, as the days go on;
+- queries that the cache cannot help, those of TPC-H (`no_hits`).
 """
 
 import contextlib
 import pathlib
 import statistics
+import sys
 import time
 
 import numpy
@@ -19,26 +20,49 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pyarrow.parquet as pq
 
-from .. import memory, places, processes, results
+from .. import memory, no_hits, places, processes, results
+from ..asking import answer, explained, timed, wait_until
 from ..options import Options
 
-MILLIONS = [0.1, 2.5, 12.5]
-DAYS = [20210803, 20210804, 20210805, 20210806]
+# Rows of a day: joined, 3 M of them have 268 MB, and 5.5 M 490 MB.
+ROWS = (100_000,), (2_500_000,), (3_000_000, 5_500_000, 12_500_000)
+DAYS = [20210803, 20210804, 20210805, 20210806, 20210807, 20210808]
+# Days after the third, one for each series of short queries.
+SERIES = 1, 3, 3
 STORES, PRODUCTS = 2_000, 20_000
-FORECAST_TIMEOUT_S = 120
-OFF = "bowshot, cache off"
+FORECAST_TIMEOUT_S = 600
+ON, OFF = "bowshot, cache on", "bowshot, cache off"
+ALONE, BESIDE = "bowshot alone", "bowshot beside a forecast"
+FIRST_ROWS, FIRST_GROUPS, DASHBOARD, NEW_DASHBOARD, AGAIN, SHORT = (
+    "first query, rows", "first query, groups", "dashboard of 20", "new dashboard of 20", "the same dashboard again",
+    "short queries beside a forecast",
+)
 SHORT_SECONDS = 6
 # What client and server may take for one row of the answer.
 READER_BYTES_PER_ROW = 400
 
 
 def run(options: Options) -> None:
-    case(int(options.size(*MILLIONS) * 1e6), options)
+    daily = [FIRST_ROWS, FIRST_GROUPS, DASHBOARD, NEW_DASHBOARD, AGAIN, SHORT]
+    sizes = [
+        rows for rows in options.row_counts(*ROWS) if any(options.has_case(named(what, rows)) for what in daily)
+    ]
+    if not sizes and not no_hits.chosen(options):
+        raise ValueError(f"no case has `{options.case}` in its name")
+    for rows in sizes:
+        days(rows, options)
+    if no_hits.chosen(options):
+        no_hits.run(options)
 
 
-def case(rows: int, options: Options) -> None:
+def named(what: str, rows: int) -> str:
+    return f"{what}, {rows / 1e6:g} M rows"
+
+
+def days(rows: int, options: Options) -> None:
+    """Two days of questions, and what they are good for on the third."""
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(places.disk_folder(rows * 2e-7 + 1)) / "shop"
+        folder = stack.enter_context(places.disk_folder(rows * 3e-7 + 1)) / "shop"
         folder.mkdir()
         write_products(folder)
         for day in DAYS[:2]:
@@ -47,24 +71,21 @@ def case(rows: int, options: Options) -> None:
         settings = ["--set", "join_cache.enabled=true", "--set", "join_cache.memory_bytes=4GiB"]
         on = stack.enter_context(processes.bowshot({}, str(folder), *settings, kept_results="256MiB"))
         off = stack.enter_context(processes.bowshot({}, str(folder)))
-        clients = {"bowshot, cache on": flight.connect(on.uri), OFF: flight.connect(off.uri)}
+        clients = {ON: flight.connect(on.uri), OFF: flight.connect(off.uri)}
         for day in DAYS[:2]:
-            wait_until_settled(clients["bowshot, cache on"], day)
+            wait_until_settled(clients[ON], day)
             for client in clients.values():
-                fetch(client, report(day))
-                fetch(client, groups(day))
-                for sql in dashboard(day):
-                    fetch(client, sql)
+                ask(client, day)
         write_day(folder, DAYS[2], rows)
-        wait_for(clients["bowshot, cache on"], DAYS[2])
-        ahead = spent_ahead(clients["bowshot, cache on"], DAYS[2])
-        third_day("rows", report(DAYS[2]), clients, rows, options, ahead)
-        third_day("groups", groups(DAYS[2]), clients, rows, options, ahead)
-        dashboards("dashboard", dashboard(DAYS[2]), clients, rows, options)
-        dashboards("new dashboard", dashboard(DAYS[2], new=True), clients, rows, options)
+        wait_for(clients[ON], DAYS[2])
+        ahead = spent_ahead(clients[ON], DAYS[2])
+        third_day(FIRST_ROWS, report(DAYS[2]), clients, rows, options, ahead)
+        third_day(FIRST_GROUPS, groups(DAYS[2]), clients, rows, options, ahead)
+        dashboards(DASHBOARD, dashboard(DAYS[2]), clients, rows, options)
+        dashboards(NEW_DASHBOARD, dashboard(DAYS[2], new=True), clients, rows, options)
         with processes.bowshot({}, str(folder), kept_results="256MiB") as kept:
             dashboards_again({"bowshot, results kept": flight.connect(kept.uri), OFF: clients[OFF]}, rows, options)
-        beside_a_forecast(clients, folder, rows, options)
+        beside_a_forecast(clients[ON], folder, rows, options)
 
 
 def write_products(folder: pathlib.Path) -> None:
@@ -121,36 +142,29 @@ def dashboard(day: int, new: bool = False) -> list:
     ]
 
 
-def fetch(client, sql: str) -> dict:
-    start = time.perf_counter()
-    table = client.do_get(flight.Ticket(sql.encode())).read_all()
-    return {"seconds": time.perf_counter() - start, "rows": table.num_rows, "bytes": table.nbytes}
+def ask(client, day: int) -> None:
+    """What is asked every day."""
+    for sql in [report(day), groups(day), *dashboard(day)]:
+        timed(client, sql)
 
 
 def wait_until_settled(client, day: int) -> None:
     """Until the files of a day are old enough for their time stamps to tell one version from the next."""
-    sql = f"EXPLAIN {report(day)}".encode()
     deadline = time.monotonic() + FORECAST_TIMEOUT_S
-    while "JoinCache: miss" not in str(client.do_get(flight.Ticket(sql)).read_all().to_pydict()):
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"the files of {day} are not settled")
-        time.sleep(0.2)
+    wait_until(lambda: "JoinCache: miss" in explained(client, report(day)), deadline, f"the files of {day} are not settled")
 
 
 def wait_for(client, day: int) -> None:
     """Until the join of a day and the small one of the answers are there, without asking for them."""
-    sql = f"SELECT count(*) FROM system.join_cache WHERE forecast AND tables LIKE '%sales{day}%'"
     deadline = time.monotonic() + FORECAST_TIMEOUT_S
-    while client.do_get(flight.Ticket(sql.encode())).read_all().column(0)[0].as_py() == 0:
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"the join of {day} was not computed ahead")
-        time.sleep(0.2)
+    wait_until(lambda: is_cached(client, day, "forecast AND "), deadline, f"the join of {day} was not computed ahead")
     for sql in [groups(day), *dashboard(day)]:
-        explain = flight.Ticket(f"EXPLAIN {sql}".encode())
-        while "ResultCache: hit" not in str(client.do_get(explain).read_all().to_pydict()):
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"this was not asked ahead: {sql}")
-            time.sleep(0.2)
+        wait_until(lambda: "ResultCache: hit" in explained(client, sql), deadline, f"this was not asked ahead: {sql}")
+
+
+def is_cached(client, day: int, which: str = "") -> bool:
+    sql = f"SELECT count(*) FROM system.join_cache WHERE {which}tables LIKE '%sales{day}%'"
+    return answer(client, sql).column(0)[0].as_py() > 0
 
 
 def spent_ahead(client, day: int) -> dict:
@@ -158,45 +172,53 @@ def spent_ahead(client, day: int) -> dict:
     spent = {}
     for what, table in (("joins", "join_cache"), ("results", "result_cache")):
         sql = f"SELECT sum(cost_ms) AS cost, sum(bytes) AS bytes FROM system.{table} WHERE tables LIKE '%sales{day}%'"
-        (row,) = client.do_get(flight.Ticket(sql.encode())).read_all().to_pylist()
+        (row,) = answer(client, sql).to_pylist()
         spent[f"{what}_ahead_seconds"], spent[f"{what}_ahead_bytes"] = float(row["cost"]) / 1e3, int(row["bytes"])
     return spent
 
 
-def third_day(kind: str, sql: str, clients: dict, rows: int, options: Options, ahead: dict) -> None:
+def third_day(what: str, sql: str, clients: dict, rows: int, options: Options, ahead: dict) -> None:
+    if not options.has_case(named(what, rows)):
+        return
     figures = {}
     for label, client in clients.items():
-        if kind == "rows":
+        if what == FIRST_ROWS:
             memory.at_hand(rows * READER_BYTES_PER_ROW)
-        figures[label] = fetch(client, sql)
-    figures["bowshot, cache on"].update(ahead)
+        figures[label] = timed(client, sql)
+    figures[ON].update(ahead)
     if len({figure["rows"] for figure in figures.values()}) != 1:
         raise RuntimeError(f"different answers: {figures}")
-    again = {label: statistics.median(fetch(client, sql)["seconds"] for _ in range(options.rounds))
+    again = {label: statistics.median(timed(client, sql)["seconds"] for _ in range(options.rounds))
              for label, client in clients.items()}
     for label, seconds in again.items():
         figures[label]["again_seconds"] = seconds
     ratios = {
-        "first query of the third day": results.at_least(
-            figures[OFF]["seconds"] / figures["bowshot, cache on"]["seconds"], 10
-        ),
-        "the same again": results.plain(again[OFF] / again["bowshot, cache on"]),
+        "first query of the third day": results.at_least(figures[OFF]["seconds"] / figures[ON]["seconds"], 10),
+        "the same again": results.plain(again[OFF] / again[ON]),
     }
-    results.record("joins", f"first query, {kind}, {rows / 1e6:g} M rows", figures, ratios, options, rows=rows,
-                   axes={"what": f"first query, {kind}"})
+    record(what, what, figures, ratios, rows, options)
 
 
-def dashboards(kind: str, queries: list, clients: dict, rows: int, options: Options) -> None:
+def dashboards(what: str, queries: list, clients: dict, rows: int, options: Options) -> None:
+    if not options.has_case(named(what, rows)):
+        return
     figures = {
-        label: {"seconds": sum(fetch(client, sql)["seconds"] for sql in queries)} for label, client in clients.items()
+        label: {"seconds": sum(timed(client, sql)["seconds"] for sql in queries)} for label, client in clients.items()
     }
-    ratio = figures[OFF]["seconds"] / figures["bowshot, cache on"]["seconds"]
-    results.record("joins", f"{kind} of {len(queries)}, {rows / 1e6:g} M rows", figures,
-                   {"total": results.at_least(ratio, 5)}, options, rows=rows, axes={"what": kind})
+    ratio = figures[OFF]["seconds"] / figures[ON]["seconds"]
+    record(what, what.removesuffix(f" of {len(queries)}"), figures, {"total": results.at_least(ratio, 5)}, rows, options)
+
+
+def record(what: str, axis: str, figures: dict, ratios: dict, rows: int, options: Options, **settings) -> None:
+    results.record(
+        "joins", named(what, rows), figures, ratios, options, rows=rows, axes={"what": axis, "rows": rows}, **settings
+    )
 
 
 def dashboards_again(clients: dict, rows: int, options: Options) -> None:
     """Every query of the dashboard once, then all of them again, and the answers compared."""
+    if not options.has_case(named(AGAIN, rows)):
+        return
     queries = dashboard(DAYS[2])
     first = {label: [answer(client, sql) for sql in queries] for label, client in clients.items()}
     seconds = {label: [] for label in clients}
@@ -209,12 +231,7 @@ def dashboards_again(clients: dict, rows: int, options: Options) -> None:
                 raise RuntimeError(f"different answers from {label}")
     figures = {label: {"seconds": statistics.median(all_of)} for label, all_of in seconds.items()}
     ratio = figures[OFF]["seconds"] / figures["bowshot, results kept"]["seconds"]
-    results.record("joins", f"the same dashboard again, {rows / 1e6:g} M rows", figures,
-                   {"total": results.plain(ratio)}, options, rows=rows, axes={"what": "dashboard again"})
-
-
-def answer(client, sql: str) -> pa.Table:
-    return client.do_get(flight.Ticket(sql.encode())).read_all()
+    record(AGAIN, "dashboard again", figures, {"total": results.plain(ratio)}, rows, options)
 
 
 def rows_of(table: pa.Table) -> list:
@@ -228,33 +245,53 @@ def short_queries(client, until) -> list:
     sql = f"SELECT count(*), sum(amount) FROM sales{DAYS[0]} WHERE pieces = 7 AND random() < 2"
     times = []
     while not until():
-        times.append(fetch(client, sql)["seconds"])
+        times.append(timed(client, sql)["seconds"])
     return times
 
 
-def beside_a_forecast(clients: dict, folder: pathlib.Path, rows: int, options: Options) -> None:
-    """The slowest of a hundred of the short queries of others, alone and while the fourth day is computed ahead."""
-    client = clients["bowshot, cache on"]
-    there = f"SELECT count(*) FROM system.join_cache WHERE tables LIKE '%sales{DAYS[3]}%'"
+def beside_a_forecast(client, folder: pathlib.Path, rows: int, options: Options) -> None:
+    """The slowest of a hundred of the short queries of others, alone and while the next day is computed ahead: medians of
+    several days, since one scatters.
+    """
+    if not options.has_case(named(SHORT, rows)):
+        return
+    ask(client, DAYS[2])  # whatever other cases were left out
+    coming, found = DAYS[3 : 3 + options.size(*SERIES)], {ALONE: [], BESIDE: []}
+    for day in coming:
+        for label, times in series(client, folder, day, rows).items():
+            found[label].append(1e3 * float(numpy.quantile(times, 0.99)))
+        if day != coming[-1]:
+            go_on(client, day)
+    figures = {
+        label: {"p99_ms": statistics.median(values), "all_p99_ms": [round(value, 3) for value in values]}
+        for label, values in found.items()
+    }
+    ratio = figures[BESIDE]["p99_ms"] / figures[ALONE]["p99_ms"]
+    record(SHORT, "short queries", figures, {"p99": results.at_most(ratio, 1.2)}, rows, options, series=len(coming))
 
-    def is_there():
-        return client.do_get(flight.Ticket(there.encode())).read_all().column(0)[0].as_py() > 0
+
+def series(client, folder: pathlib.Path, day: int, rows: int) -> dict:
+    """Seconds of short queries, one after the other, before a day has come and until its join is there."""
+    # The same look after each query, so that only the forecast makes a difference.
+    end = time.monotonic() + SHORT_SECONDS
+    alone = short_queries(client, lambda: is_cached(client, day) or time.monotonic() > end)
+    write_day(folder, day, rows)
+    deadline = time.monotonic() + FORECAST_TIMEOUT_S
 
     def done():
         if time.monotonic() > deadline:
-            raise RuntimeError("the join of the fourth day was not computed ahead")
-        return is_there()
+            raise RuntimeError(f"the join of {day} was not computed ahead")
+        return is_cached(client, day)
 
-    # The same look after each query, so that only the forecast makes a difference.
-    end = time.monotonic() + SHORT_SECONDS
-    alone = short_queries(client, lambda: is_there() or time.monotonic() > end)
-    write_day(folder, DAYS[3], rows)
-    deadline = time.monotonic() + FORECAST_TIMEOUT_S
-    beside = short_queries(client, done)
-    times = {"bowshot alone": alone, "bowshot beside a forecast": beside}
-    quantiles = {name: float(numpy.quantile(seconds, 0.99)) for name, seconds in times.items()}
-    figures = {name: {"p99_ms": value * 1e3} for name, value in quantiles.items()}
-    results.record("joins", f"short queries beside a forecast, {rows / 1e6:g} M rows", figures,
-                   {"p99": results.at_most(quantiles["bowshot beside a forecast"] / quantiles["bowshot alone"], 1.2)},
-                   options, rows=rows,
-                   axes={"what": "short queries"})
+    return {ALONE: alone, BESIDE: short_queries(client, done)}
+
+
+def go_on(client, day: int) -> None:
+    """Until nothing is computed for a day any more, which would slow down what is to be alone; then the day is asked for, as
+    those before it.
+    """
+    try:
+        wait_for(client, day)
+    except RuntimeError as error:
+        print(f"going on all the same: {error}", file=sys.stderr)  # the series are worth more than this
+    ask(client, day)

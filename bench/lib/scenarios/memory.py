@@ -1,5 +1,6 @@
 """Memory while 60 million rows (lineitem at scale 10, 10 GB of Arrow) stream to clients that drop them: to a fast one, to
-a slow one, to both, and to 16 at once; of the server, and of a client. One run each: the figure is a peak, not a time.
+a slow one, to both, and to 16 at once; of the server, and of the clients, as peaks and over time. One run each: the figure
+is a peak, not a time.
 """
 
 import contextlib
@@ -29,10 +30,13 @@ def run(options: Options) -> None:
             assert warm["runs"]
         idle = {label: server.memory()["VmRSS"] for label, server in servers.items()}
         for name, rates in cases.items():
+            if not options.has_case(name):
+                continue
             figures = {label: peaks(server, rates, idle[label]) for label, server in servers.items()}
             results.record(
-                "memory", name, figures, wanted(figures, rates), options, axes={"what": f"memory, clients: {name}"},
-                missing=arena.missing, peer_versions=arena.versions(), slow_bytes_per_second=SLOW_BYTES_PER_SECOND,
+                "memory", name, figures, wanted(figures, rates), options,
+                axes={"what": f"memory, clients: {name}", "clients": len(rates)}, missing=arena.missing,
+                peer_versions=arena.versions(), slow_bytes_per_second=SLOW_BYTES_PER_SECOND,
             )
 
 
@@ -45,12 +49,14 @@ def wanted(figures: dict, rates: list) -> dict:
 
 
 def peaks(server: processes.Server, rates: list, idle: int) -> dict:
-    """Streams to as many clients as there are rates, at once."""
+    """Streams to as many clients as there are rates, at once. `rss_over_time` is of the server, `client_rss_over_time` of
+    the largest client at each moment, `all_clients_rss_over_time` of all of them together, where there are several.
+    """
     answers = [None] * len(rates)
 
     def work(index):
         answers[index] = measure.client(
-            server, "flight-ticket", action="paced", query=QUERY, bytes_per_second=rates[index]
+            server, "flight-ticket", begun=sampler.watch, action="paced", query=QUERY, bytes_per_second=rates[index]
         )
 
     sampler = processes.MemorySampler(server)
@@ -63,9 +69,12 @@ def peaks(server: processes.Server, rates: list, idle: int) -> dict:
     if None in answers:
         raise RuntimeError(f"a client of {server.name} failed")
     runs = [answer["runs"][0] for answer in answers]
+    together = {"all_clients_rss_over_time": sampler.over_time(SAMPLES, sampler.all_clients)} if len(rates) > 1 else {}
     return {
         **found, "idle_rss": idle, "peak_above_idle": max(found["peak_rss"] - idle, 1),
         "client_peak_rss": max(answer["client_peak_rss"] for answer in answers),
+        "all_clients_peak_rss": max(sampler.all_clients),
         "rows": sum(run["rows"] for run in runs), "bytes": sum(run["bytes"] for run in runs),
         "seconds": max(run["seconds"] for run in runs), "rss_over_time": sampler.over_time(SAMPLES),
+        "client_rss_over_time": sampler.over_time(SAMPLES, sampler.largest_client), **together,
     }

@@ -2,7 +2,7 @@
 by DoPut with 1 to 16 streams at once, each moving all records once over a connection of its own.
 
 Beside Arrow's own C++ Flight stand two ceilings, which are no peers: plain TCP (iperf3) and a copy from memory to memory.
-Without encryption only, since the server speaks no TLS.
+Then the same over TLS, whose ceiling is plain TCP no more: nothing stands beside it.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from .. import data, measure, processes, results
-from ..arena import TRANSPORT, Arena
+from ..arena import ENCRYPTED, TRANSPORT, Arena
 from ..environments import Unavailable
 from ..options import Options
 
@@ -32,17 +32,23 @@ NEEDED_BYTES_PER_ROW = 48
 def run(options: Options) -> None:
     rows = options.size(50_000, 4_000_000, 10_000_000)
     source = str(data.arrow_records(rows))
-    with contextlib.ExitStack() as stack:
-        arena = Arena(stack, options, {}, starts=TRANSPORT)
-        servers = arena.servers(LABELS)
-        for label, server in servers.items():
-            measure.writer(server, KINDS[label], [server], action="ingest", table="records", source=source, keep=True)
-        for streams in options.size((1, 2), (1, 2, 4, 8, 16), (1, 2, 4, 8, 16)):
-            get(servers, streams, rows, arena)
-            put(servers, streams, rows, source, arena)
+    for way, starts, counts in (
+        ("", TRANSPORT, options.size((1, 2), (1, 2, 4, 8, 16), (1, 2, 4, 8, 16))),
+        (" over TLS", ENCRYPTED, options.size((1,), (1, 4, 16), (1, 4, 16))),
+    ):
+        with contextlib.ExitStack() as stack:
+            arena = Arena(stack, options, {}, starts=starts)
+            servers = arena.servers(LABELS)
+            for label, server in servers.items():
+                measure.writer(
+                    server, KINDS[label], [server], action="ingest", table="records", source=source, keep=True
+                )
+            for streams in counts:
+                get(f"DoGet{way}", servers, streams, rows, arena)
+                put(f"DoPut{way}", servers, streams, rows, source, arena)
 
 
-def get(servers: dict, streams: int, rows: int, arena: Arena) -> None:
+def get(way: str, servers: dict, streams: int, rows: int, arena: Arena) -> None:
     def once(label):
         return measure.client(
             servers[label], "flight-ticket", action="drain", query=QUERIES[label], streams=streams, repeats=REPEATS
@@ -50,10 +56,10 @@ def get(servers: dict, streams: int, rows: int, arena: Arena) -> None:
 
     answers = measure.in_turn([(label, label) for label in servers], arena.options, once)
     figures = {label: measure.transfer(answers[label]) for label in answers}
-    record("DoGet", figures, streams, rows, arena)
+    record(way, figures, streams, rows, arena)
 
 
-def put(servers: dict, streams: int, rows: int, source: str, arena: Arena) -> None:
+def put(way: str, servers: dict, streams: int, rows: int, source: str, arena: Arena) -> None:
     def once(label):
         return measure.writer(
             servers[label], KINDS[label], arena.options.at_rest(list(servers.values())), action="put_streams",
@@ -63,12 +69,13 @@ def put(servers: dict, streams: int, rows: int, source: str, arena: Arena) -> No
 
     answers = measure.in_turn([(label, label) for label in servers], arena.options, once)
     figures = {label: measure.written(answers[label]) for label in answers}
-    record("DoPut", figures, streams, rows, arena)
+    record(way, figures, streams, rows, arena)
 
 
 def record(way: str, figures: dict, streams: int, rows: int, arena: Arena) -> None:
     ceilings = {}
-    for label, peer, measured in ((TCP, "iperf3", tcp), (COPY, "memcpy", copied)):
+    plain = [(TCP, "iperf3", tcp), (COPY, "memcpy", copied)] if arena.starts is TRANSPORT else []
+    for label, peer, measured in plain:
         if arena.options.has_peer(peer) and peer not in arena.missing:
             try:
                 ceilings[label] = {"gb_per_second": measured(streams, arena.options.size(0.5, 2, 3))}

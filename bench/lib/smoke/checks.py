@@ -9,9 +9,9 @@ import sys
 import traceback
 
 from .. import arena, cli, places, registry
-from ..report import figures
+from ..report import figures, targets
 from ..report.lines import is_ours
-from . import browser
+from . import browser, shapes
 
 # turbodbc comes as source alone, and needs libraries that not every Debian has; everything else has to run.
 PEERS = [name for name in arena.PEERS if name != "turbodbc"]
@@ -30,6 +30,7 @@ def main(folder: pathlib.Path) -> int:
     checks += [(f"scenario {name}", lambda name=name: scenario(folder, name)) for name in registry.SCENARIOS]
     checks += [
         ("the report is a whole page", lambda: whole_page(report)),
+        ("the report tells what is wanted and what it is", lambda: goals(report)),
         ("the report on a wide page", lambda: looks(browser.probed(report, 1200))),
         ("the report on a phone", lambda: looks(browser.probed(report, 360))),
         ("the report in the dark", lambda: dark(browser.probed(report, 1200), browser.probed(report, 1200, dark=True))),
@@ -73,6 +74,7 @@ def scenario(folder: pathlib.Path, name: str) -> None:
             expect(has_figure, f"{line['case']}: {label} has no figure: {figures}")
         if name in WITH_ANSWERS:
             expect(line["settings"]["answers"] == "equal", f"{line['case']}: answers were not compared")
+    shapes.check(name, lines)
     if name in SUITES:
         suite(lines[-1], SUITES[name])
 
@@ -115,6 +117,17 @@ def whole_page(report: pathlib.Path) -> None:
         expect(word not in text, f"`{word}` is in the text")
 
 
+def goals(report: pathlib.Path) -> None:
+    """Every target has its row with a verdict, and every comparison belongs to a kind of user."""
+    text = report.read_text(encoding="utf-8")
+    expect('id="targets"' in text, "there is no such section")
+    section = text.split('id="targets"')[1].split("</section>")[0]
+    wanted = targets.FILE.read_text(encoding="utf-8").count("[[target]]")
+    verdicts = sum(section.count(f">{verdict}</span>") for verdict in targets.VERDICTS)
+    expect(verdicts == wanted, f"{verdicts} verdicts for {wanted} targets")
+    expect("<strong>Others</strong>" not in text, "some comparisons belong to no kind of user: bench/users.toml")
+
+
 def looks(found: dict) -> None:
     expect(found["width"] <= found["window"] and not found["wide"], f"wider than the window: {found['width']}: {found['wide']}")
     expect(found["plots"] > 0 and found["empty"] == 0, f"{found['empty']} of {found['plots']} plots are empty")
@@ -131,6 +144,7 @@ def committed(folder: pathlib.Path) -> None:
     """The results in the repository make a report too."""
     target = folder / "committed.html"
     expect(cli.main(["--report", str(target)]) == 0, "the command failed")
+    goals(target)
     looks(browser.probed(target, 1200))
 
 

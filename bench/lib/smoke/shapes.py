@@ -1,0 +1,61 @@
+"""What the lines of some scenarios must have beside a figure: nobody and nothing may silently be left out."""
+
+from ..latencies import PERCENTILES
+from ..scenarios import joins, latency
+
+
+def check(scenario: str, lines: list) -> None:
+    """Raises `AssertionError` with what is wrong."""
+    if scenario in CHECKS:
+        CHECKS[scenario](lines)
+
+
+def of_latency(lines: list) -> None:
+    """Everybody has all percentiles and the queries per second; all clients are there, and those that can be are many."""
+    for line in lines:
+        expect("clients" in line["axes"], f"{line['case']}: it is not told how many clients there are")
+        for label, figures in line["contenders"].items():
+            lacking = [name for name in (*PERCENTILES, "queries_per_second") if not figures.get(name, 0) > 0]
+            expect(not lacking, f"{line['case']}: {label} has no {lacking}")
+    found = {line["axes"]["way"]: set(line["contenders"]) for line in lines}
+    everybody = {contender.label for contender in latency.CONTENDERS}
+    many = {
+        f"threads in {language}": {one.label for one in latency.CONTENDERS if one.reader in kinds}
+        for language, kinds in latency.THREADS.items()
+    }
+    wanted = {"one client": everybody, **many, "load generator": set(latency.LOAD_MODES)}
+    expect(found == wanted, f"contenders: {found}")
+
+
+def of_memory(lines: list) -> None:
+    """Server and clients over time, up to the peaks."""
+    expect({line["axes"]["clients"] for line in lines} == {1, 2, 16}, "not every number of clients is there")
+    for line in lines:
+        for label, figures in line["contenders"].items():
+            several = ["all_clients_rss_over_time"] if line["axes"]["clients"] > 1 else []
+            for name in ["rss_over_time", "client_rss_over_time", *several]:
+                sizes = [size for _, size in figures.get(name, [])]
+                expect(len(sizes) > 1 and max(sizes) > 0, f"{line['case']}: {label}: {name}: {sizes}")
+
+
+def of_joins(lines: list) -> None:
+    """All cases, and a measured time of looking for joins where none can be used."""
+    found = {line["axes"]["what"] for line in lines}
+    wanted = {
+        joins.FIRST_ROWS, joins.FIRST_GROUPS, "dashboard", "new dashboard", "dashboard again", "short queries", "no hit",
+        "no fit",
+    }
+    expect(found == wanted, f"cases: {found}")
+    for line in lines:
+        if line["axes"]["what"] in ("no hit", "no fit"):
+            figures = line["contenders"][joins.ON]
+            expect(figures["lookup_ms"] > 0, f"{line['case']}: {figures}")
+            expect(len(figures["query_seconds"]) == 22, f"{line['case']}: {len(figures['query_seconds'])} queries")
+
+
+CHECKS = {"latency": of_latency, "memory": of_memory, "joins": of_joins}
+
+
+def expect(good: bool, wrong: str) -> None:
+    if not good:
+        raise AssertionError(wrong)
