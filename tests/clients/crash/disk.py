@@ -12,7 +12,8 @@ import urllib.parse
 import pyarrow.parquet as pq
 
 IN_THE_LOG = re.compile(r"\d{20}\.json|\d{20}\.checkpoint(\..*)?\.parquet|\d{20}\.crc|\d{20}\.\d{20}\.compacted\.json|_last_checkpoint")
-AT_THE_TOP = {"catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm", "bowshot.lock"}
+# The last one says which opening of the catalog the kept results are of.
+ALWAYS_THERE = {"catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm", "bowshot.lock", "result_cache/opening"}
 
 
 def sizes(folder):
@@ -80,7 +81,7 @@ def orphans(folder, locations):
     for path in sizes(folder):
         table = next((table for table in tables if table in (folder / path).parents), None)
         if table is None:
-            if str(path) not in AT_THE_TOP:
+            if str(path) not in ALWAYS_THERE:
                 strays.append(path)
         elif "_delta_log" in path.parts:
             if not IN_THE_LOG.fullmatch(path.name):
