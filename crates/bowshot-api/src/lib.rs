@@ -38,5 +38,5 @@ pub use session::{
     Answer, Delivery, Description, Endpoints, Prepared, Request, Session, Statement, SubstraitPlan,
 };
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
-pub use stream::{BatchStream, batch_bytes};
+pub use stream::{BatchStream, Origin, batch_bytes};
 pub use write::{IfExists, IfMissing, Ingest, TransactionEnd};

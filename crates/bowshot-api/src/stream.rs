@@ -7,19 +7,30 @@ use futures::Stream;
 use futures::stream::BoxStream;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+
+/// What the batches of a stream may be views of, such as files that somebody can cut.
+pub trait Origin: fmt::Debug + Send + Sync {
+    /// Fails if batches that were taken may no longer be what they were. To be called after they were used.
+    ///
+    /// # Errors
+    /// Says what has changed.
+    fn check(&self) -> Result<()>;
+}
 
 /// Record batches of one schema. Dropping the stream stops the work behind it and frees what it holds.
 pub struct BatchStream {
     schema: SchemaRef,
     batches: BoxStream<'static, Result<RecordBatch>>,
     exclusive: bool,
+    origin: Option<Arc<dyn Origin>>,
 }
 
 impl BatchStream {
     /// A stream whose batches all have `schema`; the producer keeps that promise.
     pub fn new(schema: SchemaRef, batches: BoxStream<'static, Result<RecordBatch>>) -> Self {
-        Self { schema, batches, exclusive: false }
+        Self { schema, batches, exclusive: false, origin: None }
     }
 
     /// A stream over batches that are there already.
@@ -36,6 +47,17 @@ impl BatchStream {
     /// Whether the producer has said so.
     pub fn is_exclusive(&self) -> bool {
         self.exclusive
+    }
+
+    /// Says what the batches may be views of: who keeps them longer than the stream asks it before using them.
+    #[must_use]
+    pub fn with_origin(self, origin: Option<Arc<dyn Origin>>) -> Self {
+        Self { origin, ..self }
+    }
+
+    /// What the producer has said of that.
+    pub fn origin(&self) -> Option<&Arc<dyn Origin>> {
+        self.origin.as_ref()
     }
 
     /// The schema of every batch.

@@ -2,7 +2,8 @@
 
 use crate::Error;
 use crate::file::CacheFile;
-use crate::sequence::Pattern;
+use crate::forecast::is_later;
+use crate::needs::{self, ColumnNames};
 use crate::shape::{ColumnRef, JoinShape};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -35,6 +36,8 @@ pub struct About {
 pub struct CachedJoin {
     pub id: u64,
     pub about: About,
+    /// What a query must have for it to fit.
+    pub(crate) needs: (u64, ColumnNames),
     schema: SchemaRef,
     rows: Mutex<Rows>,
     /// Held while the file is read, which takes long: `rows` is asked by whoever looks for joins.
@@ -118,6 +121,7 @@ impl CachedJoin {
         let created = seconds(about.created);
         Self {
             id,
+            needs: needs::of_join(&about.shape),
             about,
             schema,
             fresh: rows.memory.is_some(),
@@ -231,16 +235,9 @@ impl CachedJoin {
     /// Whether it is the same join as another one, of tables whose names count further.
     pub(crate) fn is_later_than(&self, other: &Self) -> bool {
         let (shape, earlier) = (&self.about.shape, &other.about.shape);
-        let mut ahead = false;
         shape.tree == earlier.tree
             && shape.settings == earlier.settings
-            && shape.tables.len() == earlier.tables.len()
-            && shape.tables.iter().zip(&earlier.tables).all(|(key, earlier)| {
-                let (now, then) = (Pattern::of(&key.name.table), Pattern::of(&earlier.name.table));
-                ahead |= now.values > then.values;
-                now.text == then.text && now.values >= then.values
-            })
-            && ahead
+            && is_later(&shape.names(), &earlier.names())
     }
 
     /// Milliseconds that it saves for each byte: what it cost, for each use that was or is to be expected, less for each

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::entry::Loaded;
 use crate::folder;
 use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 use arrow::record_batch::RecordBatch;
@@ -40,6 +41,12 @@ struct Description {
     about_checksum: u32,
 }
 
+/// What descriptions of all formats have.
+#[derive(Debug, Deserialize)]
+struct Form {
+    format: u32,
+}
+
 impl CacheFile {
     /// Writes the rows, with a call of `pause` before each batch. What was begun is removed if that fails.
     pub(crate) fn write(
@@ -61,15 +68,19 @@ impl CacheFile {
         pause: &dyn Fn(),
     ) -> Result<(u64, u32), Error> {
         let disk = |source| Error::Disk { path: path.to_path_buf(), source };
+        let written = |error| match error {
+            ArrowError::IoError(_, source) => disk(source),
+            other => Error::Arrow(other),
+        };
         let file = folder::create(path).map_err(disk)?;
-        let mut writer =
-            FileWriter::try_new(Summed::new(BufWriter::with_capacity(READ_BYTES, file)), schema)?;
+        let buffered = Summed::new(BufWriter::with_capacity(READ_BYTES, file));
+        let mut writer = FileWriter::try_new(buffered, schema).map_err(written)?;
         for batch in batches {
             pause();
-            writer.write(batch)?;
+            writer.write(batch).map_err(written)?;
         }
-        writer.finish()?;
-        let summed = writer.into_inner()?;
+        writer.finish().map_err(written)?;
+        let summed = writer.into_inner().map_err(written)?;
         let (bytes, checksum) = (summed.bytes, summed.checksum.finalize());
         summed.inner.into_inner().map_err(|error| disk(error.into_error()))?.sync_data().map_err(disk)?;
         Ok((bytes, checksum))
@@ -94,7 +105,7 @@ impl CacheFile {
     /// The rows as views of the mapped file.
     pub(crate) fn map(&self) -> Result<Loaded, Error> {
         if self.sum()? != (self.bytes, self.checksum) {
-            return Err(Error::Damaged { path: self.path.clone() });
+            return Err(self.damaged());
         }
         let mapped = Arc::new(MappedFile::open(&self.path)?);
         let batches = (0..mapped.len()).map(|place| mapped.batch(place)).collect::<Result<Vec<_>, _>>()?;
@@ -105,7 +116,7 @@ impl CacheFile {
     pub(crate) fn read(&self) -> Result<(SchemaRef, Vec<RecordBatch>), Error> {
         let bytes = fs::read(&self.path).map_err(|source| Error::Disk { path: self.path.clone(), source })?;
         if (bytes.len() as u64, crc32fast::hash(&bytes)) != (self.bytes, self.checksum) {
-            return Err(Error::Damaged { path: self.path.clone() });
+            return Err(self.damaged());
         }
         let reader = FileReader::try_new(Cursor::new(bytes), None)?;
         let schema = reader.schema();
@@ -118,8 +129,13 @@ impl CacheFile {
     }
 
     /// What [`CacheFile::describe`] has written.
-    pub(crate) fn description<A: DeserializeOwned>(&self) -> Option<A> {
-        read_description(&self.path).map(|(_, about)| about)
+    pub(crate) fn description<A: DeserializeOwned>(&self) -> Result<A, Error> {
+        read_description(&self.path)?.map(|(_, about)| about).ok_or_else(|| self.damaged())
+    }
+
+    /// What to say of a file that does not hold what it should.
+    pub(crate) fn damaged(&self) -> Error {
+        Error::Damaged { path: self.path.clone() }
     }
 
     fn sum(&self) -> Result<(u64, u32), Error> {
@@ -154,8 +170,12 @@ pub(crate) fn sum(path: &Path) -> io::Result<(u64, u32)> {
     }
 }
 
-/// The files of a folder with what they hold, after a restart. Everything else that the cache has left there is removed.
-pub(crate) fn found<A: DeserializeOwned>(place: &Path) -> Result<Vec<(A, CacheFile)>, Error> {
+/// The files of a folder with what they hold, after a restart. Everything else that the cache has left there is removed;
+/// what is damaged only after `tell` was told. What cannot be read stays for another time.
+pub(crate) fn found<A: DeserializeOwned>(
+    place: &Path,
+    tell: fn(&Error),
+) -> Result<Vec<(A, CacheFile)>, Error> {
     let disk = |source| Error::Disk { path: place.to_path_buf(), source };
     folder::private(place).map_err(disk)?;
     let mut found = Vec::new();
@@ -164,10 +184,12 @@ pub(crate) fn found<A: DeserializeOwned>(place: &Path) -> Result<Vec<(A, CacheFi
         let ending = path.extension().and_then(|ending| ending.to_str());
         match ending {
             Some("arrow") if is_number(&path) => match read_description(&path) {
-                Some((Description { bytes, checksum, .. }, about)) => {
+                Ok(Some((Description { bytes, checksum, .. }, about))) => {
                     found.push((about, CacheFile { path, bytes, checksum }));
                 }
-                None => {
+                Err(error @ Error::Disk { .. }) => tell(&error),
+                useless => {
+                    useless.err().iter().for_each(tell);
                     remove(&described(&path));
                     remove(&path);
                 }
@@ -180,14 +202,28 @@ pub(crate) fn found<A: DeserializeOwned>(place: &Path) -> Result<Vec<(A, CacheFi
     Ok(found)
 }
 
-fn read_description<A: DeserializeOwned>(path: &Path) -> Option<(Description, A)> {
-    let text = fs::read(described(path)).ok()?;
-    let description: Description = serde_json::from_slice(&text).ok()?;
-    let length = fs::metadata(path).ok()?.len();
-    let whole = description.about_checksum == crc32fast::hash(description.about.as_bytes());
-    let ours = description.format == FORMAT && description.bytes == length && is_number(path);
-    let about = serde_json::from_str(&description.about).ok().filter(|_| whole && ours)?;
-    Some((description, about))
+/// What stands beside a file; `None` if nothing does, or what another version of the program has written.
+fn read_description<A: DeserializeOwned>(path: &Path) -> Result<Option<(Description, A)>, Error> {
+    let described = described(path);
+    let disk = |source| Error::Disk { path: described.clone(), source };
+    let damaged = |path: &Path| Error::Damaged { path: path.to_path_buf() };
+    let text = match fs::read(&described) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(disk)?,
+    };
+    let form: Form = serde_json::from_slice(&text).map_err(|_| damaged(&described))?;
+    if form.format != FORMAT {
+        return Ok(None);
+    }
+    let description: Description = serde_json::from_slice(&text).map_err(|_| damaged(&described))?;
+    if description.about_checksum != crc32fast::hash(description.about.as_bytes()) {
+        return Err(damaged(&described));
+    }
+    let about = serde_json::from_str(&description.about).map_err(|_| damaged(&described))?;
+    if fs::metadata(path).map_err(disk)?.len() != description.bytes {
+        return Err(damaged(path));
+    }
+    Ok(Some((description, about)))
 }
 
 fn is_number(path: &Path) -> bool {

@@ -14,7 +14,9 @@ const OF_FILE_SYSTEMS: &str = "lost+found";
 /// Holds a folder until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    _lock: File,
+    lock: File,
+    /// Open, so that no other folder gets its number.
+    folder: File,
 }
 
 impl Claim {
@@ -32,13 +34,48 @@ impl Claim {
         {
             return Err(Error::Foreign { folder: folder.to_path_buf(), file });
         }
-        let lock = File::options().create(true).truncate(false).write(true).open(&mark).map_err(disk)?;
+        Self::mark(folder)
+    }
+
+    /// Marks a folder that is ours.
+    fn mark(folder: &Path) -> Result<Self, Error> {
+        let disk = |source| Error::Disk { path: folder.to_path_buf(), source };
+        let mark = folder.join(MARK);
+        let lock = File::options().create(true).truncate(false).write(true).open(mark).map_err(disk)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { _lock: lock }),
+            Ok(()) => Ok(Self { lock, folder: File::open(folder).map_err(disk)? }),
             Err(TryLockError::WouldBlock) => Err(Error::Held { folder: folder.to_path_buf() }),
             Err(TryLockError::Error(error)) => Err(disk(error)),
         }
     }
+
+    /// Takes the folder again where that is needed: somebody may have removed it, and made another one, or its mark.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub(crate) fn renew(&mut self, folder: &Path) -> Result<(), Error> {
+        if !is_at(&self.folder, folder) {
+            *self = Self::take(folder)?;
+        } else if !is_at(&self.lock, &folder.join(MARK)) {
+            *self = Self::mark(folder)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file that is open is the one that has the path now.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let number = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let (ours, there) = (file.metadata().map(number), fs::metadata(path).map(number));
+    matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
+}
+
+/// Elsewhere, what is open cannot be removed.
+#[cfg(not(unix))]
+fn is_at(_file: &File, _path: &Path) -> bool {
+    true
 }
 
 /// Makes a folder that nobody else may look into, if it is not there.
@@ -100,5 +137,26 @@ mod tests {
         assert!(matches!(Claim::take(folder.path()), Err(Error::Held { .. })));
         drop(held);
         assert!(Claim::take(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn a_folder_that_is_removed_is_taken_again_unless_it_is_of_others_now() {
+        let outer = tempfile::tempdir().expect("a folder");
+        let folder = outer.path().join("cache");
+        let mut claim = Claim::take(&folder).expect("free");
+        let ours = |folder: &Path| folder.join(MARK).exists();
+        fs::remove_dir_all(&folder).expect("removed");
+        claim.renew(&folder).expect("free");
+        fs::write(folder.join("12.arrow"), "ours").expect("a file");
+        fs::remove_file(folder.join(MARK)).expect("removed");
+        claim.renew(&folder).expect("its own files are no reason against it");
+        assert!(ours(&folder) && matches!(Claim::take(&folder), Err(Error::Held { .. })));
+        fs::remove_dir_all(&folder).expect("removed");
+        fs::create_dir(&folder).expect("made");
+        fs::write(folder.join("12.arrow"), "theirs").expect("a file");
+        assert!(matches!(claim.renew(&folder), Err(Error::Foreign { .. })) && !ours(&folder));
+        fs::remove_file(folder.join("12.arrow")).expect("removed");
+        claim.renew(&folder).expect("free again");
+        assert!(ours(&folder));
     }
 }

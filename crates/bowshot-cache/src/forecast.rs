@@ -3,6 +3,9 @@
 use crate::sequence::{Pattern, Reading, Value};
 use crate::shape::TableName;
 
+/// Names that are so many times nearer in another reading are read in that.
+const MUCH: u64 = 4;
+
 /// The tables of the next join of a template, now that `appeared` is there. `seen` are the tables of its joins, the latest
 /// last, all with tables of the same patterns in the same order.
 ///
@@ -20,6 +23,52 @@ pub fn next(seen: &[Vec<TableName>], appeared: &TableName) -> Option<Vec<TableNa
     }
     let readings = Reading::ALL.into_iter().filter_map(|reading| continued(seen, appeared, reading));
     readings.min_by_key(|(step, _)| *step).map(|(_, tables)| tables)
+}
+
+/// Whether tables count further than those of an earlier join of the same template: none stands behind, and one is ahead,
+/// in the reading that is likely.
+pub fn is_later(now: &[TableName], earlier: &[TableName]) -> bool {
+    let steps = |reading: Reading| -> Option<Vec<i64>> {
+        let pairs = now.iter().zip(earlier);
+        let steps =
+            pairs.map(|(now, then)| Counted::read(now, reading).steps_from(&Counted::read(then, reading)));
+        Some(steps.collect::<Option<Vec<_>>>()?.concat())
+    };
+    let reading = likely(|reading| steps(reading).map_or(u64::MAX, |steps| distance(&steps)));
+    now.len() == earlier.len()
+        && steps(reading)
+            .is_some_and(|steps| steps.iter().all(|step| *step >= 0) && steps.iter().any(|step| *step > 0))
+}
+
+/// Brings joins of one template into the order in which they come, in the reading that is likely.
+pub(crate) fn sort(joins: &mut [Vec<TableName>]) {
+    let read = |tables: &[TableName], reading: Reading| -> Vec<Value> {
+        let counted = tables.iter().map(|name| Counted::read(name, reading));
+        counted.flat_map(|name| name.values().copied().collect::<Vec<_>>()).collect()
+    };
+    let spread = |reading: Reading| {
+        let mut all: Vec<Vec<Value>> = joins.iter().map(|tables| read(tables, reading)).collect();
+        all.sort();
+        let pairs = all.iter().zip(all.iter().skip(1));
+        let steps = pairs.flat_map(|(one, next)| {
+            one.iter().zip(next).map(|(one, next)| next.ordinal.saturating_sub(one.ordinal))
+        });
+        distance(&steps.collect::<Vec<_>>())
+    };
+    let reading = likely(spread);
+    joins.sort_by_cached_key(|tables| read(tables, reading));
+}
+
+/// The reading in which names are nearest, if that is much nearer than in the usual one: the fifth of January and the first
+/// of June are nearer when turned round, but not by much.
+fn likely(distance: impl Fn(Reading) -> u64) -> Reading {
+    let nearest = Reading::ALL.into_iter().min_by_key(|reading| distance(*reading));
+    let clearly = nearest.filter(|it| distance(*it).saturating_mul(MUCH) <= distance(Reading::USUAL));
+    clearly.unwrap_or(Reading::USUAL)
+}
+
+fn distance(steps: &[i64]) -> u64 {
+    steps.iter().fold(0, |sum, step| sum.saturating_add(step.unsigned_abs()))
 }
 
 /// A name of a table, taken apart.
@@ -166,6 +215,25 @@ mod tests {
     fn name(table: &str) -> TableName {
         let (schema, table) = table.split_once('/').unwrap_or(("main", table));
         TableName { catalog: "bowshot".into(), schema: schema.into(), table: table.into() }
+    }
+
+    #[test]
+    fn the_latest_is_that_of_the_nearest_reading() {
+        let day = |name: &str| names(&[&format!("sales{name}"), "products"]);
+        for [then, now] in [["08122021", "08132021"], ["12082021", "13082021"], ["08022021", "08032021"]] {
+            assert!(is_later(&day(now), &day(then)), "{now}");
+            assert!(!is_later(&day(then), &day(now)) && !is_later(&day(now), &day(now)), "{now}");
+            let mut joins = [day(now), day(then)];
+            sort(&mut joins);
+            assert_eq!(joins[1], day(now));
+        }
+        // What was seen before decides: the 12th of August is between the 11th and the 13th.
+        let mut joins = ["08122021", "08132021", "08112021"].map(day);
+        sort(&mut joins);
+        assert_eq!(joins, ["08112021", "08122021", "08132021"].map(day));
+        assert!(is_later(&day("01062021"), &day("05012021")), "days come first where nothing else is likely");
+        assert!(!is_later(&names(&["a2", "b1"]), &names(&["a1", "b2"])), "one is behind");
+        assert!(!is_later(&names(&["a2"]), &names(&["b1"])) && !is_later(&names(&["a2"]), &[]));
     }
 
     fn next_of(seen: &[&[&str]], appeared: &str) -> Option<Vec<String>> {

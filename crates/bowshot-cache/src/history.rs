@@ -107,7 +107,7 @@ impl History {
     /// Notes a join and the columns that its query uses.
     pub fn see(&self, shape: &JoinShape, columns: &BTreeSet<ColumnRef>, now: DateTime<Utc>) -> Seen {
         let key = Key::of(shape);
-        let tables = names(shape);
+        let tables = shape.names();
         let mut templates = self.lock();
         if !templates.contains_key(&key) && templates.len() >= self.limit {
             let least = templates.iter().min_by_key(|(_, template)| (template.count.min(2), template.last));
@@ -193,7 +193,7 @@ impl History {
     pub fn too_large(&self, shape: &JoinShape) -> bool {
         let filters = shape.tree.filters();
         self.lock().get_mut(&Key::of(shape)).is_some_and(|template| {
-            template.slices.note_too_large(&names(shape), &filters) && template.filters == filters
+            template.slices.note_too_large(&shape.names(), &filters) && template.filters == filters
         })
     }
 
@@ -206,7 +206,7 @@ impl History {
 
     /// What is known of a join: how often it was asked for, and whether it does not fit the cache.
     pub fn known(&self, shape: &JoinShape) -> (u64, bool) {
-        let (tables, filters) = (names(shape), shape.tree.filters());
+        let (tables, filters) = (shape.names(), shape.tree.filters());
         self.lock().get(&Key::of(shape)).map_or((0, false), |template| {
             let (count, wanted) = template.wanted(&tables, &filters);
             (count, template.slices.is_too_large(&tables, wanted))
@@ -304,10 +304,6 @@ impl Order {
     }
 }
 
-fn names(shape: &JoinShape) -> Vec<TableName> {
-    shape.tables.iter().map(|table| table.name.clone()).collect()
-}
-
 impl Key {
     fn of(shape: &JoinShape) -> Self {
         Self::of_names(shape.tables.iter().map(|table| &table.name), &shape.tree, &shape.settings)
@@ -373,12 +369,7 @@ impl Template {
             self.seen.retain(|other| *other != tables);
             self.seen.push(tables);
             // An earlier day that is asked for again is not the latest.
-            self.seen.sort_by_cached_key(|tables| {
-                let values = |name: &TableName| {
-                    (Pattern::of_schema(&name.schema).values, Pattern::of(&name.table).values)
-                };
-                tables.iter().map(values).collect::<Vec<_>>()
-            });
+            forecast::sort(&mut self.seen);
             if self.seen.len() > REMEMBERED {
                 self.seen.remove(0);
             }
@@ -387,7 +378,7 @@ impl Template {
 
     /// Notes that a join of these tables was of use, whoever read it.
     fn note_ahead(&mut self, shape: &JoinShape) {
-        let tables = names(shape);
+        let tables = shape.names();
         if !self.ahead.contains(&tables) {
             if self.ahead.len() >= REMEMBERED {
                 self.ahead.remove(0);

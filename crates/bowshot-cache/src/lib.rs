@@ -4,7 +4,8 @@
 //! - [`JoinShape`] is what a join computes, with the exact version of each table (`shape.rs`, `range.rs`): a cached join
 //!   is found by it and by nothing else, so that it can never be out of date;
 //! - [`Store`] keeps the rows as Arrow in memory under one budget, and as Arrow files that are mapped back under a second
-//!   (`store.rs`, `entry.rs`, `file.rs`). What it saves for each byte decides who stays;
+//!   (`store.rs`, `entry.rs`, `file.rs`). What it saves for each byte decides who stays. `needs.rs` tells quickly of most
+//!   queries that nothing is there for them;
 //! - [`ResultFiles`]: whole results as files, which survive a restart (`results.rs`);
 //! - [`Flights`]: one computation at a time for each join;
 //! - [`History`] remembers templates of joins (`history.rs`); [`Pattern`] knows names that count (`sequence/`), and with
@@ -21,6 +22,7 @@ mod folder;
 mod forecast;
 mod history;
 mod near;
+mod needs;
 mod range;
 mod results;
 mod sequence;
@@ -35,13 +37,14 @@ pub use entry::{About, CachedJoin, Loaded, Place};
 pub use error::Error;
 pub use flight::{Flight, Flights};
 pub use folder::create as create_private;
-pub use forecast::next as next_tables;
+pub use forecast::{is_later, next as next_tables};
 pub use history::{History, Order, Seen, Template};
 pub use near::Near;
+pub use needs::{ColumnNames, Needs, identity_digest};
 pub use results::{AboutResult, ResultFiles, Written, this_program};
 pub use sequence::Pattern;
 pub use shape::{
     ColumnRef, Content, JoinShape, Match, Member, Outer, OuterKind, TableKey, TableName, Tree, renumber,
     tables_in,
 };
-pub use store::{Budget, ENTRY_BYTES, Store, identity_digest};
+pub use store::{Budget, ENTRY_BYTES, Store};

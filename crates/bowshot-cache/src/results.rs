@@ -6,8 +6,9 @@
 
 use crate::Error;
 use crate::file::{self, CacheFile};
+use crate::folder;
 use crate::shape::{TableKey, TableName};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -50,6 +51,12 @@ pub struct AboutResult {
 }
 
 impl AboutResult {
+    /// The result with the rows of its file.
+    fn with_rows(self, file: &CacheFile) -> Result<(Self, SchemaRef, Vec<RecordBatch>), Error> {
+        let (schema, batches) = file.read()?;
+        if self.fits(&batches) { Ok((self, schema, batches)) } else { Err(file.damaged()) }
+    }
+
     /// Whether these are its batches.
     fn fits(&self, batches: &[RecordBatch]) -> bool {
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
@@ -108,7 +115,7 @@ impl ResultFiles {
     /// removed. A folder that cannot be used is not used. `program` names the build; it is asked when that is needed first.
     pub fn open(folder: PathBuf, limit: u64, program: fn() -> String) -> Option<Self> {
         let mut found: Vec<(AboutResult, CacheFile)> =
-            file::found(&folder).inspect_err(|error| failed("open", error)).ok()?;
+            file::found(&folder, not_opened).inspect_err(not_opened).ok()?;
         found.sort_by_key(|(about, _)| about.created);
         let next = found.iter().map(|(_, file)| file.number() + 1).max().unwrap_or_default();
         let (known, files, next) = (OnceLock::new(), Mutex::default(), AtomicU64::new(next));
@@ -133,7 +140,7 @@ impl ResultFiles {
     /// Removes all results of a folder that is not to be used any more.
     pub fn remove_all(folder: &Path) {
         if folder.exists() {
-            let found = file::found::<AboutResult>(folder).inspect_err(|error| failed("open", error));
+            let found = file::found::<AboutResult>(folder, not_opened).inspect_err(not_opened);
             found.unwrap_or_default().iter().for_each(|(_, file)| file.remove());
         }
     }
@@ -159,22 +166,24 @@ impl ResultFiles {
     ) -> Option<(AboutResult, SchemaRef, Vec<RecordBatch>)> {
         let entries = self.lock().by_digest.get(&digest)?.clone();
         for entry in entries.into_iter().filter(|entry| *entry.tables == *tables) {
-            let Some(about) = entry.file.description::<AboutResult>() else {
-                self.remove(|_, other| other.file.number() == entry.file.number());
-                continue;
-            };
-            if about.query != query || about.tables != tables || about.program != self.program() {
-                continue;
-            }
-            match entry.file.read() {
-                Ok((schema, batches)) if about.fits(&batches) => {
+            let read = entry.file.description::<AboutResult>().and_then(|about| {
+                let wanted =
+                    about.query == query && about.tables == tables && about.program == self.program();
+                wanted.then(|| about.with_rows(&entry.file)).transpose()
+            });
+            match read {
+                Ok(Some(found)) => {
                     self.lock().touch(&entry);
-                    return Some((about, schema, batches));
+                    return Some(found);
                 }
-                Ok(_) => {}
-                Err(error) => failed("read", &error),
+                Ok(None) => {}
+                // Somebody else may have found it useless, or made room, meanwhile.
+                Err(error) => {
+                    if self.remove(|_, other| Arc::ptr_eq(other, &entry)) > 0 {
+                        failed("read", &error);
+                    }
+                }
             }
-            self.remove(|_, other| other.file.number() == entry.file.number());
         }
         None
     }
@@ -210,10 +219,7 @@ impl ResultFiles {
         });
         self.make_room(bytes);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let path = self.folder.join(format!("{number}.arrow"));
-        let written = CacheFile::write(path, (schema, batches), &|| {})
-            .and_then(|file| Ok((file.describe(&about).inspect_err(|_| file.remove())?, file)));
-        match written {
+        match self.write_files(number, &about, (schema.as_ref(), batches)) {
             Ok((described, file)) => {
                 let bytes = file.bytes + described;
                 self.make_room(bytes);
@@ -228,11 +234,25 @@ impl ResultFiles {
         }
     }
 
+    fn write_files(
+        &self,
+        number: u64,
+        about: &AboutResult,
+        rows: (&Schema, &[RecordBatch]),
+    ) -> Result<(u64, CacheFile), Error> {
+        // Somebody may have removed the folder, for the room, perhaps.
+        folder::private(&self.folder).map_err(|source| Error::Disk { path: self.folder.clone(), source })?;
+        let path = self.folder.join(format!("{number}.arrow"));
+        let file = CacheFile::write(path, rows, &|| {})?;
+        let described = file.describe(about).inspect_err(|_| file.remove())?;
+        Ok((described, file))
+    }
+
     fn has(&self, about: &AboutResult) -> bool {
         let entries = self.lock().by_digest.get(&about.digest).cloned().unwrap_or_default();
         let same = |other: AboutResult| other.query == about.query;
         entries.iter().any(|entry| {
-            *entry.tables == *about.tables && entry.file.description::<AboutResult>().is_some_and(same)
+            *entry.tables == *about.tables && entry.file.description::<AboutResult>().is_ok_and(same)
         })
     }
 
@@ -268,10 +288,11 @@ impl ResultFiles {
         gone.iter().for_each(|entry| entry.file.remove());
     }
 
-    fn remove(&self, which: impl Fn(u64, &Entry) -> bool) {
+    fn remove(&self, which: impl Fn(u64, &Arc<Entry>) -> bool) -> usize {
         let gone = self.lock().take(which);
         // Outside the lock: files are removed here.
         gone.iter().for_each(|entry| entry.file.remove());
+        gone.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Files> {
@@ -327,7 +348,7 @@ impl Files {
         self.take(|_, entry| victims.contains(&entry.used.load(Ordering::Relaxed)))
     }
 
-    fn take(&mut self, which: impl Fn(u64, &Entry) -> bool) -> Vec<Arc<Entry>> {
+    fn take(&mut self, which: impl Fn(u64, &Arc<Entry>) -> bool) -> Vec<Arc<Entry>> {
         let mut taken = Vec::new();
         self.by_digest.retain(|digest, entries| {
             taken.extend(entries.extract_if(.., |entry| which(*digest, entry)));
@@ -346,6 +367,10 @@ impl Files {
 
 fn names(tables: &[TableKey]) -> impl Iterator<Item = &TableName> {
     tables.iter().map(|table| &table.name)
+}
+
+fn not_opened(error: &Error) {
+    failed("open", error);
 }
 
 fn failed(what: &'static str, error: &Error) {

@@ -186,6 +186,11 @@ impl JoinShape {
         (Self { tables: keys, tree: tree.renumbered(&numbers), settings }, numbers)
     }
 
+    /// The names of its tables, in its order.
+    pub fn names(&self) -> Vec<TableName> {
+        self.tables.iter().map(|table| table.name.clone()).collect()
+    }
+
     /// Whether `self`, which is there, gives `wanted`, and how. `conditions` are those of `wanted` in the order to which
     /// the answer refers; the tree's own are sorted.
     pub fn gives(&self, wanted: &Self, conditions: &[String]) -> Option<Match> {

@@ -3,19 +3,22 @@
 
 use crate::Error;
 use crate::entry::{About, CachedJoin};
-use crate::file::{self, CacheFile};
+use crate::file;
 use crate::folder::Claim;
+use crate::needs::Needs;
 use crate::results::this_program;
 use crate::shape::{ColumnRef, JoinShape, Match, TableKey, columns_in};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use disk::{Described, Disk};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
+
+mod disk;
 
 /// What a join takes beside its rows, about: its description here and on disk.
 pub const ENTRY_BYTES: u64 = 4 << 10;
@@ -39,16 +42,7 @@ pub struct Store {
     budget: Budget,
     joins: Mutex<Joins>,
     next: AtomicU64,
-    /// Keeps other servers out of the folder.
-    _claim: Option<Claim>,
-}
-
-/// What stands on disk about a join.
-#[derive(Serialize, Deserialize)]
-struct Described<A> {
-    /// The build that has computed it: in another one a function may give something else.
-    program: String,
-    about: A,
+    disk: Mutex<Disk>,
 }
 
 /// The joins by a digest of their tables, and what all of them take.
@@ -57,8 +51,8 @@ struct Joins {
     by_tables: HashMap<u64, Vec<Arc<CachedJoin>>>,
     memory: u64,
     disk: u64,
-    /// See [`Store::identities`]; made anew when somebody asks.
-    identities: Option<Arc<HashSet<u64>>>,
+    /// Made anew when somebody asks.
+    needs: Option<Arc<Needs>>,
 }
 
 impl Store {
@@ -66,20 +60,21 @@ impl Store {
     pub fn open(budget: Budget) -> Self {
         let opened = budget.folder.as_deref().map(|folder| {
             let claim = Claim::take(folder)?;
-            Ok((claim, file::found::<Described<About>>(folder)?))
+            Ok((claim, file::found::<Described<About>>(folder, not_opened)?))
         });
         let (budget, claim, found) = match opened {
             Some(Ok((claim, found))) => (budget, Some(claim), found),
             None => (budget, None, Vec::new()),
             Some(Err(error)) => {
-                failed("open", &error);
+                not_opened(&error);
                 (Budget { folder: None, ..budget }, None, Vec::new())
             }
         };
         // The clock may have been set back since they were numbered.
         let last = found.iter().map(|(_, file)| file.number()).max().unwrap_or_default();
         let next = AtomicU64::new(now_milliseconds().max(last.saturating_add(1)));
-        let store = Self { budget, joins: Mutex::default(), next, _claim: claim };
+        let disk = Mutex::new(Disk::of(claim));
+        let store = Self { budget, joins: Mutex::default(), next, disk };
         for (Described { program, about }, file) in found {
             if program != this_program() || store.sizes().1 + file.bytes > store.budget.disk_bytes {
                 file.remove();
@@ -110,9 +105,9 @@ impl Store {
         fitting.min_by_key(|(join, _)| join.about.bytes)
     }
 
-    /// For each join, a digest of its tables in whatever version: the sum of what [`identity_digest`] gives for each.
-    pub fn identities(&self) -> Arc<HashSet<u64>> {
-        self.lock().identities()
+    /// What a query must have for one of the joins to fit it.
+    pub fn needs(&self) -> Arc<Needs> {
+        self.lock().needs()
     }
 
     /// The joins of the same tables, in whatever version, with the same conditions, that this process has computed.
@@ -211,37 +206,6 @@ impl Store {
         Ok(join)
     }
 
-    /// Writes a join to disk, if there is a folder and room, so that it survives its leaving memory and, if its tables do,
-    /// a restart. Blocks, and calls `pause` now and then. A disk that fails costs the file and no more.
-    pub fn write(&self, join: &Arc<CachedJoin>, pause: &dyn Fn()) {
-        let (Some(folder), Some(batches)) = (&self.budget.folder, join.memory_batches()) else { return };
-        if !self.make_room_on_disk(join) {
-            return;
-        }
-        let path = folder.join(format!("{}.arrow", join.id));
-        let written = CacheFile::write(path, (join.schema(), &batches), pause).and_then(|file| {
-            if join.about.shape.tables.iter().all(TableKey::is_lasting) {
-                let described = Described { program: this_program(), about: &join.about };
-                let _bytes = file.describe(&described).inspect_err(|_| file.remove())?;
-            }
-            Ok(file)
-        });
-        match written {
-            Ok(file) => {
-                let mut joins = self.lock();
-                if joins.contains(join) {
-                    joins.disk += file.bytes;
-                    join.keep_file(file);
-                } else {
-                    drop(joins);
-                    file.remove();
-                }
-            }
-            Err(error) => failed("write", &error),
-        }
-        self.publish_sizes();
-    }
-
     /// Forgets the joins that have a table of which this is true. Queries that read them go on.
     pub fn remove_of(&self, gone: impl Fn(&TableKey) -> bool) -> usize {
         let removed = self.lock().take(|join| join.about.shape.tables.iter().any(&gone));
@@ -268,34 +232,10 @@ impl Store {
         !removed.is_empty()
     }
 
-    /// Forgets a join whose rows cannot be read.
+    /// Forgets a join whose rows cannot be read; says so if nobody has yet.
     pub fn remove_broken(&self, id: u64, error: &Error) {
-        failed("read", error);
-        self.remove(id);
-    }
-
-    fn make_room_on_disk(&self, join: &CachedJoin) -> bool {
-        let now = SystemTime::now();
-        loop {
-            let victim = {
-                let mut joins = self.lock();
-                if joins.disk + join.about.bytes <= self.budget.disk_bytes {
-                    return true;
-                }
-                let on_disk = joins.by_tables.values().flatten().filter(|other| other.disk_bytes() > 0);
-                let Some(victim) =
-                    least(on_disk.map(Arc::clone), now).filter(|other| other.worth(now) < join.worth(now))
-                else {
-                    return false;
-                };
-                joins.disk = joins.disk.saturating_sub(victim.disk_bytes());
-                if victim.memory_batches().is_none() {
-                    joins.forget(victim.id);
-                    metrics::counter!("bowshot_join_cache_evictions_total", "place" => "disk").increment(1);
-                }
-                victim
-            };
-            victim.leave_disk();
+        if self.remove(id) {
+            failed("read", error);
         }
     }
 
@@ -316,7 +256,7 @@ impl Store {
 
 impl Joins {
     fn add(&mut self, join: Arc<CachedJoin>) {
-        self.identities = None;
+        self.needs = None;
         self.by_tables.entry(digest(&join.about.shape.tables)).or_default().push(join);
     }
 
@@ -329,14 +269,13 @@ impl Joins {
         self.add(join);
     }
 
-    fn identities(&mut self) -> Arc<HashSet<u64>> {
-        // Those with one digest are of the same tables.
-        let each = self.by_tables.values().filter_map(|joins| joins.first());
-        let identities = each.map(|join| {
-            let tables = join.about.shape.tables.iter().map(|table| identity_digest(table.identity()));
-            tables.fold(0, u64::wrapping_add)
-        });
-        Arc::clone(self.identities.get_or_insert_with(|| Arc::new(identities.collect())))
+    fn needs(&mut self) -> Arc<Needs> {
+        let joins = self.by_tables.values().flatten();
+        Arc::clone(self.needs.get_or_insert_with(|| {
+            let mut needs = Needs::default();
+            joins.for_each(|join| needs.add(join.needs));
+            Arc::new(needs)
+        }))
     }
 
     fn pinned_bytes(&self) -> u64 {
@@ -421,7 +360,7 @@ impl Joins {
     }
 
     fn forget(&mut self, id: u64) {
-        self.identities = None;
+        self.needs = None;
         self.by_tables.retain(|_, joins| {
             joins.retain(|join| join.id != id);
             !joins.is_empty()
@@ -443,13 +382,6 @@ fn has_columns(about: &About, found: &Match, conditions: &[String], columns: &BT
         && missing.flat_map(|condition| columns_in(condition)).all(|column| there(&column))
 }
 
-/// A number for what all versions of a table have in common, see [`TableKey::identity`]. Different tables may share it.
-pub fn identity_digest(identity: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    identity.hash(&mut hasher);
-    hasher.finish()
-}
-
 fn digest(tables: &[TableKey]) -> u64 {
     let mut hasher = DefaultHasher::new();
     tables.hash(&mut hasher);
@@ -464,6 +396,10 @@ pub(crate) fn is_named_like(one: &JoinShape, other: &JoinShape) -> bool {
 fn now_milliseconds() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX / 2)
+}
+
+fn not_opened(error: &Error) {
+    failed("open", error);
 }
 
 fn failed(what: &'static str, error: &Error) {

@@ -3,6 +3,7 @@
 
 use crate::enforce::AuthorizedPlan;
 use crate::error::classify;
+use crate::intact::{self, Views};
 use crate::progress::ProgressMeter;
 use crate::reuse::Answer;
 use crate::session::EngineSession;
@@ -234,10 +235,13 @@ fn streams(
 ) -> Result<Vec<BatchStream>> {
     let context = context(plan, state);
     let count = plan.properties().partitioning.partition_count();
+    let views = Views::of(plan.as_ref());
     let mut streams = Vec::with_capacity(count.max(1));
     for partition in 0..count {
         let batches = plan.execute(partition, Arc::clone(&context)).map_err(classify)?;
-        streams.push(laid_out(batches, layout, SchemaRef::clone(schema)));
+        let batches = intact::watched(batches, views.as_ref());
+        let stream = laid_out(batches, layout, SchemaRef::clone(schema));
+        streams.push(stream.with_origin(intact::origin(views.clone())));
     }
     if streams.is_empty() {
         streams.push(BatchStream::from_batches(SchemaRef::clone(schema), Vec::new()));

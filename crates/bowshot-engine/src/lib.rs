@@ -27,6 +27,7 @@ mod enforce;
 mod engine;
 mod error;
 mod execute;
+mod intact;
 mod metadata;
 mod parameters;
 mod pinned;

@@ -49,6 +49,7 @@ pub use decode::{Decoded, Decoder};
 pub use encode::{EncodeOptions, Encoder};
 pub use error::{Error, Result};
 pub use frame::Message;
+pub use map::Witness;
 pub use mapped::{MappedFile, install_truncation_guard};
 pub use pages::FilePages;
 pub use primer::{LargeMessage, Primed};

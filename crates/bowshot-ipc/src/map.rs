@@ -9,8 +9,8 @@ use memmap2::Mmap;
 use memmap2::{Advice, UncheckedAdvice};
 use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::SystemTime;
 
 /// The map, its registration with the guard, and what the file was when it was opened.
@@ -22,6 +22,8 @@ pub(crate) struct Map {
     file: File,
     len: u64,
     modified: Option<SystemTime>,
+    /// Whether the file was still what it was when the map went.
+    intact_at_end: Arc<OnceLock<bool>>,
     /// Whether the file belongs to this process' user.
     #[cfg(target_os = "linux")]
     is_ours: bool,
@@ -55,6 +57,7 @@ impl Map {
             file,
             len: metadata.len(),
             modified: metadata.modified().ok(),
+            intact_at_end: Arc::default(),
             #[cfg(target_os = "linux")]
             is_ours: is_ours(&metadata),
             #[cfg(target_os = "linux")]
@@ -71,6 +74,47 @@ impl Map {
             return Err(Error::Changed("it was changed after it was opened"));
         }
         Ok(())
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // Nobody else sets it.
+        let _ = self.intact_at_end.set(self.check().is_ok());
+    }
+}
+
+/// Tells of a map whether its file stayed what it was, also when the map is gone, and keeps nothing of it.
+#[derive(Debug)]
+pub struct Witness {
+    path: PathBuf,
+    map: Weak<Map>,
+    intact_at_end: Arc<OnceLock<bool>>,
+}
+
+impl Witness {
+    pub(crate) fn of(map: &Arc<Map>, path: &Path) -> Self {
+        let (map, intact_at_end) = (Arc::downgrade(map), Arc::clone(&map.intact_at_end));
+        Self { path: path.to_owned(), map, intact_at_end }
+    }
+
+    /// Whether both are of one map.
+    pub fn is_of_same_map(&self, other: &Self) -> bool {
+        self.map.ptr_eq(&other.map)
+    }
+
+    /// Fails if the file was truncated or changed while the map was there: then what was read of it is not to be trusted.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] within [`Error::File`].
+    pub fn check(&self) -> Result<()> {
+        let checked = match self.map.upgrade() {
+            Some(map) => map.check(),
+            // Who drops it says so at once.
+            None if *self.intact_at_end.wait() => Ok(()),
+            None => Err(Error::Changed("it was changed while it was read")),
+        };
+        checked.map_err(|error| error.in_file(&self.path))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::decode::{Decoded, Decoder, guarded, read_message};
 use crate::error::{Error, Result};
 use crate::frame::CONTINUATION;
 use crate::guard;
-use crate::map::{Map, Shared};
+use crate::map::{Map, Shared, Witness};
 use arrow::array::Array;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -112,6 +112,11 @@ impl MappedFile {
     /// Fails if the file was truncated or changed since it was opened; then rows that were read are not to be trusted.
     pub fn check(&self) -> Result<()> {
         self.map.check().map_err(|error| error.in_file(&self.path))
+    }
+
+    /// What [`Self::check`] asks, for somebody who outlives the file's rows.
+    pub fn witness(&self) -> Witness {
+        Witness::of(&self.map, &self.path)
     }
 
     fn open_named(path: &Path) -> Result<Self> {

@@ -6,12 +6,15 @@
 use crate::spill::{Accounts, Segment, SegmentReader};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Delivery, Error, Result, batch_bytes};
+use bowshot_api::{BatchStream, Delivery, Error, Origin, Result, batch_bytes};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+
+/// How often a reader asks whether rows are still what they were, beside asking at the end: there may be many files to ask.
+const LOOKS: Duration = Duration::from_millis(20);
 
 /// How a partition behaves when its buffer is full.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +43,8 @@ pub(crate) struct Partition {
     schema: SchemaRef,
     policy: Policy,
     accounts: Arc<Accounts>,
+    /// What rows that wait here may be views of.
+    origins: Vec<Arc<dyn Origin>>,
     state: Mutex<State>,
     readable: Notify,
     writable: Notify,
@@ -90,11 +95,26 @@ impl Partition {
             bytes: 0,
         };
         let (readable, writable) = (Notify::new(), Notify::new());
-        Self { schema, policy, accounts, state: Mutex::new(state), readable, writable }
+        let state = Mutex::new(state);
+        Self { schema, policy, accounts, origins: Vec::new(), state, readable, writable }
+    }
+
+    /// The same for rows of these streams.
+    pub(crate) fn of<'a>(mut self, streams: impl Iterator<Item = &'a BatchStream>) -> Self {
+        let mut origins: Vec<Arc<dyn Origin>> =
+            streams.filter_map(|stream| stream.origin().cloned()).collect();
+        origins.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        self.origins = origins;
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fails if rows that have waited here for their reader are no longer what they were.
+    fn check(&self) -> Result<()> {
+        self.origins.iter().try_for_each(|origin| origin.check())
     }
 
     /// Adds a batch, waiting or spilling when the buffer is full.
@@ -333,12 +353,14 @@ impl Drop for Partition {
 pub(crate) struct Reader {
     position: usize,
     segment: Option<SegmentReader>,
+    /// When rows were last known to be what they were.
+    looked: Option<Instant>,
     runtime: tokio::runtime::Handle,
 }
 
 impl Reader {
     pub(crate) fn new(runtime: tokio::runtime::Handle) -> Self {
-        Self { position: 0, segment: None, runtime }
+        Self { position: 0, segment: None, looked: None, runtime }
     }
 
     /// The next batch, or `None` at the end.
@@ -358,6 +380,10 @@ impl Reader {
             readable.as_mut().enable();
             match partition.at(self.position) {
                 Found::Batch(batch) => {
+                    if self.looked.is_none_or(|looked| looked.elapsed() > LOOKS) {
+                        partition.check()?;
+                        self.looked = Some(Instant::now());
+                    }
                     self.position += 1;
                     return Ok(Some(batch));
                 }
@@ -365,7 +391,11 @@ impl Reader {
                     self.position += 1;
                     self.segment = Some(self.open(segment).await?);
                 }
-                Found::End(end) => return end.map(|()| None),
+                Found::End(end) => {
+                    end?;
+                    partition.check()?;
+                    return Ok(None);
+                }
                 Found::Nothing => readable.await,
             }
         }

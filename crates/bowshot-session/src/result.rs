@@ -84,7 +84,8 @@ impl QueryResult {
             .map(|index| {
                 let producers = streams.len().saturating_sub(index).div_ceil(count);
                 let accounts = Arc::clone(&house.accounts);
-                Arc::new(Partition::new(Arc::clone(&schema), policy, producers, accounts))
+                let partition = Partition::new(Arc::clone(&schema), policy, producers, accounts);
+                Arc::new(partition.of(streams.iter().skip(index).step_by(count)))
             })
             .collect();
         let expires = house.limits.result_timeout;

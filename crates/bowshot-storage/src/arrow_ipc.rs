@@ -38,6 +38,7 @@ pub(crate) fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
 /// The batches whose share of the file lies in the wanted range: each batch belongs to exactly one range.
 pub(crate) fn open(file: &Arc<DataFile>, batches: usize, request: &Request) -> Result<Batches, Error> {
     let mapped = file.map()?;
+    request.shared.add(file, &mapped);
     let wanted = batches_in(request.range.as_ref(), file.size(), batches);
     let positions = request.positions_in(mapped.schema());
     Ok(Batches::new(Mapped { file: Arc::clone(file), mapped, positions, wanted, done: false }))

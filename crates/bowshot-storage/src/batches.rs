@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::format::Compression;
+use crate::shared::SharedFiles;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{Schema, SchemaRef};
@@ -21,6 +22,8 @@ pub(crate) struct Request {
     /// The part of the file, in bytes.
     pub(crate) range: Option<Range<u64>>,
     pub(crate) compression: Compression,
+    /// Told of each file whose memory the batches share.
+    pub(crate) shared: SharedFiles,
 }
 
 impl Request {

@@ -34,7 +34,8 @@
 //! A table that is used is looked at again after [`StorageOptions::refresh`]. New, replaced and deleted files are told
 //! by size, times and inode. A running query reads the files it was planned with: a file that is replaced by renaming,
 //! or deleted, is read to the end as it was; a file that is overwritten or extended in place gives an error, and no
-//! answer mixes two contents. So writers should write beside and rename. An error belongs to the table whose file is
+//! answer mixes two contents: rows may be views of the file until the query ends, so that the engine asks once more then
+//! ([`SharedFiles`]). So writers should write beside and rename. An error belongs to the table whose file is
 //! broken; the other tables go on.
 //!
 //! # The road of a scan
@@ -69,6 +70,7 @@ mod options;
 mod parquet;
 mod partition;
 mod schema;
+mod shared;
 mod snapshot;
 mod source;
 mod spec;
@@ -83,6 +85,7 @@ pub use columns::ColumnCache;
 pub use error::{Error, find_error};
 pub use format::Format;
 pub use options::StorageOptions;
+pub use shared::SharedFiles;
 pub use spec::SourceSpec;
 pub use table::FileTable;
 pub use version::TableVersion;

@@ -6,6 +6,7 @@ use crate::batches::Request;
 use crate::facts::FileFacts;
 use crate::file::{DataFile, Lease};
 use crate::format::{Compression, Format};
+use crate::shared::SharedFiles;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
@@ -40,6 +41,7 @@ pub(crate) struct RowSource {
     metrics: ExecutionPlanMetricsSet,
     /// Keeps the handles of the table's files.
     lease: Arc<Lease>,
+    shared: SharedFiles,
 }
 
 impl RowSource {
@@ -52,12 +54,18 @@ impl RowSource {
         Self {
             format,
             lease,
+            shared: SharedFiles::default(),
             projection: SplitProjection::unprojected(&table_schema),
             table_schema,
             splittable,
             batch_size: 8192,
             metrics: ExecutionPlanMetricsSet::new(),
         }
+    }
+
+    /// The files whose memory rows share, if there can be any.
+    pub(crate) fn shared(&self) -> Option<SharedFiles> {
+        (self.format == Format::Arrow).then(|| self.shared.clone())
     }
 }
 
@@ -71,7 +79,8 @@ impl FileSource for RowSource {
         let file_schema = self.table_schema.file_schema();
         let schema = Arc::new(file_schema.project(&self.projection.file_indices)?);
         let lease = Arc::clone(&self.lease);
-        let opener = Arc::new(RowOpener { schema, batch_size: self.batch_size, _lease: lease });
+        let (batch_size, shared) = (self.batch_size, self.shared.clone());
+        let opener = Arc::new(RowOpener { schema, batch_size, shared, _lease: lease });
         ProjectionOpener::try_new(self.projection.clone(), opener, file_schema)
     }
 
@@ -116,6 +125,7 @@ impl FileSource for RowSource {
 struct RowOpener {
     schema: SchemaRef,
     batch_size: usize,
+    shared: SharedFiles,
     _lease: Arc<Lease>,
 }
 
@@ -132,6 +142,7 @@ impl FileOpener for RowOpener {
             batch_size: self.batch_size,
             range,
             compression: planned.compression,
+            shared: self.shared.clone(),
         };
         Ok(async move {
             let mut batches = planned.facts.open(&planned.data, &request)?;

@@ -84,6 +84,8 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let tls = Tls::load(&config.tls).await?;
     let flight = address::bind("--flight", &config.flight, reach).await?;
     let http = address::bind("--http", &config.http, reach).await?;
+    // Before what it counts.
+    let render_metrics = metrics::start()?;
     let data = data_folder::take(config.data.as_ref())?;
     let parts = Parts::open(config, data.folder()).await?;
     let (stop, stopped) = watch::channel(false);
@@ -100,7 +102,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         sources: Vec::new(),
         data,
     };
-    running.start_front_ends((flight, http), &metrics::start()?, &stopped);
+    running.start_front_ends((flight, http), &render_metrics, &stopped);
     // Reading the headers of many files takes a while, in which the server is alive but not ready.
     running.sources = parts.served().await?;
     running.server.set_ready();

@@ -140,9 +140,13 @@ fn a_disk_that_fails_costs_the_file() {
     let gone = folder.path().join("results");
     let files = open(&gone);
     std::fs::remove_dir_all(&gone).expect("removed");
+    write(&files, "q", "0");
+    assert!(has(&files, "q", "0"), "the folder is made again");
+    std::fs::remove_dir_all(&gone).expect("removed");
+    std::fs::write(&gone, "no folder").expect("written");
     write(&files, "q", "1");
     assert!(!has(&files, "q", "1"));
-    std::fs::create_dir(&gone).expect("made");
+    std::fs::remove_file(&gone).expect("removed");
     let again = files.write(about("q", "1"), &rows().schema(), &[rows(), rows()]);
     assert_eq!(again, Written::Later, "it rests for a minute");
     assert!(ResultFiles::open("/proc/nowhere".into(), 1, String::new).is_none());

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::Place;
-use crate::shape::{Content, Member, TableName, Tree};
+use crate::file::CacheFile;
+use crate::needs::ColumnNames;
+use crate::shape::{Content, Member, Outer, OuterKind, TableName, Tree};
 use arrow::array::Int64Array;
 use arrow::datatypes::{DataType, Field, Schema};
 use std::path::Path;
@@ -75,16 +77,33 @@ fn find(store: &Store, name: &str, version: u64) -> Option<Arc<CachedJoin>> {
 }
 
 #[test]
-fn the_tables_of_all_joins_are_known() {
+fn what_the_joins_need_is_known() {
     let store = store(10 * BYTES, None);
     let of =
         |tables: &[&str]| tables.iter().map(|table| crate::identity_digest(table)).fold(0, u64::wrapping_add);
-    assert!(store.identities().is_empty());
+    let columns = |names: &[&str]| {
+        names.iter().fold(ColumnNames::default(), |mut all, name| {
+            all.add(name);
+            all
+        })
+    };
+    assert!(!store.needs().has(of(&["other", "a"])));
     let join = add(&store, "a", 1, 10).expect("room");
-    assert!(store.identities().contains(&of(&["other", "a"])));
-    assert!(!store.identities().contains(&of(&["a"])) && !store.identities().contains(&of(&["a", "a"])));
+    assert!(store.needs().has(of(&["other", "a"])));
+    assert!(!store.needs().has(of(&["a"])) && !store.needs().has(of(&["a", "a"])));
+    assert!(store.needs().may_fit(of(&["other", "a"]), columns(&["x", "k"])));
+    assert!(!store.needs().may_fit(of(&["other", "a"]), columns(&["x"])));
+    assert!(!store.needs().may_fit(of(&["a"]), columns(&["k"])));
+    let mut outer = about("b", 1, 10);
+    let side = |place| Tree { members: vec![Member::Table(place)], conditions: Vec::new() };
+    let on = vec!["(bin \"=\" #0:\"y\" #1:\"y\")".to_owned()];
+    let outer_join = Outer { kind: OuterKind::Left, left: side(0), right: side(1), on };
+    outer.shape.tree = Tree { members: vec![Member::Outer(Box::new(outer_join))], conditions: Vec::new() };
+    store.insert(outer, schema(), rows()).expect("room");
+    assert!(!store.needs().may_fit(of(&["other", "b"]), columns(&["k"])));
+    assert!(store.needs().may_fit(of(&["other", "b"]), columns(&["y"])));
     store.remove(join.id);
-    assert!(store.identities().is_empty());
+    assert!(!store.needs().has(of(&["other", "a"])));
 }
 
 #[test]
@@ -239,11 +258,18 @@ fn damaged_and_foreign_files_are_never_read() {
 
 #[test]
 fn a_disk_that_cannot_be_written_costs_the_file_only() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = store(BYTES, Some(folder.path()));
-    folder.close().expect("is removed");
-    let join = add(&store, "a", 1, 10).expect("fits");
-    assert_eq!((join.place(), store.sizes()), (Place::Memory, (BYTES, 0)));
+    let outer = tempfile::tempdir().expect("a folder");
+    let folder = outer.path().join("joins");
+    let store = store(3 * BYTES, Some(&folder));
+    std::fs::remove_dir_all(&folder).expect("is removed");
+    assert!(add(&store, "a", 1, 10).expect("fits").disk_bytes() > 0, "the folder is made again");
+    std::fs::remove_dir_all(&folder).expect("is removed");
+    std::fs::write(&folder, "no folder").expect("is written");
+    let join = add(&store, "b", 1, 10).expect("fits");
+    assert_eq!((join.place(), join.disk_bytes()), (Place::Memory, 0));
+    std::fs::remove_file(&folder).expect("is removed");
+    assert_eq!(add(&store, "c", 1, 10).expect("fits").disk_bytes(), 0, "it rests");
+    assert!(store.unwritten().is_none());
 }
 
 #[test]

@@ -2,27 +2,24 @@
 //! memory of their own. After an append to a table of ours, the rows of an earlier version are kept and only those of the
 //! new rows are joined.
 
+use super::builder::Builder;
 use super::keys::{self, Found};
 use super::queue::Job;
-use super::substitute::column_name;
-use super::{JoinCache, JoinCacheConfig, codes, copied, in_settings, log, text};
+use super::{JoinCache, JoinCacheConfig, codes, copied, in_settings, log};
 use crate::courtesy::Courtesy;
+use crate::intact::{self, Views};
 use crate::rules::StepAside;
-use bowshot_cache::{
-    About, CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinShape, Member, OuterKind, Place, Tree,
-};
+use bowshot_cache::{About, CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinShape, Member, Place};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
-use datafusion::common::{JoinType, Result, TableReference, exec_err, internal_err, plan_err, resources_err};
-use datafusion::datasource::provider_as_source;
+use datafusion::common::{Result, exec_err, resources_err};
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryConsumer};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::execute_stream;
 use futures::{FutureExt, StreamExt};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -150,7 +147,7 @@ impl JoinCache {
             Some(Ok(Filled::Late)) => "late",
             Some(Ok(Filled::NoRoom)) => "no_room",
             Some(Ok(Filled::Discarded)) => "discarded",
-            Some(Err(error)) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => {
+            Some(Err(error)) if is_too_large(&error) => {
                 tracing::debug!(%error, "a join needs more memory than the cache has");
                 "too_large"
             }
@@ -333,8 +330,22 @@ impl JoinCache {
     }
 
     /// Computes a join; `None` if files may no longer be those that were looked at. `taken` are bytes that count against
-    /// the largest size of a cached join already.
+    /// the largest size of a cached join already. One that takes too much memory is remembered.
     async fn compute(
+        &self,
+        shape: &JoinShape,
+        columns: &[ColumnRef],
+        providers: &[Arc<dyn TableProvider>],
+        taken: u64,
+    ) -> Result<Option<Rows>> {
+        let computed = self.computed(shape, columns, providers, taken).await;
+        if computed.as_ref().is_err_and(|error| is_too_large(error) && !is_of_disk(error)) {
+            self.note_too_large(shape);
+        }
+        computed
+    }
+
+    async fn computed(
         &self,
         shape: &JoinShape,
         columns: &[ColumnRef],
@@ -348,7 +359,8 @@ impl JoinCache {
         if !providers.iter().all(|provider| keys::is_pinned(provider.as_ref())) {
             return Ok(None);
         }
-        let mut stream = execute_stream(Arc::clone(&physical) as Arc<dyn ExecutionPlan>, state.task_ctx())?;
+        let views = Views::of(physical.as_ref());
+        let mut stream = intact::watched(execute_stream(physical, state.task_ctx())?, views.as_ref());
         let held = MemoryConsumer::new("join cache").register(&state.runtime_env().memory_pool);
         let (mut rows, mut few) = (Rows { schema, batches: Vec::new(), bytes: 0 }, Vec::new());
         let (mut few_rows, mut few_bytes) = (0, 0);
@@ -358,7 +370,6 @@ impl JoinCache {
             held.try_grow(bytes)?;
             (few_rows, few_bytes) = (few_rows + batch.num_rows(), few_bytes + bytes);
             if taken + rows.bytes + few_bytes as u64 > self.store.largest() {
-                self.note_too_large(shape);
                 return resources_err!("the join has more than {} bytes", self.store.largest());
             }
             few.push(batch);
@@ -379,7 +390,7 @@ impl JoinCache {
             tracing::warn!(
                 tables = names.join(", "),
                 largest_bytes = self.store.largest(),
-                "a join is too large for the cache: parts of it that queries ask for may fit; raise \
+                "a join is too large for the cache, or computing it is: parts of it that queries ask for may fit; raise \
                  `join_cache.memory_bytes` for all of it"
             );
         }
@@ -415,6 +426,15 @@ impl JoinCache {
     }
 }
 
+fn is_too_large(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+}
+
+/// Whether what queries spill was the reason, which is another one in a minute.
+fn is_of_disk(error: &DataFusionError) -> bool {
+    error.to_string().contains("disk space")
+}
+
 /// Whether the rows of an old version are all in the new one, and the new ones are few.
 fn is_part(old: &Content, found: &Found) -> bool {
     let (
@@ -435,63 +455,5 @@ fn segments(content: &Content) -> Vec<u64> {
     match content {
         Content::Own { segments, .. } => segments.clone(),
         Content::Files { .. } => Vec::new(),
-    }
-}
-
-/// Makes the plan of a join from its shape.
-struct Builder<'a> {
-    providers: &'a [Arc<dyn TableProvider>],
-    state: &'a SessionState,
-}
-
-impl Builder<'_> {
-    fn plan(&self, tree: &Tree, columns: &[ColumnRef]) -> Result<LogicalPlan> {
-        let outputs = columns.iter().map(|column| {
-            text::column(column.table, &column.column).alias(column_name(column.table, &column.column))
-        });
-        self.tree(tree)?.project(outputs.collect::<Vec<Expr>>())?.build()
-    }
-
-    /// All members combined, and the conditions on top: the optimiser makes joins of them.
-    fn tree(&self, tree: &Tree) -> Result<LogicalPlanBuilder> {
-        let mut plan: Option<LogicalPlanBuilder> = None;
-        for member in &tree.members {
-            let member = self.member(member)?;
-            plan = Some(match plan {
-                Some(plan) => plan.cross_join(member.build()?)?,
-                None => member,
-            });
-        }
-        let Some(plan) = plan else { return internal_err!("a join of nothing") };
-        match self.conditions(&tree.conditions)?.into_iter().reduce(Expr::and) {
-            Some(condition) => plan.filter(condition),
-            None => Ok(plan),
-        }
-    }
-
-    fn member(&self, member: &Member) -> Result<LogicalPlanBuilder> {
-        match member {
-            Member::Table(number) => {
-                let Some(provider) = self.providers.get(*number) else {
-                    return plan_err!("no table {number}");
-                };
-                let name = TableReference::bare(format!("#{number}"));
-                LogicalPlanBuilder::scan(name, provider_as_source(Arc::clone(provider)), None)
-            }
-            Member::Outer(outer) => {
-                let join_type = match outer.kind {
-                    OuterKind::Left => JoinType::Left,
-                    OuterKind::Full => JoinType::Full,
-                    OuterKind::Semi => JoinType::LeftSemi,
-                    OuterKind::Anti => JoinType::LeftAnti,
-                };
-                let right = self.tree(&outer.right)?.build()?;
-                self.tree(&outer.left)?.join_on(right, join_type, self.conditions(&outer.on)?)
-            }
-        }
-    }
-
-    fn conditions(&self, texts: &[String]) -> Result<Vec<Expr>> {
-        texts.iter().map(|condition| text::parse(condition, self.state)).collect()
     }
 }

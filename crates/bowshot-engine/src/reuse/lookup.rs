@@ -2,21 +2,20 @@
 
 use super::block::{Block, Reader, Shaped};
 use super::codes::grouped_by_codes;
+use super::glance::parts;
 use super::learner::Sighting;
 use super::queue::Job;
 use super::report::Report;
 use super::substitute::{Found, Replacements, address, rebuilt};
-use super::{JoinCache, in_settings, is_on, keys, log, settings};
-use bowshot_cache::{CachedJoin, Match, Order};
+use super::{JoinCache, in_settings, is_on, log, settings};
+use bowshot_cache::{CachedJoin, Match, Needs, Order};
 use bowshot_storage::tables::Snapshot;
 use chrono::{DateTime, Utc};
 use datafusion::common::plan_datafusion_err;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -108,7 +107,7 @@ impl JoinCache {
         let view = self.view(state);
         // What a query may wait for has to be noted before.
         let later = !report.is_wanted() && self.config.wait.is_zero();
-        let known = later.then(|| self.store.identities());
+        let known = later.then(|| self.store.needs());
         let mut replacements = Replacements::new();
         let Candidates { candidates, mut skipped } = self.candidates(plan, &view, report, known.as_deref());
         for candidate in candidates {
@@ -123,11 +122,12 @@ impl JoinCache {
                 continue;
             };
             match self.read(&candidate, &join, &how).await {
-                Ok(plan) => {
+                Ok(Some(plan)) => {
                     report.hit(&candidate.shaped, &join);
                     replacements.insert(address(candidate.node), plan);
                     self.count_use(&candidate, &join, purpose, report);
                 }
+                Ok(None) => skipped = true,
                 Err(error) => log("substitute", &error),
             }
         }
@@ -179,14 +179,14 @@ impl JoinCache {
         }
     }
 
-    /// The largest parts of a plan that join tables of known versions; of these tables together only, if `known` says of
-    /// which there are joins.
+    /// The largest parts of a plan that join tables of known versions; those only that what there is may fit, if `known`
+    /// says what that needs.
     fn candidates<'a>(
         &self,
         plan: &'a LogicalPlan,
         view: &View,
         report: &mut Report,
-        known: Option<&HashSet<u64>>,
+        known: Option<&Needs>,
     ) -> Candidates<'a> {
         let defaults = (view.catalog.as_str(), view.schema.as_str());
         let reader = Reader { defaults, newest: &view.newest, run: view.run };
@@ -195,7 +195,7 @@ impl JoinCache {
         let mut waiting = vec![(plan, false)];
         while let Some((node, cut)) = waiting.pop() {
             let of_known = match (parts.get(&address(node)), known) {
-                (Some(tables), Some(known)) => known.contains(tables),
+                (Some(part), Some(known)) => known.may_fit(part.tables, part.compared),
                 (Some(_), None) => true,
                 // Taking apart what cannot be a join is for those who want to know why it is none.
                 (None, _) => report.is_wanted(),
@@ -276,7 +276,7 @@ impl JoinCache {
         replacements: &mut Replacements,
         report: &mut Report,
     ) {
-        let known = self.store.identities();
+        let known = self.store.needs();
         let mut waiting = below(candidate.node);
         while let Some(node) = waiting.pop() {
             if !has_join(node) {
@@ -286,11 +286,12 @@ impl JoinCache {
             for part in &parts.candidates {
                 match self.find(part) {
                     Some((join, how)) => match self.read(part, &join, &how).await {
-                        Ok(plan) => {
+                        Ok(Some(plan)) => {
                             report.hit(&part.shaped, &join);
                             replacements.insert(address(part.node), plan);
                             self.count_use(part, &join, purpose, report);
                         }
+                        Ok(None) => {}
                         Err(error) => log("substitute", &error),
                     },
                     None => waiting.extend(below(part.node)),
@@ -299,29 +300,31 @@ impl JoinCache {
         }
     }
 
-    /// The plan that reads a cached join in place of a node.
+    /// The plan that reads a cached join in place of a node; `None` if its rows are lost, and with them the join.
     async fn read(
         &self,
         candidate: &Candidate<'_>,
         join: &Arc<CachedJoin>,
         how: &Match,
-    ) -> Result<LogicalPlan, DataFusionError> {
-        let broken = |error| {
-            self.store.remove_broken(join.id, &error);
-            plan_datafusion_err!("the rows of a cached join are lost")
-        };
+    ) -> Result<Option<LogicalPlan>, DataFusionError> {
         let rows = match join.loaded() {
-            Some(rows) => rows.check().map(|()| rows).map_err(broken)?,
+            Some(rows) => rows.check().map(|()| rows),
             None => {
                 let loading = Arc::clone(join);
                 let loaded = tokio::task::spawn_blocking(move || loading.batches()).await;
-                let loaded = loaded.map_err(|error| plan_datafusion_err!("{error}"))?;
-                loaded.map_err(broken)?
+                loaded.map_err(|error| plan_datafusion_err!("{error}"))?
+            }
+        };
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(error) => {
+                self.store.remove_broken(join.id, &error);
+                return Ok(None);
             }
         };
         let Candidate { node, block, shaped, .. } = candidate;
         let options = in_settings(self.state.config_options(), &shaped.shape.settings);
-        Found { block, shaped, join, how, rows, options }.plan(node.schema())
+        Found { block, shaped, join, how, rows, store: &self.store, options }.plan(node.schema()).map(Some)
     }
 
     fn count_use(&self, candidate: &Candidate<'_>, join: &CachedJoin, purpose: Purpose, report: &Report) {
@@ -401,37 +404,6 @@ fn has_join(plan: &LogicalPlan) -> bool {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     found
-}
-
-/// The nodes that are, with all below them, of the kinds that a cached join is made of, by their addresses: for each, a
-/// digest of the tables that it joins, whatever their versions.
-fn parts(plan: &LogicalPlan) -> HashMap<usize, u64> {
-    let (mut nodes, mut at) = (vec![plan], 0);
-    while let Some(node) = nodes.get(at) {
-        nodes.extend(node.inputs());
-        at += 1;
-    }
-    let mut parts: HashMap<usize, u64> = HashMap::new();
-    // Inputs come before what they are inputs of.
-    for node in nodes.into_iter().rev() {
-        let tables = match node {
-            LogicalPlan::TableScan(scan) => source_as_provider(&scan.source)
-                .ok()
-                .and_then(|provider| keys::identity(&provider))
-                .map(|identity| bowshot_cache::identity_digest(&identity)),
-            LogicalPlan::SubqueryAlias(_)
-            | LogicalPlan::Projection(_)
-            | LogicalPlan::Filter(_)
-            | LogicalPlan::Join(_) => node
-                .inputs()
-                .into_iter()
-                .map(|input| parts.get(&address(input)).copied())
-                .try_fold(0_u64, |all, tables| Some(all.wrapping_add(tables?))),
-            _ => None,
-        };
-        parts.extend(tables.map(|tables| (address(node), tables)));
-    }
-    parts
 }
 
 fn may_join(node: &LogicalPlan) -> bool {

@@ -2,7 +2,8 @@
 
 use super::codes;
 use async_trait::async_trait;
-use bowshot_cache::Loaded;
+use bowshot_api::{Error, ErrorKind, Origin};
+use bowshot_cache::{Loaded, Store};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
@@ -17,7 +18,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::{StreamExt, stream};
+use futures::StreamExt;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,12 +30,15 @@ const BATCH_ROWS: usize = 16 << 10;
 pub(super) struct CachedRows {
     rows: Loaded,
     schema: SchemaRef,
+    id: u64,
+    store: Arc<Store>,
 }
 
 impl CachedRows {
-    pub(super) fn new(rows: Loaded) -> Self {
+    /// The rows of the join of this number in the store.
+    pub(super) fn new(rows: Loaded, id: u64, store: &Arc<Store>) -> Self {
         let schema = codes::shown_schema(&rows.schema);
-        Self { rows, schema }
+        Self { rows, schema, id, store: Arc::clone(store) }
     }
 
     /// The rows with the texts that their codes stand for.
@@ -77,7 +81,11 @@ impl TableProvider for CachedRows {
         }
         let source = MemorySourceConfig::try_new(&parts, self.schema(), projection.cloned())?;
         let scan = DataSourceExec::from_data_source(source.with_limit(limit));
-        Ok(if self.rows.is_mapped() { Arc::new(Checked { scan, rows: self.rows.clone() }) } else { scan })
+        if !self.rows.is_mapped() {
+            return Ok(scan);
+        }
+        let rows = MappedRows { rows: self.rows.clone(), id: self.id, store: Arc::clone(&self.store) };
+        Ok(Arc::new(MappedScan { scan, rows }))
     }
 }
 
@@ -86,21 +94,47 @@ fn slices(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
     (0..rows.max(1)).step_by(BATCH_ROWS).map(move |at| batch.slice(at, BATCH_ROWS.min(rows - at)))
 }
 
-/// A scan of rows that are views of a file. Each batch goes on after a look whether the file is still what it was, and so
-/// does the end: lost pages read as zeros.
-#[derive(Debug)]
-struct Checked {
-    scan: Arc<dyn ExecutionPlan>,
+/// Rows of a cached join that are views of its file.
+#[derive(Debug, Clone)]
+pub(crate) struct MappedRows {
     rows: Loaded,
+    id: u64,
+    store: Arc<Store>,
 }
 
-impl DisplayAs for Checked {
+impl MappedRows {
+    /// Those that a plan itself, without its inputs, reads.
+    pub(crate) fn of(plan: &dyn ExecutionPlan) -> Option<Self> {
+        plan.downcast_ref::<MappedScan>().map(|scan| scan.rows.clone())
+    }
+}
+
+impl Origin for MappedRows {
+    /// The cache forgets the join; asked again, the query computes it.
+    fn check(&self) -> Result<(), Error> {
+        self.rows.check().map_err(|error| {
+            self.store.remove_broken(self.id, &error);
+            let told = "a file of the join cache was changed while the query read it";
+            Error::new(ErrorKind::Unavailable, told).with_hint("run the query again").with_source(error)
+        })
+    }
+}
+
+/// A scan of such rows. Each batch goes on after a look whether the file is still what it was; what operators do with them
+/// later, `intact.rs` watches.
+#[derive(Debug)]
+struct MappedScan {
+    scan: Arc<dyn ExecutionPlan>,
+    rows: MappedRows,
+}
+
+impl DisplayAs for MappedScan {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl ExecutionPlan for Checked {
+impl ExecutionPlan for MappedScan {
     fn name(&self) -> &str {
         "CachedFileExec"
     }
@@ -119,7 +153,7 @@ impl ExecutionPlan for Checked {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
             (Some(scan), true) => Ok(Arc::new(Self { scan, rows: self.rows.clone() })),
-            _ => internal_err!("a checked scan is one scan"),
+            _ => internal_err!("a mapped scan is one scan"),
         }
     }
 
@@ -131,12 +165,12 @@ impl ExecutionPlan for Checked {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (rows, end) = (self.rows.clone(), self.rows.clone());
-        let checked =
-            |rows: &Loaded| rows.check().map_err(|error| DataFusionError::External(Box::new(error)));
+        let rows = self.rows.clone();
         let batches = self.scan.execute(partition, context)?;
-        let batches = batches.map(move |batch| checked(&rows).and(batch));
-        let end = stream::once(async move { checked(&end) }).filter_map(|end| async { end.err().map(Err) });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches.chain(end))))
+        let batches = batches.map(move |batch| {
+            rows.check().map_err(|error| DataFusionError::External(Box::new(error)))?;
+            batch
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
     }
 }

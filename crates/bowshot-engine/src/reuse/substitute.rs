@@ -4,7 +4,7 @@ use super::block::{Block, Shaped};
 use super::codes;
 use super::rows::CachedRows;
 use super::text;
-use bowshot_cache::{CachedJoin, Loaded, Match};
+use bowshot_cache::{CachedJoin, Loaded, Match, Store};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, TableReference, plan_err};
 use datafusion::config::ConfigOptions;
@@ -28,6 +28,7 @@ pub(super) struct Found<'a> {
     pub(super) join: &'a CachedJoin,
     pub(super) how: &'a Match,
     pub(super) rows: Loaded,
+    pub(super) store: &'a Arc<Store>,
     /// The settings of the session that asks.
     pub(super) options: Arc<ConfigOptions>,
 }
@@ -55,7 +56,7 @@ impl Found<'_> {
             .collect();
         let places =
             used.iter().map(|name| self.rows.schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
-        let table = CachedRows::new(self.rows.clone());
+        let table = CachedRows::new(self.rows.clone(), self.join.id, self.store);
         let scan = LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(table)), Some(places))?;
         let filtered = match missing.into_iter().reduce(Expr::and) {
             Some(condition) => scan.filter(condition)?,

@@ -1,5 +1,5 @@
 //! Looks every second which joins should be there: those that new tables continue, and those whose tables have changed.
-//! Keeps the history on disk.
+//! Has on disk what belongs there.
 
 use super::queue::Job;
 use super::{JoinCache, keys};
@@ -7,9 +7,7 @@ use bowshot_cache::{Content, JoinShape, Order, Pattern, TableKey, TableName};
 use chrono::Utc;
 use futures::FutureExt;
 use std::collections::{HashMap, HashSet};
-use std::io::Write;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +15,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_secs(1);
 /// Until the next look after one that panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(60);
-/// How often the history is written, in ticks.
+/// How often things are written, in ticks.
 const SAVE_TICKS: u32 = 10;
 /// Joins that are watched; those of higher rank first.
 const MAX_WATCHED: usize = 64;
@@ -30,8 +28,6 @@ const REST: u32 = 10;
 const MAX_DOUBLINGS: u32 = 8;
 /// Computations that are remembered for that.
 const MAX_REMEMBERED: usize = 1_024;
-/// Name of the file of the history, in the folder of the cache.
-const HISTORY_FILE: &str = "history.json";
 
 /// What upkeep remembers from one look to the next.
 #[derive(Debug, Default)]
@@ -120,10 +116,8 @@ impl Watch {
 
     /// Whether a join that was computed is to be thrown away.
     pub(super) fn is_dropped(&self, shape: &JoinShape) -> bool {
-        let names =
-            |shape: &JoinShape| shape.tables.iter().map(|table| table.name.clone()).collect::<Vec<_>>();
         self.lock().dropped.iter().any(|dropped| {
-            names(dropped) == names(shape)
+            dropped.names() == shape.names()
                 && dropped.settings == shape.settings
                 && dropped.tree.without_filters() == shape.tree.without_filters()
         })
@@ -156,13 +150,23 @@ impl State {
     }
 }
 
+/// Writes joins again that a disk had no room for, one at each turn.
+pub(super) async fn write(cache: Arc<JoinCache>) {
+    loop {
+        tokio::time::sleep(TICK * SAVE_TICKS).await;
+        while let Some(join) = cache.store.unwritten() {
+            let _turn = cache.courtesy.turn().await;
+            tokio::task::block_in_place(|| cache.store.write(&join, &|| cache.courtesy.pass_blocking()));
+        }
+    }
+}
+
 /// Looks every second, for as long as the cache is there.
 pub(super) async fn work(cache: Arc<JoinCache>) {
-    let mut saved = String::new();
     for tick in 1_u32.. {
         tokio::time::sleep(TICK).await;
         // A panic ends this look and not all that come after it.
-        let look = AssertUnwindSafe(cache.look(tick, &mut saved)).catch_unwind();
+        let look = AssertUnwindSafe(cache.look(tick)).catch_unwind();
         if look.await.is_err() {
             tracing::error!("a look at the joins that should be there panicked");
             tokio::time::sleep(AFTER_PANIC).await;
@@ -171,7 +175,7 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
 }
 
 impl JoinCache {
-    async fn look(self: &Arc<Self>, tick: u32, saved: &mut String) {
+    async fn look(self: &Arc<Self>, tick: u32) {
         self.learn();
         if self.config.forecast {
             self.foretell(self.listed().await);
@@ -179,7 +183,7 @@ impl JoinCache {
         }
         if tick.is_multiple_of(SAVE_TICKS) {
             self.forget_dropped();
-            self.save_history(saved);
+            self.save_history();
         }
     }
 
@@ -320,38 +324,6 @@ impl JoinCache {
         if removed > 0 {
             tracing::debug!(removed, "joins of tables that were dropped are forgotten");
         }
-    }
-
-    /// Takes over what an earlier process has seen. A history that cannot be read is begun anew.
-    pub(super) fn restore_history(&self) {
-        let Some(path) = self.history_file() else { return };
-        let Ok(text) = std::fs::read_to_string(&path) else { return };
-        if let Err(error) = self.history.restore(&text, super::are_known) {
-            tracing::warn!(path = %path.display(), %error, "the history of joins cannot be read and begins anew");
-        }
-    }
-
-    /// Writes the history if it is another one than `saved`.
-    pub(super) fn save_history(&self, saved: &mut String) {
-        let (Some(path), Ok(text)) = (self.history_file(), self.history.to_text()) else { return };
-        if text == *saved {
-            return;
-        }
-        let begun = path.with_extension("begun");
-        // It has the constants that queries compared with.
-        let written = bowshot_cache::create_private(&begun)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .and_then(|()| std::fs::rename(&begun, &path));
-        match written {
-            Ok(()) => *saved = text,
-            Err(error) => {
-                tracing::debug!(path = %path.display(), %error, "the history of joins is not saved")
-            }
-        }
-    }
-
-    fn history_file(&self) -> Option<PathBuf> {
-        self.store.folder().map(|folder| folder.join(HISTORY_FILE))
     }
 }
 

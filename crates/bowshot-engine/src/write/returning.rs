@@ -110,7 +110,7 @@ impl Returned {
             }
             other => Ok(Transformed::no(other)),
         });
-        let mut stream = run::stream(state, &query.data().map_err(classify)?).await?;
+        let (mut stream, _) = run::stream(state, &query.data().map_err(classify)?).await?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(classify)?;
             self.held.try_grow(batch.get_array_memory_size()).map_err(classify)?;

@@ -2,6 +2,7 @@
 
 use crate::enforce::{Action, AuthorizedPlan};
 use crate::error::classify;
+use crate::intact::{self, Views};
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
 use crate::session::EngineSession;
 use crate::state::LazyState;
@@ -12,7 +13,7 @@ use crate::write::returning::Returned;
 use crate::write::{Write, bound, defaults, define, literal};
 use crate::{DEFAULT_SCHEMA, parameters, yielding};
 use bowshot_api::{
-    BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, PrimaryKey, Result, TableName,
+    BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, Origin, PrimaryKey, Result, TableName,
 };
 use bowshot_storage::tables::{Definition, Entry, EntryName, Table};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -99,7 +100,10 @@ impl EngineSession {
         let state = self.lazy_state(pinned);
         let (names, stores) = (self.names(pinned), self.stores());
         let place = Place { names: &names, stores: &stores, state: &state };
-        apply::apply(write, rows(write, &state, &plan).await?, &place).await
+        let (rows, origin) = rows(write, &state, &plan).await?;
+        let applied = apply::apply(write, rows, &place).await?;
+        checked(origin.as_ref())?;
+        Ok(applied)
     }
 
     /// Takes rows into a table. To be called on the query runtime.
@@ -153,29 +157,42 @@ fn effect(plan: &AuthorizedPlan) -> Result<&Write> {
     }
 }
 
-/// The rows of a statement's query.
+/// To be called when rows have been written, before that counts.
+pub(crate) fn checked(origin: Option<&Arc<dyn Origin>>) -> Result<()> {
+    origin.map_or(Ok(()), |origin| origin.check())
+}
+
+/// The rows of a statement's query, and what they may be views of.
+type Rows<S> = (S, Option<Arc<dyn Origin>>);
+
 async fn rows(
     write: &Write,
     state: &LazyState,
     plan: &LogicalPlan,
-) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+) -> Result<Rows<BoxStream<'static, Result<RecordBatch>>>> {
     if matches!(write, Write::Ddl(_)) {
-        return Ok(futures::stream::empty().boxed());
+        return Ok((futures::stream::empty().boxed(), None));
     }
     if matches!(write, Write::Insert(_))
         && let Some(rows) = literal::rows(plan)?
     {
-        return Ok(futures::stream::iter([Ok(rows)]).boxed());
+        return Ok((futures::stream::iter([Ok(rows)]).boxed(), None));
     }
-    Ok(stream(state, plan).await?.map(|batch| batch.map_err(classify)).boxed())
+    let (rows, origin) = stream(state, plan).await?;
+    Ok((rows.map(|batch| batch.map_err(classify)).boxed(), origin))
 }
 
-pub(crate) async fn stream(state: &SessionState, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
+pub(crate) async fn stream(
+    state: &SessionState,
+    plan: &LogicalPlan,
+) -> Result<Rows<SendableRecordBatchStream>> {
     let physical = state.create_physical_plan(plan).await.map_err(classify)?;
     let physical = yielding::ensure(physical)?;
     let config = state.config().clone().with_batch_size(BATCH_ROWS);
     let context = TaskContext::from(state).with_session_config(config);
-    execute_stream(physical, Arc::new(context)).map_err(classify)
+    let views = Views::of(physical.as_ref());
+    let batches = execute_stream(physical, Arc::new(context)).map_err(classify)?;
+    Ok((intact::watched(batches, views.as_ref()), intact::origin(views)))
 }
 
 /// Names in an ingest are taken as they are.

@@ -234,6 +234,32 @@ fn truncation_damages_the_table_and_not_the_process() {
     println!("child: survived");
 }
 
+#[test]
+fn a_witness_tells_of_a_map_that_is_gone() {
+    let (_folder, path) = folder();
+    let rows = batch(&DataType::Int64, SHAPES[1]);
+    write(&path, std::slice::from_ref(&rows), None);
+    let witness_of = || {
+        let file = MappedFile::open(&path).unwrap();
+        let (witness, held) = (file.witness(), file.batch(0).unwrap());
+        assert!(witness.is_of_same_map(&file.witness()));
+        drop(file);
+        witness.check().unwrap();
+        (witness, held)
+    };
+    let (intact, held) = witness_of();
+    drop(held);
+    let (changed, held) = witness_of();
+    assert!(!intact.is_of_same_map(&changed));
+    let longer = File::options().write(true).open(&path).unwrap();
+    longer.set_len(longer.metadata().unwrap().len() + 1).unwrap();
+    assert!(changed.check().is_err(), "the rows are still there");
+    drop(held);
+    let error = changed.check().unwrap_err().to_string();
+    assert!(error.contains("table.arrow") && error.ends_with("it was changed while it was read"), "{error}");
+    intact.check().expect("what comes after the last row does not matter");
+}
+
 #[cfg(unix)]
 #[test]
 fn truncation_before_the_first_read_is_an_error_too() {

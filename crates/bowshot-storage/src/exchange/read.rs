@@ -10,6 +10,7 @@ use crate::facts::{Detail, FileFacts};
 use crate::file::{DataFile, HandlePool};
 use crate::format::Kind;
 use crate::parquet::Chunks;
+use crate::shared::SharedFiles;
 use crate::text::TextReader;
 use crate::version::FileIdentity;
 use crate::{Error as FileError, arrow_ipc, csv, json, parquet as footer};
@@ -68,6 +69,11 @@ impl FileRows {
     /// Columns of the rows; their names are those of columns that were wanted, or the file has one more.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// The file, if the rows share its memory: to be checked when they have been used.
+    pub fn shared(&self) -> SharedFiles {
+        self.request.shared.clone()
     }
 
     /// The next rows. Blocks.
@@ -158,7 +164,8 @@ impl Opening<'_> {
     }
 
     fn request(&self, schema: SchemaRef) -> Request {
-        Request { schema, batch_size: BATCH_ROWS, range: None, compression: self.kind.compression }
+        let (compression, shared) = (self.kind.compression, SharedFiles::default());
+        Request { schema, batch_size: BATCH_ROWS, range: None, compression, shared }
     }
 
     /// Of the file's columns those that are wanted by name, or all where nothing is named.

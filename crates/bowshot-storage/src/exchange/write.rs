@@ -99,20 +99,18 @@ impl FileWriter {
         written.map_err(|error| self.failed(&error))
     }
 
-    /// Brings the file to disk and gives it its name, unless nobody wants it any more by then. Blocks.
+    /// Brings the file to disk and gives it its name, unless something is against that by then. Blocks.
     ///
     /// # Errors
-    /// As [`FileWriter::write`]; `AlreadyExists` when somebody else has made the file meanwhile; `Cancelled`.
-    pub fn finish(mut self, is_wanted: impl FnOnce() -> bool) -> Result<()> {
+    /// As [`FileWriter::write`]; `AlreadyExists` when somebody else has made the file meanwhile; those of `check`.
+    pub fn finish(mut self, check: impl FnOnce() -> Result<()>) -> Result<()> {
         let Some(encoder) = self.encoder.take() else {
             return Err(Error::internal("a file that is not open was finished"));
         };
         let sink = encoder.finish().map_err(|error| self.failed(&error))?;
         let file = sink.file.into_inner().map_err(|error| unwritable(&self.path, &error.to_string()))?;
         file.sync_all().map_err(|error| unwritable(&self.path, &error.to_string()))?;
-        if !is_wanted() {
-            return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
-        }
+        check()?;
         let named = if self.overwrite {
             std::fs::rename(&self.temporary, &self.target)
         } else {

@@ -139,7 +139,7 @@ impl Questions {
         });
         template.count += 1;
         (template.unused, template.used) = (0, Instant::now());
-        if template.seen.last().is_none_or(|latest| is_later(&tables, latest)) {
+        if template.seen.last().is_none_or(|latest| bowshot_cache::is_later(&tables, latest)) {
             template.latest = asked.clone();
             template.seen.push(tables);
             let outdated = template.seen.len().saturating_sub(2);
@@ -205,18 +205,6 @@ impl Questions {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<Key>, Template>> {
         self.templates.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether tables of the same patterns count further than others.
-fn is_later(tables: &[TableName], earlier: &[TableName]) -> bool {
-    let mut ahead = false;
-    tables.len() == earlier.len()
-        && tables.iter().zip(earlier).all(|(now, then)| {
-            let steps = Pattern::of(&now.table).steps_from(&Pattern::of(&then.table)).unwrap_or_default();
-            ahead |= steps.iter().any(|step| *step > 0);
-            now == then || !steps.is_empty() && steps.iter().all(|step| *step >= 0)
-        })
-        && ahead
 }
 
 /// The text with other words for the names of tables; `None` for one that cannot be read.

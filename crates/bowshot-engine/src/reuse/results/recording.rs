@@ -223,7 +223,7 @@ impl Drop for Recorded {
 }
 
 fn recorded(stream: BatchStream, (shared, place): (Arc<Shared>, usize)) -> BatchStream {
-    let schema = stream.schema();
+    let (schema, origin) = (stream.schema(), stream.origin().cloned());
     let part = Recorded { shared, place, waited: Duration::ZERO, ended: false };
     let batches = stream::unfold((stream, Some(part)), |(mut stream, part)| async move {
         let Some(mut part) = part else { return stream.next().await.map(|next| (next, (stream, None))) };
@@ -243,5 +243,5 @@ fn recorded(stream: BatchStream, (shared, place): (Arc<Shared>, usize)) -> Batch
             }
         }
     });
-    BatchStream::new(schema, batches.boxed())
+    BatchStream::new(schema, batches.boxed()).with_origin(origin)
 }

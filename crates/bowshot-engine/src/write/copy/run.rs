@@ -9,9 +9,9 @@ use crate::session::EngineSession;
 use crate::write::Write;
 use crate::write::apply::{self, Place, arranged, by_name};
 use crate::write::fit::Casts;
-use crate::write::run::{Written, absent_values, stream};
+use crate::write::run::{Written, absent_values, checked, stream};
 use crate::{Planned, parameters};
-use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Result};
+use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Origin, Result};
 use bowshot_storage::exchange::{FileRows, FileWriter};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
@@ -53,14 +53,14 @@ impl EngineSession {
     /// there.
     async fn copy_out(&self, copy: &CopyOut, plan: &LogicalPlan, pinned: &Pinned) -> Result<u64> {
         let (state, names) = (self.state(pinned), self.names(pinned));
-        let rows = stream(&state, plan).await?;
+        let (rows, origin) = stream(&state, plan).await?;
         let schema = Layout::default().schema(&rows.schema());
         let exchange = Arc::clone(folder(&names)?);
         let (sender, receiver) = channel(AHEAD);
         let (copy, columns) = (copy.clone(), Arc::clone(&schema));
         let writer = spawn_blocking(move || {
             let file = exchange.write(&copy.path, copy.shape, &columns, copy.overwrite)?;
-            write_all(file, receiver)
+            write_all(file, receiver, origin.as_ref())
         });
         let sent = send_all(rows, &sender, |batch| Layout::default().apply(batch, &schema)).await;
         finished(writer, sender, sent).await
@@ -73,6 +73,7 @@ impl EngineSession {
         let (exchange, from) = (Arc::clone(folder(&names)?), copy.clone());
         let opened = spawn_blocking(move || exchange.read(&from.path, from.shape, &from.wanted)).await;
         let rows = streamed(opened.map_err(broken)??);
+        let origin = rows.origin().cloned();
         let positions = by_name(&rows.schema(), table.definition(), &copy.table)?;
         let absent = absent_values(table.definition(), &state).await?;
         let rows = arranged(rows, positions, absent, table.schema());
@@ -85,6 +86,7 @@ impl EngineSession {
             &place,
         )
         .await?;
+        checked(origin.as_ref())?;
         Ok(Written { pinned: applied.pinned, rows: Some(applied.rows), returned: None })
     }
 }
@@ -136,7 +138,11 @@ async fn finished(writer: JoinHandle<Result<u64>>, sender: Sender<Message>, sent
     }
 }
 
-fn write_all(mut file: FileWriter, mut rows: Receiver<Message>) -> Result<u64> {
+fn write_all(
+    mut file: FileWriter,
+    mut rows: Receiver<Message>,
+    origin: Option<&Arc<dyn Origin>>,
+) -> Result<u64> {
     let mut count = 0;
     loop {
         match rows.blocking_recv() {
@@ -145,17 +151,20 @@ fn write_all(mut file: FileWriter, mut rows: Receiver<Message>) -> Result<u64> {
                 file.write(&batch)?;
             }
             Some(Message::End) => {
-                file.finish(|| !rows.is_closed())?;
+                file.finish(|| match rows.is_closed() {
+                    true => Err(cancelled()),
+                    false => checked(origin),
+                })?;
                 return Ok(count);
             }
-            None => return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")),
+            None => return Err(cancelled()),
         }
     }
 }
 
 /// The rows of a file as a stream; dropping it ends the reading.
 fn streamed(mut rows: FileRows) -> BatchStream {
-    let schema = Arc::clone(rows.schema());
+    let (schema, origin) = (Arc::clone(rows.schema()), Arc::new(rows.shared()));
     let (sender, receiver) = channel(AHEAD);
     // Reads until the stream takes no more: nothing waits for it, and it holds nothing but the file.
     drop(spawn_blocking(move || {
@@ -176,7 +185,11 @@ fn streamed(mut rows: FileRows) -> BatchStream {
             None => Some((Err(Error::internal("reading the file broke down")), None)),
         }
     });
-    BatchStream::new(schema, batches.boxed())
+    BatchStream::new(schema, batches.boxed()).with_origin(Some(origin))
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the query was cancelled")
 }
 
 fn broken(error: JoinError) -> Error {

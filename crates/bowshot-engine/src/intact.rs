@@ -1,0 +1,76 @@
+//! Rows that are views of files: of Arrow files that are tables, and of the join cache's own.
+//!
+//! Scans look at their files with each batch that they give. Operators that hold rows (sorts, windows, the built side of a
+//! join) use them much later, when somebody may have overwritten or cut the file: lost pages read as zeros, without an
+//! error. So each stream of a plan ends only after one more look at all of its files, and whatever went wrong in between is
+//! told as what it is. Who keeps batches for longer (results that wait for their client, tables that are written) looks
+//! once more before they count: [`Origin`]. Nothing is kept of an answer before its end.
+
+use crate::reuse::MappedRows;
+use bowshot_api::{Origin, Result};
+use bowshot_storage::SharedFiles;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::future::ready;
+use futures::stream::{self, StreamExt};
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::Arc;
+
+/// The files that rows of a plan may be views of.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    files: Vec<SharedFiles>,
+    joins: Vec<MappedRows>,
+}
+
+impl Views {
+    /// `None` for plans whose rows are nobody else's.
+    pub(crate) fn of(plan: &dyn ExecutionPlan) -> Option<Arc<Self>> {
+        let mut views = Self::default();
+        views.collect(plan);
+        (!views.files.is_empty() || !views.joins.is_empty()).then(|| Arc::new(views))
+    }
+
+    fn collect(&mut self, plan: &dyn ExecutionPlan) {
+        self.files.extend(SharedFiles::of(plan));
+        self.joins.extend(MappedRows::of(plan));
+        plan.children().into_iter().for_each(|child| self.collect(child.as_ref()));
+    }
+
+    fn checked(&self) -> Result<(), DataFusionError> {
+        self.check().map_err(|error| DataFusionError::External(Box::new(error)))
+    }
+}
+
+impl Origin for Views {
+    fn check(&self) -> Result<()> {
+        self.joins.iter().try_for_each(Origin::check)?;
+        self.files.iter().try_for_each(Origin::check)
+    }
+}
+
+/// A stream of a plan with these views, which ends with an error if a file is no longer what it was.
+pub(crate) fn watched(
+    batches: SendableRecordBatchStream,
+    views: Option<&Arc<Views>>,
+) -> SendableRecordBatchStream {
+    let Some(views) = views else { return batches };
+    let (views, at_end, schema) = (Arc::clone(views), Arc::clone(views), batches.schema());
+    let batches = AssertUnwindSafe(batches).catch_unwind().map(move |batch| match batch {
+        Ok(Ok(batch)) => Ok(batch),
+        // Values that became zeros can be what an operator failed at, or panicked.
+        Ok(Err(error)) => views.checked().and(Err(error)),
+        Err(panic) => views.checked().and_then(|()| resume_unwind(panic)),
+    });
+    let end = stream::once(async move { at_end.checked() });
+    let end = end.filter_map(|end| ready(end.err().map(Err::<RecordBatch, _>)));
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches.chain(end)))
+}
+
+/// What to ask before batches count that were kept.
+pub(crate) fn origin(views: Option<Arc<Views>>) -> Option<Arc<dyn Origin>> {
+    views.map(|views| views as Arc<dyn Origin>)
+}
