@@ -10,7 +10,7 @@ import sys
 
 from . import environments, mariadb, places, postgres, processes
 from .environments import Unavailable
-from .options import Options
+from .options import OURS, Options
 
 
 @dataclasses.dataclass
@@ -77,6 +77,8 @@ def in_process(peer: str, environment: str, uri: str):
 # Servers over Parquet files, or tables that were made of them.
 STARTS = {
     "bowshot": lambda arena: processes.bowshot(arena.tables),
+    # Keeps no columns of what it streams.
+    "bowshot-streaming": lambda arena: processes.bowshot(arena.tables, "--set", "storage.column_cache_bytes=0"),
     "quack": lambda arena: processes.peer("quack", "quack", "quack_server.py", arena.tables),
     "duckdb-flight": lambda arena: processes.peer(
         "duckdb-flight", "flight-ticket", "duckdb_flight_server.py", arena.tables, environment="duckdb2"
@@ -128,4 +130,4 @@ VERSIONS = {
 }
 
 # What `--peers` may name; the last three are no servers.
-PEERS = sorted({*STARTS, *DURABLE, *TRANSPORT, "iperf3", "memcpy", "turbodbc"} - {"bowshot"})
+PEERS = sorted({*STARTS, *DURABLE, *TRANSPORT, "iperf3", "memcpy", "turbodbc"} - set(OURS))

@@ -4,6 +4,8 @@ import dataclasses
 import pathlib
 
 SCALES = ("small", "medium", "large")
+# Servers of ours: they always run.
+OURS = ("bowshot", "bowshot-streaming")
 ROUNDS = {"small": 1, "medium": 3, "large": 5}
 
 
@@ -28,7 +30,7 @@ class Options:
         return not self.case or any(text in name for text in self.case.split("|"))
 
     def has_peer(self, name: str) -> bool:
-        return self.peers is None or name == "bowshot" or name in self.peers
+        return self.peers is None or name in OURS or name in self.peers
 
     def size(self, small, medium, large):
         """The size of something at the scale that was asked for."""

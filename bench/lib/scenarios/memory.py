@@ -1,6 +1,7 @@
 """Memory while 60 million rows (lineitem at scale 10, 10 GB of Arrow) stream to clients that drop them: to a fast one, to
 a slow one, to both, and to 16 at once; of the server, and of the clients, as peaks and over time. One run each: the figure
-is a peak, not a time.
+is a peak, not a time. Our server runs twice: as it is, with a budget for the columns of files that are scanned repeatedly,
+and without one, which shows what streaming itself takes.
 """
 
 import contextlib
@@ -14,7 +15,8 @@ SLOW_BYTES_PER_SECOND = 100_000_000
 FEW, MANY = 2, 16
 LIMIT_BYTES = 512 * 2**20
 QUERY = "SELECT * FROM lineitem"
-LABELS = {"bowshot": "bowshot", "DuckDB behind Arrow Flight": "duckdb-flight"}
+OURS, KEEPING = "bowshot", "bowshot, columns kept"
+LABELS = {OURS: "bowshot-streaming", KEEPING: "bowshot", "DuckDB behind Arrow Flight": "duckdb-flight"}
 # Of the memory over time so many samples are kept.
 SAMPLES = 60
 
@@ -42,9 +44,9 @@ def run(options: Options) -> None:
 
 def wanted(figures: dict, rates: list) -> dict:
     """What we want of our server with few clients."""
-    if "bowshot" not in figures or len(rates) > FEW:
+    if OURS not in figures or len(rates) > FEW:
         return {}
-    peak = figures["bowshot"]["peak_above_idle"]
+    peak = figures[OURS]["peak_above_idle"]
     return {"peak above idle, in units of 512 MiB": results.at_most(peak / LIMIT_BYTES, 1.0)}
 
 
