@@ -11,9 +11,12 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// A file and what becomes of the map that rows are views of.
+type Witnessed = (Arc<DataFile>, Witness);
+
 /// The files of which a scan has given rows so far. All copies are of one scan.
 #[derive(Debug, Clone, Default)]
-pub struct SharedFiles(Arc<Mutex<Vec<(Arc<DataFile>, Witness)>>>);
+pub struct SharedFiles(Arc<Mutex<Vec<Witnessed>>>);
 
 impl SharedFiles {
     /// Those of a plan itself, without its inputs.
@@ -31,7 +34,7 @@ impl SharedFiles {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<DataFile>, Witness)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Witnessed>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
