@@ -16,6 +16,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Bytes that are read at once to compare a checksum.
 const READ_BYTES: usize = 1 << 20;
@@ -236,6 +237,12 @@ fn number(path: &Path) -> Option<u64> {
 
 fn described(path: &Path) -> PathBuf {
     path.with_extension("json")
+}
+
+/// What files are numbered by, so that no two ever have the same number.
+pub(crate) fn now_milliseconds() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX / 2)
 }
 
 /// Failing to remove a file costs disk until the next start, no more.

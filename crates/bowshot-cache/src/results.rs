@@ -5,7 +5,7 @@
 //! tables, and the program that has computed it, since another build may compute something else.
 
 use crate::Error;
-use crate::file::{self, CacheFile};
+use crate::file::{self, CacheFile, now_milliseconds};
 use crate::folder;
 use crate::shape::{TableKey, TableName};
 use arrow::datatypes::{Schema, SchemaRef};
@@ -117,8 +117,10 @@ impl ResultFiles {
         let mut found: Vec<(AboutResult, CacheFile)> =
             file::found(&folder, not_opened).inspect_err(not_opened).ok()?;
         found.sort_by_key(|(about, _)| about.created);
-        let next = found.iter().map(|(_, file)| file.number() + 1).max().unwrap_or_default();
-        let (known, files, next) = (OnceLock::new(), Mutex::default(), AtomicU64::new(next));
+        // Files that cannot be read at the moment have numbers, too; and the clock may have been set back.
+        let last = found.iter().map(|(_, file)| file.number()).max().unwrap_or_default();
+        let next = AtomicU64::new(now_milliseconds().max(last.saturating_add(1)));
+        let (known, files) = (OnceLock::new(), Mutex::default());
         let files = Self { folder, limit, ask_program: program, program: known, files, next };
         for (about, file) in found {
             let bytes = file.bytes + file.description_bytes();

@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::entry::{About, CachedJoin};
-use crate::file;
+use crate::file::{self, now_milliseconds};
 use crate::folder::Claim;
 use crate::needs::Needs;
 use crate::results::this_program;
@@ -391,11 +391,6 @@ fn digest(tables: &[TableKey]) -> u64 {
 /// Whether two joins are of tables with the same names, in whatever version.
 pub(crate) fn is_named_like(one: &JoinShape, other: &JoinShape) -> bool {
     one.tables.iter().map(|table| &table.name).eq(other.tables.iter().map(|table| &table.name))
-}
-
-fn now_milliseconds() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX / 2)
 }
 
 fn not_opened(error: &Error) {

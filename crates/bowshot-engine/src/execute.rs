@@ -3,7 +3,7 @@
 
 use crate::enforce::AuthorizedPlan;
 use crate::error::classify;
-use crate::intact::{self, Views};
+use crate::intact::{self, Origins, Views};
 use crate::progress::ProgressMeter;
 use crate::reuse::Answer;
 use crate::session::EngineSession;
@@ -115,9 +115,11 @@ pub(crate) async fn prepare_bound(
     let schema = nullable(&result_schema(&state, &plan, run.layout));
     let physical = physical_plan(session, (&state, run.form()), &plan, planned.ordered()).await?;
     let progress = ProgressMeter::new(&physical);
-    let head = merged(streams(&physical, &state, run.layout, &schema)?);
-    let tail = tail(session.clone(), run, rest, SchemaRef::clone(&schema));
-    let stream = BatchStream::new(SchemaRef::clone(&schema), head.chain(tail).boxed());
+    let (head, origins) = (streams(&physical, &state, run.layout, &schema)?, Origins::default());
+    origins.add(&head);
+    let tail = tail(session.clone(), run, rest, (SchemaRef::clone(&schema), origins.clone()));
+    let stream = BatchStream::new(SchemaRef::clone(&schema), merged(head).chain(tail).boxed());
+    let stream = stream.with_origin(Some(Arc::new(origins)));
     Ok(Execution { schema, streams: vec![stream], ordered: true, rows: None, progress })
 }
 
@@ -185,20 +187,22 @@ fn tail(
     session: EngineSession,
     run: &Run<'_>,
     rows: Rows,
-    schema: SchemaRef,
+    (schema, origins): (SchemaRef, Origins),
 ) -> impl futures::Stream<Item = Result<RecordBatch>> + Send + use<> {
     let (plan, form, state) = (run.plan.clone(), run.form(), run.state());
     stream::iter(rows)
         .then(move |(batch, row)| {
-            let (session, plan, state, schema) =
-                (session.clone(), plan.clone(), state.clone(), SchemaRef::clone(&schema));
+            let (session, plan, state) = (session.clone(), plan.clone(), state.clone());
+            let (schema, origins) = (SchemaRef::clone(&schema), origins.clone());
             async move {
                 let planned = plan.planned();
                 let bound = parameters::bind(planned.plan(), planned.parameters(), &batch, row)?;
                 let (state, bound) = session.take_effect(&plan.with_plan(bound), state).await?;
                 same_types(&schema, &result_schema(&state, &bound, form.0), row)?;
                 let physical = physical_plan(&session, (&state, form), &bound, planned.ordered()).await?;
-                Ok::<_, Error>(merged(streams(&physical, &state, form.0, &schema)?))
+                let streams = streams(&physical, &state, form.0, &schema)?;
+                origins.add(&streams);
+                Ok::<_, Error>(merged(streams))
             }
         })
         .try_flatten()

@@ -7,7 +7,7 @@
 //! once more before they count: [`Origin`]. Nothing is kept of an answer before its end.
 
 use crate::reuse::MappedRows;
-use bowshot_api::{Origin, Result};
+use bowshot_api::{BatchStream, Origin, Result};
 use bowshot_storage::SharedFiles;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
@@ -17,7 +17,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::future::ready;
 use futures::stream::{self, StreamExt};
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The files that rows of a plan may be views of.
 #[derive(Debug, Default)]
@@ -68,6 +68,29 @@ pub(crate) fn watched(
     let end = stream::once(async move { at_end.checked() });
     let end = end.filter_map(|end| ready(end.err().map(Err::<RecordBatch, _>)));
     Box::pin(RecordBatchStreamAdapter::new(schema, batches.chain(end)))
+}
+
+/// What the rows of plans that run one after another may be views of, for who keeps all of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Origins(Arc<Mutex<Vec<Arc<dyn Origin>>>>);
+
+impl Origins {
+    /// Notes those of the streams of one more plan.
+    pub(crate) fn add(&self, streams: &[BatchStream]) {
+        let mut origins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for origin in streams.iter().filter_map(BatchStream::origin) {
+            // All streams of a plan have the same.
+            if !origins.last().is_some_and(|last| Arc::ptr_eq(last, origin)) {
+                origins.push(Arc::clone(origin));
+            }
+        }
+    }
+}
+
+impl Origin for Origins {
+    fn check(&self) -> Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().try_for_each(|origin| origin.check())
+    }
 }
 
 /// What to ask before batches count that were kept.

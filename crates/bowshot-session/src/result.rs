@@ -217,7 +217,11 @@ impl QueryResult {
                     guard.saw_end = true;
                     None
                 }
-                Err(error) => Some((Err(error), None)),
+                Err(error) => {
+                    // What its rows are views of may have changed when the engine had long ended.
+                    guard.query.fail(error.duplicate());
+                    Some((Err(error), None))
+                }
             }
         });
         Ok(BatchStream::new(Arc::clone(&self.answer.schema), batches.boxed()))

@@ -9,6 +9,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use bowshot_ipc::{Decoded, Decoder, MappedFile};
 use bytes::Bytes;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What an Arrow IPC file, as opposed to a stream, begins with.
@@ -51,15 +52,20 @@ pub(crate) fn open_stream(file: &Arc<DataFile>) -> Batches {
 
 /// Turns an error of the map into one of this crate.
 pub(crate) fn explain(file: &DataFile, error: bowshot_ipc::Error) -> Error {
+    explain_at(file.path(), error)
+}
+
+/// The same for the file at a path.
+pub(crate) fn explain_at(path: &Path, error: bowshot_ipc::Error) -> Error {
     use bowshot_ipc::Error as Map;
     let error = match error {
         Map::File { source, .. } => *source,
         other => other,
     };
     match error {
-        Map::Changed(_) => Error::Changed { path: file.path().to_path_buf() },
-        Map::Io(error) => Error::io(file.path(), error),
-        other => Error::corrupt(file.path(), bowshot_api::Error::from(other).message()),
+        Map::Changed(_) => Error::Changed { path: path.to_path_buf() },
+        Map::Io(error) => Error::io(path, error),
+        other => Error::corrupt(path, bowshot_api::Error::from(other).message()),
     }
 }
 

@@ -9,10 +9,15 @@ use bowshot_ipc::{MappedFile, Witness};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A file and what becomes of the map that rows are views of.
-type Witnessed = (Arc<DataFile>, Witness);
+type Witnessed = (PathBuf, Witness);
+
+/// So many files back it is looked whether a file is known: a scan reads the parts of a file one after another in each of
+/// its partitions, and a recursive query reads all of them again.
+const LOOKED_BACK: usize = 256;
 
 /// The files of which a scan has given rows so far. All copies are of one scan.
 #[derive(Debug, Clone, Default)]
@@ -25,12 +30,11 @@ impl SharedFiles {
         scan.file_source().downcast_ref::<RowSource>()?.shared()
     }
 
-    pub(crate) fn add(&self, file: &Arc<DataFile>, mapped: &MappedFile) {
+    pub(crate) fn add(&self, file: &DataFile, mapped: &MappedFile) {
         let witness = mapped.witness();
         let mut files = self.lock();
-        // The parts of a file are read one after another.
-        if !files.last().is_some_and(|(_, last)| last.is_of_same_map(&witness)) {
-            files.push((Arc::clone(file), witness));
+        if !files.iter().rev().take(LOOKED_BACK).any(|(_, known)| known.is_of_same_map(&witness)) {
+            files.push((file.path().to_path_buf(), witness));
         }
     }
 
@@ -42,9 +46,9 @@ impl SharedFiles {
 impl Origin for SharedFiles {
     fn check(&self) -> Result<()> {
         let files = self.lock();
-        let checked = files
-            .iter()
-            .try_for_each(|(file, witness)| witness.check().map_err(|error| arrow_ipc::explain(file, error)));
+        let checked = files.iter().try_for_each(|(path, witness)| {
+            witness.check().map_err(|error| arrow_ipc::explain_at(path, error))
+        });
         Ok(checked?)
     }
 }

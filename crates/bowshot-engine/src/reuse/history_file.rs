@@ -38,8 +38,9 @@ impl JoinCache {
     /// Writes the history if it is another one than the saved one.
     pub(super) fn save_history(&self) {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        let (Some(_), Ok(text)) = (self.store.folder(), self.history.to_text()) else { return };
-        if text == saved.text || saved.rests_until.is_some_and(|end| Instant::now() < end) {
+        let (Some(folder), Ok(text)) = (self.store.folder(), self.history.to_text()) else { return };
+        let is_there = text == saved.text && (text.is_empty() || folder.join(FILE).exists());
+        if is_there || saved.rests_until.is_some_and(|end| Instant::now() < end) {
             return;
         }
         match self.write_history(&text) {

@@ -110,12 +110,12 @@ impl MappedRows {
 }
 
 impl Origin for MappedRows {
-    /// The cache forgets the join; asked again, the query computes it.
+    /// The cache forgets the join; asked again, the query computes it. As long as nobody has seen a row the session asks.
     fn check(&self) -> Result<(), Error> {
         self.rows.check().map_err(|error| {
             self.store.remove_broken(self.id, &error);
             let told = "a file of the join cache was changed while the query read it";
-            Error::new(ErrorKind::Unavailable, told).with_hint("run the query again").with_source(error)
+            Error::new(ErrorKind::Conflict, told).with_hint("run the query again").with_source(error)
         })
     }
 }
