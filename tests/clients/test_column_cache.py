@@ -49,7 +49,8 @@ def chunks(db, sql):
 
 def test_the_second_scan_keeps_what_the_third_finds(file):
     with computing(file) as server, Database(server) as db:
-        sql = "SELECT g, sum(x), count(DISTINCT s) FROM n GROUP BY g ORDER BY g"
+        # Floats are summed in any order.
+        sql = "SELECT g, round(sum(x), 3), count(DISTINCT s) FROM n GROUP BY g ORDER BY g"
         first = db.rows(sql)
         assert kept_bytes(server) < 100_000
         assert chunks(db, sql) == (0, 18)
