@@ -9,6 +9,7 @@
 //!    [`write::apply`]: those rows into the next state of a table.
 //!
 //! On the way from 2 to 3, results and joins that are cached are read instead of computed ([`reuse`]).
+//! Rows of some files are views of these: [`intact`] sees to it that what is no longer the file's never counts.
 //!
 //! [`engine`] is what a process has of it, [`session`] what one client has. All tables that a statement sees are those of
 //! one moment ([`pinned`]), and [`commit`] makes the next one.
