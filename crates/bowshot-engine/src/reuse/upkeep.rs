@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// How often it looks.
 const TICK: Duration = Duration::from_secs(1);
-/// Until the next look after one that panicked.
+/// Until work goes on that panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(60);
 /// How often things are written, in ticks.
 const SAVE_TICKS: u32 = 10;
@@ -150,14 +150,11 @@ impl State {
     }
 }
 
-/// Writes joins again that a disk had no room for, one at each turn.
+/// Writes joins again that a disk had no room for, one at each turn, for as long as the cache is there.
 pub(super) async fn write(cache: Arc<JoinCache>) {
     loop {
         tokio::time::sleep(TICK * SAVE_TICKS).await;
-        while let Some(join) = cache.store.unwritten() {
-            let _turn = cache.courtesy.turn().await;
-            tokio::task::block_in_place(|| cache.store.write(&join, &|| cache.courtesy.pass_blocking()));
-        }
+        outlive("writing joins that had no room on disk", cache.write_again()).await;
     }
 }
 
@@ -165,16 +162,26 @@ pub(super) async fn write(cache: Arc<JoinCache>) {
 pub(super) async fn work(cache: Arc<JoinCache>) {
     for tick in 1_u32.. {
         tokio::time::sleep(TICK).await;
-        // A panic ends this look and not all that come after it.
-        let look = AssertUnwindSafe(cache.look(tick)).catch_unwind();
-        if look.await.is_err() {
-            tracing::error!("a look at the joins that should be there panicked");
-            tokio::time::sleep(AFTER_PANIC).await;
-        }
+        outlive("a look at the joins that should be there", cache.look(tick)).await;
+    }
+}
+
+/// Does one piece of work; a panic ends this piece and not all that come after it.
+async fn outlive(what: &str, work: impl Future<Output = ()>) {
+    if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+        tracing::error!("{what} panicked");
+        tokio::time::sleep(AFTER_PANIC).await;
     }
 }
 
 impl JoinCache {
+    async fn write_again(&self) {
+        while let Some(join) = self.store.unwritten() {
+            let _turn = self.courtesy.turn().await;
+            tokio::task::block_in_place(|| self.store.write(&join, &|| self.courtesy.pass_blocking()));
+        }
+    }
+
     async fn look(self: &Arc<Self>, tick: u32) {
         self.learn();
         if self.config.forecast {
