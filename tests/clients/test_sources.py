@@ -125,6 +125,28 @@ def test_new_replaced_and_removed_files_are_seen(tmp_path, query):
         wait_until(lambda: rows("second") is None, "a removed file is seen", 10)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "arrow", "arrows"])
+def test_a_query_right_after_a_file_was_removed_has_the_rows_that_are_left(tmp_path, query, ending):
+    """The server looks at files every second: it still believes in those that have just gone."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for part in range(6):
+        write(folder / f"{part}.{ending}")
+    with Server(tmp_path) as server:
+        for left in range(5, 1, -1):
+            (folder / f"{left}.{ending}").unlink()
+            # A file that is open already can be read to its end.
+            found = query(server, "SELECT name FROM parts").num_rows
+            assert found in (10 * left, 10 * (left + 1))
+            wait_until(lambda: query(server, "SELECT count(id) AS n FROM parts").to_pylist() == [{"n": 10 * left}], "seen", 10)
+        for part in range(2):
+            (folder / f"{part}.{ending}").unlink()
+        with pytest.raises(pa.ArrowKeyError, match="parts"):
+            while query(server, "SELECT name FROM parts").num_rows:
+                pass
+        server.wait_idle(5)
+
+
 def test_a_broken_file_fails_alone_and_by_name(tmp_path, query):
     write(tmp_path / "good.csv")
     (tmp_path / "noise.parquet").write_bytes(b"PAR1 this is no parquet file PAR1")

@@ -52,7 +52,10 @@ pub(crate) fn open_stream(file: &Arc<DataFile>) -> Batches {
 
 /// Turns an error of the map into one of this crate.
 pub(crate) fn explain(file: &DataFile, error: bowshot_ipc::Error) -> Error {
-    explain_at(file.path(), error)
+    match explain_at(file.path(), error) {
+        Error::Missing { path } => Error::Gone { path },
+        other => other,
+    }
 }
 
 /// The same for the file at a path.

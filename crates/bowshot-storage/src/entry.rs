@@ -131,7 +131,11 @@ impl TableEntry {
             self.workshop.sources.store.sweep();
             match Snapshot::build(&found, known, &self.workshop) {
                 // A file that changed between listing and looking gets another chance, but a busy writer no endless loop.
-                Err(Error::Changed { .. } | Error::Missing { .. }) if attempt < ATTEMPTS => attempt += 1,
+                Err(Error::Changed { .. } | Error::Gone { .. } | Error::Missing { .. })
+                    if attempt < ATTEMPTS =>
+                {
+                    attempt += 1
+                }
                 built => return built.map(Arc::new),
             }
         }

@@ -44,6 +44,8 @@ pub enum Error {
     Value { path: PathBuf, line: u64, detail: String },
     #[error("`{}` was changed or replaced while it was being read", path.display())]
     Changed { path: PathBuf },
+    #[error("`{}` was removed or renamed since its table was last looked at", path.display())]
+    Gone { path: PathBuf },
     #[error("the columns of table `{name}` changed since the statement was prepared")]
     Reshaped { name: String },
     #[error("`{text}` is not a path")]
@@ -57,6 +59,14 @@ impl Error {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Missing { path: path.to_path_buf() },
             _ => Self::Unreadable { path: path.to_path_buf(), source: Arc::new(error) },
+        }
+    }
+
+    /// The same of a file that was there before.
+    pub(crate) fn of_known(path: &Path, error: io::Error) -> Self {
+        match Self::io(path, error) {
+            Self::Missing { path } => Self::Gone { path },
+            other => other,
         }
     }
 
@@ -83,7 +93,7 @@ impl Error {
             Self::UnknownFormat { .. } | Self::ForeignTable { .. } => ErrorKind::Unsupported,
             Self::SameName { .. } => ErrorKind::AlreadyExists,
             Self::TooManyFiles { .. } | Self::TooDeep { .. } => ErrorKind::LimitReached,
-            Self::Changed { .. } | Self::Reshaped { .. } => ErrorKind::Conflict,
+            Self::Changed { .. } | Self::Gone { .. } | Self::Reshaped { .. } => ErrorKind::Conflict,
             Self::Spec { .. } => ErrorKind::Invalid,
             Self::Interrupted { .. } => ErrorKind::Unavailable,
         }
@@ -114,7 +124,7 @@ impl Error {
             Self::Value { .. } => {
                 "correct the value, or raise `sample_rows` so that the column is read as text"
             }
-            Self::Changed { .. } => "run the query again",
+            Self::Changed { .. } | Self::Gone { .. } => "run the query again",
             Self::Reshaped { .. } => "prepare the statement again",
             Self::Spec { .. } => "write PATH or NAME=PATH",
             Self::Interrupted { .. } => "run the query again",

@@ -95,7 +95,7 @@ impl DataFile {
             .read(true)
             .custom_flags(NO_WAIT)
             .open(&self.path)
-            .map_err(|error| Error::io(&self.path, error))?;
+            .map_err(|error| Error::of_known(&self.path, error))?;
         self.verify(&file)?;
         let file = Arc::new(file);
         *lock(&self.handle) = Some(Arc::clone(&file));
@@ -162,7 +162,7 @@ impl DataFile {
 
     /// A path that was opened a second time must still lead to the same file.
     fn verify_path(&self) -> Result<(), Error> {
-        let metadata = std::fs::metadata(&self.path).map_err(|error| Error::io(&self.path, error))?;
+        let metadata = std::fs::metadata(&self.path).map_err(|error| Error::of_known(&self.path, error))?;
         if self.identity.has_content_of(&metadata) {
             Ok(())
         } else {
