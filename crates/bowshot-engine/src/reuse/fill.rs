@@ -10,8 +10,8 @@ use crate::courtesy::Courtesy;
 use crate::intact::{self, Views};
 use crate::rules::StepAside;
 use bowshot_cache::{About, CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinShape, Member, Place};
-use datafusion::arrow::array::{Array, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::concat;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Result, exec_err, resources_err};
@@ -111,23 +111,12 @@ struct Rows {
 }
 
 impl Rows {
-    /// Makes one batch of some, in steps of one column: memory that nobody has touched before takes its time.
-    async fn push(&mut self, batches: &[RecordBatch], courtesy: &Courtesy) -> Result<()> {
-        let rows = batches.iter().map(RecordBatch::num_rows).sum();
-        if rows == 0 {
-            return Ok(());
+    fn push(&mut self, batches: &[RecordBatch]) -> Result<()> {
+        let batch = concat_batches(&self.schema, batches)?;
+        if batch.num_rows() > 0 {
+            self.bytes += batch.get_array_memory_size() as u64;
+            self.batches.push(batch);
         }
-        let mut columns = Vec::with_capacity(self.schema.fields().len());
-        for number in 0..self.schema.fields().len() {
-            courtesy.pass().await;
-            let parts: Vec<&dyn Array> =
-                batches.iter().filter_map(|batch| batch.columns().get(number)).map(AsRef::as_ref).collect();
-            columns.push(concat(&parts)?);
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?;
-        self.bytes += batch.get_array_memory_size() as u64;
-        self.batches.push(batch);
         Ok(())
     }
 }
@@ -385,11 +374,11 @@ impl JoinCache {
             }
             few.push(batch);
             if few_rows >= BATCH_ROWS || few_bytes >= BATCH_BYTES {
-                rows.push(&std::mem::take(&mut few), &self.courtesy).await?;
+                rows.push(&std::mem::take(&mut few))?;
                 (few_rows, few_bytes) = (0, 0);
             }
         }
-        rows.push(&few, &self.courtesy).await?;
+        rows.push(&few)?;
         Ok(Some(rows))
     }
 
