@@ -1,6 +1,8 @@
 """What could make the join cache wrong, or a nuisance: settings of sessions, backups that are put back, folders of others,
 conditions that fail, joins that nobody wants any more."""
 
+import pathlib
+import re
 import shutil
 
 import pyarrow as pa
@@ -209,3 +211,20 @@ def test_a_pin_follows_the_newest_version_and_has_a_limit():
         with pytest.raises(Exception, match="half of the join cache's memory"):
             db.run(f"CALL join_cache_pin({other})")
         db.run(f"CALL join_cache_unpin({second})", f"CALL join_cache_pin({other})")
+
+
+def test_columns_that_are_computed_of_computed_ones_do_not_grow_without_end():
+    """Replaced by what computes them, three of these would be eight million parts, over a gigabyte."""
+    doubled = " + ".join(["x"] * 199)
+    levels = "q0 AS (SELECT a.k, a.x FROM a JOIN b ON a.k = b.k)"
+    for level in range(3):
+        levels += f", q{level + 1} AS (SELECT k, ({doubled}) % 1000 AS x FROM q{level})"
+    sql = f"WITH {levels} SELECT sum(x) FROM q3"
+    with serving() as (server, db):
+        for name in "ab":
+            db.run(f"CREATE TABLE {name} AS SELECT value AS k, value % 3 AS x FROM generate_series(1, 1000) AS v(value)")
+        assert "JoinCache: miss: the join of `a`, `b`" in str(db.rows(f"EXPLAIN {sql}"))
+        assert db.rows(sql) == db.rows(f"SELECT sum(x * {199**3} % 1000) FROM a")
+        status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+        (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
+        assert int(peak) < 600_000

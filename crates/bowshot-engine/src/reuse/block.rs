@@ -5,15 +5,22 @@ use super::keys;
 use super::text;
 use bowshot_cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tree};
 use bowshot_storage::tables::Snapshot;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, TableScan};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 /// Tables of one join at most.
 const MAX_TABLES: usize = 16;
+/// Parts of one expression at most. Columns are replaced by what computes them, and what uses each column twice doubles with
+/// every query around it: `SELECT x + x AS x` forty times over is short, and has a trillion parts. Longer ones have no text
+/// anyway, and what is so deep that the stack ends is longer as well.
+const MAX_PARTS: usize = 4_000;
+/// Parts of all expressions that are made for one join at most.
+const MAX_ALL_PARTS: usize = 40_000;
 
 /// Why a join is not cached.
 pub(super) type Reason = &'static str;
@@ -56,6 +63,7 @@ impl Block {
     /// The join that a node of an optimised plan computes with all that is below it.
     pub(super) fn of(plan: &LogicalPlan, reader: &Reader<'_>) -> Result<Self, Reason> {
         let mut keys = Vec::new();
+        reader.room.set(MAX_ALL_PARTS);
         let part = reader.part(plan, &mut keys)?;
         if keys.len() < 2 { Err("it joins nothing") } else { Ok(Self { keys, part }) }
     }
@@ -130,11 +138,19 @@ impl Part {
 /// What is needed to read a plan.
 pub(super) struct Reader<'a> {
     /// Catalog and schema of names that do not say theirs.
-    pub(super) defaults: (&'a str, &'a str),
+    defaults: (&'a str, &'a str),
     /// The committed state of all tables.
-    pub(super) newest: &'a Snapshot,
+    newest: &'a Snapshot,
     /// Whether the plan has run.
-    pub(super) run: bool,
+    run: bool,
+    /// Parts that the expressions of the block at hand may still have.
+    room: Cell<usize>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(defaults: (&'a str, &'a str), newest: &'a Snapshot, run: bool) -> Self {
+        Self { defaults, newest, run, room: Cell::new(0) }
+    }
 }
 
 impl Reader<'_> {
@@ -147,14 +163,14 @@ impl Reader<'_> {
                 let outputs = projection
                     .expr
                     .iter()
-                    .map(|expr| resolved(expr, &[(projection.input.schema(), &part.outputs)]));
+                    .map(|expr| self.resolved(expr, &[(projection.input.schema(), &part.outputs)]));
                 let outputs = outputs.collect::<Result<_, _>>()?;
                 Ok(Part { outputs, ..part })
             }
             LogicalPlan::Filter(filter) => {
                 let mut part = self.part(&filter.input, keys)?;
                 for condition in split_conjunction(&filter.predicate) {
-                    let condition = resolved(condition, &[(filter.input.schema(), &part.outputs)])?;
+                    let condition = self.resolved(condition, &[(filter.input.schema(), &part.outputs)])?;
                     part.conditions.push(condition);
                 }
                 Ok(part)
@@ -184,7 +200,7 @@ impl Reader<'_> {
         let relation = text::relation(number);
         let outputs = fields.map(|field| text::column_of(&relation, field.name())).collect();
         let conditions =
-            scan.filters.iter().flat_map(split_conjunction).map(|filter| numbered(filter, number));
+            scan.filters.iter().flat_map(split_conjunction).map(|filter| self.numbered(filter, number));
         let conditions = conditions.collect::<Result<_, _>>()?;
         Ok(Part { members: vec![Branch::Table(number)], conditions, outputs })
     }
@@ -203,7 +219,7 @@ impl Reader<'_> {
         };
         let left = self.part(&join.left, keys)?;
         let right = self.part(&join.right, keys)?;
-        let on = on(join, &left, &right)?;
+        let on = self.on(join, &left, &right)?;
         let Some(kind) = kind else {
             let mut part = left;
             part.members.extend(right.members);
@@ -229,6 +245,94 @@ impl Reader<'_> {
         let (left, right) = (Box::new(left), Box::new(right));
         Ok(Part { members: vec![Branch::Outer { kind, left, right, on }], conditions, outputs })
     }
+
+    /// All conditions of a join.
+    fn on(&self, join: &Join, left: &Part, right: &Part) -> Result<Vec<Expr>, Reason> {
+        let sides = [(join.left.schema(), &left.outputs), (join.right.schema(), &right.outputs)];
+        if join.null_equality == NullEquality::NullEqualsNull {
+            // Among cross joins, which joins are computed from, it would become an equality like all others.
+            return Err("IS NOT DISTINCT FROM is not cached");
+        }
+        let mut conditions = Vec::new();
+        for (one, other) in &join.on {
+            let (one, other) = (self.resolved(one, &sides[..1])?, self.resolved(other, &sides[1..])?);
+            conditions.push(Expr::BinaryExpr(BinaryExpr::new(Box::new(one), Operator::Eq, Box::new(other))));
+        }
+        for condition in join.filter.iter().flat_map(split_conjunction) {
+            conditions.push(self.resolved(condition, &sides)?);
+        }
+        Ok(conditions)
+    }
+
+    /// An expression over the columns of some inputs as one over columns of tables.
+    fn resolved(
+        &self,
+        expr: &Expr,
+        inputs: &[(&datafusion::common::DFSchemaRef, &Vec<Expr>)],
+    ) -> Result<Expr, Reason> {
+        let find = |column: &Column| {
+            inputs.iter().find_map(|(schema, outputs)| outputs.get(position(schema, column)?).cloned())
+        };
+        self.replaced(expr, &find)
+    }
+
+    fn numbered(&self, expr: &Expr, table: usize) -> Result<Expr, Reason> {
+        self.replaced(expr, &|column| Some(text::column(table, &column.name)))
+    }
+
+    /// The expression with other columns and without aliases.
+    fn replaced(&self, expr: &Expr, find: &dyn Fn(&Column) -> Option<Expr>) -> Result<Expr, Reason> {
+        const LOST: Reason = "a column comes from outside of the join";
+        if let Expr::Column(column) = expr {
+            let found = find(column).ok_or(LOST)?;
+            self.spend(further_parts(&found))?;
+            return Ok(found);
+        }
+        let (mut lost, mut parts) = (false, 0);
+        let replaced = expr.clone().transform_up(|expr| {
+            parts += 1;
+            Ok(match expr {
+                Expr::Column(column) => match find(&column) {
+                    Some(found) => {
+                        parts += further_parts(&found);
+                        // What is too large is given up below, before it grows.
+                        Transformed::yes(if parts > MAX_PARTS { Expr::Column(column) } else { found })
+                    }
+                    None => {
+                        lost = true;
+                        Transformed::no(Expr::Column(column))
+                    }
+                },
+                Expr::Alias(alias) => Transformed::yes(*alias.expr),
+                other => Transformed::no(other),
+            })
+        });
+        let replaced = replaced.data().map_err(|_| "an expression cannot be taken apart")?;
+        if lost {
+            return Err(LOST);
+        }
+        self.spend(parts)?;
+        Ok(replaced)
+    }
+
+    fn spend(&self, parts: usize) -> Result<(), Reason> {
+        let left = self.room.get().checked_sub(parts).filter(|_| parts <= MAX_PARTS);
+        self.room.set(left.ok_or("its expressions are too large")?);
+        Ok(())
+    }
+}
+
+/// The parts of an expression that are not its first.
+fn further_parts(expr: &Expr) -> usize {
+    let mut parts = 0;
+    if !matches!(expr, Expr::Column(_) | Expr::Literal(..)) {
+        // Cannot fail, since the closure does not.
+        let _ = expr.apply(|_| {
+            parts += 1;
+            Ok(TreeNodeRecursion::Continue)
+        });
+    }
+    parts
 }
 
 /// Whether a side whose rows may be missing gives more than columns: above the join, `x + 1` or `5` would be computed of
@@ -240,60 +344,6 @@ fn computes(left: &Part, right: &Part, kind: OuterKind, join_type: JoinType) -> 
     left_may_miss && !plain(left) || right_may_miss && !plain(right)
 }
 
-/// All conditions of a join.
-fn on(join: &Join, left: &Part, right: &Part) -> Result<Vec<Expr>, Reason> {
-    let sides = [(join.left.schema(), &left.outputs), (join.right.schema(), &right.outputs)];
-    if join.null_equality == NullEquality::NullEqualsNull {
-        // Among cross joins, which joins are computed from, it would become an equality like all others.
-        return Err("IS NOT DISTINCT FROM is not cached");
-    }
-    let mut conditions = Vec::new();
-    for (one, other) in &join.on {
-        let (one, other) = (resolved(one, &sides[..1])?, resolved(other, &sides[1..])?);
-        conditions.push(Expr::BinaryExpr(BinaryExpr::new(Box::new(one), Operator::Eq, Box::new(other))));
-    }
-    for condition in join.filter.iter().flat_map(split_conjunction) {
-        conditions.push(resolved(condition, &sides)?);
-    }
-    Ok(conditions)
-}
-
-/// An expression over the columns of some inputs as one over columns of tables.
-fn resolved(expr: &Expr, inputs: &[(&datafusion::common::DFSchemaRef, &Vec<Expr>)]) -> Result<Expr, Reason> {
-    let find = |column: &Column| {
-        inputs.iter().find_map(|(schema, outputs)| outputs.get(position(schema, column)?).cloned())
-    };
-    replaced(expr, &find)
-}
-
 fn position(schema: &DFSchema, column: &Column) -> Option<usize> {
     schema.maybe_index_of_column(column)
-}
-
-fn numbered(expr: &Expr, table: usize) -> Result<Expr, Reason> {
-    replaced(expr, &|column| Some(text::column(table, &column.name)))
-}
-
-/// The expression with other columns and without aliases.
-fn replaced(expr: &Expr, find: &dyn Fn(&Column) -> Option<Expr>) -> Result<Expr, Reason> {
-    const LOST: Reason = "a column comes from outside of the join";
-    if let Expr::Column(column) = expr {
-        return find(column).ok_or(LOST);
-    }
-    let mut lost = false;
-    let replaced = expr.clone().transform_up(|expr| {
-        Ok(match expr {
-            Expr::Column(column) => match find(&column) {
-                Some(found) => Transformed::yes(found),
-                None => {
-                    lost = true;
-                    Transformed::no(Expr::Column(column))
-                }
-            },
-            Expr::Alias(alias) => Transformed::yes(*alias.expr),
-            other => Transformed::no(other),
-        })
-    });
-    let replaced = replaced.data().map_err(|_| "an expression cannot be taken apart")?;
-    if lost { Err(LOST) } else { Ok(replaced) }
 }

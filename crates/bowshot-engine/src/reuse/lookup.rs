@@ -189,7 +189,7 @@ impl JoinCache {
         known: Option<&Needs>,
     ) -> Candidates<'a> {
         let defaults = (view.catalog.as_str(), view.schema.as_str());
-        let reader = Reader { defaults, newest: &view.newest, run: view.run };
+        let reader = Reader::new(defaults, &view.newest, view.run);
         let (mut candidates, mut attempts, mut skipped, parts) = (Vec::new(), 0, false, parts(plan));
         // A stack of its own, since plans may be deep.
         let mut waiting = vec![(plan, false)];
