@@ -226,6 +226,35 @@ def test_errors_have_status_codes(cursor, sql, status):
     assert caught.value.status_code == status
 
 
+def levels(count, expression):
+    """Queries around one another, each of which computes `x` of the one within."""
+    around = "".join(f", q{level + 1} AS (SELECT {expression} AS x FROM q{level})" for level in range(count))
+    return f"WITH q0 AS (SELECT l_orderkey % 2 AS x FROM lineitem){around} SELECT count(*) FROM q{count}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "refused"),
+    [
+        # The optimiser makes one expression of them, of 14,400 levels, where the stack of a query ended.
+        (levels(16, "x" + " + 1" * 900) + " WHERE x > 0", "more than 3000 levels"),
+        (levels(3, "x" + " + 1" * 900) + " WHERE x > 0", ""),
+        # A condition on the outermost would have eight million parts.
+        (levels(3, "(" + " + x" * 200 + ") % 7") + " WHERE x > 0", "more than 1000000 parts"),
+        (levels(3, "(" + " + x" * 200 + ") % 7"), ""),
+        (levels(15, "x + x") + " WHERE x > 0", ""),
+        (f"SELECT count(*) FROM nation WHERE EXISTS ({levels(3, '(' + ' + x' * 200 + ') % 7')} WHERE x > 0)", "more than 1000000"),
+    ],
+)
+def test_expressions_that_grow_without_end_are_refused(cursor, sql, refused):
+    if not refused:
+        cursor.execute(sql)
+        assert cursor.fetchall()
+        return
+    with pytest.raises(dbapi.Error, match=refused) as caught:
+        cursor.execute(sql)
+    assert "CREATE TABLE" in str(caught.value)
+
+
 def test_an_error_in_mid_stream_reaches_the_reader(cursor):
     with pytest.raises(dbapi.Error):
         cursor.execute("SELECT 1 / (l_orderkey - l_orderkey) FROM lineitem")

@@ -170,7 +170,8 @@ pub(crate) fn enforce(
     Ok(AuthorizedPlan { planned, action, pinned, text: None })
 }
 
-/// Checks that a plan is not too large, without walking to the end of one that is. Before anything else walks it.
+/// Checks that a plan is not too large and cannot become so, without walking to the end of one that is. Before anything else
+/// walks it.
 ///
 /// # Errors
 /// `LimitReached`.
@@ -182,7 +183,7 @@ pub(crate) fn check_size(plan: &LogicalPlan) -> Result<()> {
     });
     walked.map_err(crate::error::classify)?;
     if nodes <= MAX_NODES {
-        return Ok(());
+        return crate::growth::check(plan);
     }
     let message = format!("the plan has more than {MAX_NODES} steps, with those of the views that it reads");
     Err(Error::new(ErrorKind::LimitReached, message).with_hint(

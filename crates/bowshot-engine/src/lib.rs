@@ -28,6 +28,7 @@ mod enforce;
 mod engine;
 mod error;
 mod execute;
+mod growth;
 mod intact;
 mod metadata;
 mod parameters;

@@ -61,6 +61,7 @@ mod error;
 pub mod exchange;
 mod facts;
 mod file;
+mod footers;
 mod format;
 mod json;
 mod listing;

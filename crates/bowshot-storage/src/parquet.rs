@@ -4,6 +4,7 @@
 use crate::Error;
 use crate::facts::{Detail, FactSources, FileFacts};
 use crate::file::{DataFile, FileReader};
+use crate::footers::without_float_bounds;
 use crate::schema;
 use arrow::datatypes::Schema;
 use bytes::Bytes;
@@ -36,14 +37,15 @@ pub(crate) fn facts(file: &Arc<DataFile>, sources: &FactSources) -> Result<FileF
     keep_what_is_proven(&mut statistics, &columns, &metadata);
     let meta = sources.store.add(file);
     let location = meta.location.clone();
-    let cached = Arc::new(CachedParquetMetaData::new(Arc::clone(&metadata)));
+    let bounded = without_float_bounds(Arc::clone(&metadata)).map_err(|error| explain(file, error))?;
+    let cached = Arc::new(CachedParquetMetaData::new(bounded));
     sources.metadata_cache.put(&location, CachedFileMetadataEntry::new(meta, cached));
     let rows = metadata.row_groups().iter().map(|group| usize::try_from(group.num_rows()).unwrap_or(0)).sum();
     Ok(FileFacts { columns, rows: Some(rows), detail: Detail::Parquet { statistics, views } })
 }
 
 /// DataFusion answers `count(x)`, `min(x)` and `max(x)` from statistics that are called exact, so only those that the
-/// footer states may be: it assumes all nulls where a footer says nothing, and footers leave NaN out of float bounds.
+/// footer states may be: it assumes all nulls where a footer says nothing, and float bounds leave NaN out ([`crate::footers`]).
 fn keep_what_is_proven(statistics: &mut Statistics, columns: &Schema, metadata: &ParquetMetaData) {
     let leaves = metadata.file_metadata().schema_descr();
     for (known, field) in statistics.column_statistics.iter_mut().zip(columns.fields()) {

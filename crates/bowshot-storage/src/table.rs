@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::columns::ColumnScan;
 use crate::entry::TableEntry;
+use crate::footers::ReaderFactory;
 use crate::format::{Compression, Format};
 use crate::named::NamedSource;
 use crate::partition;
@@ -164,9 +165,10 @@ pub(crate) fn parquet_source(
     let hint = options.global.metadata_size_hint;
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let store = Arc::clone(store) as Arc<dyn ObjectStore>;
-    let mut source = ParquetSource::new(schema)
-        .with_table_parquet_options(options)
-        .with_parquet_file_reader_factory(Arc::new(CachedParquetFileReaderFactory::new(store, cache)));
+    let mut source =
+        ParquetSource::new(schema).with_table_parquet_options(options).with_parquet_file_reader_factory(
+            Arc::new(ReaderFactory(CachedParquetFileReaderFactory::new(store, cache))),
+        );
     if let Some(hint) = hint {
         source = source.with_metadata_size_hint(hint);
     }
