@@ -242,6 +242,9 @@ def levels(count, expression):
         (levels(3, "(" + " + x" * 200 + ") % 7") + " WHERE x > 0", "more than 1000000 parts"),
         (levels(3, "(" + " + x" * 200 + ") % 7"), ""),
         (levels(15, "x + x") + " WHERE x > 0", ""),
+        # No condition moves into what is computed of many rows.
+        (levels(3, "sum(" + " + x" * 200 + ") % 7") + " WHERE x > 0", ""),
+        (levels(3, "sum(" + " + x" * 200 + ") OVER () % 7") + " WHERE x > 0", ""),
         (f"SELECT count(*) FROM nation WHERE EXISTS ({levels(3, '(' + ' + x' * 200 + ') % 7')} WHERE x > 0)", "more than 1000000"),
     ],
 )

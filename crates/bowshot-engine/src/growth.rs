@@ -54,24 +54,26 @@ fn limit(found: u64, most: u64, what: &str) -> Result<()> {
 /// Whether a first look tells that nothing can become too large, as of nearly all statements: all expressions under one
 /// another are not deep enough, nor large enough if each column stood for all that is below.
 fn cannot_grow(plan: &LogicalPlan) -> Result<bool> {
-    let (mut depth, mut parts) = (0_u64, 1_u64);
+    let (mut depth, mut parts, mut times) = (0_u64, 1_u64, 1_u64);
     let walked = plan.apply_with_subqueries(|node| {
         let mut columns = 1;
         node.apply_expressions(|expr| {
             let mut here = 0;
             expr.apply(|part| {
-                depth += 1;
+                parts += 1;
+                // Lists of values are flat.
+                depth += u64::from(!matches!(part, Expr::Literal(..)));
                 here += u64::from(matches!(part, Expr::Column(_)));
                 Ok(TreeNodeRecursion::Continue)
             })?;
             columns = columns.max(here);
             Ok(TreeNodeRecursion::Continue)
         })?;
-        parts = parts.saturating_mul(columns);
+        times = times.saturating_mul(columns);
         Ok(TreeNodeRecursion::Continue)
     });
     walked.map_err(classify)?;
-    Ok(depth <= MAX_DEPTH && parts.saturating_mul(depth.max(1)) <= MAX_PARTS)
+    Ok(depth < MAX_DEPTH && parts.saturating_mul(times) <= MAX_PARTS)
 }
 
 /// How large an expression is with all that its columns are computed of.
@@ -129,8 +131,16 @@ fn outputs(node: &LogicalPlan, inputs: Vec<Vec<Extent>>, exprs: Vec<Extent>) -> 
     let width = node.schema().fields().len();
     let largest = |columns: &[Extent]| columns.iter().copied().fold(Extent::COLUMN, Extent::most);
     let mut columns = match node {
-        LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) => exprs,
-        LogicalPlan::Window(_) => inputs.into_iter().flatten().chain(exprs).collect(),
+        LogicalPlan::Projection(_) => exprs,
+        // What is computed of many rows is computed there: no condition on it moves further down, and nothing takes its place.
+        LogicalPlan::Aggregate(aggregate) => {
+            let keys = exprs.into_iter().take(aggregate.group_expr.len());
+            keys.chain(std::iter::repeat_n(Extent::COLUMN, aggregate.aggr_expr.len())).collect()
+        }
+        LogicalPlan::Window(_) => {
+            let ranks = std::iter::repeat_n(Extent::COLUMN, exprs.len());
+            inputs.into_iter().flatten().chain(ranks).collect()
+        }
         LogicalPlan::Union(_) => {
             let same_place = |place: usize| {
                 let at = inputs.iter().filter_map(|input| input.get(place).copied());

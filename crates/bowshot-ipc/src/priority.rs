@@ -92,7 +92,7 @@ pub fn thread_time() -> Duration {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Attributes, LOW, lower_thread_priority};
+    use super::{Attributes, LOW, TURN, lower_thread_priority};
 
     #[expect(unsafe_code, reason = "no safe wrapper of `sched_getattr`")]
     fn of_this_thread() -> Attributes {
@@ -110,7 +110,10 @@ mod tests {
             lower_thread_priority().unwrap();
             std::thread::spawn(of_this_thread).join().unwrap()
         });
-        assert_eq!(found.join().unwrap().nice, LOW);
+        let found = found.join().unwrap();
+        assert_eq!(found.nice, LOW);
+        // Zero before Linux 6.12, which knows no turns.
+        assert!([0, TURN.as_nanos() as u64].contains(&found.runtime), "{} ns", found.runtime);
         assert_eq!(of_this_thread().nice, 0, "this thread is another one");
     }
 }
