@@ -11,6 +11,8 @@ TYPES = {
     "DATE": lambda dice: f"DATE '2021-08-{dice.randint(1, 9):02}'",
     "DECIMAL(9,2)": lambda dice: f"{dice.randint(-5, 5)}.{dice.choice(['00', '25', '50'])}",
     "BOOLEAN": lambda dice: dice.choice(["true", "false"]),
+    "DOUBLE": lambda dice: dice.choice(["1.5", "-2.25", "CAST('NaN' AS DOUBLE)", "CAST(3 AS DOUBLE)"]),
+    "TIMESTAMP": lambda dice: f"TIMESTAMP '2021-08-03 0{dice.randint(0, 5)}:30:00'",
 }
 KINDS = tuple(TYPES)
 NUMBERS = ("BIGINT", "INT", "DECIMAL(9,2)")
@@ -23,6 +25,16 @@ POLICIES = (
     "current_user = 'ada' OR owner = current_user", "coalesce(owner, 'eve') = current_user",
     "k IN (SELECT k FROM members WHERE name = current_user)",
     "EXISTS (SELECT 1 FROM members WHERE members.k = base.k AND name = current_user AND j < 7)",
+)
+# What joins two columns, the usual way first.
+WAYS = ("{} = {}", "{} IS NOT DISTINCT FROM {}", "{} + 1 = {}", "{0} = {1} AND {0} < 7", "abs({}) = {}", "{} = coalesce({}, 4)")
+AROUND = (
+    "SELECT {first} FROM ({query}) o ORDER BY 1 LIMIT 4",
+    "SELECT {first}, count(*) OVER (PARTITION BY {first}) AS n FROM ({query}) o",
+    "WITH o AS ({query}) SELECT DISTINCT {first} FROM o WHERE {first} IS NOT NULL",
+    "WITH o AS ({query}) SELECT {first} FROM o UNION ALL SELECT {first} FROM o WHERE {first} IS NULL",
+    "SELECT {first}, count(*) AS n FROM ({query}) o WHERE {first} IN (SELECT {first} FROM ({query}) i) GROUP BY {first}",
+    "SELECT count(*) AS n FROM ({query}) o WHERE {first} = (SELECT max({first}) FROM ({query}) i)",
 )
 
 
@@ -98,6 +110,7 @@ class Join:
         self.kinds = [dice.choice(["JOIN"] * 6 + ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI", "ANTI", "COMMA"])
                       for _ in self.tables[1:]]
         self.links = [(dice.randrange(place + 1), dice.choice("kj"), dice.choice("kj")) for place in range(count - 1)]
+        self.ways = [dice.choice(WAYS) if dice.random() < 0.3 else WAYS[0] for _ in self.kinds]
         self.more = [dice.random() < 0.15 for _ in self.kinds]
 
     def query(self, dice):
@@ -108,7 +121,7 @@ class Join:
         links = [link if link[0] in visible else (0, *link[1:]) for link in self.links]
         links = [(first if first <= place else 0, one, other) for place, (first, one, other) in enumerate(links)]
         conditions = [
-            f"{names[first]}.{one} = {names[place + 1]}.{other}"
+            self.ways[place].format(f"{names[first]}.{one}", f"{names[place + 1]}.{other}")
             + (f" AND {names[place + 1]}.k > {dice.randint(0, 3)}" if self.more[place] else "")
             for place, (first, one, other) in enumerate(links)
         ]
@@ -133,7 +146,13 @@ class Join:
         for _ in range(dice.choice([0, 0, 1, 1, 2])):
             where.append(self.condition(columns, dice))
         text = f"FROM {source}" + (f" WHERE {' AND '.join(where)}" if where else "")
-        return self.selected(columns, dice) + " " + text + self.ending(columns, dice)
+        return self.around(self.selected(columns, dice) + " " + text + self.ending(dice), dice)
+
+    def around(self, query, dice):
+        """A query that asks for what the first column of another one has, or that one."""
+        if not self.first or dice.random() < 0.7:
+            return query
+        return dice.choice(AROUND).format(first=self.first, query=query)
 
     @staticmethod
     def condition(columns, dice):
@@ -152,7 +171,7 @@ class Join:
         ])
 
     def selected(self, columns, dice):
-        self.grouped = None
+        self.grouped = self.first = None
         kind = dice.random()
         if kind < 0.15:
             return "SELECT *" if "SEMI" not in self.kinds else "SELECT " + columns[0][0]
@@ -164,11 +183,12 @@ class Join:
             if texts and dice.random() < 0.5:
                 keys[0] = dice.choice(texts)
             keys = list(dict.fromkeys(keys))
-            self.grouped = ", ".join(keys)
+            self.grouped, self.first = ", ".join(keys), "g0"
             shown = ", ".join(f"{key} AS g{place}" for place, key in enumerate(keys))
             value = dice.choice([name for name, of in columns if of in NUMBERS])
             counted = dice.choice(["count(*)", f"count(DISTINCT {dice.choice(columns)[0]})", f"max({(texts or keys)[0]})"])
             return f"SELECT {shown}, {counted} AS n, sum({value}) AS s, min({value}) AS m"
+        self.first = "v0"
         chosen = dice.sample(columns, min(len(columns), dice.randint(1, 5)))
         shown = []
         for place, (name, of) in enumerate(chosen):
@@ -178,8 +198,11 @@ class Join:
             shown.append(f"{dice.choice([name, name, dice.choice(more)])} AS v{place}")
         return f"SELECT {'DISTINCT ' if dice.random() < 0.1 else ''}{', '.join(shown)}"
 
-    def ending(self, columns, dice):
-        return f" GROUP BY {self.grouped}" if self.grouped else ""
+    def ending(self, dice):
+        if not self.grouped:
+            return ""
+        groups = f"ROLLUP ({self.grouped})" if dice.random() < 0.1 else self.grouped
+        return f" GROUP BY {groups}" + (" HAVING count(*) > 1" if dice.random() < 0.2 else "")
 
 
 def cases(seed, tables, count):

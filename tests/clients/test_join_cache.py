@@ -1,6 +1,7 @@
 """Answers with the join cache are those without it: random joins over tables that are changed meanwhile, both answers of
 one snapshot. And: what is cached, foretold, brought up to date, kept over a restart, and left alone."""
 
+import collections
 import contextlib
 import os
 import random
@@ -105,14 +106,14 @@ class Writer(threading.Thread):
         assert self.failure is None and self.changes > 0
 
 
-def differences(server, db, tables, seed, count, pause):
+def differences(server, db, tables, seed, count, pause, seen):
     writer = Writer(server, tables, seed, pause) if pause else None
     if writer:
         writer.start()
     found = []
     try:
         for sql in cases(seed, tables, count):
-            difference = wrong(db, sql, tables)
+            difference = wrong(db, sql, tables, seen)
             if difference:
                 found.append(difference)
     finally:
@@ -125,14 +126,19 @@ def differences(server, db, tables, seed, count, pause):
 @pytest.mark.parametrize("pause, wait", [(None, "20s"), (0.2, "20s"), (0.01, "20s"), (None, "0s"), (0.2, "0s")])
 def test_random_joins_give_what_they_give_without_the_cache(pause, wait, tmp_path):
     """Without waiting, plans are taken apart where the tables of a cached join are, and learned from later."""
+    seen, rounds = collections.Counter(), max(1, CASES // 200)
     with serving(data=tmp_path / "data", environment={**EAGER, "BOWSHOT_JOIN_CACHE_WAIT": wait}) as (server, db):
-        for round_, seed in enumerate(range(SEED, SEED + max(1, CASES // 200))):
+        for round_, seed in enumerate(range(SEED, SEED + rounds)):
             dice = random.Random(seed)
             tables = [Table(f"r{round_}_{name}", dice) for name in "abcd"]
             for table in tables:
                 db.run(table.create(dice), table.insert(dice, dice.randint(1, 40)))
-            found = differences(server, db, tables, seed, min(CASES, 200), pause)
+            found = differences(server, db, tables, seed, min(CASES, 200), pause, seen)
             assert not found, f"{len(found)} wrong, seed {seed}, the first: {found[0]}"
+        asked, given = rounds * min(CASES, 200), server.metrics()["bowshot_join_cache_hits_total"]
+        print(f"{asked} asked, {dict(seen)}, {given:.0f} given from the cache")
+        assert seen["answers"] > 0.9 * asked and seen["with rows"] > asked / 4, (asked, seen)
+        assert given > (asked / 4 if wait != "0s" and not pause else 0), f"{given} of {asked} were given from the cache"
         assert "the join cache steps aside" not in server.log()
 
 

@@ -7,6 +7,7 @@ import json
 import lzma
 import os
 
+import deltalake
 import pyarrow as pa
 import pyarrow.flight as flight
 import pyarrow.parquet as pq
@@ -175,20 +176,33 @@ def test_a_path_that_does_not_exist_stops_the_start(tmp_path):
         Server(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.float16()])
-def test_numbers_that_are_none_are_found_whatever_the_bounds_of_a_file_say(tmp_path, query, kind):
+def as_parquet(folder, name, table):
+    options = {"row_group_size": 5_000, "write_page_index": True, "data_page_size": 4_096}
+    pq.write_table(table, folder / f"{name}.parquet", **options)
+
+
+def as_delta(folder, name, table):
+    for start in range(0, table.num_rows, 5_000):
+        deltalake.write_deltalake(folder / name, table.slice(start, 5_000), mode="append")
+
+
+@pytest.mark.parametrize(
+    "write, kind", [(as_parquet, pa.float64()), (as_parquet, pa.float32()), (as_parquet, pa.float16()),
+                    (as_delta, pa.float64()), (as_delta, pa.float32())],
+)  # fmt: skip
+def test_numbers_that_are_none_are_found_whatever_the_bounds_of_a_file_say(tmp_path, query, write, kind):
     """Writers leave NaN out of the bounds of row groups, pages and files; it is above all numbers, or with its sign set below."""
     odd = {0: float("nan"), 5: -float("nan")}
     numbers = pa.array([odd.get(row % 10, row % 4) for row in range(20_000)], pa.float64()).cast(kind)
-    table = pa.table({"id": pa.array(range(20_000), pa.int64()), "f": numbers})
-    pq.write_table(table, tmp_path / "t.parquet", row_group_size=5_000, write_page_index=True, data_page_size=4_096)
-    lone = pa.table({"g": pa.array([float("nan")], pa.float64()).cast(kind)})
-    pq.write_table(lone, tmp_path / "lone.parquet")
+    write(tmp_path, "t", pa.table({"id": pa.array(range(20_000), pa.int64()), "f": numbers}))
+    write(tmp_path, "lone", pa.table({"g": pa.array([float("nan")], pa.float64()).cast(kind)}))
     with Server(tmp_path) as server:
         for _ in range(3):  # with kept columns too
             for source, rows in {
                 "t WHERE f > 100": 2_000, "t WHERE f >= 100": 2_000, "t WHERE NOT f <= 100": 2_000,
                 "t WHERE f = CAST('NaN' AS DOUBLE)": 2_000, "t WHERE f < -100": 2_000, "t WHERE f > 2": 2_000 + 4_000,
-                "t JOIN lone ON f = g": 2_000,
+                "t JOIN lone ON f = g": 2_000, "t WHERE f > 100 AND id < 50": 5,
             }.items():  # fmt: skip
                 assert query(server, f"SELECT count(*) FROM {source}").column(0).to_pylist() == [rows], source
+            largest = query(server, "SELECT f FROM t ORDER BY f DESC LIMIT 3").column(0).to_pylist()
+            assert all(number != number for number in largest), largest

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 /// How often it looks whether queries still run.
 const LOOK: Duration = Duration::from_millis(2);
@@ -23,7 +24,7 @@ const MAX_DEBT: Duration = Duration::from_secs(60);
 /// How closely the end of a limit is watched.
 const LEAST_LEFT: Duration = Duration::from_millis(10);
 
-/// Steps aside for the queries of one runtime. To be used on the one thread in the background.
+/// Steps aside for the queries of one runtime. To be used by one job at a time, on whichever thread.
 #[derive(Debug)]
 pub(crate) struct Courtesy {
     queries: Handle,
@@ -32,6 +33,8 @@ pub(crate) struct Courtesy {
     clock: Mutex<Clock>,
     /// Queries that wait for what is computed.
     urgent: AtomicUsize,
+    /// Told when the job goes on elsewhere.
+    moved: Notify,
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -87,7 +90,7 @@ impl Courtesy {
     pub(crate) fn new(queries: Handle, share: usize) -> Self {
         let share = u32::try_from(share).unwrap_or(100).clamp(1, 100);
         let (clock, turn) = (Mutex::default(), tokio::sync::Mutex::new(()));
-        Self { queries, share, clock, urgent: AtomicUsize::new(0), turn }
+        Self { queries, share, clock, urgent: AtomicUsize::new(0), moved: Notify::new(), turn }
     }
 
     /// Waits for the turn of a job.
@@ -101,12 +104,22 @@ impl Courtesy {
         Urgent(self)
     }
 
+    /// Whether a query waits for what is computed.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgent.load(Ordering::Relaxed) > 0
+    }
+
+    /// Has the job go on where it is now if it was waiting: its timer is the one of the thread that it has left.
+    pub(crate) fn moved(&self) {
+        self.moved.notify_waiters();
+    }
+
     /// Waits while queries run, as long as the work until now asks for.
     pub(crate) async fn pass(&self) {
         // Dropped with the plan, perhaps.
         let mut waiting = Waiting { courtesy: self, wait: self.wait() };
         while waiting.wait.goes_on(self.somebody_runs()) {
-            tokio::time::sleep(LOOK).await;
+            let _ = tokio::time::timeout(LOOK, self.moved.notified()).await;
         }
     }
 
@@ -171,7 +184,7 @@ impl Courtesy {
         let threads = self.queries.metrics();
         // The count is odd while a thread sleeps.
         let runs = |thread| threads.worker_park_unpark_count(thread).is_multiple_of(2);
-        self.urgent.load(Ordering::Relaxed) == 0 && (0..threads.num_workers()).any(runs)
+        !self.is_urgent() && (0..threads.num_workers()).any(runs)
     }
 }
 

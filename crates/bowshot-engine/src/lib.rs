@@ -35,6 +35,7 @@ mod parameters;
 mod pinned;
 mod plan;
 mod progress;
+mod relay;
 mod reuse;
 mod rules;
 mod runtime;

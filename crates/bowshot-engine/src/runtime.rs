@@ -22,14 +22,15 @@ impl QueryRuntime {
     /// # Errors
     /// When the operating system gives no threads.
     pub fn start(threads: usize) -> io::Result<Self> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(threads.max(1))
-            .thread_name("query")
-            .thread_stack_size(STACK_BYTES)
-            .enable_all()
-            .build()?;
-        let handle = runtime.handle().clone();
-        Ok(Self { runtime: Some(runtime), handle })
+        Self::of(Builder::new_multi_thread().worker_threads(threads.max(1)).thread_name("query"))
+    }
+
+    /// Starts one ordinary thread for what is neither a query nor long work in the background.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub(crate) fn start_beside() -> io::Result<Self> {
+        Self::of(Builder::new_multi_thread().worker_threads(1).thread_name("beside"))
     }
 
     /// Starts one thread that leaves the processor to others for the most part when they want it.
@@ -37,17 +38,18 @@ impl QueryRuntime {
     /// # Errors
     /// When the operating system gives no thread.
     pub(crate) fn start_in_background() -> io::Result<Self> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("background")
-            .thread_stack_size(STACK_BYTES)
-            .on_thread_start(|| {
-                if let Err(error) = bowshot_cache::lower_thread_priority() {
-                    tracing::warn!(%error, "background work competes with queries");
-                }
-            })
-            .enable_all()
-            .build()?;
+        let lower = || {
+            if let Err(error) = bowshot_cache::lower_thread_priority() {
+                tracing::warn!(%error, "background work competes with queries");
+            }
+        };
+        Self::of(
+            Builder::new_multi_thread().worker_threads(1).thread_name("background").on_thread_start(lower),
+        )
+    }
+
+    fn of(builder: &mut Builder) -> io::Result<Self> {
+        let runtime = builder.thread_stack_size(STACK_BYTES).enable_all().build()?;
         let handle = runtime.handle().clone();
         Ok(Self { runtime: Some(runtime), handle })
     }

@@ -17,7 +17,7 @@
 //! - [`MappedFile`]: an Arrow file as batches that share the mapped memory (`mapped.rs`, `map.rs`), and what keeps the process
 //!   alive when such a file is truncated (`guard.rs`); [`FilePages`]: the same for the bytes of any file (`pages.rs`).
 //!
-//! - [`lower_thread_priority`], [`thread_time`]: here only because they take calls that need `unsafe` (`priority.rs`).
+//! - [`lower_thread_priority`], [`thread_time`], [`ThreadClock`]: here only because they take calls that need `unsafe` (`priority.rs`).
 //!
 //! Nothing here knows sessions, queries or SQL. This is the only crate that may hold `unsafe` code.
 
@@ -53,6 +53,6 @@ pub use map::Witness;
 pub use mapped::{MappedFile, install_truncation_guard};
 pub use pages::FilePages;
 pub use primer::{LargeMessage, Primed};
-pub use priority::{lower_thread_priority, thread_time};
+pub use priority::{ThreadClock, lower_thread_priority, thread_time};
 pub use rope::Rope;
 pub use schema::{read_schema_bytes, schema_bytes};

@@ -1,10 +1,11 @@
 //! Threads that work only when nobody else does.
 
 use std::io;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 /// The least that there is, about a seventieth of what a thread gets that competes with it: a second of work then takes a
-/// minute on a machine that is always busy. With a tenth the slowest of a hundred short queries took 1.5 times as long
+/// minute on a machine that is always busy, and who uses such a thread has to see to that. With a tenth the slowest of a hundred short queries took 1.5 times as long
 /// beside such a thread as without it, with this 1.2 to 1.4 times (two cores, medians of eight series that scatter by a
 /// third). The scheduler's class for idle times was no better (1.6), and may hold up others for seconds while the thread
 /// has a lock.
@@ -70,29 +71,55 @@ pub fn lower_thread_priority() -> io::Result<()> {
     Ok(())
 }
 
-/// What the calling thread has had of processors so far.
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "no safe wrapper of `clock_gettime` among the dependencies")]
+/// What the calling thread has had of processors so far. Where that is unknown, the time that has passed.
 pub fn thread_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes the time to the place that it is given, which is valid for writes and of the right type.
-    let answer = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    if answer != 0 {
-        return Duration::ZERO;
-    }
-    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    ThreadClock::of_this_thread().and_then(ThreadClock::time).unwrap_or_else(|| START.elapsed())
 }
 
-/// See the other one. Unknown here: the time that has passed.
+/// Tells what a thread has had of processors, others too.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadClock(#[cfg(target_os = "linux")] libc::clockid_t);
+
+#[cfg(target_os = "linux")]
+impl ThreadClock {
+    /// The clock of the calling thread.
+    #[expect(unsafe_code, reason = "no safe wrapper of `pthread_getcpuclockid` among the dependencies")]
+    pub fn of_this_thread() -> Option<Self> {
+        let mut clock = 0;
+        // SAFETY: the thread is the calling one, so it is there; the call writes one number to a place that is valid for it.
+        let answer = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+        (answer == 0).then_some(Self(clock))
+    }
+
+    /// What its thread has had so far; `None` when that has ended.
+    #[expect(unsafe_code, reason = "no safe wrapper of `clock_gettime` among the dependencies")]
+    pub fn time(self) -> Option<Duration> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the call writes the time to a place that is valid for it. The number of a clock may be any.
+        let answer = unsafe { libc::clock_gettime(self.0, &raw mut time) };
+        (answer == 0).then_some(())?;
+        Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
+    }
+}
+
 #[cfg(not(target_os = "linux"))]
-pub fn thread_time() -> Duration {
-    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
-    START.elapsed()
+impl ThreadClock {
+    /// None: unknown here.
+    pub fn of_this_thread() -> Option<Self> {
+        None
+    }
+
+    /// See the other one.
+    pub fn time(self) -> Option<Duration> {
+        None
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Attributes, LOW, TURN, lower_thread_priority};
+    use super::{Attributes, LOW, TURN, ThreadClock, lower_thread_priority, thread_time};
+    use std::time::Duration;
 
     #[expect(unsafe_code, reason = "no safe wrapper of `sched_getattr`")]
     fn of_this_thread() -> Attributes {
@@ -115,5 +142,25 @@ mod tests {
         // Zero before Linux 6.12, which knows no turns.
         assert!([0, TURN.as_nanos() as u64].contains(&found.runtime), "{} ns", found.runtime);
         assert_eq!(of_this_thread().nice, 0, "this thread is another one");
+    }
+
+    #[test]
+    fn a_clock_tells_others_what_its_thread_has_had() {
+        let before = thread_time();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            let begun = thread_time();
+            while thread_time() < begun + Duration::from_millis(20) {
+                std::hint::spin_loop();
+            }
+            sender.send(ThreadClock::of_this_thread().unwrap()).unwrap();
+            let _ = stopped.recv();
+        });
+        let clock = receiver.recv().unwrap();
+        assert!(clock.time().unwrap() >= Duration::from_millis(20));
+        assert!(thread_time() - before < Duration::from_millis(15), "waiting is no work");
+        drop(stop);
+        other.join().unwrap();
     }
 }

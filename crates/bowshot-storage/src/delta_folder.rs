@@ -1,6 +1,7 @@
 //! Delta tables that others write, read-only: the log decides which files count, and which of their rows.
 
 use crate::Error;
+use crate::delta_table::DeltaFolderTable;
 use crate::format;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
@@ -80,8 +81,9 @@ impl DeltaFolder {
         let url = Url::from_directory_path(absolute).map_err(|()| failed(&"its path is no URL"))?;
         let table: DeltaTable = deltalake_core::open_table(url).await.map_err(|error| failed(&error))?;
         let files = table.get_file_uris().map_err(|error| failed(&error))?.count();
-        let provider = table.table_provider().with_session(Arc::clone(&self.session)).build().await;
-        Ok(Loaded { newest, provider: Arc::new(provider.map_err(|error| failed(&error))?), files })
+        let building = table.table_provider().with_session(Arc::clone(&self.session)).build();
+        let provider = building.await.map_err(|error| failed(&error))?;
+        Ok(Loaded { newest, provider: Arc::new(DeltaFolderTable(Arc::new(provider))), files })
     }
 }
 

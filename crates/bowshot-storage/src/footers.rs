@@ -8,7 +8,6 @@ use bytes::Bytes;
 use datafusion::common::Result;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -83,7 +82,7 @@ fn is_float(chunk: &ColumnChunkMetaData) -> bool {
 
 /// Opens files with the footers that are cached, or read once more.
 #[derive(Debug)]
-pub(crate) struct ReaderFactory(pub(crate) CachedParquetFileReaderFactory);
+pub(crate) struct ReaderFactory(pub(crate) Arc<dyn ParquetFileReaderFactory>);
 
 impl ParquetFileReaderFactory for ReaderFactory {
     fn create_reader(

@@ -55,6 +55,7 @@ mod catalog;
 mod columns;
 mod csv;
 mod delta_folder;
+mod delta_table;
 mod discovery;
 mod entry;
 mod error;

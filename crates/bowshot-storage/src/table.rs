@@ -165,10 +165,10 @@ pub(crate) fn parquet_source(
     let hint = options.global.metadata_size_hint;
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let store = Arc::clone(store) as Arc<dyn ObjectStore>;
-    let mut source =
-        ParquetSource::new(schema).with_table_parquet_options(options).with_parquet_file_reader_factory(
-            Arc::new(ReaderFactory(CachedParquetFileReaderFactory::new(store, cache))),
-        );
+    let footers = ReaderFactory(Arc::new(CachedParquetFileReaderFactory::new(store, cache)));
+    let mut source = ParquetSource::new(schema)
+        .with_table_parquet_options(options)
+        .with_parquet_file_reader_factory(Arc::new(footers));
     if let Some(hint) = hint {
         source = source.with_metadata_size_hint(hint);
     }

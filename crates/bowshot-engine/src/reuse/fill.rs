@@ -65,10 +65,15 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
         let turn = cache.courtesy.turn().await;
         let Some(job) = cache.queue.next() else { continue };
         let started = Instant::now();
+        let (filling, wanted) = (Arc::clone(&cache), job.clone());
         // A panic in an operator ends this job and not all that come after it.
-        let fill = AssertUnwindSafe(cache.fill_in_time(&job)).catch_unwind();
-        let filled = cache.courtesy.within(cache.config.fill_timeout, fill).await;
-        let filled = filled.map(|done| done.unwrap_or_else(|_| exec_err!("an operator panicked")));
+        let fill = AssertUnwindSafe(async move { filling.fill_in_time(&wanted).await }).catch_unwind();
+        let filled = cache.courtesy.within(cache.config.fill_timeout, cache.relay.run(fill.boxed())).await;
+        let filled = filled.map(|done| match done {
+            Some(Ok(filled)) => filled,
+            Some(Err(_)) => exec_err!("an operator panicked"),
+            None => exec_err!("the server ends"),
+        });
         let outcome = cache.outcome(&job, filled, started.elapsed());
         let least = match outcome {
             "too_large" | "no_room" | "failed" | "timeout" => AFTER_FAILURE,

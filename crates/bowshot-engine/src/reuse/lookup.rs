@@ -244,11 +244,10 @@ impl JoinCache {
 
     /// Notes a join that is not there, and waits for it if it is being computed and that is configured.
     async fn missed(self: &Arc<Self>, candidate: &Candidate<'_>) -> Option<(Arc<CachedJoin>, Match)> {
+        // Before it is ordered: from then on somebody may be at it.
+        let urgent = (!self.config.wait.is_zero()).then(|| self.courtesy.urgent());
         let order = self.note(candidate, Utc::now())?;
-        if self.config.wait.is_zero() {
-            return None;
-        }
-        let urgent = self.courtesy.urgent();
+        urgent.as_ref()?;
         // Whether it has come to its end or not, what is there is there.
         let _ = tokio::time::timeout(self.config.wait, self.queue.wait(&order)).await;
         drop(urgent);

@@ -47,6 +47,7 @@ pub(crate) use tables::{NAMES, about};
 use crate::catalog::CatalogParts;
 use crate::courtesy::Courtesy;
 use crate::engine::Shared;
+use crate::relay::Relay;
 use crate::rules::StepAside;
 use crate::runtime::QueryRuntime;
 use bowshot_cache::{Budget, Flights, History, JoinShape, Store};
@@ -149,6 +150,7 @@ pub(crate) struct JoinCache {
     /// What joins are computed with: its memory is apart from that of queries.
     state: SessionState,
     courtesy: Arc<Courtesy>,
+    relay: Relay,
 }
 
 impl JoinCache {
@@ -171,7 +173,9 @@ impl JoinCache {
 #[derive(Debug)]
 pub(crate) struct Reuse {
     pub(crate) cache: Arc<JoinCache>,
-    runtime: QueryRuntime,
+    /// Where jobs are handed out and looked after, and those are done that the lowest priority holds up.
+    beside: QueryRuntime,
+    _background: QueryRuntime,
     _learning: QueryRuntime,
 }
 
@@ -195,6 +199,8 @@ impl Reuse {
         };
         let courtesy = Arc::new(Courtesy::new(queries.clone(), config.busy_percent));
         let state = fill::state(template, config, &courtesy).map_err(crate::error::classify)?;
+        let started = |runtime: std::io::Result<QueryRuntime>| runtime.map_err(crate::error::Error::Runtime);
+        let background = started(QueryRuntime::start_in_background())?;
         let cache = Arc::new(JoinCache {
             config: config.clone(),
             store: Arc::new(Store::open(budget)),
@@ -207,6 +213,7 @@ impl Reuse {
             parts: parts.clone(),
             queries: queries.clone(),
             state,
+            relay: Relay::new(background.handle().clone(), Arc::clone(&courtesy)),
             courtesy,
         });
         // Versions and segments of a backup that was put back are numbered again.
@@ -217,21 +224,22 @@ impl Reuse {
             lineage::note(folder, parts.tables.opening());
         }
         cache.restore_history();
-        let runtime = QueryRuntime::start_in_background().map_err(crate::error::Error::Runtime)?;
-        // Learning has a thread of its own: it neither waits for a long step nor counts as work on joins.
-        let learning = QueryRuntime::start_in_background().map_err(crate::error::Error::Runtime)?;
+        let beside = started(QueryRuntime::start_beside())?;
+        // Learning has a thread of its own: it neither waits for a long step nor counts as work on joins. An ordinary one:
+        // who shows the history waits for it, and what it cannot do in time is done by queries.
+        let learning = started(QueryRuntime::start_beside())?;
         // The runtimes own them; they end with them.
         drop(learning.spawn(learner::work(Arc::clone(&cache))));
-        drop(runtime.spawn(fill::work(Arc::clone(&cache))));
-        drop(runtime.spawn(upkeep::work(Arc::clone(&cache))));
-        drop(runtime.spawn(upkeep::write(Arc::clone(&cache))));
-        Ok(Some(Self { cache, runtime, _learning: learning }))
+        drop(learning.spawn(upkeep::work(Arc::clone(&cache))));
+        drop(beside.spawn(fill::work(Arc::clone(&cache))));
+        drop(background.spawn(upkeep::write(Arc::clone(&cache))));
+        Ok(Some(Self { cache, beside, _background: background, _learning: learning }))
     }
 
     /// Has the results of an engine computed ahead, too, if it is configured to.
     pub(crate) fn ask_ahead(&self, engine: Weak<Shared>) {
         if self.cache.config.forecast {
-            drop(self.runtime.spawn(results::ask_ahead(engine)));
+            drop(self.beside.spawn(results::ask_ahead(engine)));
         }
     }
 }

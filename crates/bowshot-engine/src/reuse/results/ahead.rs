@@ -91,7 +91,7 @@ pub(crate) async fn work(engine: Weak<Shared>) {
         let mut later = Vec::with_capacity(waiting.len());
         for question in waiting.drain(..) {
             let Some(shared) = engine.upgrade() else { return };
-            later.extend(ask(&shared, question).await.filter(|question| question.looks < MAX_LOOKS));
+            later.extend(ask(shared, question).await.filter(|question| question.looks < MAX_LOOKS));
         }
         waiting = later;
     }
@@ -112,28 +112,30 @@ fn foretell(results: &ResultCache, appeared: &[TableName], least: u64, waiting: 
 
 /// Asks a question if its tables are there, have not changed for some looks, and no join waits to be computed: joins are
 /// what it is made of. Gives it back to be asked again when they have changed.
-async fn ask(shared: &Arc<Shared>, mut question: Waiting) -> Option<Waiting> {
+async fn ask(shared: Arc<Shared>, mut question: Waiting) -> Option<Waiting> {
     let (Some(reuse), Some(results)) = (&shared.reuse, &shared.results) else { return None };
-    let joins = &reuse.cache;
+    let (joins, results) = (Arc::clone(&reuse.cache), Arc::clone(results));
     if joins.queue.is_busy() {
         return Some(question);
     }
-    let versions = versions(joins, &question.foretold.tables).await;
+    let versions = versions(&joins, &question.foretold.tables).await;
     if !question.look(versions) {
         return Some(question);
     }
     let turn = joins.courtesy.turn().await;
     let started = Instant::now();
-    let asking = AssertUnwindSafe(answer(shared, results, &question.foretold.asked)).catch_unwind();
-    let outcome = match joins.courtesy.within(joins.config.fill_timeout, asking).await {
-        Some(Ok(Ok(()))) => "asked",
-        Some(Ok(Err(error))) => {
-            tracing::debug!(%error, "a question that was foretold has no answer");
-            "failed"
-        }
-        Some(Err(_)) => "failed",
-        None => "timeout",
-    };
+    let (asked, largest) = (question.foretold.asked.clone(), results.store.largest());
+    let asking = AssertUnwindSafe(answer(shared, asked, largest)).catch_unwind();
+    let outcome =
+        match joins.courtesy.within(joins.config.fill_timeout, joins.relay.run(asking.boxed())).await {
+            Some(Some(Ok(Ok(())))) => "asked",
+            Some(Some(Ok(Err(error)))) => {
+                tracing::debug!(%error, "a question that was foretold has no answer");
+                "failed"
+            }
+            Some(Some(Err(_)) | None) => "failed",
+            None => "timeout",
+        };
     drop(turn);
     metrics::counter!("bowshot_result_cache_forecasts_total", "outcome" => outcome).increment(1);
     if question.asked.is_none() {
@@ -155,8 +157,8 @@ async fn versions(joins: &JoinCache, tables: &[TableName]) -> Option<Vec<TableKe
 }
 
 /// Runs a query to its end, if its result is small enough to be kept. Whether it is kept is the recording's affair.
-async fn answer(shared: &Arc<Shared>, results: &ResultCache, asked: &Asked) -> Result<()> {
-    let session = EngineSession::ahead(shared, &asked.principal, asked.config.clone());
+async fn answer(shared: Arc<Shared>, asked: Asked, largest: u64) -> Result<()> {
+    let session = EngineSession::ahead(&shared, &asked.principal, asked.config.clone());
     let pinned = session.pin();
     let plan = session.plan(&asked.text, &pinned).await?;
     if !matches!(plan.action(), Action::Query) {
@@ -167,11 +169,11 @@ async fn answer(shared: &Arc<Shared>, results: &ResultCache, asked: &Asked) -> R
     let mut rows = stream::select_all(execution.streams);
     let mut bytes = 0;
     while let Some(batch) = rows.next().await {
-        if Arc::strong_count(shared) == 1 {
+        if Arc::strong_count(&shared) == 1 {
             return Err(Error::internal("the engine has ended"));
         }
         bytes += batch_bytes(&batch?) as u64;
-        if bytes > results.store.largest() {
+        if bytes > largest {
             return Err(Error::invalid("the result is too large to be kept"));
         }
     }
