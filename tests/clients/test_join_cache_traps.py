@@ -228,3 +228,20 @@ def test_columns_that_are_computed_of_computed_ones_do_not_grow_without_end():
         status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
         (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
         assert int(peak) < 600_000
+
+
+def test_what_a_plan_computes_once_is_not_computed_for_each_use_of_it():
+    """Over columns of tables, nine times doubled is 511 additions."""
+    levels = "q0 AS (SELECT a.k, a.x FROM a JOIN b ON a.k = b.k)"
+    for level in range(9):
+        levels += f", q{level + 1} AS (SELECT k, x + x AS x FROM q{level})"
+    sql = f"WITH {levels} SELECT sum(x) FROM q9"
+    with serving() as (_, db):
+        for name in "ab":
+            db.run(f"CREATE TABLE {name} AS SELECT value AS k, value % 3 AS x FROM generate_series(1, 1000) AS v(value)")
+        assert db.rows(sql) == db.rows(f"SELECT sum(x * {2**9}) FROM a")
+        plan = str(db.rows(f"EXPLAIN {sql}"))
+        assert "JoinCache: hit" in plan and plan.count(" + ") < 60, plan
+        before = hits(db)
+        assert db.rows(sql) == db.rows(f"SELECT sum(x * {2**9}) FROM a")
+        assert hits(db) == before + 1

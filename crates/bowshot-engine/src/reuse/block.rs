@@ -21,6 +21,8 @@ const MAX_TABLES: usize = 16;
 const MAX_PARTS: usize = 4_000;
 /// Parts of all expressions that are made for one join at most.
 const MAX_ALL_PARTS: usize = 40_000;
+/// Parts of all expressions of a join from which on it matters whether they are computed once.
+const MANY_PARTS: usize = 64;
 
 /// Why a join is not cached.
 pub(super) type Reason = &'static str;
@@ -65,7 +67,13 @@ impl Block {
         let mut keys = Vec::new();
         reader.room.set(MAX_ALL_PARTS);
         let part = reader.part(plan, &mut keys)?;
-        if keys.len() < 2 { Err("it joins nothing") } else { Ok(Self { keys, part }) }
+        if keys.len() < 2 {
+            return Err("it joins nothing");
+        }
+        if part.repeats(plan) {
+            return Err("its columns would be computed again for each of their uses");
+        }
+        Ok(Self { keys, part })
     }
 
     /// The expressions of the columns that the node gives.
@@ -117,6 +125,13 @@ impl Part {
             members: members.collect::<Option<_>>()?,
             conditions: conditions.collect::<Option<_>>()?,
         })
+    }
+
+    /// Whether what the plan computes once and uses often would be computed each time, since each expression is one over the
+    /// columns of tables.
+    fn repeats(&self, plan: &LogicalPlan) -> bool {
+        let parts = self.outputs.iter().chain(&self.conditions).map(further_parts).sum::<usize>();
+        parts > MANY_PARTS && parts > 2 * parts_of_plan(plan)
     }
 
     /// Takes the conditions on single tables out: above a join that keeps all rows of this side they mean the same.
@@ -332,6 +347,19 @@ fn further_parts(expr: &Expr) -> usize {
             Ok(TreeNodeRecursion::Continue)
         });
     }
+    parts
+}
+
+/// The parts of all expressions of a plan.
+fn parts_of_plan(plan: &LogicalPlan) -> usize {
+    let mut parts = 0;
+    // Cannot fail, since the closures do not.
+    let _ = plan.apply(|node| {
+        node.apply_expressions(|expr| {
+            parts += 1 + further_parts(expr);
+            Ok(TreeNodeRecursion::Continue)
+        })
+    });
     parts
 }
 
