@@ -27,7 +27,7 @@ POLICIES = (
     "EXISTS (SELECT 1 FROM members WHERE members.k = base.k AND name = current_user AND j < 7)",
 )
 # What joins two columns, the usual way first.
-WAYS = ("{} = {}", "{} IS NOT DISTINCT FROM {}", "{} + 1 = {}", "{0} = {1} AND {0} < 7", "abs({}) = {}", "{} = coalesce({}, 4)")
+WAYS = ("{} = {}", "({} IS NOT DISTINCT FROM {})", "{} + 1 = {}", "{0} = {1} AND {0} < 7", "abs({}) = {}", "{} = coalesce({}, 4)")
 AROUND = (
     "SELECT {first} FROM ({query}) o ORDER BY 1 LIMIT 4",
     "SELECT {first}, count(*) OVER (PARTITION BY {first}) AS n FROM ({query}) o",

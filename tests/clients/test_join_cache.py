@@ -7,6 +7,7 @@ import os
 import random
 import threading
 
+import deltalake
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -142,29 +143,38 @@ def test_random_joins_give_what_they_give_without_the_cache(pause, wait, tmp_pat
         assert "the join cache steps aside" not in server.log()
 
 
-def sales(folder, day, rows=50):
-    """The two tables of a day, as files."""
+def as_parquet(table, folder, name):
+    pq.write_table(table, folder / f"{name}.parquet")
+
+
+def as_delta(table, folder, name):
+    deltalake.write_deltalake(folder / name, table)
+
+
+def sales(folder, day, write=as_parquet, rows=50):
+    """The two tables of a day."""
     keys = pa.array([place % 10 for place in range(rows)], pa.int64())
-    pq.write_table(pa.table({"store": keys, "amount": pa.array(range(rows))}), folder / f"sales{day}.parquet")
+    write(pa.table({"store": keys, "amount": pa.array(range(rows))}), folder, f"sales{day}")
     names = pa.array([f"store {place}" for place in range(10)])
-    pq.write_table(pa.table({"id": pa.array(range(10), pa.int64()), "name": names}), folder / f"stores{day}.parquet")
+    write(pa.table({"id": pa.array(range(10), pa.int64()), "name": names}), folder, f"stores{day}")
 
 
 def daily(day):
     return f"SELECT s.amount, t.name FROM sales{day} s JOIN stores{day} t ON s.store = t.id"
 
 
-def test_the_third_day_is_computed_before_it_is_asked_for(tmp_path):
+@pytest.mark.parametrize("write", [as_parquet, as_delta])
+def test_the_third_day_is_computed_before_it_is_asked_for(write, tmp_path):
     folder = tmp_path / "shop"
     folder.mkdir()
-    sales(folder, 20210803)
-    sales(folder, 20210804)
+    sales(folder, 20210803, write)
+    sales(folder, 20210804, write)
     with serving(folder, environment=ON) as (_, db):
         for day in (20210803, 20210804):
             # Files that were written a moment ago have no version that can be relied on.
             wait_until(lambda: "JoinCache: miss" in str(db.rows("EXPLAIN " + daily(day))), "files that have settled")
             assert len(db.rows(daily(day))) == 50
-        sales(folder, 20210805)
+        sales(folder, 20210805, write)
         there = "SELECT count(*) FROM bowshot.system.join_cache WHERE tables = 'sales20210805, stores20210805' AND forecast"
         wait_until(lambda: db.one(there) == 1, "the join of the third day")
         before = hits(db)

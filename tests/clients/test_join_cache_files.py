@@ -1,10 +1,12 @@
 """Answers with the join cache are those without it where tables are files: random joins over Parquet and Arrow files that
-are replaced, written anew in place, added and removed between the questions."""
+are replaced, written anew in place, added and removed between the questions, and over Delta tables of others."""
 
 import collections
 import random
+import shutil
 import time
 
+import deltalake
 import duckdb
 import pyarrow.parquet as pq
 import pytest
@@ -19,11 +21,25 @@ SETTLED = 0.06
 EACH = 4
 
 
-class FileTable(Table):
-    """A table of one file, or of a folder of files."""
+class FoundTable(Table):
+    """A table that lies in a folder, in whatever form."""
 
     def __init__(self, folder, name, dice):
         super().__init__(name, dice)
+        self.folder = folder
+
+    def some_rows(self, dice):
+        with duckdb.connect() as maker:
+            maker.execute(self.create(dice))
+            maker.execute(self.insert(dice, dice.randint(1, 20)))
+            return maker.execute(f"SELECT * FROM {self.name}").to_arrow_table()
+
+
+class FileTable(FoundTable):
+    """A table of one file, or of a folder of files."""
+
+    def __init__(self, folder, name, dice):
+        super().__init__(folder, name, dice)
         self.format = dice.choice(["parquet", "arrow"])
         self.parts = dice.choice([0, 0, 3])
         self.path = folder / (name if self.parts else f"{name}.{self.format}")
@@ -34,12 +50,6 @@ class FileTable(Table):
 
     def part(self, number):
         return self.path / f"part-{number}.{self.format}" if self.parts else self.path
-
-    def some_rows(self, dice):
-        with duckdb.connect() as maker:
-            maker.execute(self.create(dice))
-            maker.execute(self.insert(dice, dice.randint(1, 20)))
-            return maker.execute(f"SELECT * FROM {self.name}").to_arrow_table()
 
     def write(self, path, dice, in_place):
         target = path if in_place else path.with_name(f"{path.name}.tmp")
@@ -60,6 +70,30 @@ class FileTable(Table):
             self.write(dice.choice(parts), dice, False)
 
 
+class DeltaTable(FoundTable):
+    """A Delta table of others."""
+
+    def __init__(self, folder, name, dice):
+        super().__init__(folder, name, dice)
+        self.write(dice, "error")
+
+    def write(self, dice, mode):
+        deltalake.write_deltalake(self.folder / self.name, self.some_rows(dice), mode=mode)
+
+    def change(self, dice):
+        kind = dice.random()
+        if kind < 0.4:
+            self.write(dice, "append")
+        elif kind < 0.6:
+            deltalake.DeltaTable(self.folder / self.name).delete(f"k = {dice.randint(0, 9)}")
+        elif kind < 0.8:
+            self.write(dice, "overwrite")
+        else:
+            # Another table, whose log begins with the same name.
+            shutil.rmtree(self.folder / self.name)
+            self.write(dice, "error")
+
+
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("wait", ["20s", "0s"])
 def test_random_joins_of_files_give_what_they_give_without_the_cache(wait, tmp_path):
@@ -68,7 +102,7 @@ def test_random_joins_of_files_give_what_they_give_without_the_cache(wait, tmp_p
     for seed in range(SEED, SEED + rounds):
         dice, folder = random.Random(seed), tmp_path / f"round{seed}"
         folder.mkdir()
-        tables = [FileTable(folder, f"f_{name}", dice) for name in "abcd"]
+        tables = [kind(folder, f"f_{name}", dice) for name, kind in zip("abcd", (FileTable, FileTable, DeltaTable, DeltaTable))]
         time.sleep(SETTLED)
         with serving(folder, data=tmp_path / f"data{seed}", environment=environment) as (server, db):
             for number, sql in enumerate(cases(seed, tables, min(CASES, 200))):

@@ -6,6 +6,7 @@ import gzip
 import json
 import lzma
 import os
+import shutil
 
 import deltalake
 import pyarrow as pa
@@ -206,3 +207,28 @@ def test_numbers_that_are_none_are_found_whatever_the_bounds_of_a_file_say(tmp_p
                 assert query(server, f"SELECT count(*) FROM {source}").column(0).to_pylist() == [rows], source
             largest = query(server, "SELECT f FROM t ORDER BY f DESC LIMIT 3").column(0).to_pylist()
             assert all(number != number for number in largest), largest
+
+
+def test_a_folder_that_becomes_a_delta_table_later_is_one(tmp_path, query):
+    """Writers put the first data file of a table there before its log."""
+    made, there = tmp_path / "made", tmp_path / "served" / "late"
+    deltalake.write_deltalake(made, TABLE)
+    there.mkdir(parents=True)
+    for part in made.glob("*.parquet"):
+        shutil.copy(part, there)
+    deltalake.DeltaTable(made).delete("id < 4")
+
+    def ids(server):
+        try:
+            return sorted(query(server, "SELECT id FROM late").column(0).to_pylist())
+        except pa.ArrowException as error:
+            return str(error)
+
+    with Server(tmp_path / "served") as server:
+        assert ids(server) == list(range(10))
+        shutil.copytree(made, there, dirs_exist_ok=True)
+        wait_until(lambda: ids(server) == [4, 5, 6, 7, 8, 9], "the rows that the log names")
+        shutil.rmtree(there)
+        there.mkdir()
+        pq.write_table(TABLE, there / "part-1.parquet")
+        wait_until(lambda: ids(server) == list(range(10)), "the rows of plain files")

@@ -108,6 +108,7 @@ impl FileCatalog {
                     entry.definition.path == definition.path
                         && entry.definition.problem.is_none()
                         && definition.problem.is_none()
+                        && entry.is_what_it_was()
                 });
                 let entry = match kept {
                     Some(entry) => Arc::clone(entry),
@@ -201,7 +202,7 @@ impl SchemaProvider for FileSchema {
             return Ok(None);
         };
         if let Some(delta) = entry.delta()? {
-            return Ok(Some(delta.provider().await?));
+            return Ok(Some(Arc::new(delta.table(&entry.definition.name).await?)));
         }
         let snapshot = entry.current().await?;
         let store = Arc::clone(&self.0.workshop.sources.store);

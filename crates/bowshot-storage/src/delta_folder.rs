@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::delta_table::DeltaFolderTable;
 use crate::format;
+use crate::version::{FileIdentity, TableVersion};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -13,6 +14,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 use tokio::sync::Mutex;
 use url::Url;
 
@@ -26,7 +28,7 @@ pub(crate) struct DeltaFolder {
 
 #[derive(Debug)]
 struct Loaded {
-    newest: Option<PathBuf>,
+    newest: Option<Newest>,
     provider: Arc<dyn TableProvider>,
     files: usize,
 }
@@ -50,12 +52,17 @@ impl DeltaFolder {
         Self { path, session, loaded: Mutex::default() }
     }
 
-    /// The table as its log has it now.
+    /// The table of this name as its log has it now.
     ///
     /// # Errors
     /// When the log or what it names cannot be read, or asks for what this reader does not know.
-    pub(crate) async fn provider(&self) -> Result<Arc<dyn TableProvider>, Error> {
-        self.look(|loaded| Arc::clone(&loaded.provider)).await
+    pub(crate) async fn table(&self, name: &str) -> Result<DeltaFolderTable, Error> {
+        self.look(|loaded, settled| DeltaFolderTable {
+            name: name.to_owned(),
+            provider: Arc::clone(&loaded.provider),
+            version: loaded.newest.as_ref().filter(|_| settled).map(Newest::version),
+        })
+        .await
     }
 
     /// Number of the data files.
@@ -63,19 +70,24 @@ impl DeltaFolder {
     /// # Errors
     /// As [`Self::provider`].
     pub(crate) async fn files(&self) -> Result<usize, Error> {
-        self.look(|loaded| loaded.files).await
+        self.look(|loaded, _| loaded.files).await
     }
 
-    async fn look<T>(&self, take: impl FnOnce(&Loaded) -> T) -> Result<T, Error> {
+    /// Takes something of the table as it is now, and of whether its log was last written so long ago that every later
+    /// change shows.
+    async fn look<T>(&self, take: impl FnOnce(&Loaded, bool) -> T) -> Result<T, Error> {
         let mut loaded = self.loaded.lock().await;
-        let newest = newest_entry(&self.path)?;
+        let (newest, settled) = newest_entry(&self.path)?;
         if let Some(loaded) = loaded.as_ref().filter(|loaded| loaded.newest == newest) {
-            return Ok(take(loaded));
+            return Ok(take(loaded, settled));
         }
-        Ok(take(loaded.insert(self.load(newest).await?)))
+        let now = self.load(newest.clone()).await?;
+        // An entry that came while the log was read may be in what was read, and is not what was looked at.
+        let settled = settled && newest_entry(&self.path)?.0 == newest;
+        Ok(take(loaded.insert(now), settled))
     }
 
-    async fn load(&self, newest: Option<PathBuf>) -> Result<Loaded, Error> {
+    async fn load(&self, newest: Option<Newest>) -> Result<Loaded, Error> {
         let failed = |error: &dyn std::fmt::Display| Error::corrupt(&self.path, error);
         let absolute = fs::canonicalize(&self.path).map_err(|error| Error::io(&self.path, error))?;
         let url = Url::from_directory_path(absolute).map_err(|()| failed(&"its path is no URL"))?;
@@ -83,12 +95,26 @@ impl DeltaFolder {
         let files = table.get_file_uris().map_err(|error| failed(&error))?.count();
         let building = table.table_provider().with_session(Arc::clone(&self.session)).build();
         let provider = building.await.map_err(|error| failed(&error))?;
-        Ok(Loaded { newest, provider: Arc::new(DeltaFolderTable(Arc::new(provider))), files })
+        Ok(Loaded { newest, provider: Arc::new(provider), files })
     }
 }
 
-/// The last entry of the log: entries have numbers of one length, and are never changed.
-fn newest_entry(path: &Path) -> Result<Option<PathBuf>, Error> {
+/// The last entry of a log: entries have numbers of one length, and are never changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Newest {
+    path: PathBuf,
+    /// Another one where the table was removed and made again.
+    identity: FileIdentity,
+}
+
+impl Newest {
+    fn version(&self) -> TableVersion {
+        TableVersion::of(std::iter::once((self.path.as_path(), &self.identity)))
+    }
+}
+
+/// The last entry of a table's log, and whether it was written so long ago that every later change shows.
+fn newest_entry(path: &Path) -> Result<(Option<Newest>, bool), Error> {
     let log = path.join("_delta_log");
     let failed = |error: io::Error| Error::io(&log, error);
     let mut newest = None;
@@ -100,5 +126,9 @@ fn newest_entry(path: &Path) -> Result<Option<PathBuf>, Error> {
             newest = Some(entry);
         }
     }
-    Ok(newest)
+    let Some(path) = newest else { return Ok((None, false)) };
+    let metadata = fs::metadata(&path).map_err(|error| Error::io(&path, error))?;
+    let mut identity = FileIdentity::new(&metadata, SystemTime::now());
+    let settled = std::mem::replace(&mut identity.settled, true);
+    Ok((Some(Newest { path, identity }), settled))
 }

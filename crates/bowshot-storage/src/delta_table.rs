@@ -2,6 +2,7 @@
 //! numbers, which leave NaN out in its log as they do in the files ([`crate::footers`]).
 
 use crate::footers::ReaderFactory;
+use crate::version::{TableVersion, Versioned};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
@@ -16,18 +17,38 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 
-/// See the module.
+/// A Delta table that others write, as its log had it when it was looked up.
 #[derive(Debug)]
-pub(crate) struct DeltaFolderTable(pub(crate) Arc<dyn TableProvider>);
+pub(crate) struct DeltaFolderTable {
+    pub(crate) name: String,
+    pub(crate) provider: Arc<dyn TableProvider>,
+    /// See [`Versioned::settled_version`].
+    pub(crate) version: Option<TableVersion>,
+}
+
+impl Versioned for DeltaFolderTable {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn settled_version(&self) -> Option<TableVersion> {
+        self.version
+    }
+
+    /// Always: what the log says of a version is never changed, nor are the files that it names.
+    fn is_pinned(&self) -> bool {
+        true
+    }
+}
 
 #[async_trait]
 impl TableProvider for DeltaFolderTable {
     fn schema(&self) -> SchemaRef {
-        self.0.schema()
+        self.provider.schema()
     }
 
     fn table_type(&self) -> TableType {
-        self.0.table_type()
+        self.provider.table_type()
     }
 
     async fn scan(
@@ -37,14 +58,14 @@ impl TableProvider for DeltaFolderTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = self.0.scan(state, projection, filters, limit).await?;
+        let plan = self.provider.scan(state, projection, filters, limit).await?;
         plan.transform_up(without_bounds).data()
     }
 
     /// Filters on floating-point columns stay above the scan: the log would rule out files by them.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let schema = self.schema();
-        let mut answers = self.0.supports_filters_pushdown(filters)?;
+        let mut answers = self.provider.supports_filters_pushdown(filters)?;
         for (answer, filter) in answers.iter_mut().zip(filters) {
             if reads_floats(filter, &schema) {
                 *answer = TableProviderFilterPushDown::Unsupported;
@@ -54,7 +75,7 @@ impl TableProvider for DeltaFolderTable {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        self.0.statistics()
+        self.provider.statistics()
     }
 }
 

@@ -75,6 +75,11 @@ impl TableEntry {
         }
     }
 
+    /// Whether it still is a Delta table, or still none: data files of a new one come before its log.
+    pub(crate) fn is_what_it_was(&self) -> bool {
+        self.delta.is_some() == delta_folder::is_delta(&self.definition.path)
+    }
+
     /// How long a plan reads exactly the files that it was made for.
     pub(crate) fn pinned(&self) -> Duration {
         self.timing.pinned

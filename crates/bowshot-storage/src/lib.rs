@@ -90,7 +90,7 @@ pub use options::StorageOptions;
 pub use shared::SharedFiles;
 pub use spec::SourceSpec;
 pub use table::FileTable;
-pub use version::TableVersion;
+pub use version::{TableVersion, Versioned, versioned};
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use crate::partition;
 use crate::snapshot::Snapshot;
 use crate::source::RowSource;
 use crate::store::SnapshotStore;
-use crate::version::TableVersion;
+use crate::version::{TableVersion, Versioned};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
@@ -52,30 +52,13 @@ impl FileTable {
         self.snapshot.version
     }
 
-    /// The table's name in schema `main`.
-    pub fn name(&self) -> &str {
-        &self.entry.definition.name
-    }
-
-    /// The version, unless a file was written so recently that it may change again without a trace. What is computed of
-    /// such a file must not be kept.
-    pub fn settled_version(&self) -> Option<TableVersion> {
-        let settled = self.snapshot.files.iter().all(|file| file.data.is_settled());
-        settled.then_some(self.snapshot.version)
-    }
-
-    /// Whether a scan that is planned now still reads [`Self::version`].
-    pub fn is_pinned(&self) -> bool {
-        self.looked_up.elapsed() < self.entry.pinned()
-    }
-
     /// The format of the table's files.
     pub fn format(&self) -> Format {
         self.snapshot.format
     }
 
     async fn snapshot_to_scan(&self) -> Result<Arc<Snapshot>, Error> {
-        if self.looked_up.elapsed() < self.entry.pinned() {
+        if self.is_pinned() {
             return Ok(Arc::clone(&self.snapshot));
         }
         let current = self.entry.current().await?;
@@ -84,6 +67,21 @@ impl FileTable {
         } else {
             Err(Error::Reshaped { name: self.entry.definition.name.clone() })
         }
+    }
+}
+
+impl Versioned for FileTable {
+    fn name(&self) -> &str {
+        &self.entry.definition.name
+    }
+
+    fn settled_version(&self) -> Option<TableVersion> {
+        let settled = self.snapshot.files.iter().all(|file| file.data.is_settled());
+        settled.then_some(self.snapshot.version)
+    }
+
+    fn is_pinned(&self) -> bool {
+        self.looked_up.elapsed() < self.entry.pinned()
     }
 }
 

@@ -1,5 +1,8 @@
 //! Which content a file had when it was looked at, and which files a table was made of.
 
+use crate::delta_table::DeltaFolderTable;
+use crate::table::FileTable;
+use datafusion::catalog::TableProvider;
 use std::fmt;
 use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -63,6 +66,25 @@ impl FileIdentity {
 
 fn nanoseconds(seconds: i64, rest: i64) -> i128 {
     i128::from(seconds) * 1_000_000_000 + i128::from(rest)
+}
+
+/// A table of files that knows which content it stands for.
+pub trait Versioned {
+    /// The table's name in schema `main`.
+    fn name(&self) -> &str;
+
+    /// The version, unless a file was written so recently that it may change again without a trace. What is computed of
+    /// such a file must not be kept.
+    fn settled_version(&self) -> Option<TableVersion>;
+
+    /// Whether a scan that is planned now still reads that version.
+    fn is_pinned(&self) -> bool;
+}
+
+/// What a table knows of its version, if it is one of files.
+pub fn versioned(provider: &dyn TableProvider) -> Option<&dyn Versioned> {
+    let files = provider.downcast_ref::<FileTable>().map(|table| table as &dyn Versioned);
+    files.or_else(|| provider.downcast_ref::<DeltaFolderTable>().map(|table| table as &dyn Versioned))
 }
 
 /// The version of a table: equal versions mean the same files with the same size, times and inodes.

@@ -3,8 +3,8 @@
 use crate::catalog::{CatalogParts, DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use crate::write::defaults::WithDefaults;
 use bowshot_cache::{Content, TableKey, TableName};
-use bowshot_storage::FileTable;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Storage, Table};
+use bowshot_storage::{Versioned, versioned};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::common::ResolvedTableReference;
@@ -40,11 +40,12 @@ pub(super) fn of(
         let name = committed(table, name, newest).ok_or("a table is not in its newest committed state")?;
         return Ok(TableKey { name, content: own(table) });
     }
-    match provider.downcast_ref::<FileTable>() {
+    match versioned(provider) {
         // A prepared plan may be older than a look at the files is believed.
         Some(files) if !run && !files.is_pinned() => Err("its files were looked at too long ago"),
         Some(files) => {
-            let content = of_files(files).ok_or("a file was written just now and may change unnoticed")?;
+            let content = of_files(files, &provider.schema())
+                .ok_or("a file was written just now and may change unnoticed")?;
             let (catalog, schema) = (DEFAULT_CATALOG.to_owned(), DEFAULT_SCHEMA.to_owned());
             Ok(TableKey { name: TableName { catalog, schema, table: files.name().to_owned() }, content })
         }
@@ -58,7 +59,7 @@ pub(super) fn identity(provider: &Arc<dyn TableProvider>) -> Option<String> {
     if let Some(table) = Table::of_provider(provider) {
         return Some(table.id().to_string());
     }
-    provider.downcast_ref::<FileTable>().map(|files| files.name().to_owned())
+    versioned(provider).map(|files| files.name().to_owned())
 }
 
 /// The newest state of a table by its name; `None` if there is no table, or its version is not known.
@@ -74,7 +75,7 @@ pub(super) async fn find(name: &TableName, parts: &CatalogParts) -> Option<Found
         return None;
     }
     let provider = parts.main.table(&name.table).await.ok().flatten()?;
-    let content = of_files(provider.downcast_ref::<FileTable>()?)?;
+    let content = of_files(versioned(provider.as_ref())?, &provider.schema())?;
     Some(Found { key: TableKey { name: name.clone(), content }, provider, table: None })
 }
 
@@ -92,7 +93,7 @@ pub(super) fn is_file(table: &TableKey) -> bool {
 
 /// Whether a scan of the table that is planned now reads the version of its key.
 pub(super) fn is_pinned(provider: &dyn TableProvider) -> bool {
-    provider.downcast_ref::<FileTable>().is_none_or(FileTable::is_pinned)
+    versioned(provider).is_none_or(Versioned::is_pinned)
 }
 
 fn below_defaults(provider: &dyn TableProvider) -> &dyn TableProvider {
@@ -123,9 +124,9 @@ pub(super) fn own(table: &Table) -> Content {
     }
 }
 
-fn of_files(files: &FileTable) -> Option<Content> {
+fn of_files(files: &dyn Versioned, schema: &SchemaRef) -> Option<Content> {
     let version = files.settled_version()?.to_string();
-    Some(Content::Files { version, columns: digest(&files.schema()) })
+    Some(Content::Files { version, columns: digest(schema) })
 }
 
 /// A number for the columns of a table. Schemas live as long as their tables, and each is looked through once.
