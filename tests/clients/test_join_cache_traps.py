@@ -154,14 +154,14 @@ def looks(db):
     there = "SELECT count(*) FROM bowshot.system.join_cache WHERE tables = 'x, y'"
     for _ in range(2):
         db.rows(sql)
-    wait_until(lambda: db.one(there) == 1, "the join", 30)
+    wait_until(lambda: db.one(there) == 1, "the join", 60)
     for _ in range(2):
         version = db.one("SELECT max(id) FROM bowshot.system.join_cache WHERE tables = 'x, y'")
         db.run("INSERT INTO x VALUES (100)")
         newer = f"SELECT count(*) FROM bowshot.system.join_cache WHERE tables = 'x, y' AND id > {version}"
-        wait_until(lambda: db.one(newer) == 1, "the next version of the join", 30)
+        wait_until(lambda: db.one(newer) == 1, "the next version of the join", 60)
     db.run("DROP TABLE x", "DROP TABLE y")
-    wait_until(lambda: db.one(there) == 0, "the join of dropped tables to leave", 30)
+    wait_until(lambda: db.one(there) == 0, "the join of dropped tables to leave", 60)
 
 
 def test_what_was_dropped_or_cleared_stays_away():

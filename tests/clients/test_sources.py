@@ -232,3 +232,16 @@ def test_a_folder_that_becomes_a_delta_table_later_is_one(tmp_path, query):
         there.mkdir()
         pq.write_table(TABLE, there / "part-1.parquet")
         wait_until(lambda: ids(server) == list(range(10)), "the rows of plain files")
+
+
+def test_conditions_that_are_unknown_take_rows_of_a_delta_table_out(tmp_path, query):
+    """The library says that its scans apply conditions on partition columns and constants, and lets NULL through."""
+    table = pa.table({"id": range(12), "p": ["a", "b", None, "c"] * 3})
+    deltalake.write_deltalake(tmp_path / "t", table, partition_by=["p"])
+    with Server(tmp_path) as server:
+        for condition, rows in {
+            "id > 0 AND id = NULL": 0, "id >= 0 AND NULL": 0, "p NOT IN ('a', NULL)": 0, "p IN ('a', NULL)": 3,
+            "p BETWEEN 'a' AND NULL": 0, "p <> 'a' AND (p = 'b' OR NULL)": 3, "p LIKE NULL": 0, "p IS NULL": 3, "p <> 'a'": 6,
+            "p = 'a' AND id < 5": 2,
+        }.items():  # fmt: skip
+            assert query(server, f"SELECT count(*) FROM t WHERE {condition}").column(0).to_pylist() == [rows], condition

@@ -41,8 +41,8 @@ impl Relay {
         Self { low, courtesy }
     }
 
-    /// Runs a job on the thread of the lowest priority, and from when that does not do on the caller's. `None` if the thread
-    /// has ended. Dropping the future ends the job.
+    /// Runs a job on the thread of the lowest priority, and from when that does not do on the caller's; all of it there if a
+    /// query waits. `None` if the thread has ended. Dropping the future ends the job, after the step that it takes.
     pub(crate) async fn run<T: Send + 'static>(&self, job: BoxFuture<'static, T>) -> Option<T> {
         if self.courtesy.is_urgent() {
             return Some(job.await);
@@ -107,13 +107,18 @@ impl<T> Slot<T> {
     /// Takes a step; ends with `None` when the job is somebody else's from now on.
     fn poll(&self, context: &mut Context<'_>) -> Poll<Option<T>> {
         let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(job) = job.as_mut() else { return Poll::Ready(None) };
+        let Some(future) = job.as_mut() else { return Poll::Ready(None) };
         self.note(|work| {
             work.step = ThreadClock::of_this_thread().and_then(|clock| Some((clock, clock.time()?)));
         });
-        let polled = job.as_mut().poll(context).map(Some);
+        let polled = future.as_mut().poll(context).map(Some);
         self.note(|work| *work = Work { before: work.now(), step: None });
-        if polled.is_pending() && self.wanted.load(Ordering::Relaxed) { Poll::Ready(None) } else { polled }
+        if polled.is_ready() {
+            // Nobody is to carry on what is done.
+            *job = None;
+            return polled;
+        }
+        if self.wanted.load(Ordering::Relaxed) { Poll::Ready(None) } else { polled }
     }
 
     /// What the job has worked, with the step that it is at.
@@ -160,9 +165,13 @@ mod tests {
 
     /// A job of some steps that tells on which threads they were taken. In each it gets no processor for a while.
     async fn steps(count: u32, lost: Duration) -> Vec<String> {
+        stepwise(count, || std::thread::sleep(lost)).await
+    }
+
+    async fn stepwise(count: u32, step: impl Fn()) -> Vec<String> {
         let mut threads = Vec::new();
         for _ in 0..count {
-            std::thread::sleep(lost);
+            step();
             threads.push(here());
             tokio::task::yield_now().await;
         }
@@ -172,9 +181,24 @@ mod tests {
     #[test]
     fn what_is_not_held_up_stays_where_it_is() {
         let (_queries, _low, _courtesy, relay) = relay();
-        let threads =
-            thread("beside").block_on(relay.run(steps(30, Duration::from_millis(5)).boxed())).unwrap();
+        // Longer than it is waited for one that does not work.
+        let job = stepwise(30, || {
+            let end = bowshot_cache::thread_time() + Duration::from_millis(50);
+            while bowshot_cache::thread_time() < end {
+                std::hint::spin_loop();
+            }
+        });
+        let threads = thread("beside").block_on(relay.run(job.boxed())).unwrap();
         assert_eq!(threads, vec!["low"; 30]);
+    }
+
+    #[test]
+    fn what_is_done_is_not_carried_on() {
+        let slot = Slot::new(async { 7 }.boxed());
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert_eq!(slot.poll(&mut context), Poll::Ready(Some(7)));
+        assert!(slot.take().is_none());
+        assert_eq!(slot.poll(&mut context), Poll::Ready(None));
     }
 
     #[test]

@@ -62,13 +62,17 @@ impl TableProvider for DeltaFolderTable {
         plan.transform_up(without_bounds).data()
     }
 
-    /// Filters on floating-point columns stay above the scan: the log would rule out files by them.
+    /// Filters on floating-point columns stay above the scan: the log would rule out files by them. No filter is left to the
+    /// scan alone: the library says that of those on partition columns, and of constants, but a NULL among them lets all
+    /// rows through.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let schema = self.schema();
         let mut answers = self.provider.supports_filters_pushdown(filters)?;
         for (answer, filter) in answers.iter_mut().zip(filters) {
             if reads_floats(filter, &schema) {
                 *answer = TableProviderFilterPushDown::Unsupported;
+            } else if *answer == TableProviderFilterPushDown::Exact {
+                *answer = TableProviderFilterPushDown::Inexact;
             }
         }
         Ok(answers)

@@ -64,16 +64,17 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
         cache.queue.filled().await;
         let turn = cache.courtesy.turn().await;
         let Some(job) = cache.queue.next() else { continue };
-        let started = Instant::now();
+        let (started, waited) = (Instant::now(), cache.courtesy.waited());
         let (filling, wanted) = (Arc::clone(&cache), job.clone());
-        // A panic in an operator ends this job and not all that come after it.
-        let fill = AssertUnwindSafe(async move { filling.fill_in_time(&wanted).await }).catch_unwind();
-        let filled = cache.courtesy.within(cache.config.fill_timeout, cache.relay.run(fill.boxed())).await;
-        let filled = filled.map(|done| match done {
-            Some(Ok(filled)) => filled,
-            Some(Err(_)) => exec_err!("an operator panicked"),
-            None => exec_err!("the server ends"),
-        });
+        // Its limit is a part of the job, so that this has ended before the next one has its turn.
+        let fill = async move {
+            // A panic in an operator ends this job and not all that come after it.
+            let fill = AssertUnwindSafe(filling.fill_in_time(&wanted)).catch_unwind();
+            let filled = filling.courtesy.within(filling.config.fill_timeout, fill).await;
+            filled.map(|done| done.unwrap_or_else(|_| exec_err!("an operator panicked")))
+        };
+        let filled = cache.relay.run(fill.boxed()).await;
+        let filled = filled.unwrap_or_else(|| Some(exec_err!("the server ends")));
         let outcome = cache.outcome(&job, filled, started.elapsed());
         let least = match outcome {
             "too_large" | "no_room" | "failed" | "timeout" => AFTER_FAILURE,
@@ -82,7 +83,7 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
         };
         match outcome {
             "discarded" => cache.watch.discarded(),
-            _ => cache.watch.ended(&job.order, started.elapsed(), least),
+            _ => cache.watch.ended(&job.order, cache.worked(started, waited), least),
         }
         cache.queue.end();
         drop(turn);

@@ -224,10 +224,10 @@ impl Reuse {
             lineage::note(folder, parts.tables.opening());
         }
         cache.restore_history();
-        let beside = started(QueryRuntime::start_beside())?;
+        let beside = started(QueryRuntime::start_beside("beside"))?;
         // Learning has a thread of its own: it neither waits for a long step nor counts as work on joins. An ordinary one:
         // who shows the history waits for it, and what it cannot do in time is done by queries.
-        let learning = started(QueryRuntime::start_beside())?;
+        let learning = started(QueryRuntime::start_beside("learning"))?;
         // The runtimes own them; they end with them.
         drop(learning.spawn(learner::work(Arc::clone(&cache))));
         drop(learning.spawn(upkeep::work(Arc::clone(&cache))));

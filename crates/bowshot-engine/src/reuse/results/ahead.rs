@@ -125,17 +125,20 @@ async fn ask(shared: Arc<Shared>, mut question: Waiting) -> Option<Waiting> {
     let turn = joins.courtesy.turn().await;
     let started = Instant::now();
     let (asked, largest) = (question.foretold.asked.clone(), results.store.largest());
-    let asking = AssertUnwindSafe(answer(shared, asked, largest)).catch_unwind();
-    let outcome =
-        match joins.courtesy.within(joins.config.fill_timeout, joins.relay.run(asking.boxed())).await {
-            Some(Some(Ok(Ok(())))) => "asked",
-            Some(Some(Ok(Err(error)))) => {
-                tracing::debug!(%error, "a question that was foretold has no answer");
-                "failed"
-            }
-            Some(Some(Err(_)) | None) => "failed",
-            None => "timeout",
-        };
+    let limited = Arc::clone(&joins);
+    let asking = async move {
+        let asking = AssertUnwindSafe(answer(shared, asked, largest)).catch_unwind();
+        limited.courtesy.within(limited.config.fill_timeout, asking).await
+    };
+    let outcome = match joins.relay.run(asking.boxed()).await {
+        Some(Some(Ok(Ok(())))) => "asked",
+        Some(Some(Ok(Err(error)))) => {
+            tracing::debug!(%error, "a question that was foretold has no answer");
+            "failed"
+        }
+        Some(Some(Err(_))) | None => "failed",
+        Some(None) => "timeout",
+    };
     drop(turn);
     metrics::counter!("bowshot_result_cache_forecasts_total", "outcome" => outcome).increment(1);
     if question.asked.is_none() {
