@@ -2,6 +2,7 @@
 
 mod cross_joins;
 mod decimals;
+mod floats;
 mod join_order;
 mod same_names;
 mod step_aside;
@@ -20,5 +21,6 @@ pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = join_order::before_selection(same_names::physical());
     // Behind all that look into expressions.
     rules.push(Arc::new(decimals::NarrowDecimals));
+    rules.push(Arc::new(floats::FloatsInOrder));
     rules
 }
