@@ -29,8 +29,8 @@ impl QueryRuntime {
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub(crate) fn start_beside(name: &str) -> io::Result<Self> {
-        Self::of(Builder::new_multi_thread().worker_threads(1).thread_name(name))
+    pub(crate) fn start_beside() -> io::Result<Self> {
+        Self::of(Builder::new_multi_thread().worker_threads(1).thread_name("beside"))
     }
 
     /// Starts one thread that leaves the processor to others for the most part when they want it.

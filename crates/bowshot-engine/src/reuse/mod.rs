@@ -224,7 +224,7 @@ impl Reuse {
             lineage::note(folder, parts.tables.opening());
         }
         cache.restore_history();
-        let beside = started(QueryRuntime::start_beside("beside"))?;
+        let beside = started(QueryRuntime::start_beside())?;
         // Learning has a thread of its own: it neither waits for a long step nor counts as work on joins. One of the lowest
         // priority, since it begins when a query does: with an ordinary one TPC-H took 1.04 times as long.
         let learning = started(QueryRuntime::start_in_background())?;
