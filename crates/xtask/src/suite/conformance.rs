@@ -110,6 +110,21 @@ fn about(root: &Path, suite: &str) -> Result<About> {
     toml::from_str(&text).with_context(|| format!("`{}` does not describe a suite", path.display()))
 }
 
+/// What is missing when fewer tests passed than at the last recorded run: a suite that ends in the middle has no failing
+/// test, and its exclusions may explain why its command failed.
+pub(super) fn shortfall(root: &Path, suite: &str, passed: u64) -> Result<Option<String>> {
+    let known = recorded(root)?.into_iter().find(|known| known.suite == suite);
+    Ok(known.and_then(|known| below(known.passed, passed)))
+}
+
+fn below(recorded: u64, passed: u64) -> Option<String> {
+    (passed < recorded).then(|| {
+        format!(
+            "{passed} passed, {recorded} did at the last recorded run; if that is right, `--write-docs` records it"
+        )
+    })
+}
+
 fn recorded(root: &Path) -> Result<Vec<Recorded>> {
     let path = root.join(RESULTS);
     if !path.exists() {
@@ -187,6 +202,21 @@ mod tests {
         assert_eq!((judged.passed, judged.excluded.len()), (1, 1));
         let failed: Vec<&str> = judged.failed.iter().map(|entry| entry.test.as_str()).collect();
         assert_eq!(failed, ["f", "s", "w/y", "gone"]);
+    }
+
+    #[test]
+    fn fewer_tests_than_recorded_are_a_complaint() {
+        assert_eq!(below(10, 10), None);
+        assert_eq!(below(10, 11), None);
+        assert!(below(10, 9).is_some_and(|complaint| complaint.starts_with("9 passed, 10 did")));
+        let root = std::env::temp_dir().join(format!("xtask-shortfall-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("tests/conformance")).unwrap();
+        let results = r#"[{"suite": "known", "passed": 10}]"#;
+        std::fs::write(root.join(RESULTS), results).unwrap();
+        assert!(shortfall(&root, "known", 3).unwrap().is_some());
+        assert_eq!(shortfall(&root, "known", 10).unwrap(), None);
+        assert_eq!(shortfall(&root, "new", 0).unwrap(), None);
+        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

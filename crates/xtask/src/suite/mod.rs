@@ -49,7 +49,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<bool> {
     let mut outcomes = Vec::new();
     for (index, suite) in chosen.iter().enumerate() {
         machine::say(&format!("\n== {} ({} of {}): {}", suite.name, index + 1, chosen.len(), suite.about));
-        outcomes.push(run_suite(suite));
+        outcomes.push(run_suite(suite, args.write_docs));
     }
     if args.write_docs {
         conformance::record(
@@ -82,7 +82,7 @@ fn build() -> Result<bool> {
         && machine::show("cargo", &["test", "--release", "--workspace", "--no-run"])?)
 }
 
-fn run_suite(suite: &Suite) -> Outcome {
+fn run_suite(suite: &Suite, recording: bool) -> Outcome {
     let started = Instant::now();
     let mut outcome = Outcome {
         name: suite.name.clone(),
@@ -95,7 +95,7 @@ fn run_suite(suite: &Suite) -> Outcome {
     let missing: Vec<&str> =
         suite.needs.iter().map(String::as_str).filter(|program| !machine::has(program)).collect();
     if missing.is_empty() {
-        if let Err(error) = run_commands(suite, &mut outcome) {
+        if let Err(error) = run_commands(suite, recording, &mut outcome) {
             outcome.complaint = Some(format!("{error:#}"));
         }
     } else {
@@ -117,7 +117,7 @@ fn skip(suite: &Suite, missing: &[&str], outcome: &mut Outcome) {
     }
 }
 
-fn run_commands(suite: &Suite, outcome: &mut Outcome) -> Result<()> {
+fn run_commands(suite: &Suite, recording: bool, outcome: &mut Outcome) -> Result<()> {
     let places = needs::places(suite)?;
     let result_file = result_file(suite);
     if result_file.exists() {
@@ -142,6 +142,9 @@ fn run_commands(suite: &Suite, outcome: &mut Outcome) -> Result<()> {
         outcome.recorded = Some(recorded);
     }
     complain(suite, run, outcome);
+    if suite.conformance && !recording && outcome.complaint.is_none() {
+        outcome.complaint = conformance::shortfall(&machine::root(), &suite.name, outcome.counts.passed)?;
+    }
     Ok(())
 }
 
