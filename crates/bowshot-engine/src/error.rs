@@ -1,6 +1,5 @@
 //! Classifies what DataFusion reports into the kinds that cross the door.
 
-use crate::wording::wording;
 use bowshot_api::{Error as ApiError, ErrorKind};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
@@ -52,8 +51,7 @@ pub(crate) fn classify(error: DataFusionError) -> ApiError {
     }
     let (kind, message, hint) = {
         let root = error.find_root();
-        let (message, hint) = wording(root);
-        (kind_of(root), lined(&message), hint.or_else(|| hint_of(root).map(ToOwned::to_owned)))
+        (kind_of(root), message_of(root), hint_of(root))
     };
     let mapped = ApiError::new(kind, message).with_source(error);
     match hint {
@@ -136,7 +134,18 @@ fn is_users_mistake(message: &str) -> bool {
         || message.contains("type_coercion")
 }
 
-fn lined(text: &str) -> String {
+fn message_of(root: &DataFusionError) -> String {
+    let text = match root {
+        DataFusionError::SQL(error, _) => format!("syntax error: {}", strip(&error.to_string())),
+        DataFusionError::SchemaError(error, _) => error.to_string(),
+        DataFusionError::Plan(text)
+        | DataFusionError::Execution(text)
+        | DataFusionError::Configuration(text)
+        | DataFusionError::NotImplemented(text)
+        | DataFusionError::ResourcesExhausted(text)
+        | DataFusionError::Internal(text) => text.clone(),
+        other => other.strip_backtrace(),
+    };
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     lower_first(shortened(&line).trim_end_matches('.'))
 }
@@ -148,6 +157,10 @@ fn shortened(line: &str) -> String {
     }
     let end = (0..=MAX_MESSAGE_BYTES).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
     format!("{}…", &line[..end])
+}
+
+fn strip(text: &str) -> &str {
+    text.trim_start_matches("sql parser error: ")
 }
 
 fn lower_first(text: &str) -> String {

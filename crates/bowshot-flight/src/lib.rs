@@ -34,7 +34,6 @@ mod messages;
 mod metadata;
 mod metrics;
 mod parameters;
-mod places;
 mod poll;
 mod prepared;
 mod profile;

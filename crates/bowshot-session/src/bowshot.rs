@@ -1,8 +1,6 @@
 //! The server below the door: everything of one process, and the task that frees what nobody wants.
 
 use crate::admission::Admission;
-use crate::live::Live;
-use crate::logins::Logins;
 use crate::options::Defaults;
 use crate::query_log::QueryLog;
 use crate::result::{House, QueryResult};
@@ -18,7 +16,6 @@ use bowshot_api::{
     Principal, Progress, QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
 };
 use bowshot_engine::Engine;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
@@ -58,11 +55,9 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) admission: Admission,
     pub(crate) sessions: Sessions,
-    pub(crate) live: Arc<Live>,
     pub(crate) results: Results,
     pub(crate) house: House,
     pub(crate) defaults: Defaults,
-    logins: Logins,
     authenticator: Arc<Authenticator>,
     about: About,
     lifecycle: AtomicU8,
@@ -83,11 +78,9 @@ impl Bowshot {
         let shared = Arc::new(Shared {
             admission: Admission::new(&limits),
             sessions: Sessions::default(),
-            live: Arc::clone(log.live()),
             results: Results::default(),
             house: House { accounts, log, limits, timers: Handle::current() },
             defaults: Defaults { catalog, schema, dialect: engine.default_dialect().to_owned() },
-            logins: Logins::new(authenticator.password_checks()),
             authenticator: Arc::new(authenticator),
             about: about(),
             lifecycle: AtomicU8::new(STARTING),
@@ -197,9 +190,6 @@ impl Server for Bowshot {
             prepared_statements,
             open_transactions,
             table_bytes: self.shared.engine.table_bytes(),
-            planning: self.shared.engine.planning().busy(),
-            burning: self.shared.engine.planning().burning(),
-            memory_bytes: self.shared.engine.memory_taken(),
             running_queries: self.shared.admission.running(),
             queued_queries: self.shared.admission.waiting(),
             open_results: self.shared.results.open(),
@@ -210,32 +200,11 @@ impl Server for Bowshot {
     }
 
     async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
-        self.authenticate_from(credentials, None).await
-    }
-
-    async fn authenticate_from(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
-        let authenticator = &self.shared.authenticator;
-        let user = match credentials {
-            Credentials::Password { user, .. } if authenticator.is_costly(credentials) => user.clone(),
-            // A look, and no more.
-            _ => return authenticator.verify(credentials),
-        };
-        let (logins, from) = (&self.shared.logins, (from, user));
-        let check = logins.enter(&from).await?;
-        let (authenticator, credentials) = (Arc::clone(authenticator), credentials.clone());
+        let (authenticator, credentials) = (Arc::clone(&self.shared.authenticator), credentials.clone());
         // Password hashes are slow on purpose: not on the socket runtime.
         let handle = self.shared.engine.runtime().handle();
         let verified = handle.spawn_blocking(move || authenticator.verify(&credentials)).await;
-        drop(check);
-        let verified = verified.unwrap_or_else(|error| Err(task::broken(error)));
-        match &verified {
-            Ok(_) => logins.was_right(&from),
-            Err(error) if error.kind() == ErrorKind::Unauthenticated => {
-                tokio::time::sleep(logins.was_wrong(&from)).await;
-            }
-            Err(_) => {}
-        }
-        verified
+        verified.unwrap_or_else(|error| Err(task::broken(error)))
     }
 
     fn issue_token(&self, principal: &Principal) -> Secret {
@@ -266,14 +235,7 @@ impl Server for Bowshot {
     }
 
     async fn cancel(&self, principal: &Principal, query: QueryId) -> Result<CancelOutcome> {
-        match self.shared.live.find(principal, query).filter(|statement| statement.result().is_none()) {
-            // It has no result yet.
-            Some(statement) => {
-                statement.cancel();
-                Ok(CancelOutcome::Cancelled)
-            }
-            None => self.shared.results.cancel(principal, query),
-        }
+        self.shared.results.cancel(principal, query)
     }
 
     fn renew(&self, principal: &Principal, query: QueryId) -> Result<SystemTime> {

@@ -7,12 +7,10 @@
 
 mod folder;
 mod read;
-mod unfinished;
 mod write;
 
 pub use folder::ExchangeFolder;
 pub use read::{FileRows, Wanted};
-pub use unfinished::remove_unfinished;
 pub use write::FileWriter;
 
 use crate::Format;

@@ -81,7 +81,9 @@ impl Keeper {
 
     /// Shows others what a commit has done to files.
     pub(in crate::tables) fn after_commit(&self, folder: &Folder, persisted: Persisted) {
-        self.todo().dropped.extend(persisted.dropped);
+        for table in persisted.dropped {
+            self.todo().dropped.push(table.id());
+        }
         for table in persisted.changed {
             self.publish(&table, folder);
         }
