@@ -36,6 +36,7 @@ impl Default for AccessOptions {
 pub struct Authenticator {
     /// `None` where nobody is configured and everybody is anonymous.
     known: Option<Known>,
+    password_checks: usize,
 }
 
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl Authenticator {
     /// When any entry is not fully understood, or the system gives no randomness for tokens.
     pub fn new(config: AccessConfig, options: &AccessOptions) -> Result<Self, Error> {
         if config.is_empty() {
-            return Ok(Self { known: None });
+            return Ok(Self::anonymous());
         }
         let names = config.users.iter().map(|user| &user.name);
         for name in names.chain(config.tokens.iter().map(|token| &token.user)) {
@@ -66,12 +67,28 @@ impl Authenticator {
                 fixed: FixedTokens::new(config.tokens)?,
                 issued: Mutex::new(IssuedTokens::new(options.token_timeout, options.max_tokens_per_user)),
             }),
+            password_checks: options.max_password_checks.max(1),
         })
     }
 
     /// A server without users.
     pub fn anonymous() -> Self {
-        Self { known: None }
+        Self { known: None, password_checks: 1 }
+    }
+
+    /// Password checks that run at once.
+    pub fn password_checks(&self) -> usize {
+        self.password_checks
+    }
+
+    /// Whether to verify these takes a password check, with all that it costs.
+    pub fn is_costly(&self, credentials: &Credentials) -> bool {
+        match (&self.known, credentials) {
+            (Some(known), Credentials::Password { user, password }) => {
+                !known.passwords.was_right(user, password)
+            }
+            _ => false,
+        }
     }
 
     /// Whether callers must prove who they are.

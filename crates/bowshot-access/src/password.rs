@@ -4,6 +4,7 @@ use crate::{Error, UserConfig};
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params};
 use bowshot_api::{ErrorKind, Secret};
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -41,22 +42,26 @@ pub fn hash_password(password: &Secret) -> Result<String, Error> {
 #[derive(Debug)]
 pub(crate) struct Passwords {
     hashes: HashMap<String, String>,
-    /// Checked in place of the hash that an unknown user does not have, so that both take the same time.
-    stand_in: Option<String>,
+    /// Checked in place of the hash that an unknown user does not have, so that both take the same time. Users may have
+    /// hashes of different costs: which one stands in depends on the name, and is the same at every attempt.
+    stand_ins: Vec<String>,
+    /// Passwords that were right, as they are told again without the cost of their hash: whoever logs in with one does not
+    /// wait behind those who guess.
+    right: Right,
     gate: Gate,
 }
 
 impl Passwords {
     pub(crate) fn new(users: Vec<UserConfig>, places: usize) -> Result<Self, Error> {
         let mut hashes = HashMap::with_capacity(users.len());
-        let stand_in = users.first().map(|user| user.password_hash.clone());
+        let stand_ins: Vec<String> = users.iter().map(|user| user.password_hash.clone()).collect();
         for user in users {
             check_hash(&user)?;
             if hashes.insert(user.name.clone(), user.password_hash).is_some() {
                 return Err(Error::DuplicateUser { name: user.name });
             }
         }
-        Ok(Self { hashes, stand_in, gate: Gate::new(places.max(1)) })
+        Ok(Self { hashes, stand_ins, right: Right::new()?, gate: Gate::new(places.max(1)) })
     }
 
     /// Whether `password` is that of `user`.
@@ -65,18 +70,79 @@ impl Passwords {
     /// `LimitReached` when too many checks are waiting already.
     pub(crate) fn matches(&self, user: &str, password: &Secret) -> bowshot_api::Result<bool> {
         let known = self.hashes.get(user);
-        let Some(hash) = known.or(self.stand_in.as_ref()) else {
+        let Some(hash) = known.or_else(|| self.stand_in(user)) else {
             return Ok(false);
         };
         if password.expose().len() > MAX_PASSWORD_BYTES {
             return Ok(false);
+        }
+        if self.was_right(user, password) {
+            return Ok(true);
         }
         let _place = self.gate.enter()?;
         let parsed = PasswordHash::new(hash).map_err(|_| {
             bowshot_api::Error::internal("a password hash that was checked at start-up cannot be read")
         })?;
         let fits = Argon2::default().verify_password(password.expose().as_bytes(), &parsed).is_ok();
+        if fits && known.is_some() {
+            self.right.note(user, password);
+        }
         Ok(fits && known.is_some())
+    }
+
+    /// Whether the password was that of the user before.
+    pub(crate) fn was_right(&self, user: &str, password: &Secret) -> bool {
+        password.expose().len() <= MAX_PASSWORD_BYTES && self.right.was(user, password)
+    }
+
+    fn stand_in(&self, user: &str) -> Option<&String> {
+        let digest = Sha256::digest(user.as_bytes());
+        let number = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        let count = u64::try_from(self.stand_ins.len()).ok().filter(|count| *count > 0)?;
+        self.stand_ins.get(usize::try_from(number % count).ok()?)
+    }
+}
+
+/// What tells a right password again. Its digests say nothing outside of this process, which has the key.
+struct Right {
+    key: [u8; 32],
+    digests: Mutex<HashMap<String, [u8; 32]>>,
+}
+
+impl Right {
+    fn new() -> Result<Self, Error> {
+        let mut key = [0_u8; 32];
+        getrandom::fill(&mut key).map_err(Error::NoRandomness)?;
+        Ok(Self { key, digests: Mutex::default() })
+    }
+
+    fn digest(&self, user: &str, password: &Secret) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(self.key);
+        hash.update((user.len() as u64).to_be_bytes());
+        hash.update(user.as_bytes());
+        hash.update(password.expose().as_bytes());
+        hash.finalize().into()
+    }
+
+    fn note(&self, user: &str, password: &Secret) {
+        let digest = self.digest(user, password);
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert(user.to_owned(), digest);
+    }
+
+    fn was(&self, user: &str, password: &Secret) -> bool {
+        let digest = self.digest(user, password);
+        let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        // All bytes are compared, whichever is the first that differs.
+        let differs =
+            |known: &[u8; 32]| known.iter().zip(digest).fold(0, |all, (one, other)| all | (one ^ other));
+        digests.get(user).is_some_and(|known| differs(known) == 0)
+    }
+}
+
+impl std::fmt::Debug for Right {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Right")
     }
 }
 

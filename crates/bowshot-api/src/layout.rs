@@ -11,6 +11,15 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, Uni
 use arrow::record_batch::RecordBatch;
 use std::sync::Arc;
 
+/// Before the number of a column whose name another column of the same result has: names inside of plans differ, and clients
+/// see them without it.
+pub const SAME_NAME_MARK: char = '\u{1}';
+
+/// A column's name as clients see it.
+pub fn shown_name(name: &str) -> &str {
+    name.split(SAME_NAME_MARK).next().unwrap_or(name)
+}
+
 /// Compression of record batch bodies (Arrow IPC `BodyCompression`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
@@ -61,10 +70,11 @@ impl Layout {
 
     fn field(&self, field: &FieldRef) -> FieldRef {
         let kept = self.data_type(field.data_type());
-        if &kept == field.data_type() {
+        let name = shown_name(field.name());
+        if &kept == field.data_type() && name == field.name() {
             return FieldRef::clone(field);
         }
-        Arc::new(Field::new(field.name(), kept, field.is_nullable()).with_metadata(field.metadata().clone()))
+        Arc::new(Field::new(name, kept, field.is_nullable()).with_metadata(field.metadata().clone()))
     }
 
     fn data_type(&self, data_type: &DataType) -> DataType {

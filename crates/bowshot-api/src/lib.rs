@@ -16,6 +16,7 @@
 //! ```
 
 mod catalog;
+mod compatibility;
 mod error;
 mod ids;
 mod layout;
@@ -28,9 +29,10 @@ mod stream;
 mod write;
 
 pub use catalog::{PrimaryKey, TableEntry, TableFilter, TableKind, TableName, like};
+pub use compatibility::{Accepted, COMPATIBILITY_PARAMETERS, CompatibilityParameter};
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{QueryId, SavepointId, SessionId, StatementId, TransactionId};
-pub use layout::{Compression, Layout};
+pub use layout::{Compression, Layout, SAME_NAME_MARK, shown_name};
 pub use limits::Limits;
 pub use principal::{Credentials, Principal, Secret};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};

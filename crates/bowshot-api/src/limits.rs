@@ -10,14 +10,25 @@ pub struct Limits {
     pub max_sessions: usize,
     /// Client connections open at once, over all front ends that hold connections.
     pub max_connections: usize,
+    /// Client connections that one address has open at once.
+    pub max_connections_per_address: usize,
     /// Queries that run at once; more wait in line.
     pub max_running_queries: usize,
+    /// Queries that one user runs at once; the others are left to other users.
+    pub max_running_queries_per_user: usize,
+    /// Queries that one session runs at once.
+    pub max_running_queries_per_session: usize,
     /// Queries that may wait in line; more are refused.
     pub max_queued_queries: usize,
+    /// Queries of one user that may wait in line.
+    pub max_queued_queries_per_user: usize,
     /// Longest wait in line.
     pub queue_timeout: Duration,
-    /// Longest run of one query from the end of planning to its last batch; zero means no limit.
+    /// Longest run of one statement, from its arrival to its last batch, with waiting in line and planning; zero means no
+    /// limit.
     pub statement_timeout: Duration,
+    /// Longest planning of one statement, with what is computed of constants then; zero means no limit of its own.
+    pub planning_timeout: Duration,
     /// How long a result may lie unread before it is freed; while somebody reads it, it stays.
     pub result_timeout: Duration,
     /// How long a reader may leave rows lying that are ready for it; then the query ends and frees its slot. Zero means no
@@ -39,6 +50,9 @@ pub struct Limits {
     pub result_spill_bytes: u64,
     /// Memory of all running queries together (sorts, joins, aggregates).
     pub query_memory_bytes: usize,
+    /// Memory of the whole process. When it is used up, statements that have more than their share end. Zero means no
+    /// limit.
+    pub memory_bytes: u64,
     /// Endpoints of one result.
     pub max_endpoints: usize,
     /// Longest SQL text, in bytes.
@@ -59,10 +73,15 @@ impl Default for Limits {
         Self {
             max_sessions: 10_000,
             max_connections: 10_000,
+            max_connections_per_address: 9_000,
             max_running_queries: 64,
+            max_running_queries_per_user: 60,
+            max_running_queries_per_session: 56,
             max_queued_queries: 1_024,
+            max_queued_queries_per_user: 896,
             queue_timeout: Duration::from_secs(60),
-            statement_timeout: Duration::ZERO,
+            statement_timeout: Duration::from_secs(6 * 60 * 60),
+            planning_timeout: Duration::from_secs(60),
             result_timeout: Duration::from_secs(60),
             reader_timeout: Duration::from_secs(10 * 60),
             session_timeout: Duration::from_secs(30 * 60),
@@ -73,6 +92,7 @@ impl Default for Limits {
             result_buffer_bytes: 16 << 20,
             result_spill_bytes: 32 << 30,
             query_memory_bytes: 8 << 30,
+            memory_bytes: 0,
             max_endpoints: 64,
             max_sql_bytes: 4 << 20,
             max_message_bytes: 256 << 20,

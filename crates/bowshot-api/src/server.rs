@@ -4,6 +4,7 @@ use crate::{
     Answer, BatchStream, Credentials, Error, Limits, Principal, QueryId, Result, Secret, Session, SessionId,
 };
 use async_trait::async_trait;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -46,7 +47,7 @@ pub enum Lifecycle {
     Draining,
 }
 
-/// Counts of what is held right now; all but `sessions` and `table_bytes` are zero on an idle server.
+/// Counts of what is held right now; all but `sessions`, `table_bytes` and `memory_bytes` are zero on an idle server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerStatus {
     /// Open sessions.
@@ -69,6 +70,12 @@ pub struct ServerStatus {
     pub open_transactions: usize,
     /// Bytes of the rows in tables that are kept in memory.
     pub table_bytes: u64,
+    /// Statements that are being planned.
+    pub planning: usize,
+    /// Statements that are still being planned although nobody waits for them any more.
+    pub burning: usize,
+    /// Bytes of memory that the process has taken.
+    pub memory_bytes: u64,
 }
 
 /// Outcome of a cancel request, as Flight's `CancelStatus` has it.
@@ -114,6 +121,14 @@ pub trait Server: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// `Unauthenticated`, without saying which part was wrong.
     async fn authenticate(&self, credentials: &Credentials) -> Result<Principal>;
+
+    /// As [`Server::authenticate`], for a caller at an address: whoever guesses there keeps others waiting the least.
+    ///
+    /// # Errors
+    /// As there.
+    async fn authenticate_from(&self, credentials: &Credentials, _from: Option<IpAddr>) -> Result<Principal> {
+        self.authenticate(credentials).await
+    }
 
     /// Issues a bearer token for a principal; [`Server::authenticate`] accepts it until it expires.
     fn issue_token(&self, principal: &Principal) -> Secret;

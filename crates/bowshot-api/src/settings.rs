@@ -58,7 +58,7 @@ pub const SESSION_OPTIONS: &[SessionOption] = &[
         "statement_timeout_ms",
         "int64",
         "0",
-        "longest run of a statement in milliseconds, 0 for no limit",
+        "longest run of a statement in milliseconds, from its arrival on; 0 for the limit of the server",
     ),
     option(
         "join_cache",

@@ -41,7 +41,10 @@ impl Claim {
     fn mark(folder: &Path) -> Result<Self, Error> {
         let disk = |source| Error::Disk { path: folder.to_path_buf(), source };
         let mark = folder.join(MARK);
-        let lock = File::options().create(true).truncate(false).write(true).open(mark).map_err(disk)?;
+        let mut options = File::options();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let lock = options.create(true).truncate(false).write(true).open(mark).map_err(disk)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { lock, folder: File::open(folder).map_err(disk)? }),
             Err(TryLockError::WouldBlock) => Err(Error::Held { folder: folder.to_path_buf() }),

@@ -36,8 +36,8 @@ impl AboutTables {
     fn tables(&self) -> Result<RecordBatch> {
         let mut names = Names::default();
         let (mut storage, mut location) = (Vec::new(), Vec::new());
-        let (mut rows, mut bytes, mut segments, mut version) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut rows, mut bytes, mut segments, mut version, mut error) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for snapshot in [self.pinned.shared(), self.pinned.own()] {
             for (name, table) in snapshot.tables() {
                 names.add([&name.catalog, &name.schema, &name.name]);
@@ -48,6 +48,17 @@ impl AboutTables {
                 segments.push(table.segment_count() as i64);
                 version.push(durable.then(|| table.version().cast_signed()));
                 location.push(self.store.location(table).map(|path| path.display().to_string()));
+                error.push(None);
+            }
+            for (name, broken) in snapshot.broken() {
+                names.add([&name.catalog, &name.schema, &name.name]);
+                storage.push("durable");
+                rows.push(0);
+                bytes.push(0);
+                segments.push(0);
+                version.push(None);
+                location.push(None);
+                error.push(Some(broken.reason().to_owned()));
             }
         }
         let mut columns = names.columns();
@@ -58,6 +69,7 @@ impl AboutTables {
             ("segments", Arc::new(Int64Array::from(segments))),
             ("version", Arc::new(Int64Array::from(version))),
             ("location", Arc::new(StringArray::from(location))),
+            ("error", Arc::new(StringArray::from(error))),
         ]);
         batch(columns)
     }

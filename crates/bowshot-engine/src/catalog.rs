@@ -4,26 +4,34 @@
 //! Nothing is made before it is asked for, since every statement has catalogs of its own.
 
 use crate::about_tables::AboutTables;
+use crate::introspect::information_schema::InformationSchema;
+use crate::introspect::listing::PG_CATALOG;
+use crate::introspect::pg_catalog::{self, PgCatalog};
+use crate::introspect::{ClientSlot, Setting};
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
 use crate::reuse::Caches;
 use crate::system::{SystemSchema, SystemTables};
+use crate::types::stored;
 use crate::write::defaults::WithDefaults;
 use crate::{as_of, enforce, plan};
 use async_trait::async_trait;
 use bowshot_api::{Error as ApiError, Principal};
+use bowshot_sql::DialectName;
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::tables::durable::AsOf;
-use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore, View};
-use datafusion::catalog::information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider};
+use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore, View, What};
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
     MemorySchemaProvider, SchemaProvider, TableProvider,
 };
+use datafusion::common::TableReference;
+use datafusion::config::ConfigOptions;
 use datafusion::datasource::ViewTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::TableType;
+use datafusion::logical_expr::{LogicalPlan, TableType};
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,6 +45,8 @@ pub const SYSTEM_SCHEMA: &str = "system";
 pub(crate) const CHANGE_SCHEMA: &str = "__bowshot_change";
 /// The table whose rows are changed, with the addresses of its rows.
 pub(crate) const TARGET: &str = "target";
+/// The new rows of an INSERT, beside [`TARGET`].
+pub(crate) const SOURCE: &str = "source";
 /// Views over views: deeper is a cycle.
 const MAX_VIEW_DEPTH: usize = 32;
 
@@ -69,13 +79,14 @@ pub(crate) struct Visible {
     pub(crate) context: SessionContext,
     /// The table that the statement changes, with addresses.
     target: Option<Arc<dyn TableProvider>>,
+    /// The rows that it adds.
+    source: Option<Arc<dyn TableProvider>>,
     /// What `system` tells about.
     caches: Caches,
+    /// Whose settings are shown.
+    client: ClientSlot,
     /// How many views this is seen through.
     depth: usize,
-    /// As `information_schema` sees it: a table that cannot be read has no columns, and keeps nobody from seeing those of
-    /// the others.
-    lenient: bool,
 }
 
 impl fmt::Debug for Visible {
@@ -100,9 +111,10 @@ impl Visible {
             pinned,
             context,
             target: None,
+            source: None,
             caches: Caches::default(),
+            client: ClientSlot::default(),
             depth: 0,
-            lenient: false,
         }
     }
 
@@ -111,9 +123,46 @@ impl Visible {
         Self { caches, ..self }
     }
 
+    /// The same with a client to be asked.
+    pub(crate) fn with_client(self, client: ClientSlot) -> Self {
+        Self { client, ..self }
+    }
+
+    pub(crate) fn options(&self) -> Arc<ConfigOptions> {
+        Arc::clone(self.context.state_ref().read().config_options())
+    }
+
+    /// Catalog and schema of names that do not say theirs.
+    pub(crate) fn default_names(&self) -> (String, String) {
+        let options = self.options();
+        (options.catalog.default_catalog.clone(), options.catalog.default_schema.clone())
+    }
+
+    pub(crate) fn settings(&self) -> Vec<Setting> {
+        self.client.get().map(|client| client.settings()).unwrap_or_default()
+    }
+
+    pub(crate) fn schema_provider(&self, catalog: &str, schema: &str) -> Option<Arc<dyn SchemaProvider>> {
+        Catalogs(Arc::new(self.clone())).catalog(catalog)?.schema(schema)
+    }
+
+    pub(crate) fn has_schema(&self, catalog: &str, schema: &str) -> bool {
+        self.schema_provider(catalog, schema).is_some()
+    }
+
+    /// Whether there is a table or view of this full name.
+    pub(crate) fn has(&self, name: &EntryName) -> bool {
+        self.schema_provider(&name.catalog, &name.schema).is_some_and(|schema| schema.table_exist(&name.name))
+    }
+
     /// The same with a table to be changed.
     pub(crate) fn with_target(&self, target: Arc<dyn TableProvider>) -> Self {
         Self { target: Some(target), ..self.clone() }
+    }
+
+    /// The same with rows to be added.
+    pub(crate) fn with_source(&self, source: Arc<dyn TableProvider>) -> Self {
+        Self { source: Some(source), ..self.clone() }
     }
 
     /// The session's state with these catalogs in it.
@@ -123,7 +172,7 @@ impl Visible {
         state
     }
 
-    fn catalog_names(&self) -> Vec<String> {
+    pub(crate) fn catalog_names(&self) -> Vec<String> {
         let mut names = self.pinned.shared().catalogs();
         if !self.pinned.own().names(TEMPORARY_CATALOG, DEFAULT_SCHEMA).is_empty() {
             names.push(TEMPORARY_CATALOG.to_owned());
@@ -131,7 +180,7 @@ impl Visible {
         names
     }
 
-    fn schema_names(&self, catalog: &str) -> Vec<String> {
+    pub(crate) fn schema_names(&self, catalog: &str) -> Vec<String> {
         if catalog == TEMPORARY_CATALOG {
             return vec![DEFAULT_SCHEMA.to_owned()];
         }
@@ -152,25 +201,31 @@ impl Visible {
 
     async fn table(&self, name: &EntryName) -> Result<Option<Arc<dyn TableProvider>>> {
         if name.schema == CHANGE_SCHEMA {
-            return Ok(self.target.clone().filter(|_| name.name == TARGET));
+            let found = if name.name == SOURCE { &self.source } else { &self.target };
+            return Ok(found.clone().filter(|_| name.name == SOURCE || name.name == TARGET));
         }
         if self.is_default(&name.catalog, &name.schema) {
             let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &name.name);
             if let Some(entry) = self.pinned.entry(&own) {
-                return self.provider(entry, true).await.map(Some);
+                return self.provider((&own, entry), true).await.map(Some);
             }
         }
-        if let Some((there, as_of)) = as_of::marked(&name.name) {
+        if let Some((there, as_of)) = bowshot_sql::rewrite::marked(&name.name) {
+            let as_of = as_of::state(&as_of).map_err(|error| DataFusionError::External(Box::new(error)))?;
             return self.earlier(&EntryName::new(&name.catalog, &name.schema, there), as_of).map(Some);
         }
         if let Some(entry) = self.pinned.entry(name) {
             let own = name.catalog == TEMPORARY_CATALOG;
-            return self.provider(entry, own).await.map(Some);
+            return self.provider((name, entry), own).await.map(Some);
         }
-        if name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA {
-            return self.parts.main.table(&name.name).await;
+        if name.catalog == DEFAULT_CATALOG
+            && name.schema == DEFAULT_SCHEMA
+            && let Some(files) = self.parts.main.table(&name.name).await?
+        {
+            return Ok(Some(files));
         }
-        Ok(None)
+        let last = pg_catalog::find(&name.name).filter(|_| self.is_default(&name.catalog, &name.schema));
+        Ok(last.map(|defined| defined.provider(&Arc::new(self.clone()))))
     }
 
     /// A table as it was.
@@ -180,15 +235,24 @@ impl Visible {
             return Err(external(ApiError::not_found(format!("`{name}` is no table that keeps versions"))));
         };
         let earlier = self.parts.tables.table_as_of(table, as_of);
-        Ok(Arc::new(earlier.map_err(|error| external(error.into()))?).provider())
+        let earlier = Arc::new(earlier.map_err(|error| external(error.into()))?);
+        let full = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
+        stored::as_declared(earlier.provider(), earlier.definition(), full)
     }
 
-    async fn provider(&self, entry: &Entry, own: bool) -> Result<Arc<dyn TableProvider>> {
+    async fn provider(
+        &self,
+        (name, entry): (&EntryName, &Entry),
+        own: bool,
+    ) -> Result<Arc<dyn TableProvider>> {
         match entry {
-            Entry::Table(table) => self.table_provider(table),
+            Entry::Table(table) => self.table_provider(name, table),
             Entry::View(view) if own => self.view_provider(view).await,
             // It means the same to everybody, whatever tables of their own they have.
             Entry::View(view) => self.without_own().view_provider(view).await,
+            Entry::Broken(broken) => {
+                Err(DataFusionError::External(Box::new(ApiError::from(broken.error(name)))))
+            }
         }
     }
 
@@ -198,12 +262,20 @@ impl Visible {
         Self { pinned, ..self.clone() }
     }
 
-    fn table_provider(&self, table: &Arc<Table>) -> Result<Arc<dyn TableProvider>> {
-        WithDefaults::wrap(table.provider(), table.definition(), &self.context)
+    fn table_provider(&self, name: &EntryName, table: &Arc<Table>) -> Result<Arc<dyn TableProvider>> {
+        let definition = table.definition();
+        let kept = WithDefaults::wrap(table.provider(), definition, &self.context)?;
+        let name = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
+        stored::as_declared(kept, definition, name)
+    }
+
+    async fn view_provider(&self, view: &Arc<View>) -> Result<Arc<dyn TableProvider>> {
+        let plan = self.view_plan(view).await?;
+        Ok(Arc::new(ViewTable::new(plan, Some(view.sql.clone()))))
     }
 
     /// A view is planned in the snapshot of the statement, with the names that were the defaults where it was made.
-    async fn view_provider(&self, view: &Arc<View>) -> Result<Arc<dyn TableProvider>> {
+    pub(crate) async fn view_plan(&self, view: &View) -> Result<LogicalPlan> {
         if self.depth >= MAX_VIEW_DEPTH {
             return Err(DataFusionError::Plan(format!(
                 "views are nested deeper than {MAX_VIEW_DEPTH}, or in a circle"
@@ -216,22 +288,28 @@ impl Visible {
         let inner = Self {
             context: SessionContext::new_with_state(state),
             target: None,
+            source: None,
             depth: self.depth + 1,
             ..self.clone()
         };
         let state = inner.state();
-        let dialect = state.config_options().sql_parser.dialect;
-        let statement = state.sql_to_statement(&plan::kept(&view.sql, &state)?, &dialect)?;
-        let plan = Box::pin(state.statement_to_plan(statement)).await?;
+        let external = |error: ApiError| DataFusionError::External(Box::new(error));
+        let dialect = DialectName::parse(&view.dialect).unwrap_or_default();
+        let statement = plan::kept_query(state.config_options(), &view.sql, dialect).map_err(external)?;
+        let plan = Box::pin(plan::logical(&state, statement)).await?;
         enforce::check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let plan =
-            if view.columns.is_empty() { plan } else { crate::write::define::renamed(plan, &view.columns)? };
-        Ok(Arc::new(ViewTable::new(plan, Some(view.sql.clone()))))
+        if view.columns.is_empty() { Ok(plan) } else { crate::write::define::renamed(plan, &view.columns) }
     }
 }
 
 #[derive(Debug)]
-struct Catalogs(Arc<Visible>);
+pub(crate) struct Catalogs(Arc<Visible>);
+
+impl Catalogs {
+    pub(crate) fn visible(&self) -> &Arc<Visible> {
+        &self.0
+    }
+}
 
 impl CatalogProviderList for Catalogs {
     fn register_catalog(
@@ -261,19 +339,16 @@ struct Catalog {
 impl CatalogProvider for Catalog {
     fn schema_names(&self) -> Vec<String> {
         let mut names = self.visible.schema_names(&self.name);
-        if !self.visible.lenient {
-            names.push(INFORMATION_SCHEMA.to_owned());
-        }
+        names.push(INFORMATION_SCHEMA.to_owned());
         names
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         let visible = &self.visible;
-        if name == INFORMATION_SCHEMA && !visible.lenient {
-            let lenient = Visible { lenient: true, ..visible.as_ref().clone() };
-            let functions = visible.context.state().table_functions().clone();
-            let all = InformationSchemaProvider::new(Arc::new(Catalogs(Arc::new(lenient))));
-            return Some(Arc::new(all.with_table_functions(functions)));
+        match name {
+            INFORMATION_SCHEMA => return Some(Arc::new(InformationSchema(Arc::clone(visible)))),
+            PG_CATALOG => return Some(Arc::new(PgCatalog(Arc::clone(visible)))),
+            _ => {}
         }
         if name == SYSTEM_SCHEMA && self.name == DEFAULT_CATALOG {
             let tables = Arc::clone(visible.parts.system.as_ref()?);
@@ -326,20 +401,15 @@ impl SchemaProvider for Schema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let found = self.visible.table(&self.name(name)).await;
-        if !self.visible.lenient {
-            return found;
-        }
-        Ok(found.unwrap_or_else(|error| {
-            tracing::debug!(table = name, %error, "a table is left out of information_schema");
-            None
-        }))
+        self.visible.table(&self.name(name)).await
     }
 
     async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
         match self.visible.pinned.entry(&self.name(name)) {
             Some(Entry::Table(_)) => Ok(Some(TableType::Base)),
             Some(Entry::View(_)) => Ok(Some(TableType::View)),
+            Some(Entry::Broken(broken)) if broken.what() == What::View => Ok(Some(TableType::View)),
+            Some(Entry::Broken(_)) => Ok(Some(TableType::Base)),
             None if self.holds_files() => self.visible.parts.main.table_type(name).await,
             None => Ok(None),
         }
@@ -348,6 +418,7 @@ impl SchemaProvider for Schema {
     fn table_exist(&self, name: &str) -> bool {
         self.visible.pinned.entry(&self.name(name)).is_some()
             || self.holds_files() && self.visible.parts.main.table_exist(name)
+            || self.visible.is_default(&self.catalog, &self.schema) && pg_catalog::find(name).is_some()
     }
 }
 

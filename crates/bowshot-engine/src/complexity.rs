@@ -23,6 +23,16 @@ const MAX_QUERIES: usize = 500;
 /// Tables in all FROM clauses of one statement.
 const MAX_RELATIONS: usize = 300;
 
+/// INTERSECTs and EXCEPTs in one statement: each is a join around what is before it.
+const MAX_INTERSECTIONS: usize = 100;
+/// Window functions in one statement: each that differs from the others is a step around them.
+const MAX_WINDOWS: usize = 500;
+/// Grouping sets of one GROUP BY. CUBE has as many as its columns have subsets.
+const MAX_GROUPING_SETS: u64 = 4_096;
+
+/// Types inside one another in a text that names one.
+const MAX_TYPE_TEXT: usize = 32;
+
 /// Brackets inside one another that the parser may read in two ways.
 const MAX_AMBIGUOUS: usize = 10;
 /// Texts up to this length cannot reach a limit, so they are not measured.
@@ -37,7 +47,8 @@ pub(crate) fn check(sql: &str, dialect: &dyn Dialect) -> Result<()> {
         return Ok(());
     }
     let Ok(tokens) = Tokenizer::new(dialect, sql).tokenize() else { return Ok(()) };
-    let mut measure = Measure { levels: vec![Level::default()], queries: 0, relations: 0, set_operations: 0 };
+    check_type_texts(&tokens)?;
+    let mut measure = Measure { levels: vec![Level::default()], ..Measure::default() };
     let mut last = &Token::EOF;
     for token in tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))) {
         measure.take(token, last)?;
@@ -46,12 +57,45 @@ pub(crate) fn check(sql: &str, dialect: &dyn Dialect) -> Result<()> {
     Ok(())
 }
 
+/// Texts in which `arrow_cast` and its like name a type: what reads them goes as deep as they do.
+fn check_type_texts(tokens: &[Token]) -> Result<()> {
+    let names_types = |token: &Token| match token {
+        Token::Word(word) => word.value.to_ascii_lowercase().starts_with("arrow_"),
+        _ => false,
+    };
+    if !tokens.iter().any(names_types) {
+        return Ok(());
+    }
+    let texts = tokens.iter().filter(|token| is_text(token));
+    let deepest = texts.map(|token| nesting(&token.to_string())).max().unwrap_or(0);
+    limit(deepest, MAX_TYPE_TEXT, "levels in the text of a type", "use a flatter type")
+}
+
+/// How many brackets stand inside one another.
+fn nesting(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0_usize);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'<' => depth += 1,
+            b')' | b'>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+#[derive(Default)]
 struct Measure {
     /// One for each open parenthesis, and the statement itself.
     levels: Vec<Level>,
     queries: usize,
     relations: usize,
     set_operations: usize,
+    intersections: usize,
+    windows: usize,
+    /// Of the GROUP BY that is being read.
+    grouping_sets: u64,
 }
 
 #[derive(Default)]
@@ -64,6 +108,9 @@ struct Level {
     ambiguous: usize,
     /// Whether it was opened where a table stands, as in `FROM (SELECT`: that has one meaning.
     is_table: bool,
+    /// Whether it is the list of a CUBE, a ROLLUP or GROUPING SETS, and how many parts that has.
+    grouping: Option<Keyword>,
+    parts: u32,
 }
 
 impl Measure {
@@ -76,8 +123,10 @@ impl Measure {
                 self.open(last)?;
             }
             Token::RParen | Token::RBracket | Token::RBrace => {
-                if self.levels.len() > 1 {
-                    self.levels.pop();
+                if self.levels.len() > 1
+                    && let Some(level) = self.levels.pop()
+                {
+                    self.grouped(&level)?;
                 }
             }
             Token::Comma => {
@@ -86,6 +135,7 @@ impl Measure {
                 }
                 let level = self.level();
                 (level.operators, level.chain) = (0, 0);
+                level.parts += 1;
             }
             Token::VerticalBarRightAngleBracket => self.set_operation()?,
             Token::SemiColon => self.level().restart(),
@@ -101,7 +151,9 @@ impl Measure {
         let around = self.level();
         let is_table = around.in_from || keyword_of(last) == Keyword::AS;
         let ambiguous = around.ambiguous + ambiguity(keyword_of(last));
-        self.levels.push(Level { ambiguous, is_table, ..Level::default() });
+        let keyword = keyword_of(last);
+        let grouping = matches!(keyword, Keyword::CUBE | Keyword::ROLLUP | Keyword::SETS).then_some(keyword);
+        self.levels.push(Level { ambiguous, is_table, grouping, ..Level::default() });
         self.ambiguous()
     }
 
@@ -136,11 +188,22 @@ impl Measure {
                 self.level().in_from = true;
             }
             Keyword::JOIN => self.relation()?,
-            Keyword::WHERE | Keyword::GROUP | Keyword::HAVING | Keyword::ORDER | Keyword::LIMIT => {
-                self.level().restart()
+            Keyword::WHERE | Keyword::HAVING | Keyword::ORDER | Keyword::LIMIT => self.level().restart(),
+            Keyword::GROUP => {
+                self.level().restart();
+                self.grouping_sets = 1;
+            }
+            Keyword::OVER => {
+                self.windows += 1;
+                limit(self.windows, MAX_WINDOWS, "window functions", "split the statement")?;
             }
             Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
                 self.level().restart();
+                if keyword != Keyword::UNION {
+                    self.intersections += 1;
+                    let hint = "join the tables, or use IN and NOT IN";
+                    limit(self.intersections, MAX_INTERSECTIONS, "INTERSECTs and EXCEPTs", hint)?;
+                }
                 self.set_operation()?;
             }
             Keyword::ON | Keyword::WHEN | Keyword::THEN | Keyword::ELSE | Keyword::VALUES => {
@@ -186,6 +249,26 @@ impl Measure {
         self.set_operations += 1;
         let hint = "read from one table instead of a union of constants";
         limit(self.set_operations, MAX_SET_OPERATIONS, "set operations", hint)
+    }
+
+    /// A bracket has been closed, of grouping sets perhaps. Those of several lists of one GROUP BY multiply.
+    fn grouped(&mut self, level: &Level) -> Result<()> {
+        let parts = u64::from(level.parts) + 1;
+        let sets = match level.grouping {
+            None => return Ok(()),
+            Some(Keyword::CUBE) => {
+                1_u64.checked_shl(level.parts + 1).filter(|_| parts < 64).unwrap_or(u64::MAX)
+            }
+            Some(Keyword::ROLLUP) => parts + 1,
+            Some(_) => parts,
+        };
+        self.grouping_sets = self.grouping_sets.max(1).saturating_mul(sets);
+        if self.grouping_sets <= MAX_GROUPING_SETS {
+            return Ok(());
+        }
+        let message = format!("a GROUP BY has more than {MAX_GROUPING_SETS} grouping sets");
+        Err(Error::new(ErrorKind::LimitReached, message)
+            .with_hint("group by fewer columns, or name the sets"))
     }
 
     fn relation(&mut self) -> Result<()> {
@@ -284,6 +367,28 @@ mod tests {
             (format!("SELECT 1{}", ", CAST(a AS INT)".repeat(1_000)), false),
             (format!("{}SELECT 1{}", "SELECT * FROM (".repeat(40), ") AS t".repeat(40)), false),
             (format!("WITH {} SELECT 1", "a AS (SELECT 1), ".repeat(40)), false),
+            (format!("SELECT 1 FROM t GROUP BY CUBE (a{})", ", a".repeat(11)), false),
+            (format!("SELECT 1 FROM t GROUP BY CUBE (a{})", ", a".repeat(12)), true),
+            (format!("SELECT 1 FROM t GROUP BY CUBE (a{})", ", a".repeat(39)), true),
+            (format!("SELECT 1 FROM t GROUP BY cube(a{})", ", a".repeat(100)), true),
+            (format!("SELECT 1 FROM t GROUP BY CUBE (a, (b{}))", ", a".repeat(100)), false),
+            (format!("SELECT 1 FROM t GROUP BY ROLLUP (a{})", ", a".repeat(100)), false),
+            (format!("SELECT 1 FROM t GROUP BY a{}", ", CUBE (a, b, c, d)".repeat(4)), true),
+            (format!("SELECT 1 FROM t GROUP BY GROUPING SETS ((a){})", ", (b)".repeat(5_000)), true),
+            (
+                format!(
+                    "SELECT 1 FROM t{}",
+                    " UNION ALL SELECT 1 FROM t GROUP BY CUBE (a, b, c)".repeat(100)
+                ),
+                false,
+            ),
+            (format!("SELECT arrow_cast(NULL, '{}Int8{}')", "List(".repeat(20), ")".repeat(20)), false),
+            (format!("SELECT arrow_cast(NULL, '{}Int8{}')", "List(".repeat(33), ")".repeat(33)), true),
+            (format!("SELECT 1, ARROW_CAST(NULL, $${}$$)", "List(".repeat(20_000)), true),
+            (format!("SELECT 1, '{}'", "(".repeat(20_000)), false),
+            (format!("SELECT 1{}", ", sum(1) OVER ()".repeat(500)), false),
+            (format!("SELECT 1{}", ", sum(1) OVER ()".repeat(501)), true),
+            (format!("SELECT 1{}", " INTERSECT SELECT 1".repeat(101)), true),
         ] {
             let kind = check(&sql, &GenericDialect {}).err().map(|error| error.kind());
             assert_eq!(kind == Some(ErrorKind::LimitReached), refused, "{}", &sql[..sql.len().min(60)]);

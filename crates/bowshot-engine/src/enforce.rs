@@ -7,6 +7,7 @@
 //! reaches files.
 
 use crate::Planned;
+use crate::introspect::SessionStatement;
 use crate::pinned::Pinned;
 use crate::reuse::CacheStatement;
 use crate::write::Write;
@@ -36,6 +37,8 @@ pub enum Action {
     Write(Change),
     /// Steers the caches.
     Cache(CacheStatement),
+    /// Steers the session.
+    Session(SessionStatement),
     /// Begins or ends a transaction of the session.
     Transaction(TransactionStatement),
 }

@@ -3,6 +3,8 @@
 use crate::catalog::{self, CatalogParts, DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use crate::commit::SessionTables;
 use crate::error::{Error, classify};
+use crate::guarded;
+use crate::job::{Budget, Job, Planning, carry_jobs};
 use crate::pinned::TEMPORARY_CATALOG;
 use crate::plan;
 use crate::reuse::{JoinCacheConfig, ResultCache, ResultCacheConfig, Reuse, SessionCache};
@@ -10,21 +12,23 @@ use crate::rules::{self, SessionJoinOrder};
 use crate::runtime::QueryRuntime;
 use crate::session::EngineSession;
 use crate::system::SystemTables;
+use crate::types;
+use crate::write;
 use bowshot_api::{Principal, Result};
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::tables::TableStore;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::config::ConfigOptions;
-use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::prelude::SessionConfig;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Worker threads for each partition that a plan runs at once.
 const THREADS_PER_PARTITION: usize = 2;
@@ -41,6 +45,8 @@ pub struct EngineConfig {
     pub threads: usize,
     /// Bytes that all running queries may hold together.
     pub memory_bytes: usize,
+    /// Bytes that the whole process may have; without a limit when zero.
+    pub process_bytes: u64,
     /// Bytes of spilled data on disk.
     pub spill_bytes: u64,
     /// Folder of spilled data; the system's temporary folder when `None`.
@@ -73,6 +79,7 @@ impl Default for EngineConfig {
         Self {
             threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             memory_bytes: 8 << 30,
+            process_bytes: 0,
             spill_bytes: 100 << 30,
             spill_folder: None,
             metadata_cache_bytes: 512 << 20,
@@ -108,6 +115,8 @@ pub(crate) struct Shared {
     dialect: &'static str,
     spill_folder: Option<PathBuf>,
     temporary_bytes: u64,
+    planning: Arc<Planning>,
+    budget: Arc<Budget>,
 }
 
 impl Shared {
@@ -159,13 +168,26 @@ impl Engine {
             .map_err(Error::Runtime)?;
         let session_config = config.session_config.clone().unwrap_or_else(|| session_config(config));
         let memory = Arc::clone(&environment.memory_pool);
-        let template = SessionStateBuilder::new()
+        let mut template = SessionStateBuilder::new()
             .with_config(session_config)
             .with_runtime_env(environment)
+            // Scratch engines are compared with DataFusion, whose functions they keep.
+            .with_expr_planners(if config.scratch { Vec::new() } else { bowshot_functions::planners() })
             .with_default_features()
             .with_optimizer_rules(rules::logical())
-            .with_physical_optimizer_rules(rules::physical())
-            .build();
+            .with_physical_optimizer_rules(rules::physical());
+        // Scratch sessions have DataFusion's own types and answers.
+        if !config.scratch {
+            template = rules::with_our_meaning(template).with_type_planner(Arc::new(types::Types));
+        }
+        let mut template = with_functions(template.build(), config)?;
+        if !config.scratch {
+            let numbers = write::numbers::function(&tables);
+            for function in types::registered().into_iter().chain([numbers]) {
+                template.register_udf(Arc::new(function)).map_err(classify)?;
+            }
+        }
+        guarded::guard(&mut template).map_err(classify)?;
         let nothing = own_tables(0).snapshot();
         let exchange = config.exchange_folder.as_deref().map(ExchangeFolder::open).transpose()?;
         let parts = CatalogParts { main, system, tables, nothing, exchange: exchange.map(Arc::new) };
@@ -188,7 +210,10 @@ impl Engine {
             dialect,
             spill_folder,
             temporary_bytes: config.temporary_bytes,
+            planning: Planning::new(config.threads),
+            budget: Arc::new(Budget::new(config.process_bytes)),
         });
+        carry_jobs();
         if let (Some(reuse), Some(_)) = (&shared.reuse, &shared.results) {
             reuse.ask_ahead(Arc::downgrade(&shared));
         }
@@ -198,6 +223,21 @@ impl Engine {
     /// The runtime for work that costs CPU.
     pub fn runtime(&self) -> &QueryRuntime {
         &self.shared.runtime
+    }
+
+    /// A statement of a user that should end until `deadline`.
+    pub fn job(&self, user: &str, deadline: Option<Instant>) -> Arc<Job> {
+        Job::new(user, deadline, (&self.shared.planning, &self.shared.budget))
+    }
+
+    /// Where statements are planned.
+    pub fn planning(&self) -> &Planning {
+        &self.shared.planning
+    }
+
+    /// Bytes of memory that the process has taken.
+    pub fn memory_taken(&self) -> u64 {
+        bowshot_cache::process_bytes()
     }
 
     /// Bytes that running queries have reserved.
@@ -269,6 +309,13 @@ impl Engine {
     }
 }
 
+fn with_functions(mut state: SessionState, config: &EngineConfig) -> Result<SessionState> {
+    if !config.scratch {
+        bowshot_functions::register(&mut state).map_err(classify)?;
+    }
+    Ok(state)
+}
+
 pub(crate) fn own_tables(bytes: u64) -> Arc<TableStore> {
     TableStore::in_memory(TEMPORARY_CATALOG, DEFAULT_SCHEMA, bytes)
 }
@@ -287,6 +334,8 @@ fn session_config(config: &EngineConfig) -> SessionConfig {
     // Plain strings from the scan to the wire: views drag whole decoded pages along (DESIGN.md 4).
     options.execution.parquet.schema_force_view_types = false;
     options.sql_parser.map_string_types_to_utf8view = false;
+    // `0.1` is a decimal, as everywhere in SQL.
+    options.sql_parser.parse_float_as_decimal = !config.scratch;
     options.execution.collect_statistics = true;
     // One thread builds the table of a side that is collected, and all probe it without handing their rows around first: up
     // to a size that falls with the number of threads that is sooner. With two, TPC-H at scale 1 takes a tenth less time.

@@ -1,5 +1,6 @@
 //! Classifies what DataFusion reports into the kinds that cross the door.
 
+use crate::wording::wording;
 use bowshot_api::{Error as ApiError, ErrorKind};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
@@ -51,7 +52,8 @@ pub(crate) fn classify(error: DataFusionError) -> ApiError {
     }
     let (kind, message, hint) = {
         let root = error.find_root();
-        (kind_of(root), message_of(root), hint_of(root))
+        let (message, hint) = wording(root);
+        (kind_of(root), lined(&message), hint.or_else(|| hint_of(root).map(ToOwned::to_owned)))
     };
     let mapped = ApiError::new(kind, message).with_source(error);
     match hint {
@@ -134,18 +136,7 @@ fn is_users_mistake(message: &str) -> bool {
         || message.contains("type_coercion")
 }
 
-fn message_of(root: &DataFusionError) -> String {
-    let text = match root {
-        DataFusionError::SQL(error, _) => format!("syntax error: {}", strip(&error.to_string())),
-        DataFusionError::SchemaError(error, _) => error.to_string(),
-        DataFusionError::Plan(text)
-        | DataFusionError::Execution(text)
-        | DataFusionError::Configuration(text)
-        | DataFusionError::NotImplemented(text)
-        | DataFusionError::ResourcesExhausted(text)
-        | DataFusionError::Internal(text) => text.clone(),
-        other => other.strip_backtrace(),
-    };
+fn lined(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     lower_first(shortened(&line).trim_end_matches('.'))
 }
@@ -157,10 +148,6 @@ fn shortened(line: &str) -> String {
     }
     let end = (0..=MAX_MESSAGE_BYTES).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
     format!("{}…", &line[..end])
-}
-
-fn strip(text: &str) -> &str {
-    text.trim_start_matches("sql parser error: ")
 }
 
 fn lower_first(text: &str) -> String {

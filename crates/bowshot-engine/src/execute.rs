@@ -8,7 +8,7 @@ use crate::progress::ProgressMeter;
 use crate::reuse::Answer;
 use crate::session::EngineSession;
 use crate::statistics::exact_rows;
-use crate::{parameters, straight, yielding};
+use crate::{job, parameters, straight, yielding};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -199,7 +199,8 @@ fn tail(
                 let bound = parameters::bind(planned.plan(), planned.parameters(), &batch, row)?;
                 let (state, bound) = session.take_effect(&plan.with_plan(bound), state).await?;
                 same_types(&schema, &result_schema(&state, &bound, form.0), row)?;
-                let physical = physical_plan(&session, (&state, form), &bound, planned.ordered()).await?;
+                let planning = physical_plan(&session, (&state, form), &bound, planned.ordered());
+                let physical = job::apart(planning).await?;
                 let streams = streams(&physical, &state, form.0, &schema)?;
                 origins.add(&streams);
                 Ok::<_, Error>(merged(streams))

@@ -67,6 +67,12 @@ fn tables_of(
     schema: &str,
 ) -> Option<(Arc<dyn SchemaProvider>, Vec<String>)> {
     if schema == INFORMATION_SCHEMA {
+        // Scratch catalogs have none of their own.
+        let own = list.catalog(catalog)?.schema(schema);
+        if let Some(own) = own {
+            let names = own.table_names();
+            return Some((own, names));
+        }
         let provider = InformationSchemaProvider::new(Arc::clone(list));
         let mut names: Vec<String> =
             INFORMATION_SCHEMA_TABLES.iter().map(|name| (*name).to_owned()).collect();

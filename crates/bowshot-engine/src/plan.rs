@@ -1,19 +1,26 @@
-//! Text → logical plan. One statement at a time; `?` placeholders become `$1`, `$2`, … in the order of the text.
+//! Text → logical plan. One statement at a time; `bowshot-sql` reads it and puts it into forms that the planner knows.
 
 use crate::error::classify;
-use crate::write::copy::{self, parse::CopyStatement};
-use crate::{as_of, complexity, current_user, enforce, parameters};
+use crate::write::copy::{self, parse::CopyStatement, parse::Direction};
+use crate::{complexity, enforce, meant, parameters};
 use bowshot_api::{Error, ErrorKind, Result};
-use datafusion::arrow::datatypes::SchemaRef;
+use bowshot_sql::rewrite::{self, Source, Wanted};
+use bowshot_sql::{Dialect, DialectName, Explain};
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
+use datafusion::common::format::{ExplainFormat, ExplainStatementOptions};
+use datafusion::common::{DFSchema, SchemaError, TableReference};
 use datafusion::config::{self, ConfigOptions};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
+use datafusion::sql::sqlparser::ast::{self, ExprWithAlias};
+use datafusion::sql::sqlparser::dialect::{Dialect as ParserDialect, dialect_from_str};
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Word};
-use std::borrow::Cow;
+use datafusion::sql::sqlparser::tokenizer::Token;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// The parser's dialect for one of ours. `ansi` is the widest one: standard SQL with everybody's harmless extensions.
@@ -26,11 +33,30 @@ pub fn parser_dialect(name: &str) -> Option<config::Dialect> {
     }
 }
 
-/// A text that is kept, such as a view's, in the form that the parser of this state takes.
-pub(crate) fn kept<'sql>(sql: &'sql str, state: &SessionState) -> datafusion::error::Result<Cow<'sql, str>> {
-    let dialect =
-        dialect(state.config_options()).map_err(|error| DataFusionError::External(Box::new(error)))?;
-    Ok(current_user::spelled(sql, dialect.as_ref()))
+/// The dialect of the texts that are kept in a form of our own: defaults and checks, which are printed from the tree.
+pub(crate) const KEPT: DialectName = DialectName::Ansi;
+
+/// A query that is kept as text, such as a view's, read in the dialect that it was written in.
+///
+/// # Errors
+/// `Syntax` for a text that is no single statement.
+pub(crate) fn kept_query(options: &ConfigOptions, sql: &str, dialect: DialectName) -> Result<Statement> {
+    only(read(options, sql, dialect)?)
+}
+
+/// An expression that is kept as text, over columns.
+///
+/// # Errors
+/// `Syntax` for a text that is none, and whatever planning it gives.
+pub(crate) fn kept_expression(
+    state: &SessionState,
+    sql: &str,
+    columns: &DFSchema,
+) -> datafusion::error::Result<Expr> {
+    let external = |error: Error| DataFusionError::External(Box::new(error));
+    let mut expr = bowshot_sql::parse_expression(sql, Dialect::new(KEPT)).map_err(external)?;
+    rewrite::expression(&mut expr, KEPT).map_err(external)?;
+    state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, columns)
 }
 
 /// A planned statement with the parameters that it wants.
@@ -62,8 +88,117 @@ impl Planned {
 }
 
 /// Plans one parsed statement.
-pub(crate) async fn plan(state: &SessionState, statement: Statement) -> Result<Planned> {
-    planned(state.statement_to_plan(statement).await.map_err(classify)?)
+pub(crate) fn plan<'a>(state: &'a SessionState, statement: Statement) -> BoxFuture<'a, Result<Planned>> {
+    async move { planned(logical(state, statement).await.map_err(classify)?) }.boxed()
+}
+
+/// Names of columns in one statement that are put right.
+const MAX_REPAIRS: usize = 64;
+
+/// The plan of a statement. Names of columns that are not found are looked for once more: in another spelling where only one
+/// column has it, and among the names of the result.
+pub(crate) fn logical<'a>(
+    state: &'a SessionState,
+    mut statement: Statement,
+) -> BoxFuture<'a, datafusion::error::Result<LogicalPlan>> {
+    async move {
+        statement = meant::named(statement, || state.clone()).await;
+        statement = meant::meant(statement).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        if let Statement::Statement(statement) = &mut statement {
+            lists_of_columns(state, statement).await?;
+        }
+        for _ in 0..MAX_REPAIRS {
+            match Box::pin(state.statement_to_plan(statement.clone())).await {
+                Err(error) if repaired(&mut statement, &error, state.config_options()) => {}
+                Err(error) => return Err(placed(&statement, error)),
+                planned => return planned,
+            }
+        }
+        Box::pin(state.statement_to_plan(statement)).await
+    }
+    .boxed()
+}
+
+/// The error with the place in the text that it is about, if that is known.
+fn placed(statement: &Statement, error: DataFusionError) -> DataFusionError {
+    let Statement::Statement(statement) = statement else { return error };
+    let place = match error.find_root() {
+        DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
+            SchemaError::FieldNotFound { field, .. } | SchemaError::AmbiguousReference { field } => {
+                rewrite::place(statement, Wanted::Column(&field.name))
+            }
+            _ => None,
+        },
+        DataFusionError::Plan(text) => {
+            let quoted = text.split('\'').nth(1).unwrap_or_default();
+            if text.starts_with("Invalid function") {
+                rewrite::place(statement, Wanted::Function(quoted))
+            } else if text.ends_with("not found") {
+                let table = quoted.rsplit('.').next().unwrap_or_default();
+                rewrite::place(statement, Wanted::Table(table))
+            } else {
+                None
+            }
+        }
+        _ => None,
+    };
+    match place {
+        None => error,
+        Some((line, column)) => {
+            let told = classify(error);
+            let message = format!("{} at line {line}, column {column}", told.message());
+            let placed = Error::new(told.kind(), message);
+            let placed = match told.hint() {
+                Some(hint) => placed.with_hint(hint),
+                None => placed,
+            };
+            DataFusionError::External(Box::new(placed.with_source(told)))
+        }
+    }
+}
+
+/// Puts columns in the place of `COLUMNS(…)` and the like, list by list.
+fn lists_of_columns<'a>(
+    state: &'a SessionState,
+    statement: &'a mut ast::Statement,
+) -> BoxFuture<'a, datafusion::error::Result<()>> {
+    async move {
+        for _ in 0..MAX_REPAIRS {
+            let Some(query) = rewrite::probe(statement) else { break };
+            let query = Statement::Statement(Box::new(ast::Statement::Query(query)));
+            let plan = Box::pin(state.statement_to_plan(query)).await?;
+            let named = |(table, field): (Option<&TableReference>, &FieldRef)| {
+                (table.map(|table| table.table().to_owned()), field.name().clone())
+            };
+            let columns: Vec<rewrite::Named> = plan.schema().iter().map(named).collect();
+            rewrite::expand(statement, &columns)
+                .map_err(|error| DataFusionError::External(Box::new(error)))?;
+        }
+        Ok(())
+    }
+    .boxed()
+}
+
+fn repaired(statement: &mut Statement, error: &DataFusionError, options: &ConfigOptions) -> bool {
+    let DataFusionError::SchemaError(schema, _) = error.find_root() else { return false };
+    let SchemaError::FieldNotFound { field, valid_fields } = schema.as_ref() else { return false };
+    let statement = match statement {
+        Statement::Statement(statement) => statement,
+        Statement::Explain(explain) => return repaired(&mut explain.statement, error, options),
+        _ => return false,
+    };
+    let postgres = options.sql_parser.dialect == config::Dialect::PostgreSQL;
+    let mut spellings: Vec<&str> = valid_fields
+        .iter()
+        .map(|valid| valid.name.as_str())
+        .filter(|name| name.eq_ignore_ascii_case(&field.name) && *name != field.name)
+        .collect();
+    spellings.sort_unstable();
+    spellings.dedup();
+    match spellings.as_slice() {
+        [spelling] => rewrite::spell(statement, &field.name, spelling, !postgres),
+        _ => !postgres && field.relation.is_none() && rewrite::inline_alias(statement, &field.name),
+    }
 }
 
 /// A plan with the parameters that it wants.
@@ -78,9 +213,12 @@ pub(crate) fn planned(plan: LogicalPlan) -> Result<Planned> {
 }
 
 /// The dialect of the session.
-pub(crate) fn dialect(options: &ConfigOptions) -> Result<Box<dyn Dialect>> {
-    let name = options.sql_parser.dialect;
-    dialect_from_str(name).ok_or_else(|| Error::invalid(format!("dialect `{name}` is not known")))
+pub(crate) fn dialect(options: &ConfigOptions) -> Dialect {
+    Dialect::new(match options.sql_parser.dialect {
+        config::Dialect::PostgreSQL => DialectName::Postgres,
+        config::Dialect::MySQL => DialectName::MySql,
+        _ => DialectName::Ansi,
+    })
 }
 
 /// A statement as the parser gives it, or as it is read here.
@@ -91,24 +229,75 @@ pub(crate) enum Parsed {
 
 /// Parses one statement in the dialect of the session.
 pub(crate) fn parse(options: &ConfigOptions, sql: &str) -> Result<Parsed> {
-    let dialect = dialect(options)?;
-    let sql = as_of::rewrite(sql, dialect.as_ref())?;
-    let sql = current_user::spelled(sql.as_ref(), dialect.as_ref());
-    let sql = number_placeholders(sql.as_ref(), dialect.as_ref())?;
-    // The text that the parser gets, whatever became of it on the way.
-    complexity::check(sql.as_ref(), dialect.as_ref())?;
+    let dialect = dialect(options);
+    // Before anything recursive sees the text.
+    complexity::check(sql, &dialect)?;
     let limit = options.sql_parser.recursion_limit.get();
-    let copy = copy::parse::parse(sql.as_ref(), dialect.as_ref(), limit);
-    if let Some(copy) = copy.map_err(|error| classify(DataFusionError::SQL(Box::new(error), None)))? {
+    let copy = copy::parse::parse(sql, &dialect, limit);
+    if let Some(mut copy) = copy.map_err(|error| classify(DataFusionError::SQL(Box::new(error), None)))? {
+        if let Direction::QueryOut(query) = &mut copy.direction {
+            rewrite::query(query, Source { text: sql, dialect: dialect.name() })?;
+        }
         return Ok(Parsed::Copy(copy));
     }
-    let mut statements = DFParserBuilder::new(sql.as_ref())
+    only(read(options, sql, dialect.name())?).map(Parsed::Sql)
+}
+
+/// Parses one statement as DataFusion does.
+pub(crate) fn parse_plain(options: &ConfigOptions, sql: &str) -> Result<Statement> {
+    let name = options.sql_parser.dialect;
+    let dialect =
+        dialect_from_str(name).ok_or_else(|| Error::invalid(format!("dialect `{name}` is not known")))?;
+    complexity::check(sql, dialect.as_ref())?;
+    let parser = DFParserBuilder::new(sql)
         .with_dialect(dialect.as_ref())
-        .with_recursion_limit(limit)
-        .build()
-        .and_then(|mut parser| parser.parse_statements())
-        .map_err(classify)?;
-    match (statements.pop_front(), statements.is_empty()) {
+        .with_recursion_limit(options.sql_parser.recursion_limit.get())
+        .build();
+    let statements = parser.and_then(|mut parser| parser.parse_statements()).map_err(classify)?;
+    let mut statement = only(statements.into())?;
+    if let Statement::Statement(inner) = &mut statement {
+        rewrite::placeholders(inner);
+    }
+    Ok(statement)
+}
+
+/// The statements of a text, in forms that the planner knows.
+fn read(options: &ConfigOptions, sql: &str, dialect: DialectName) -> Result<Vec<Statement>> {
+    let limit = options.sql_parser.recursion_limit.get();
+    let source = Source { text: sql, dialect };
+    let parsed = bowshot_sql::parse(sql, Dialect::new(dialect), limit)?.into_iter();
+    parsed
+        .map(|parsed| match parsed {
+            bowshot_sql::Parsed::Statement(mut statement) => {
+                rewrite::statement(&mut statement, source)?;
+                Ok(Statement::Statement(statement))
+            }
+            bowshot_sql::Parsed::Explain(mut explain) => {
+                rewrite::statement(&mut explain.statement, source)?;
+                explained(explain)
+            }
+        })
+        .collect()
+}
+
+fn explained(explain: Explain) -> Result<Statement> {
+    let format = explain.format.map(|format| ExplainFormat::from_str(&format)).transpose();
+    let format = format.map_err(|_| {
+        Error::new(ErrorKind::Syntax, "EXPLAIN does not know this format")
+            .with_hint("write FORMAT indent, tree, json or graphviz")
+    })?;
+    let options = ExplainStatementOptions {
+        analyze: explain.analyze,
+        verbose: explain.verbose,
+        format,
+        ..ExplainStatementOptions::default()
+    };
+    let statement = Box::new(Statement::Statement(explain.statement));
+    Ok(Statement::Explain(ExplainStatement { options, statement }))
+}
+
+fn only(mut statements: Vec<Statement>) -> Result<Statement> {
+    match (statements.pop(), statements.is_empty()) {
         (None, _) => {
             Err(Error::new(ErrorKind::Syntax, "the statement is empty").with_hint("send one SQL statement"))
         }
@@ -116,7 +305,7 @@ pub(crate) fn parse(options: &ConfigOptions, sql: &str) -> Result<Parsed> {
             Err(Error::new(ErrorKind::Syntax, "there is more than one statement in the text")
                 .with_hint("send one statement at a time"))
         }
-        (Some(statement), true) => Ok(Parsed::Sql(statement)),
+        (Some(statement), true) => Ok(statement),
     }
 }
 
@@ -129,7 +318,7 @@ pub(crate) fn first_words(sql: &str) -> [String; 2] {
 }
 
 /// Whether the parser finds that word first too: dialects differ in what a comment is.
-pub(crate) fn begins_with(sql: &str, word: &str, dialect: &dyn Dialect) -> bool {
+pub(crate) fn begins_with(sql: &str, word: &str, dialect: &dyn ParserDialect) -> bool {
     let parser = Parser::new(dialect).try_with_sql(sql);
     parser.is_ok_and(|parser| match &parser.peek_token_ref().token {
         Token::Word(first) => first.quote_style.is_none() && first.value.eq_ignore_ascii_case(word),
@@ -179,73 +368,6 @@ fn after_comment(sql: &str) -> Option<&str> {
     None
 }
 
-/// Replaces `?` by `$n`; the engine knows numbered placeholders only.
-fn number_placeholders<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Result<Cow<'sql, str>> {
-    if !sql.contains('?') {
-        return Ok(Cow::Borrowed(sql));
-    }
-    let tokens = Tokenizer::new(dialect, sql)
-        .tokenize_with_location()
-        .map_err(|error| Error::new(ErrorKind::Syntax, format!("syntax error: {error}")))?;
-    let mut offsets = Offsets::new(sql);
-    let mut text = String::with_capacity(sql.len() + 16);
-    let (mut number, mut copied) = (0, 0);
-    for token in tokens {
-        let Token::Placeholder(name) = &token.token else { continue };
-        let Some(index) = name.strip_prefix('?') else { continue };
-        let Some(start) = offsets.of(token.span.start).filter(|at| stands_at(sql, *at, &token.token)) else {
-            continue;
-        };
-        number += 1;
-        text.push_str(sql.get(copied..start).unwrap_or_default());
-        // `?1` is SQLite's numbered form.
-        text.push_str(&if index.is_empty() { format!("${number}") } else { format!("${index}") });
-        copied = start + name.len();
-    }
-    text.push_str(sql.get(copied..).unwrap_or_default());
-    Ok(Cow::Owned(text))
-}
-
-/// Byte offsets of places that the tokenizer gives as line and column, both from 1, columns in characters. The text is walked
-/// once, so the places have to come in their order.
-pub(crate) struct Offsets<'sql> {
-    rest: &'sql str,
-    at: usize,
-    line: u64,
-    column: u64,
-}
-
-impl<'sql> Offsets<'sql> {
-    pub(crate) fn new(sql: &'sql str) -> Self {
-        Self { rest: sql, at: 0, line: 1, column: 1 }
-    }
-
-    /// `None` for a place that is not in the text, or before one that was asked for.
-    pub(crate) fn of(&mut self, place: Location) -> Option<usize> {
-        while (self.line, self.column) < (place.line, place.column) {
-            let mut characters = self.rest.chars();
-            let next = characters.next()?;
-            self.rest = characters.as_str();
-            self.at += next.len_utf8();
-            (self.line, self.column) =
-                if next == '\n' { (self.line + 1, 1) } else { (self.line, self.column + 1) };
-        }
-        ((self.line, self.column) == (place.line, place.column)).then_some(self.at)
-    }
-}
-
-/// Whether a token stands at a byte of the text: within `/*! … */` the tokenizer tells other places.
-pub(crate) fn stands_at(sql: &str, at: usize, token: &Token) -> bool {
-    let shown = match token {
-        Token::Word(Word { value, quote_style: Some(quote @ ('"' | '`')), .. }) => {
-            let doubled = value.replace(*quote, &format!("{quote}{quote}"));
-            format!("{quote}{doubled}{quote}")
-        }
-        other => other.to_string(),
-    };
-    sql.get(at..at + shown.len()).is_some_and(|there| there.eq_ignore_ascii_case(&shown))
-}
-
 /// Whether a sort decides the order of the rows: one at the top, under nodes that keep order.
 fn asks_for_order(plan: &LogicalPlan) -> bool {
     match plan {
@@ -261,8 +383,7 @@ fn asks_for_order(plan: &LogicalPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{first_words, number_placeholders};
-    use datafusion::sql::sqlparser::dialect::GenericDialect;
+    use super::first_words;
 
     #[test]
     fn words_are_found_behind_space_and_comments() {
@@ -279,22 +400,6 @@ mod tests {
             ("größe x", ["größe", "x"]),
         ] {
             assert_eq!(first_words(sql), expected, "{sql}");
-        }
-    }
-
-    #[test]
-    fn question_marks_become_numbers_in_text_order() {
-        for (sql, expected) in [
-            ("SELECT 1", "SELECT 1"),
-            ("SELECT ? + ?", "SELECT $1 + $2"),
-            ("SELECT '?' , \"a?\", ? -- ?\n", "SELECT '?' , \"a?\", $1 -- ?\n"),
-            ("SELECT 'it''s ?', ?", "SELECT 'it''s ?', $1"),
-            ("SELECT /* ? */ ?", "SELECT /* ? */ $1"),
-            ("SELECT $1", "SELECT $1"),
-            ("SELECT E'it\\'s', ?,\n 'größe', ?", "SELECT E'it\\'s', $1,\n 'größe', $2"),
-        ] {
-            let numbered = number_placeholders(sql, &GenericDialect {}).expect("tokenizes");
-            assert_eq!(numbered, expected);
         }
     }
 }

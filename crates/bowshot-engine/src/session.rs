@@ -8,6 +8,8 @@ use crate::enforce::{self, Action, AuthorizedPlan, Change};
 use crate::engine::{Shared, own_tables};
 use crate::error::classify;
 use crate::execute::{self, Execution, Parallelism, Run};
+use crate::introspect::functions::Facts;
+use crate::introspect::{self, ClientSlot};
 use crate::pinned::Pinned;
 use crate::plan::{self, Parsed};
 use crate::reuse::{self, Asked, Caches, JoinCache, Purpose, ResultCache};
@@ -16,9 +18,10 @@ use crate::write::copy::{self, parse::CopyStatement};
 use crate::write::ddl::Stores;
 use crate::write::names::Names;
 use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{Write, show, upkeep};
+use crate::write::{Write, forms, show, upkeep};
 use crate::{metadata, parameters};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
+use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::config::ConfigOptions;
@@ -26,6 +29,8 @@ use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionConfig;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use tokio::task::block_in_place;
 
@@ -36,6 +41,7 @@ pub struct EngineSession {
     shared: Arc<Shared>,
     principal: Principal,
     tables: Arc<SessionTables>,
+    client: ClientSlot,
     scratch: bool,
     /// Whether it asks what somebody may ask later, and nobody has asked yet.
     ahead: bool,
@@ -56,8 +62,22 @@ impl EngineSession {
     ) -> Self {
         let scratch = shared.scratch;
         current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
-        let (principal, tables) = (principal.clone(), Arc::new(tables));
-        Self { context, shared, principal, tables, scratch, ahead: false }
+        let (principal, tables, client) = (principal.clone(), Arc::new(tables), ClientSlot::default());
+        if !scratch {
+            let facts = Facts {
+                principal: principal.clone(),
+                tables: Arc::clone(&tables),
+                parts: shared.parts.clone(),
+                client: client.clone(),
+            };
+            introspect::register(&context, &Arc::new(facts));
+        }
+        Self { context, shared, principal, tables, client, scratch, ahead: false }
+    }
+
+    /// Who is asked about settings and named statements.
+    pub(crate) fn client(&self) -> &ClientSlot {
+        &self.client
     }
 
     /// A session that asks ahead what one of `principal` with these settings would ask. It has no tables of its own.
@@ -116,9 +136,12 @@ impl EngineSession {
 
     pub(crate) fn visible(&self, pinned: &Pinned) -> Visible {
         let parts = self.shared.parts.clone();
-        Visible::new(parts, self.principal.clone(), pinned.clone(), self.context.clone()).with_caches(
-            Caches { joins: self.cache().map(Arc::clone), results: self.results().map(Arc::clone) },
-        )
+        Visible::new(parts, self.principal.clone(), pinned.clone(), self.context.clone())
+            .with_caches(Caches {
+                joins: self.cache().map(Arc::clone),
+                results: self.results().map(Arc::clone),
+            })
+            .with_client(self.client.clone())
     }
 
     /// The join cache, if there is one.
@@ -152,7 +175,7 @@ impl EngineSession {
         LazyState::new(self.visible(pinned))
     }
 
-    fn options(&self) -> Arc<ConfigOptions> {
+    pub(crate) fn options(&self) -> Arc<ConfigOptions> {
         Arc::clone(self.context.state_ref().read().config_options())
     }
 
@@ -168,50 +191,92 @@ impl EngineSession {
     pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
         let (options, names) = (self.options(), self.names(pinned));
         if !self.scratch
-            && let Some(ddl) = upkeep::recognise(sql, plan::dialect(&options)?.as_ref(), &names)?
+            && let Some(ddl) = upkeep::recognise(sql, &plan::dialect(&options), &names)?
         {
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
             return enforce::enforce(plan::planned(nothing())?, action, pinned.clone(), self.scratch);
         }
-        if let Some(statement) = reuse::recognise(sql, plan::dialect(&options)?.as_ref())? {
+        if let Some(statement) = reuse::recognise(sql, &plan::dialect(&options))? {
             let action = Some(Action::Cache(statement));
             return enforce::enforce(plan::planned(nothing())?, action, pinned.clone(), self.scratch);
         }
-        let statement = match plan::parse(&options, sql)? {
-            Parsed::Sql(statement) if self.scratch => statement,
-            Parsed::Sql(statement) => show::expanded(statement, &names)?,
+        if self.scratch {
+            let planned = plan::plan(&self.state(pinned), plan::parse_plain(&options, sql)?).await?;
+            return enforce::enforce(planned, None, pinned.clone(), true);
+        }
+        if let Some(expanded) = self.expanded(sql, pinned)? {
+            return Box::pin(self.plan_expanded(expanded, pinned)).await;
+        }
+        let spelled = forms::known(sql, &plan::dialect(&options));
+        let statement = match plan::parse(&options, &spelled)? {
+            Parsed::Sql(mut statement) => {
+                if introspect::spelling::is_mentioned(sql) {
+                    introspect::spelling::understood(&mut statement)?;
+                }
+                show::expanded(statement, &names)?
+            }
             Parsed::Copy(copy) => return Box::pin(self.plan_copy(copy, pinned)).await,
         };
-        let recognised = if self.scratch {
-            None
-        } else {
-            Box::pin(recognise(&statement, &self.visible(pinned), &names)).await?
-        };
-        let (planned, action) = match recognised {
-            None => (plan::plan(&self.state(pinned), statement).await?, None),
-            Some(Recognised::Write(write, rows)) => {
-                (plan::planned(rows)?, Some(Action::Write(Change::new(write))))
-            }
-            Some(Recognised::Returning(write, rows, returning)) => {
-                let change = Change { returning: Some(Arc::new(returning)), ..Change::new(write) };
-                (plan::planned(rows)?, Some(Action::Write(change)))
-            }
-            Some(Recognised::Transaction(statement)) => {
-                (plan::planned(nothing())?, Some(Action::Transaction(statement)))
-            }
-        };
-        let plan = enforce::enforce(planned, action, pinned.clone(), self.scratch)?;
+        let source = Source { text: &spelled, dialect: plan::dialect(&options).name() };
+        let plan = self.plan_statement(statement, pinned, source).await?;
         Ok(if self.asks_again() { plan.with_text(sql) } else { plan })
     }
 
-    async fn plan_copy(&self, copy: CopyStatement, pinned: &Pinned) -> Result<AuthorizedPlan> {
-        if self.scratch {
-            return Err(ApiError::unsupported("COPY is not supported in a scratch catalog"));
+    /// Plans and authorises a statement that is parsed.
+    ///
+    /// # Errors
+    /// As [`EngineSession::plan`].
+    pub(crate) fn plan_statement<'a>(
+        &'a self,
+        statement: datafusion::sql::parser::Statement,
+        pinned: &'a Pinned,
+        source: Source<'a>,
+    ) -> BoxFuture<'a, Result<AuthorizedPlan>> {
+        async move {
+            let names = self.names(pinned);
+            let recognised = Box::pin(recognise(&statement, &self.visible(pinned), &names, source)).await?;
+            let (planned, action) = match recognised {
+                None => (plan::plan(&self.state(pinned), statement).await?, None),
+                Some(Recognised::Write(write, rows)) => {
+                    (plan::planned(rows)?, Some(Action::Write(Change::new(write))))
+                }
+                Some(Recognised::Returning(write, rows, returning)) => {
+                    let change = Change { returning: Some(Arc::new(returning)), ..Change::new(write) };
+                    (plan::planned(rows)?, Some(Action::Write(change)))
+                }
+                Some(Recognised::Transaction(statement)) => {
+                    (plan::planned(nothing())?, Some(Action::Transaction(statement)))
+                }
+            };
+            enforce::enforce(planned, action, pinned.clone(), self.scratch)
         }
-        let (visible, names) = (self.visible(pinned), self.names(pinned));
-        let (write, rows) = copy::recognise(copy, &visible, &names).await?;
-        let action = Action::Write(Change::new(write));
-        enforce::enforce(plan::planned(rows)?, Some(action), pinned.clone(), self.scratch)
+        .boxed()
+    }
+
+    fn plan_copy<'a>(
+        &'a self,
+        copy: CopyStatement,
+        pinned: &'a Pinned,
+    ) -> BoxFuture<'a, Result<AuthorizedPlan>> {
+        async move {
+            if self.scratch {
+                return Err(ApiError::unsupported("COPY is not supported in a scratch catalog"));
+            }
+            let (visible, names) = (self.visible(pinned), self.names(pinned));
+            let (write, rows) = copy::recognise(copy, &visible, &names).await?;
+            let action = Action::Write(Change::new(write));
+            enforce::enforce(plan::planned(rows)?, Some(action), pinned.clone(), self.scratch)
+        }
+        .boxed()
+    }
+
+    /// The statements of a text.
+    pub fn statements(&self, sql: &str) -> Vec<String> {
+        if self.scratch {
+            return vec![sql.to_owned()];
+        }
+        let statements = bowshot_sql::split(sql, plan::dialect(&self.options()));
+        statements.into_iter().map(ToOwned::to_owned).collect()
     }
 
     /// The schema that running the plan gives; no fields for a plan that acts.
@@ -299,7 +364,7 @@ impl EngineSession {
             Action::Set { .. } | Action::Reset { .. } => {
                 Err(ApiError::internal("a session option reached the engine as a plan"))
             }
-            Action::Write(_) | Action::Transaction(_) | Action::Cache(_) => {
+            Action::Write(_) | Action::Transaction(_) | Action::Cache(_) | Action::Session(_) => {
                 Err(ApiError::internal("a statement that changes something was run as a query"))
             }
         }

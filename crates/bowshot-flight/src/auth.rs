@@ -132,7 +132,7 @@ pub(crate) async fn authenticate(
     if let Some(principal) = cache.find(header, Instant::now()) {
         return Ok((principal, token));
     }
-    let principal = connection.server().authenticate(&credentials).await?;
+    let principal = connection.authenticate(&credentials).await?;
     cache.keep(header, &principal, Instant::now());
     Ok((principal, token))
 }
@@ -157,7 +157,7 @@ pub(crate) async fn handshake(
     }
     let with_payload = matches!(credentials, Credentials::Password { .. })
         && !headers.contains_key(http::header::AUTHORIZATION);
-    let principal = connection.server().authenticate(&credentials).await.map_err(refuse)?;
+    let principal = connection.authenticate(&credentials).await.map_err(refuse)?;
     let token = match credentials {
         Credentials::Bearer(token) => token,
         Credentials::Anonymous | Credentials::Password { .. } => {

@@ -6,9 +6,13 @@
 
 use crate::Profile;
 use crate::auth::{self, lock};
-use bowshot_api::{Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId};
+use crate::places::Stranger;
+use bowshot_api::{
+    Credentials, Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId,
+};
 use bowshot_ipc::Primed;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -91,6 +95,8 @@ struct Tied {
 #[derive(Debug)]
 pub(crate) struct Connection {
     shared: Arc<Shared>,
+    address: IpAddr,
+    stranger: Stranger,
     known_callers: auth::Cache,
     /// One session for each principal, `None` once the connection has ended. Held over the opening of a session, so
     /// that two calls do not open two, and so that none is opened behind the back of [`Self::end`].
@@ -102,9 +108,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, address: IpAddr, stranger: Stranger) -> Self {
         Self {
             shared,
+            address,
+            stranger,
             known_callers: auth::Cache::default(),
             sessions: tokio::sync::Mutex::new(Some(Vec::new())),
             named: Mutex::default(),
@@ -114,6 +122,13 @@ impl Connection {
 
     pub(crate) fn server(&self) -> &dyn Server {
         self.shared.server()
+    }
+
+    /// Who is calling, by what the call shows; from then on the connection keeps its place.
+    pub(crate) async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
+        let principal = self.server().authenticate_from(credentials, Some(self.address)).await?;
+        self.stranger.is_known();
+        Ok(principal)
     }
 
     pub(crate) fn primed(&self) -> &Primed {

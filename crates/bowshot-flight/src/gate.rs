@@ -40,6 +40,13 @@ const METHODS: [&str; 10] = [
 const SERVICE: &str = "/arrow.flight.protocol.FlightService/";
 /// What metrics call everything else.
 const UNKNOWN: &str = "unknown";
+/// Bytes of a handshake, before anybody knows who is calling, and how long it may take to come.
+const HANDSHAKE_BYTES: usize = 64 << 10;
+const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
+/// What a request has around its statement.
+const OVERHEAD: usize = 1 << 20;
+/// How long a request may take to come, other than an upload.
+const REQUEST_TIME: Duration = Duration::from_secs(60);
 
 /// The service of one connection.
 #[derive(Debug, Clone)]
@@ -69,7 +76,8 @@ impl Gate {
         if method == "Handshake" {
             // It brings its credentials along.
             request.extensions_mut().insert(connection);
-            return passed(rpc.call(request.map(RequestBody::new)).await);
+            let small = |body| RequestBody::short(body, HANDSHAKE_BYTES, HANDSHAKE_TIME);
+            return passed(rpc.call(request.map(small)).await);
         }
         let caller = match Caller::identify(connection, request.headers(), deadline).await {
             Ok(caller) => Arc::new(caller),
@@ -89,7 +97,10 @@ impl Gate {
             passed(rpc.call(Request::from_parts(parts, tonic::body::Body::empty())).await)
         } else {
             request.extensions_mut().insert(Arc::clone(&caller));
-            passed(rpc.call(request.map(RequestBody::new)).await)
+            let limits = caller.server().limits();
+            let longest = limits.max_sql_bytes.saturating_add(OVERHEAD).min(limits.max_message_bytes);
+            let short = |body| RequestBody::short(body, longest, REQUEST_TIME);
+            passed(rpc.call(request.map(short)).await)
         };
         if let Some(value) = caller.opened().and_then(cookie::write) {
             response.headers_mut().insert(http::header::SET_COOKIE, value);

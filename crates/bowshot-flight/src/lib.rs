@@ -34,6 +34,7 @@ mod messages;
 mod metadata;
 mod metrics;
 mod parameters;
+mod places;
 mod poll;
 mod prepared;
 mod profile;

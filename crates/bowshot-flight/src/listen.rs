@@ -9,6 +9,7 @@ use crate::arrival::{Arrival, Wire, arrive};
 use crate::connection::{Connection, Shared};
 use crate::gate::Gate;
 use crate::metrics;
+use crate::places::{Place, Places};
 use crate::status::refuse;
 use bowshot_api::{ErrorKind, Server};
 use http::{Request, Response};
@@ -19,6 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use socket2::SockRef;
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +109,7 @@ pub async fn serve_with(
         shared: Arc::new(Shared::new(server, choices.profile)),
         tls: choices.tls.map(acceptor),
         drain: CancellationToken::new(),
-        slots: Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS))),
+        places: Places::new(limits.max_connections, limits.max_connections_per_address),
         turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
     };
     let mut tasks = JoinSet::new();
@@ -118,7 +120,7 @@ pub async fn serve_with(
             () = &mut shutdown => break,
             Some(ended) = tasks.join_next() => log_end(ended),
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => port.take(stream, &mut tasks),
+                Ok((stream, address)) => port.take(stream, address.ip(), &mut tasks),
                 Err(error) if is_passing(&error) => {}
                 Err(error) if is_exhaustion(&error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -149,12 +151,12 @@ struct Port {
     shared: Arc<Shared>,
     tls: Option<TlsAcceptor>,
     drain: CancellationToken,
-    slots: Arc<Semaphore>,
+    places: Arc<Places>,
     turned_away: Arc<Semaphore>,
 }
 
 impl Port {
-    fn take(&self, stream: TcpStream, tasks: &mut JoinSet<()>) {
+    fn take(&self, stream: TcpStream, address: IpAddr, tasks: &mut JoinSet<()>) {
         if let Err(error) = stream.set_nodelay(true) {
             // The client has gone already.
             tracing::debug!(%error, "a connection ended before it began");
@@ -165,9 +167,14 @@ impl Port {
         {
             tracing::debug!(%error, "a socket keeps the system's send buffer");
         }
-        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
-            let connection = Arc::new(Connection::new(Arc::clone(&self.shared)));
-            tasks.spawn(run(arrive(stream, self.tls.clone()), connection, self.drain.clone(), slot));
+        if let Some(claim) = self.places.take(Some(address)) {
+            let shared = Arc::clone(&self.shared);
+            let (tls, drain) = (self.tls.clone(), self.drain.clone());
+            tasks.spawn(async move {
+                let Some(place) = claim.place().await else { return };
+                let connection = Arc::new(Connection::new(shared, address, place.stranger().clone()));
+                Box::pin(run(arrive(stream, tls), connection, drain, place)).await;
+            });
         } else if let Ok(slot) = Arc::clone(&self.turned_away).try_acquire_owned() {
             let limit = self.shared.server().limits().max_connections;
             let (arrival, drain) = (arrive(stream, self.tls.clone()), self.drain.clone());
@@ -196,12 +203,13 @@ async fn run(
     arrival: impl Future<Output = Option<Arrival>>,
     connection: Arc<Connection>,
     drain: CancellationToken,
-    _slot: OwnedSemaphorePermit,
+    place: Place,
 ) {
     let _counted = Counted::new();
     let arrived = tokio::select! {
         arrived = arrival => arrived,
         () = drain.cancelled() => return,
+        () = place.stranger().has_to_leave() => return,
     };
     let wire = match arrived {
         Some(Arrival::Ready(wire)) => wire,
@@ -220,6 +228,10 @@ async fn run(
             () = drain.cancelled(), if !draining => {
                 draining = true;
                 http.as_mut().graceful_shutdown();
+            }
+            () = place.stranger().has_to_leave() => {
+                tracing::debug!("a client that has not said who it is gave way to another one");
+                break Ok(());
             }
             _ = touch.tick() => connection.touch(),
         }

@@ -5,11 +5,14 @@
 //! the client for the end of its messages, and does not miss a message of which nothing but the length has come. A
 //! client that dies or gives up in the middle of an upload would have half of its rows written.
 
-use crate::status::CUT_OFF;
+use crate::status::{CUT_OFF, refuse};
+use bowshot_api::{Error, ErrorKind};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::Sleep;
 use tonic::Status;
 
 /// A request body in which every end that is not the client's own is an error.
@@ -18,6 +21,14 @@ pub(crate) struct RequestBody<B> {
     inner: B,
     place: Place,
     broken: bool,
+    /// Bytes that may still come, and until when.
+    bounds: Option<Bounds>,
+}
+
+#[derive(Debug)]
+struct Bounds {
+    bytes: usize,
+    time: Pin<Box<Sleep>>,
 }
 
 /// Where in the sequence of messages a body is. Each has a flag and a length of four bytes before it.
@@ -56,7 +67,14 @@ impl Place {
 
 impl<B> RequestBody<B> {
     pub(crate) fn new(inner: B) -> Self {
-        Self { inner, place: Place::default(), broken: false }
+        Self { inner, place: Place::default(), broken: false, bounds: None }
+    }
+
+    /// The body of a request that is short: one that has more bytes, or takes longer, is refused before it is there. Nobody
+    /// can make the server keep much of what is no request yet.
+    pub(crate) fn short(inner: B, bytes: usize, time: Duration) -> Self {
+        let bounds = Some(Bounds { bytes, time: Box::pin(tokio::time::sleep(time)) });
+        Self { bounds, ..Self::new(inner) }
     }
 
     fn fail(&mut self, status: Status) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
@@ -88,9 +106,27 @@ where
             }
             Poll::Ready(None) if !self.inner.is_end_stream() => return self.fail(cut_off()),
             Poll::Ready(None) => None,
-            Poll::Pending => return Poll::Pending,
+            Poll::Pending => match &mut self.bounds {
+                Some(bounds) => {
+                    ready!(bounds.time.as_mut().poll(cx));
+                    return self.fail(refuse(
+                        Error::new(ErrorKind::Timeout, "the request did not arrive in time")
+                            .with_hint("send it again"),
+                    ));
+                }
+                None => return Poll::Pending,
+            },
         };
         if let Some(data) = frame.as_ref().and_then(Frame::data_ref) {
+            if let Some(bounds) = &mut self.bounds {
+                let Some(left) = bounds.bytes.checked_sub(data.len()) else {
+                    return self.fail(refuse(
+                        Error::new(ErrorKind::LimitReached, "the request is too large")
+                            .with_hint("pass values as parameters, or raise `limits.max_sql_bytes`"),
+                    ));
+                };
+                bounds.bytes = left;
+            }
             self.place.advance(data);
         } else if !self.place.is_between_messages() {
             return self.fail(Status::internal("the request ends inside a message"));
@@ -169,6 +205,31 @@ mod tests {
         assert_eq!(outcome(vec![whole()], false).await, (1, Some(Code::Unknown)));
         let reset = || Err(std::io::Error::other("reset"));
         assert_eq!(outcome(vec![whole(), reset(), whole()], true).await, (1, Some(Code::Unknown)));
+    }
+
+    #[tokio::test]
+    async fn a_short_body_is_short() {
+        let frames = vec![data(b"\0\0\0\0\x02ab"), data(b"\0\0\0\0\x02ab")];
+        let mut body = RequestBody::short(Scripted(frames.into(), true), 10, Duration::from_secs(60));
+        assert!(body.frame().await.unwrap().is_ok());
+        assert_eq!(body.frame().await.unwrap().unwrap_err().code(), Code::ResourceExhausted);
+        assert!(body.frame().await.is_none());
+        let mut slow = RequestBody::short(Silent, 10, Duration::from_millis(1));
+        assert_eq!(slow.frame().await.unwrap().unwrap_err().code(), Code::DeadlineExceeded);
+    }
+
+    struct Silent;
+
+    impl Body for Silent {
+        type Data = Bytes;
+        type Error = std::io::Error;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+            Poll::Pending
+        }
     }
 
     #[tokio::test]

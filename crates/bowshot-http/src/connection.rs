@@ -9,14 +9,16 @@ use futures::future::Shared;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 
-/// Connections at once. Beyond them, new ones wait in the kernel's line until one ends.
+/// Connections at once. Beyond them, the oldest one ends for a new one: answers take milliseconds, so that one which is
+/// still there waits for its client.
 const MAX_CONNECTIONS: usize = 512;
 /// How long a client may take to send its headers, also between two requests on one connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -46,11 +48,17 @@ pub async fn serve(
     let router = router(Context { server, render_metrics });
     let shutdown = shutdown.boxed().shared();
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut oldest = VecDeque::new();
     let mut connections = JoinSet::new();
-    while let Some((stream, place)) = next(&listener, &places, shutdown.clone()).await {
+    while let Some((stream, place)) = next(&listener, &places, &mut oldest, shutdown.clone()).await {
+        let (stay, leave) = oneshot::channel::<()>();
+        oldest.push_back(stay);
         let conversation = converse(stream, router.clone(), shutdown.clone());
         connections.spawn(async move {
-            conversation.await;
+            tokio::select! {
+                () = conversation => {}
+                _ = leave => tracing::debug!("an HTTP connection gave way to a new one"),
+            }
             drop(place);
         });
         while connections.try_join_next().is_some() {}
@@ -64,13 +72,21 @@ pub async fn serve(
 async fn next(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
+    oldest: &mut VecDeque<oneshot::Sender<()>>,
     shutdown: Shared<impl Future<Output = ()>>,
 ) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let accept = async {
-        let place = Arc::clone(places).acquire_owned().await.ok()?;
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => return Some((stream, place)),
+                Ok((stream, _)) => {
+                    oldest.retain(|connection| !connection.is_closed());
+                    if places.available_permits() == 0 {
+                        // Dropped: the connection ends, and its place is free.
+                        oldest.pop_front();
+                    }
+                    let place = Arc::clone(places).acquire_owned().await.ok()?;
+                    return Some((stream, place));
+                }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept an HTTP connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -28,6 +28,13 @@ const GAUGES: &[Gauge] = &[
     ("bowshot_table_bytes", "Bytes of the rows in tables that are kept in memory.", |status| {
         status.table_bytes
     }),
+    ("bowshot_planning_statements", "Statements that are being planned.", |status| status.planning as u64),
+    (
+        "bowshot_abandoned_plannings",
+        "Statements that are still planned, and nobody waits for them.",
+        |status| status.burning as u64,
+    ),
+    ("bowshot_memory_bytes", "Bytes of memory that the process has taken.", |status| status.memory_bytes),
 ];
 
 pub(crate) async fn metrics(State(context): State<Context>) -> Response {

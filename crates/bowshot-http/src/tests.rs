@@ -50,6 +50,9 @@ impl Server for Quiet {
             prepared_statements: 8,
             open_transactions: 9,
             table_bytes: 10,
+            planning: 11,
+            burning: 12,
+            memory_bytes: 13,
         }
     }
     async fn authenticate(&self, _: &Credentials) -> Result<Principal> {
@@ -225,6 +228,15 @@ async fn metrics_are_what_prometheus_reads() {
         # HELP bowshot_table_bytes Bytes of the rows in tables that are kept in memory.
         # TYPE bowshot_table_bytes gauge
         bowshot_table_bytes 10
+        # HELP bowshot_planning_statements Statements that are being planned.
+        # TYPE bowshot_planning_statements gauge
+        bowshot_planning_statements 11
+        # HELP bowshot_abandoned_plannings Statements that are still planned, and nobody waits for them.
+        # TYPE bowshot_abandoned_plannings gauge
+        bowshot_abandoned_plannings 12
+        # HELP bowshot_memory_bytes Bytes of memory that the process has taken.
+        # TYPE bowshot_memory_bytes gauge
+        bowshot_memory_bytes 13
         # HELP bowshot_build_info Version of the server.
         # TYPE bowshot_build_info gauge
         bowshot_build_info{version="1.2.3"} 1

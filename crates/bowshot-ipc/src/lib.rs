@@ -19,6 +19,8 @@
 //!
 //! - [`lower_thread_priority`], [`thread_time`], [`ThreadClock`]: here only because they take calls that need `unsafe` (`priority.rs`).
 //!
+//! - [`Counting`]: an allocator that says how much it has given (`memory.rs`), here for the same reason.
+//!
 //! Nothing here knows sessions, queries or SQL. This is the only crate that may hold `unsafe` code.
 
 mod batch;
@@ -35,6 +37,7 @@ mod joined;
 mod map;
 mod mapped;
 mod measure;
+mod memory;
 mod pages;
 mod parts;
 mod primer;
@@ -51,6 +54,7 @@ pub use error::{Error, Result};
 pub use frame::Message;
 pub use map::Witness;
 pub use mapped::{MappedFile, install_truncation_guard};
+pub use memory::{Counting, process_bytes, thread_bytes};
 pub use pages::FilePages;
 pub use primer::{LargeMessage, Primed};
 pub use priority::{ThreadClock, lower_thread_priority, thread_time};

@@ -1,6 +1,8 @@
 //! The server below the door: everything of one process, and the task that frees what nobody wants.
 
 use crate::admission::Admission;
+use crate::live::Live;
+use crate::logins::Logins;
 use crate::options::Defaults;
 use crate::query_log::QueryLog;
 use crate::result::{House, QueryResult};
@@ -16,6 +18,7 @@ use bowshot_api::{
     Principal, Progress, QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
 };
 use bowshot_engine::Engine;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
@@ -55,9 +58,11 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) admission: Admission,
     pub(crate) sessions: Sessions,
+    pub(crate) live: Arc<Live>,
     pub(crate) results: Results,
     pub(crate) house: House,
     pub(crate) defaults: Defaults,
+    logins: Logins,
     authenticator: Arc<Authenticator>,
     about: About,
     lifecycle: AtomicU8,
@@ -78,9 +83,11 @@ impl Bowshot {
         let shared = Arc::new(Shared {
             admission: Admission::new(&limits),
             sessions: Sessions::default(),
+            live: Arc::clone(log.live()),
             results: Results::default(),
             house: House { accounts, log, limits, timers: Handle::current() },
             defaults: Defaults { catalog, schema, dialect: engine.default_dialect().to_owned() },
+            logins: Logins::new(authenticator.password_checks()),
             authenticator: Arc::new(authenticator),
             about: about(),
             lifecycle: AtomicU8::new(STARTING),
@@ -190,6 +197,9 @@ impl Server for Bowshot {
             prepared_statements,
             open_transactions,
             table_bytes: self.shared.engine.table_bytes(),
+            planning: self.shared.engine.planning().busy(),
+            burning: self.shared.engine.planning().burning(),
+            memory_bytes: self.shared.engine.memory_taken(),
             running_queries: self.shared.admission.running(),
             queued_queries: self.shared.admission.waiting(),
             open_results: self.shared.results.open(),
@@ -200,11 +210,32 @@ impl Server for Bowshot {
     }
 
     async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
-        let (authenticator, credentials) = (Arc::clone(&self.shared.authenticator), credentials.clone());
+        self.authenticate_from(credentials, None).await
+    }
+
+    async fn authenticate_from(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
+        let authenticator = &self.shared.authenticator;
+        let user = match credentials {
+            Credentials::Password { user, .. } if authenticator.is_costly(credentials) => user.clone(),
+            // A look, and no more.
+            _ => return authenticator.verify(credentials),
+        };
+        let (logins, from) = (&self.shared.logins, (from, user));
+        let check = logins.enter(&from).await?;
+        let (authenticator, credentials) = (Arc::clone(authenticator), credentials.clone());
         // Password hashes are slow on purpose: not on the socket runtime.
         let handle = self.shared.engine.runtime().handle();
         let verified = handle.spawn_blocking(move || authenticator.verify(&credentials)).await;
-        verified.unwrap_or_else(|error| Err(task::broken(error)))
+        drop(check);
+        let verified = verified.unwrap_or_else(|error| Err(task::broken(error)));
+        match &verified {
+            Ok(_) => logins.was_right(&from),
+            Err(error) if error.kind() == ErrorKind::Unauthenticated => {
+                tokio::time::sleep(logins.was_wrong(&from)).await;
+            }
+            Err(_) => {}
+        }
+        verified
     }
 
     fn issue_token(&self, principal: &Principal) -> Secret {
@@ -235,7 +266,14 @@ impl Server for Bowshot {
     }
 
     async fn cancel(&self, principal: &Principal, query: QueryId) -> Result<CancelOutcome> {
-        self.shared.results.cancel(principal, query)
+        match self.shared.live.find(principal, query).filter(|statement| statement.result().is_none()) {
+            // It has no result yet.
+            Some(statement) => {
+                statement.cancel();
+                Ok(CancelOutcome::Cancelled)
+            }
+            None => self.shared.results.cancel(principal, query),
+        }
     }
 
     fn renew(&self, principal: &Principal, query: QueryId) -> Result<SystemTime> {

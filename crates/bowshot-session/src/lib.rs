@@ -4,6 +4,8 @@
 //! Read [`query`] first: one function is the road of a statement. Then:
 //!
 //! - `sessions`/`session`/`options`/`prepared`: the state of one client, and nothing process-wide;
+//! - `work`/`live`: each call of a client with its job, deadline and place in `system.queries`;
+//! - `known`/`shown`/`statements`/`named`: what SET and SHOW know, and the statements about the session itself;
 //! - `admission`: how many statements run, how many wait;
 //! - `results`/`result`: started queries, claimed or waiting, until they are read, cancelled or expire;
 //! - `partition`/`spill`: the bounded buffer between the engine's work and a reader;
@@ -12,6 +14,11 @@
 
 mod admission;
 mod bowshot;
+mod expanded;
+mod known;
+mod live;
+mod logins;
+mod named;
 mod options;
 mod partition;
 mod prepared;
@@ -22,11 +29,14 @@ mod results;
 mod retained;
 mod session;
 mod sessions;
+mod shown;
 mod spill;
+mod statements;
 mod task;
 #[cfg(test)]
 mod tests;
 mod transactions;
+mod work;
 mod write;
 
 pub use bowshot::{Bowshot, Drained};

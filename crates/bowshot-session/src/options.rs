@@ -1,10 +1,12 @@
 //! The options of one session, typed. Whatever way a value comes in, it is parsed here.
 
+use crate::known::{self, Known};
 use arrow::array::timezone::Tz;
 use bowshot_api::{
-    Compression, Endpoints, Error, Layout, Limits, OptionValue, Result, SESSION_OPTIONS, SessionOption,
+    CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Result, SessionOption,
 };
 use bowshot_engine::{SESSION_CACHE, SESSION_JOIN_ORDER, SESSION_RESULTS};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Options in force.
@@ -21,6 +23,8 @@ pub(crate) struct Options {
     pub(crate) join_cache: bool,
     pub(crate) result_cache: bool,
     pub(crate) joins_by_statistics: bool,
+    /// Parameters that are only kept, where they are not as in a new session.
+    pub(crate) parameters: BTreeMap<&'static str, String>,
 }
 
 /// What has to be told to the engine after a change: its key and the new value.
@@ -41,6 +45,7 @@ impl Options {
             join_cache: true,
             result_cache: true,
             joins_by_statistics: true,
+            parameters: BTreeMap::new(),
         }
     }
 
@@ -55,7 +60,10 @@ impl Options {
         house: (&Defaults, &Limits),
     ) -> Result<Option<EngineSetting>> {
         let (defaults, limits) = house;
-        let option = find(name)?;
+        let option = match known::find(name)? {
+            Known::Option(option) => option,
+            Known::Parameter(parameter) => return self.keep(parameter, value).map(|()| None),
+        };
         let Some(value) = value else { return Ok(self.reset(option, defaults)) };
         let text = text(value);
         let wrong = || wrong(option, &text);
@@ -99,6 +107,36 @@ impl Options {
             other => return Err(Error::internal(format!("option `{other}` has no setter"))),
         }
         Ok(None)
+    }
+
+    /// All that the engine has to be told of these options.
+    pub(crate) fn engine_settings(&self) -> Vec<EngineSetting> {
+        let dialect = engine_dialect(&self.dialect).map(|dialect| ("datafusion.sql_parser.dialect", dialect));
+        let settings = [
+            ("datafusion.catalog.default_catalog", self.catalog.clone()),
+            ("datafusion.catalog.default_schema", self.schema.clone()),
+            ("datafusion.execution.time_zone", self.time_zone.clone()),
+            (SESSION_CACHE, self.join_cache.to_string()),
+            (SESSION_RESULTS, self.result_cache.to_string()),
+            (SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()),
+        ];
+        settings.into_iter().chain(dialect).collect()
+    }
+
+    /// Keeps a parameter that changes nothing, or forgets its value.
+    fn keep(
+        &mut self,
+        parameter: &'static CompatibilityParameter,
+        value: Option<&OptionValue>,
+    ) -> Result<()> {
+        let Some(value) = value else {
+            self.parameters.remove(parameter.name);
+            return Ok(());
+        };
+        let value = text(value);
+        let kept = parameter.accept(&value).ok_or_else(|| refused(parameter, &value))?;
+        self.parameters.insert(parameter.name, kept);
+        Ok(())
     }
 
     fn reset(&mut self, option: &SessionOption, defaults: &Defaults) -> Option<EngineSetting> {
@@ -186,20 +224,6 @@ pub(crate) struct Defaults {
     pub(crate) dialect: String,
 }
 
-/// The option that a client means. SQL's `SET TIME ZONE` and DataFusion's own name for it are understood.
-pub(crate) fn find(name: &str) -> Result<&'static SessionOption> {
-    let lower = name.to_ascii_lowercase();
-    let wanted = match lower.as_str() {
-        "timezone" | "time.zone" | "datafusion.execution.time_zone" => "time_zone",
-        other => other,
-    };
-    SESSION_OPTIONS.iter().find(|option| option.name == wanted).ok_or_else(|| {
-        let names: Vec<&str> = SESSION_OPTIONS.iter().map(|option| option.name).collect();
-        Error::not_found(format!("session option `{name}` not found"))
-            .with_hint(format!("the options are {}", names.join(", ")))
-    })
-}
-
 /// The parser's name of a dialect.
 fn engine_dialect(name: &str) -> Option<String> {
     bowshot_engine::parser_dialect(name).map(|dialect| dialect.to_string())
@@ -223,6 +247,17 @@ fn text(value: &OptionValue) -> String {
 fn wrong(option: &SessionOption, value: &str) -> Error {
     Error::invalid(format!("`{value}` is no value for session option `{}`", option.name))
         .with_hint(format!("it is a {}: {}", option.kind, option.text))
+}
+
+fn refused(parameter: &CompatibilityParameter, value: &str) -> Error {
+    let error = Error::invalid(format!("`{value}` is no value for `{}`", parameter.name));
+    match parameter.name {
+        "autocommit" => error.with_hint("begin a transaction with BEGIN"),
+        "transaction_isolation" | "default_transaction_isolation" => {
+            error.with_hint("transactions have snapshot isolation: use REPEATABLE READ")
+        }
+        _ => error.with_hint(format!("it takes {}: {}", parameter.takes(), parameter.text)),
+    }
 }
 
 fn boolean(text: &str) -> Option<bool> {
@@ -293,7 +328,21 @@ mod tests {
             options.set(name, None, (&defaults, &limits)).expect(name);
             assert_eq!(options, fresh, "{name} was not reset");
         }
-        assert_eq!(fresh.list().len(), SESSION_OPTIONS.len());
+        assert_eq!(fresh.list().len(), bowshot_api::SESSION_OPTIONS.len());
+    }
+
+    #[test]
+    fn parameters_are_kept_and_reset() {
+        let (defaults, limits) = (defaults(), Limits::default());
+        let mut options = Options::new(&defaults);
+        options
+            .set("APPLICATION_NAME", Some(&OptionValue::String("x".into())), (&defaults, &limits))
+            .expect("is kept");
+        assert_eq!(options.parameters.get("application_name").map(String::as_str), Some("x"));
+        options.set("application_name", None, (&defaults, &limits)).expect("is reset");
+        assert_eq!(options, Options::new(&defaults));
+        let error = options.set("autocommit", Some(&OptionValue::String("0".into())), (&defaults, &limits));
+        assert_eq!(error.expect_err("not so").kind(), bowshot_api::ErrorKind::Invalid);
     }
 
     #[test]

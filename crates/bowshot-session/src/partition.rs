@@ -117,13 +117,16 @@ impl Partition {
         self.origins.iter().try_for_each(|origin| origin.check())
     }
 
+    /// What a batch counts for. Columns of nulls have no bytes; a row still costs something to keep.
+    pub(crate) fn size(batch: &RecordBatch) -> usize {
+        batch_bytes(batch).max(batch.num_rows() / 8 + 64)
+    }
+
     /// Adds a batch, waiting or spilling when the buffer is full.
     ///
     /// # Errors
     /// The outer error ends the query (disk full); [`Stopped`] only this producer.
-    pub(crate) async fn push(&self, batch: RecordBatch) -> Result<Result<(), Stopped>> {
-        // Columns of nulls have no bytes; a row still costs something to keep.
-        let bytes = batch_bytes(&batch).max(batch.num_rows() / 8 + 64);
+    pub(crate) async fn push(&self, batch: RecordBatch, bytes: usize) -> Result<Result<(), Stopped>> {
         loop {
             let writable = self.writable.notified();
             tokio::pin!(writable);

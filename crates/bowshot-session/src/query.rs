@@ -1,22 +1,24 @@
 //! The road of a statement: admit → plan → authorise → run → account. One function, [`attempt`], which [`start`] calls; the
 //! rest of the file is what it calls, in the order in which it calls it.
 
+use crate::admission::Slot;
+use crate::live::{self, State};
 use crate::options::Options;
 use crate::result::{Launch, QueryResult};
 use crate::results::Ended;
 use crate::session::ClientSession;
+use crate::statements;
 use crate::task;
-use crate::transactions::Scope;
 use crate::write::{self, Begun};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
-    BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, QueryId, Request, Result,
-    Statement, SubstraitPlan,
+    BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result, Statement,
+    SubstraitPlan,
 };
-use bowshot_engine::{Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter};
+use bowshot_engine::{Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, apart};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often a statement is planned again because a file changed under it before its first row.
 const RETRIES: usize = 2;
@@ -30,18 +32,60 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1_100);
 pub(crate) async fn start(
     session: &ClientSession,
     request: &Request,
-    expected: Expected,
+    asked: (Expected, &Arc<live::Statement>),
+) -> Result<Arc<QueryResult>> {
+    if let Statement::Sql(sql) = &request.statement
+        && sql.contains(';')
+    {
+        let mut statements = session.engine().statements(sql);
+        if let (Some(last), false) = (statements.pop(), statements.is_empty()) {
+            return Box::pin(several(session, request, asked, (statements, last))).await;
+        }
+    }
+    one(session, request, asked).await
+}
+
+/// Runs all statements of one text in their turn, until one fails. The rows are those of the last one: queries before it are
+/// planned, so that their mistakes are told, and not run.
+async fn several(
+    session: &ClientSession,
+    request: &Request,
+    asked: (Expected, &Arc<live::Statement>),
+    (statements, last): (Vec<String>, String),
+) -> Result<Arc<QueryResult>> {
+    let with = |sql: String| Request { statement: Statement::Sql(sql), ..request.clone() };
+    for sql in statements {
+        let pinned = {
+            let transaction = match request.transaction {
+                None => session.transaction_of(&Statement::Sql(sql.clone()))?,
+                named => named,
+            };
+            session.transactions().scope(transaction).await?.pin(session.engine())
+        };
+        if plan(session, &sql, &pinned).await?.action().acts() {
+            one(session, &with(sql), (Expected::Effect, asked.1)).await?;
+            drop(asked.1.job.release::<Slot>());
+        }
+    }
+    one(session, &with(last), asked).await
+}
+
+async fn one(
+    session: &ClientSession,
+    request: &Request,
+    asked: (Expected, &Arc<live::Statement>),
 ) -> Result<Arc<QueryResult>> {
     let mut repeatable = true;
     for _ in 0..RETRIES {
-        match attempt(session, request, expected, &mut repeatable).await {
+        match attempt(session, request, asked, &mut repeatable).await {
             Err(error) if error.kind() == ErrorKind::Conflict && repeatable => {
+                drop(asked.1.job.release::<Slot>());
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
             other => return other,
         }
     }
-    attempt(session, request, expected, &mut repeatable).await
+    attempt(session, request, asked, &mut repeatable).await
 }
 
 /// What kind of statement a caller has asked for.
@@ -55,45 +99,62 @@ pub(crate) enum Expected {
 async fn attempt(
     session: &ClientSession,
     request: &Request,
-    expected: Expected,
+    (expected, live): (Expected, &Arc<live::Statement>),
     repeatable: &mut bool,
 ) -> Result<Arc<QueryResult>> {
-    let started = Instant::now();
     accept(session)?;
-    let slot = session.server().admission.enter().await?;
-    accept(session)?;
-    let options = session.current_options();
     let transaction = match request.transaction {
         None => session.transaction_of(&request.statement)?,
         named => named,
     };
+    // Before the slot: who waits for another statement of its transaction keeps nobody else waiting.
+    live.is(State::Blocked);
     let mut scope = session.transactions().scope(transaction).await?;
+    live.is(State::Queued);
+    live.job.hold(session.server().admission.enter(&live.who).await?);
+    accept(session)?;
+    let options = session.current_options();
     let pinned = scope.pin(session.engine());
-    let authorised = authorise(session, &request.statement, &pinned).await?;
-    // What has acted is not to act again.
-    *repeatable = matches!(authorised.plan.action(), Action::Query);
-    if expected == Expected::Effect && !authorised.plan.action().acts() {
-        return Err(
-            Error::invalid("the statement returns rows and changes nothing").with_hint("run it as a query")
-        );
-    }
     let endpoints = endpoints(request, &options, session);
-    let id = QueryId::random();
-    let execution = if matches!(authorised.plan.action(), Action::Write(_)) {
-        let layout = (expected == Expected::Anything).then_some(options.layout);
-        let begun = Begun { id, started, timeout: timeout(&options, session), layout };
-        write::write(session, &authorised, scope, begun).await?
-    } else {
-        if !matches!(authorised.plan.action(), Action::Query) {
-            // What ends a transaction must not wait for itself.
-            scope = Scope::Alone;
+    live.is(State::Planning);
+    let (authorised, execution) = apart(async {
+        let authorised = authorise(session, &request.statement, &pinned).await?;
+        // What has acted is not to act again.
+        *repeatable = matches!(authorised.plan.action(), Action::Query);
+        if expected == Expected::Effect && !authorised.plan.action().acts() {
+            return Err(Error::invalid("the statement returns rows and changes nothing")
+                .with_hint("run it as a query"));
         }
-        let execution = execute(session, &authorised, endpoints, &options).await?;
-        drop(scope);
-        execution
+        let execution = match authorised.plan.action() {
+            Action::Query => Some(execute(session, &authorised, endpoints, &options).await?),
+            _ => None,
+        };
+        Ok((authorised, execution))
+    })
+    .await?;
+    live.is(State::Running);
+    let execution = match (execution, authorised.plan.action()) {
+        (Some(execution), _) => {
+            drop(scope);
+            execution
+        }
+        (None, Action::Write(_)) => {
+            let layout = (expected == Expected::Anything).then_some(options.layout);
+            let begun = Begun::of(live, layout);
+            write::write(session, &authorised, scope, begun).await?
+        }
+        (None, _) => {
+            // What ends a transaction must not wait for itself.
+            drop(scope);
+            execute(session, &authorised, endpoints, &options).await?
+        }
+    };
+    let Some(slot) = live.job.release() else {
+        return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
     };
     let launch = Launch {
-        id,
+        id: live.id,
+        statement: Arc::clone(live),
         principal: session.owner().clone(),
         session: session.key(),
         sql: authorised.sql.to_string(),
@@ -103,9 +164,10 @@ async fn attempt(
         delivery: delivery(request, &options),
         timeout: timeout(&options, session),
         slot,
-        started,
+        started: live.arrived,
     };
     let query = QueryResult::launch(launch, &session.server().house, session.server().engine.runtime());
+    live.has_result(&query);
     session.server().results.insert(Arc::clone(&query));
     if delivery(request, &options) == Delivery::Stream {
         wait_until_readable(session, &query).await?;
@@ -167,8 +229,7 @@ pub(crate) async fn plan(session: &ClientSession, sql: &str, pinned: &Pinned) ->
         return Err(Error::new(ErrorKind::LimitReached, message)
             .with_hint("pass values as parameters, or raise `limits.max_sql_bytes`"));
     }
-    let (engine, sql, pinned) = (session.engine().clone(), sql.to_owned(), pinned.clone());
-    task::run(session.server().engine.runtime(), async move { engine.plan(&sql, &pinned).await }).await
+    apart(session.engine().plan(sql, pinned)).await
 }
 
 fn endpoints(request: &Request, options: &Options, session: &ClientSession) -> Endpoints {
@@ -218,7 +279,12 @@ async fn execute(
             Ok(nothing())
         }
         Action::Transaction(statement) => {
-            session.transactions().run(statement, session.engine()).await?;
+            let ended = session.transactions().run(statement, session.engine()).await;
+            session.end_locals();
+            ended.map(|()| nothing())
+        }
+        Action::Session(statement) => {
+            statements::run(session, statement).await?;
             Ok(nothing())
         }
         Action::Cache(statement) => {
@@ -229,15 +295,12 @@ async fn execute(
             Ok(nothing())
         }
         Action::Write(_) | Action::Query | Action::Scratch | Action::Set { .. } | Action::Reset { .. } => {
-            let (engine, authorised, layout) = (session.engine().clone(), authorised.clone(), options.layout);
             let parallelism = match endpoints {
                 Endpoints::Exactly(count) if count > 1 => Parallelism::Streams(count),
                 Endpoints::Exactly(_) | Endpoints::Auto => Parallelism::Default,
             };
-            let work = async move {
-                engine.execute(&authorised.plan, &authorised.parameters, parallelism, layout).await
-            };
-            task::run(session.server().engine.runtime(), work).await
+            let (plan, parameters) = (&authorised.plan, &authorised.parameters);
+            session.engine().execute(plan, parameters, parallelism, options.layout).await
         }
     }
 }

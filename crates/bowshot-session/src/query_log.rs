@@ -1,5 +1,6 @@
-//! The last statements that ended, as the table `system.queries`. Bounded; nothing of it is on disk.
+//! The last statements that ended, and those that have not, as the table `system.queries`. Bounded; nothing of it is on disk.
 
+use crate::live::{Live, Statement};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
@@ -49,9 +50,15 @@ pub(crate) struct QueryRecord {
 #[derive(Debug, Default)]
 pub struct QueryLog {
     records: Mutex<VecDeque<QueryRecord>>,
+    live: Arc<Live>,
 }
 
 impl QueryLog {
+    /// What has not ended.
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
     pub(crate) fn add(&self, mut record: QueryRecord) {
         metrics::counter!("bowshot_queries_total", "outcome" => record.outcome.name()).increment(1);
         metrics::histogram!("bowshot_query_duration_seconds").record(record.duration.as_secs_f64());
@@ -69,32 +76,96 @@ impl QueryLog {
 
     pub(crate) fn rows(&self, principal: &Principal) -> Result<RecordBatch> {
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let own: Vec<&QueryRecord> = records.iter().filter(|record| record.user == principal.name).collect();
-        let text = |value: &dyn Fn(&QueryRecord) -> Option<String>| -> ArrayRef {
-            Arc::new(own.iter().map(|record| value(record)).collect::<StringArray>())
+        let mut rows: Vec<Row> =
+            records.iter().filter(|record| record.user == principal.name).map(Row::ended).collect();
+        drop(records);
+        rows.extend(self.live.of(principal).iter().map(|statement| Row::live(statement)));
+        let text = |value: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
+            Arc::new(rows.iter().map(value).collect::<StringArray>())
         };
         let columns: Vec<ArrayRef> = vec![
-            text(&|record| Some(record.id.to_string())),
-            text(&|record| Some(record.session.to_string())),
-            text(&|record| Some(record.user.clone())),
-            text(&|record| Some(record.sql.clone())),
-            text(&|record| Some(record.outcome.name().to_owned())),
+            text(&|row| Some(row.id.to_string())),
+            text(&|row| Some(row.session.to_string())),
+            text(&|row| Some(row.user.clone())),
+            text(&|row| Some(row.sql.clone())),
+            text(&|row| Some(row.outcome.to_owned())),
             Arc::new(
-                TimestampMicrosecondArray::from_iter_values(own.iter().map(|r| micros(r.started)))
+                TimestampMicrosecondArray::from_iter_values(rows.iter().map(|row| micros(row.started)))
                     .with_timezone("+00:00"),
             ),
-            Arc::new(Float64Array::from_iter_values(own.iter().map(|r| r.duration.as_secs_f64() * 1e3))),
-            Arc::new(UInt64Array::from_iter_values(own.iter().map(|r| r.rows))),
-            Arc::new(UInt64Array::from_iter_values(own.iter().map(|r| r.bytes))),
-            text(&|record| record.error.clone()),
+            Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.duration.as_secs_f64() * 1e3))),
+            Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.rows))),
+            Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.bytes))),
+            text(&|row| row.error.clone()),
+            text(&|row| row.waits_for.map(ToOwned::to_owned)),
+            Arc::new(rows.iter().map(|row| row.fraction).collect::<Float64Array>()),
+            Arc::new(rows.iter().map(|row| row.memory).collect::<UInt64Array>()),
         ];
         RecordBatch::try_new(Arc::new(schema()), columns)
             .map_err(|error| Error::internal("the query log does not fit its schema").with_source(error))
     }
 }
 
+/// A line of the table.
+struct Row {
+    id: QueryId,
+    session: SessionId,
+    user: String,
+    sql: String,
+    outcome: &'static str,
+    started: SystemTime,
+    duration: Duration,
+    rows: u64,
+    bytes: u64,
+    error: Option<String>,
+    waits_for: Option<&'static str>,
+    fraction: Option<f64>,
+    memory: Option<u64>,
+}
+
+impl Row {
+    fn ended(record: &QueryRecord) -> Self {
+        Self {
+            id: record.id,
+            session: record.session,
+            user: record.user.clone(),
+            sql: record.sql.clone(),
+            outcome: record.outcome.name(),
+            started: record.started,
+            duration: record.duration,
+            rows: record.rows,
+            bytes: record.bytes,
+            error: record.error.clone(),
+            waits_for: None,
+            fraction: None,
+            memory: None,
+        }
+    }
+
+    /// Its state is in the place of its outcome.
+    fn live(statement: &Statement) -> Self {
+        let (state, result) = (statement.state(), statement.result());
+        let (rows, bytes) = result.as_ref().map(|result| result.given()).unwrap_or_default();
+        Self {
+            id: statement.id,
+            session: statement.who.session,
+            user: statement.principal.name.clone(),
+            sql: statement.sql.to_string(),
+            outcome: state.name(),
+            started: statement.started,
+            duration: statement.elapsed(),
+            rows,
+            bytes,
+            error: None,
+            waits_for: state.waits_for(),
+            fraction: result.map(|result| result.fraction()),
+            memory: Some(statement.job.bytes()),
+        }
+    }
+}
+
 fn schema() -> Schema {
-    let text = |name: &str| Field::new(name, DataType::Utf8, name == "error");
+    let text = |name: &str| Field::new(name, DataType::Utf8, matches!(name, "error" | "waits_for"));
     Schema::new(vec![
         text("query_id"),
         text("session_id"),
@@ -106,6 +177,9 @@ fn schema() -> Schema {
         Field::new("rows", DataType::UInt64, false),
         Field::new("bytes", DataType::UInt64, false),
         text("error"),
+        text("waits_for"),
+        Field::new("progress", DataType::Float64, true),
+        Field::new("memory_bytes", DataType::UInt64, true),
     ])
 }
 

@@ -1,18 +1,21 @@
 //! One started query: its partitions, the tasks that fill them, and how it ends.
 
 use crate::admission::Slot;
-use crate::partition::{Attention, Partition, Policy, Reader};
+use crate::live::{State, Statement};
+use crate::partition::{Attention, Partition, Policy, Reader, Stopped};
 use crate::query_log::{Outcome, QueryLog, QueryRecord};
 use crate::spill::Accounts;
 use crate::task::AbortOnDrop;
+use crate::write::PATIENCE;
+use arrow::record_batch::RecordBatch;
 use bowshot_api::{
     Answer, BatchStream, Delivery, Error, ErrorKind, Layout, Limits, Principal, QueryId, Result, SessionId,
 };
-use bowshot_engine::{Execution, ProgressMeter, QueryRuntime};
-use futures::future::select_all;
+use bowshot_engine::{Execution, Job, ProgressMeter, QueryRuntime, Stop, checked};
+use futures::future::{poll_immediate, select_all};
 use futures::{FutureExt, StreamExt};
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -23,6 +26,7 @@ const FETCH_GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) id: QueryId,
+    pub(crate) statement: Arc<Statement>,
     pub(crate) principal: Principal,
     pub(crate) session: SessionId,
     pub(crate) sql: String,
@@ -58,6 +62,10 @@ pub(crate) struct QueryResult {
     meter: ProgressMeter,
     tasks: Mutex<Vec<AbortOnDrop>>,
     slot: Mutex<Option<Slot>>,
+    /// Until its work has ended.
+    statement: Mutex<Option<Arc<Statement>>>,
+    /// Producers that do not wait for a reader.
+    active: AtomicUsize,
     started: Instant,
     started_at: SystemTime,
     expires: Mutex<Instant>,
@@ -109,6 +117,8 @@ impl QueryResult {
             meter: progress,
             tasks: Mutex::new(Vec::new()),
             slot: Mutex::new(Some(launch.slot)),
+            statement: Mutex::new(Some(launch.statement)),
+            active: AtomicUsize::new(streams.len()),
             started: launch.started,
             started_at: SystemTime::now(),
             expires: Mutex::new(Instant::now() + expires),
@@ -125,18 +135,23 @@ impl QueryResult {
 
     fn spawn(self: &Arc<Self>, streams: Vec<BatchStream>, timeout: Duration, runtime: &QueryRuntime) {
         let mut tasks = Vec::with_capacity(streams.len() + 1);
+        let job = self.statement().map(|statement| Arc::clone(&statement.job));
         if streams.is_empty() {
             self.settle();
         }
         for (index, stream) in streams.into_iter().enumerate() {
             let partition = Arc::clone(&self.partitions[index % self.partitions.len()]);
             let work = fill(Arc::downgrade(self), partition, stream);
-            tasks.push(AbortOnDrop(runtime.spawn(work).abort_handle()));
+            let task = match &job {
+                Some(job) => runtime.spawn(job.inside(work)),
+                None => runtime.spawn(work),
+            };
+            tasks.push(AbortOnDrop(task.abort_handle()));
         }
         if !timeout.is_zero() {
-            let query = Arc::downgrade(self);
+            let (query, left) = (Arc::downgrade(self), timeout.saturating_sub(self.started.elapsed()));
             let watch = async move {
-                tokio::time::sleep(timeout).await;
+                tokio::time::sleep(left).await;
                 if let Some(query) = query.upgrade() {
                     query.fail(out_of_time(timeout));
                 }
@@ -236,6 +251,10 @@ impl QueryResult {
             }
             *failure = Some(error.duplicate());
         }
+        // After a conflict the statement may begin again.
+        if let Some(statement) = self.statement().filter(|_| error.kind() != ErrorKind::Conflict) {
+            statement.job.stop(Stop::Over);
+        }
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).clear();
         for partition in &self.partitions {
             partition.fail(error.duplicate());
@@ -244,6 +263,37 @@ impl QueryResult {
             if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed },
             Some(error),
         );
+    }
+
+    fn statement(&self) -> Option<Arc<Statement>> {
+        self.statement.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Arc::clone)
+    }
+
+    /// A producer waits for a reader, or has ended: when all do, the slot is free for others meanwhile.
+    fn one_less_active(&self) {
+        if self.active.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.with_slot(Slot::pause, State::WaitsForReader);
+        }
+    }
+
+    fn one_more_active(&self) {
+        if self.active.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.with_slot(Slot::resume, State::Running);
+        }
+    }
+
+    fn with_slot(&self, act: impl FnOnce(&Slot), state: State) {
+        if let Some(slot) = self.slot.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            act(slot);
+        }
+        if let Some(statement) = self.statement() {
+            statement.is(state);
+        }
+    }
+
+    /// Rows and bytes that it has given so far.
+    pub(crate) fn given(&self) -> (u64, u64) {
+        self.totals()
     }
 
     /// Stops the query.
@@ -264,6 +314,10 @@ impl QueryResult {
             return;
         }
         drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(statement) = self.statement.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // The line in the log is written here.
+            statement.is_logged();
+        }
         let (rows, bytes) = self.totals();
         self.house.log.add(QueryRecord {
             id: self.id,
@@ -393,10 +447,11 @@ async fn fill(query: Weak<QueryResult>, partition: Arc<Partition>, stream: Batch
 }
 
 /// Moves batches from the engine into a partition until either ends.
-async fn move_batches(query: Weak<QueryResult>, partition: Arc<Partition>, mut stream: BatchStream) {
+async fn move_batches(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
+    let mut stream = checked(stream);
     while let Some(batch) = stream.next().await {
         let pushed = match batch {
-            Ok(batch) => partition.push(batch).await,
+            Ok(batch) => push(&query, &partition, batch).await,
             Err(error) => Err(error),
         };
         match pushed {
@@ -414,7 +469,52 @@ async fn move_batches(query: Weak<QueryResult>, partition: Arc<Partition>, mut s
     drop(stream);
     partition.producer_done();
     if let Some(query) = query.upgrade() {
+        query.one_less_active();
         query.settle();
+    }
+}
+
+/// Adds a batch to a partition. While that has to wait for its reader, the query's slot is free for others.
+async fn push(
+    query: &Weak<QueryResult>,
+    partition: &Partition,
+    batch: RecordBatch,
+) -> Result<Result<(), Stopped>> {
+    let bytes = Partition::size(&batch);
+    if let Some(job) = Job::current() {
+        job.handed_over(bytes);
+    }
+    let mut pushing = Box::pin(partition.push(batch, bytes));
+    if let Some(pushed) = poll_immediate(&mut pushing).await {
+        return pushed;
+    }
+    match tokio::time::timeout(PATIENCE, &mut pushing).await {
+        Ok(pushed) => pushed,
+        Err(_elapsed) => {
+            let _idle = Idle::new(query);
+            pushing.await
+        }
+    }
+}
+
+/// A producer that waits for a reader.
+struct Idle<'a>(Option<&'a Weak<QueryResult>>);
+
+impl<'a> Idle<'a> {
+    fn new(query: &'a Weak<QueryResult>) -> Self {
+        if let Some(query) = query.upgrade() {
+            query.one_less_active();
+            drop(query);
+        }
+        Self(Some(query))
+    }
+}
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        if let Some(query) = self.0.take().and_then(Weak::upgrade) {
+            query.one_more_active();
+        }
     }
 }
 
@@ -442,6 +542,9 @@ impl Drop for Claim {
         self.query.settle();
         if self.query.is_read() {
             // Everything that could be read has been: what still runs works for nobody.
+            if let Some(statement) = self.query.statement() {
+                statement.job.stop(Stop::Over);
+            }
             self.query.tasks.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
         if let Some(gone) = self.gone.take() {

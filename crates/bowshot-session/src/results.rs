@@ -144,6 +144,14 @@ impl Results {
         }
     }
 
+    /// Cancels what a session runs, whoever reads it.
+    pub(crate) fn cancel_of(&self, session: SessionId) {
+        for query in self.all().into_iter().filter(|query| query.session == session) {
+            query.cancel();
+            self.end(query.id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the query was cancelled")));
+        }
+    }
+
     /// Stops everything, for the end of a drain.
     pub(crate) fn cancel_all(&self) {
         for query in self.all() {

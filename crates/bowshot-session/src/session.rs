@@ -1,12 +1,15 @@
 //! One client's session: options, prepared statements, its view of the engine. Implements the session of the door.
 
+mod settings;
+
 use crate::bowshot::Shared;
-use crate::options::{self, Options};
+use crate::named::NamedStatements;
+use crate::options::Options;
 use crate::prepared::{PreparedStatement, PreparedStatements};
 use crate::query::{self, Expected};
 use crate::task;
 use crate::transactions::Transactions;
-use crate::write;
+use crate::{expanded, live, work, write};
 use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, Schema, UInt64Type};
 use arrow::record_batch::RecordBatch;
@@ -16,10 +19,10 @@ use bowshot_api::{
     Principal, Request, Result, SavepointId, Session, SessionId, Statement, StatementId, TableEntry,
     TableFilter, TableName, TransactionEnd, TransactionId,
 };
-use bowshot_engine::{AuthorizedPlan, EngineSession, Pinned};
+use bowshot_engine::{Assignment, AuthorizedPlan, EngineSession, Pinned, apart};
 use futures::StreamExt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -29,10 +32,16 @@ use std::time::{Duration, Instant};
 pub(crate) struct ClientSession {
     me: Weak<Self>,
     id: SessionId,
+    number: i32,
     principal: Principal,
     engine: EngineSession,
     options: Mutex<Options>,
+    /// What `SET LOCAL` has changed, and what was there before.
+    locals: Mutex<Vec<Assignment>>,
     prepared: PreparedStatements,
+    named: NamedStatements,
+    /// Rows that the last statement has changed; −1 if it was none that changes rows.
+    changed_rows: AtomicI64,
     transactions: Transactions,
     used: Mutex<Instant>,
     closed: AtomicBool,
@@ -42,17 +51,25 @@ pub(crate) struct ClientSession {
 impl ClientSession {
     pub(crate) fn new(principal: Principal, engine: EngineSession, server: Arc<Shared>) -> Arc<Self> {
         let options = Options::new(&server.defaults);
-        Arc::new_cyclic(|me| Self {
-            me: Weak::clone(me),
-            id: SessionId::random(),
-            principal,
-            engine,
-            options: Mutex::new(options),
-            prepared: PreparedStatements::default(),
-            transactions: Transactions::default(),
-            used: Mutex::new(Instant::now()),
-            closed: AtomicBool::new(false),
-            server,
+        let number = server.sessions.next_number();
+        Arc::new_cyclic(|me| {
+            engine.attach(settings::asked(me));
+            Self {
+                me: Weak::clone(me),
+                id: SessionId::random(),
+                number,
+                principal,
+                engine,
+                options: Mutex::new(options),
+                locals: Mutex::default(),
+                prepared: PreparedStatements::default(),
+                named: NamedStatements::default(),
+                changed_rows: AtomicI64::new(-1),
+                transactions: Transactions::default(),
+                used: Mutex::new(Instant::now()),
+                closed: AtomicBool::new(false),
+                server,
+            }
         })
     }
 
@@ -62,8 +79,22 @@ impl ClientSession {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let me = self.me.upgrade().ok_or_else(|| Error::internal("a session outlived itself"))?;
-        task::run(self.server.engine.runtime(), work(me)).await
+        task::run(self.server.engine.runtime(), work(self.me()?)).await
+    }
+
+    fn me(&self) -> Result<Arc<Self>> {
+        self.me.upgrade().ok_or_else(|| Error::internal("a session outlived itself"))
+    }
+
+    /// The text of a statement, for people.
+    fn text(&self, statement: &Statement) -> Arc<str> {
+        match statement {
+            Statement::Sql(sql) => Arc::from(sql.as_str()),
+            Statement::Prepared(id) => {
+                self.prepared.get(*id).map_or_else(|_| Arc::from(""), |found| found.sql)
+            }
+            Statement::Substrait(_) => Arc::from("a Substrait plan"),
+        }
     }
 
     pub(crate) fn key(&self) -> SessionId {
@@ -139,39 +170,17 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Whether `SET name` means one of the session options; scratch sessions hand the rest to the engine.
-    pub(crate) fn owns_option(&self, name: &str) -> bool {
-        !self.engine.is_scratch() || options::find(name).is_ok_and(|option| option.name != "time_zone")
+    pub(crate) fn number(&self) -> i32 {
+        self.number
     }
 
-    /// Sets an option here and in the engine.
-    pub(crate) fn set(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
-        let mut options = self.lock_options();
-        let mut changed = options.clone();
-        let setting =
-            changed.set(name, value.as_ref(), (&self.server.defaults, &self.server.house.limits))?;
-        self.check_names(&options, &changed)?;
-        if let Some((key, value)) = setting {
-            self.engine.set_config(key, &value)?;
-        }
-        *options = changed;
-        Ok(())
+    pub(crate) fn named(&self) -> &NamedStatements {
+        &self.named
     }
 
-    /// Names of catalog and schema must exist, else every later statement would fail in a puzzling way.
-    fn check_names(&self, old: &Options, new: &Options) -> Result<()> {
-        let pinned = self.engine.pin();
-        if new.catalog != old.catalog && !self.engine.catalogs(&pinned).contains(&new.catalog) {
-            return Err(Error::invalid(format!("catalog `{}` not found", new.catalog)).with_hint(
-                "list the catalogs with `SELECT DISTINCT table_catalog FROM information_schema.tables`",
-            ));
-        }
-        let schemas = || self.engine.schemas(Some(&new.catalog), None, &pinned);
-        if new.schema != old.schema && !schemas().iter().any(|(_, schema)| *schema == new.schema) {
-            return Err(Error::invalid(format!("schema `{}` not found", new.schema))
-                .with_hint("list the schemas with `SELECT schema_name FROM information_schema.schemata`"));
-        }
-        Ok(())
+    /// Remembers how many rows a statement has changed.
+    pub(crate) fn note_changed(&self, rows: i64) {
+        self.changed_rows.store(rows, Ordering::Relaxed);
     }
 
     /// To be called on the query runtime: the types of a plan with values in place of its parameters are inferred anew.
@@ -211,8 +220,8 @@ impl ClientSession {
         self.prepared.bind(id, parameters, &self.server.house.limits)
     }
 
-    async fn updated(&self, request: &Request) -> Result<Option<u64>> {
-        let query = query::start(self, request, Expected::Effect).await?;
+    async fn updated(&self, request: &Request, live: &Arc<live::Statement>) -> Result<Option<u64>> {
+        let query = query::start(self, request, (Expected::Effect, live)).await?;
         let mut rows = self.server.read(&query, 0)?;
         let nothing = query.answer().rows.filter(|rows| *rows == 0);
         let mut affected = None;
@@ -235,14 +244,15 @@ impl Session for ClientSession {
 
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         self.check_open()?;
-        let statement = statement.clone();
-        self.run(|me| async move { me.described(&statement).await }).await
+        let (text, statement) = (self.text(statement), statement.clone());
+        work::run(&self.me()?, &text, |me, _| async move { apart(me.described(&statement)).await }).await
     }
 
     async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
         self.check_open()?;
-        let sql = sql.to_owned();
-        self.run(|me| async move { me.prepared_from(&sql, transaction).await }).await
+        let text = sql.to_owned();
+        work::run(&self.me()?, sql, |me, _| async move { apart(me.prepared_from(&text, transaction)).await })
+            .await
     }
 
     async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
@@ -253,7 +263,9 @@ impl Session for ClientSession {
             let message = format!("{rows} rows of parameters were bound, more than the limit of {limit}");
             return Err(Error::new(ErrorKind::LimitReached, message).with_hint("bind fewer rows at a time"));
         }
-        self.run(|me| async move { me.bound(id, parameters).await }).await
+        parameters.iter().try_for_each(expanded::check)?;
+        let text = self.text(&Statement::Prepared(id));
+        work::run(&self.me()?, &text, |me, _| async move { apart(me.bound(id, parameters)).await }).await
     }
 
     async fn close_prepared(&self, id: StatementId) -> Result<()> {
@@ -262,18 +274,26 @@ impl Session for ClientSession {
     }
 
     async fn start(&self, request: &Request) -> Result<Answer> {
-        let request = request.clone();
-        self.run(|me| async move { Ok(query::start(&me, &request, Expected::Anything).await?.answer()) })
-            .await
+        let (text, request) = (self.text(&request.statement), request.clone());
+        work::run(&self.me()?, &text, |me, live| async move {
+            Ok(query::start(&me, &request, (Expected::Anything, &live)).await?.answer())
+        })
+        .await
     }
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
-        let request = request.clone();
-        self.run(|me| async move { me.updated(&request).await }).await
+        let (text, request) = (self.text(&request.statement), request.clone());
+        work::run(&self.me()?, &text, |me, live| async move { me.updated(&request, &live).await }).await
     }
 
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
-        write::ingest(self, ingest, rows).await
+        let (wanted, text) = (ingest.clone(), write::described(ingest));
+        work::run(
+            &self.me()?,
+            &text,
+            |me, live| async move { write::ingest(&me, &wanted, rows, &live).await },
+        )
+        .await
     }
 
     async fn begin(&self) -> Result<TransactionId> {
@@ -283,7 +303,12 @@ impl Session for ClientSession {
 
     async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()> {
         self.check_open()?;
-        self.run(|me| async move { me.transactions.end(transaction, end, &me.engine).await }).await
+        self.run(|me| async move {
+            let ended = me.transactions.end(transaction, end, &me.engine).await;
+            me.end_locals();
+            ended
+        })
+        .await
     }
 
     async fn savepoint(&self, transaction: TransactionId, name: &str) -> Result<SavepointId> {
@@ -323,15 +348,23 @@ impl Session for ClientSession {
     async fn tables(&self, filter: &TableFilter) -> Result<Vec<TableEntry>> {
         self.check_open()?;
         let (engine, filter, layout) = (self.engine.clone(), filter.clone(), self.layout());
-        let pinned = self.pin(None).await?;
-        let work = async move { engine.tables(&filter, layout, &pinned).await };
-        task::run(self.server.engine.runtime(), work).await
+        work::run(&self.me()?, "a list of tables", |me, _| async move {
+            let pinned = me.pin(None).await?;
+            apart(engine.tables(&filter, layout, &pinned)).await
+        })
+        .await
     }
 
     async fn close(&self) {
         if !self.closed.swap(true, Ordering::AcqRel) {
             self.prepared.clear();
+            self.named.clear();
             self.transactions.clear();
+            for statement in self.server.live.of_session(self.id) {
+                if statement.result().is_none() {
+                    statement.cancel();
+                }
+            }
             self.server.results.session_closed(self.id);
             self.server.sessions.remove(self.id);
         }

@@ -3,17 +3,25 @@
 use crate::session::ClientSession;
 use bowshot_api::{Error, ErrorKind, Principal, Result, SessionId};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     open: Mutex<HashMap<SessionId, Arc<ClientSession>>>,
+    /// Numbers that were given out: clients of MySQL and PostgreSQL know sessions by numbers.
+    numbers: AtomicI32,
 }
 
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<ClientSession>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for a new session, from one.
+    pub(crate) fn next_number(&self) -> i32 {
+        self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & i32::MAX
     }
 
     pub(crate) fn insert(&self, session: Arc<ClientSession>, max: usize) -> Result<()> {
@@ -34,6 +42,13 @@ impl Sessions {
         })?;
         session.touch();
         Ok(session)
+    }
+
+    /// The session with this number, if it is one of this principal.
+    pub(crate) fn of_number(&self, number: i32, principal: &Principal) -> Option<Arc<ClientSession>> {
+        let open = self.lock();
+        let mut own = open.values().filter(|session| session.owner() == principal);
+        own.find(|session| session.number() == number).map(Arc::clone)
     }
 
     pub(crate) fn remove(&self, id: SessionId) {

@@ -201,9 +201,13 @@ impl Transactions {
             *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
             return Ok(());
         }
-        let id = self
-            .current()
-            .ok_or_else(|| Error::invalid("no transaction is open").with_hint("begin one with BEGIN"))?;
+        let Some(id) = self.current() else {
+            return match statement {
+                // As in PostgreSQL, which only warns: there is nothing to keep and nothing to undo.
+                TransactionStatement::Commit | TransactionStatement::Rollback => Ok(()),
+                _ => Err(Error::invalid("no transaction is open").with_hint("begin one with BEGIN")),
+            };
+        };
         match statement {
             TransactionStatement::Begin { .. } => Ok(()),
             TransactionStatement::Commit => self.end(id, TransactionEnd::Commit, engine).await,
@@ -268,6 +272,11 @@ impl Transactions {
     /// Rolls all of them back.
     pub(crate) fn clear(&self) {
         self.lock().clear();
+    }
+
+    /// Whether the session has begun one with SQL.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.current().is_some()
     }
 
     fn current(&self) -> Option<TransactionId> {

@@ -1,5 +1,8 @@
 //! Statements that change tables: run, committed, and in the log however they end.
 
+use crate::admission::Slot;
+use crate::expanded;
+use crate::live::{self, State};
 use crate::query::{self, Authorised, nothing};
 use crate::query_log::{Outcome, QueryRecord};
 use crate::result::out_of_time;
@@ -9,7 +12,8 @@ use crate::transactions::Scope;
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, Layout, QueryId, Result};
-use bowshot_engine::{Action, Execution, ProgressMeter, Returned, Written};
+use bowshot_engine::{Action, Execution, Job, ProgressMeter, Returned, Written};
+use futures::StreamExt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -17,14 +21,17 @@ use tokio::runtime::Handle;
 
 /// How often a statement that changes tables runs again because another writer was first.
 const MAX_CONFLICTS: usize = 100;
+/// How long a statement keeps its slot while it waits for its client.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A statement that is about to run.
 #[derive(Debug)]
 pub(crate) struct Begun {
+    pub(crate) live: Arc<live::Statement>,
     pub(crate) id: QueryId,
     pub(crate) started: Instant,
-    /// Longest run; zero means no limit.
-    pub(crate) timeout: Duration,
+    /// When it must have run.
+    pub(crate) deadline: Option<Instant>,
     /// How rows that the statement returns are laid out; `None` if only their number is asked for.
     pub(crate) layout: Option<Layout>,
 }
@@ -42,10 +49,13 @@ pub(crate) async fn write(
         return Err(Error::invalid("VACUUM cannot be undone, and does not run in a transaction")
             .with_hint("commit first, and run it with autocommit"));
     }
-    let (deadline, layout) = (Deadline::new(begun.timeout, session), begun.layout);
+    let (deadline, layout) = (Deadline::new(&begun, session), begun.layout);
     let logged = Logged::new(session, &authorised.sql, begun);
     let result = match attempts(session, authorised.clone(), &mut scope, &deadline).await {
-        Ok(done) => done.result(layout),
+        Ok(done) => {
+            session.note_changed(done.rows.map_or(0, |rows| i64::try_from(rows).unwrap_or(i64::MAX)));
+            done.result(layout)
+        }
         Err(error) => Err(error),
     };
     match result {
@@ -83,7 +93,7 @@ async fn attempts(
         let engine = session.engine().clone();
         let this = authorised.clone();
         let work = async move { engine.write(&this.sql, &this.plan, &this.parameters).await };
-        let written = deadline.hold(Box::pin(task::run(session.server().engine.runtime(), work))).await?;
+        let written = deadline.hold(Box::pin(as_part(session, work))).await?;
         let Written { pinned: changed, rows, returned } = written;
         if matches!(authorised.plan.action(), Action::Write(change) if !change.is_of_tables()) {
             return Ok(Done { rows, returned });
@@ -103,19 +113,23 @@ async fn attempts(
 }
 
 /// Writes rows that a client sends into a table. They come once: a conflict is the client's to answer.
-pub(crate) async fn ingest(session: &ClientSession, ingest: &Ingest, rows: BatchStream) -> Result<u64> {
-    let started = Instant::now();
+pub(crate) async fn ingest(
+    session: &ClientSession,
+    ingest: &Ingest,
+    rows: BatchStream,
+    live: &Arc<live::Statement>,
+) -> Result<u64> {
     check(ingest)?;
     query::accept(session)?;
-    let _slot = session.server().admission.enter().await?;
+    live.is(State::Queued);
+    let slot = Arc::new(session.server().admission.enter(&live.who).await?);
+    live.job.hold(Arc::clone(&slot));
+    live.is(State::Running);
     query::accept(session)?;
-    let timeout = query::timeout(&session.current_options(), session);
-    let deadline = Deadline::new(timeout, session);
-    let logged = Logged::new(
-        session,
-        &described(ingest),
-        Begun { id: QueryId::random(), started, timeout, layout: None },
-    );
+    let rows = paced(rows, slot, Arc::clone(live));
+    let begun = Begun::of(live, None);
+    let deadline = Deadline::new(&begun, session);
+    let logged = Logged::new(session, &described(ingest), begun);
     match ingested(session, ingest, rows, &deadline).await {
         Ok(rows) => {
             logged.finished();
@@ -149,13 +163,13 @@ async fn ingested(
     let pinned = scope.pin(session.engine());
     let (engine, wanted, base) = (session.engine().clone(), ingest.clone(), pinned.clone());
     let work = async move { engine.ingest(&wanted, rows, &base).await };
-    let written = deadline.hold(Box::pin(task::run(session.server().engine.runtime(), work))).await?;
+    let written = deadline.hold(Box::pin(as_part(session, work))).await?;
     scope.keep(session.engine(), &pinned, written.pinned).await?;
     Ok(written.rows.unwrap_or(0))
 }
 
 /// What the log has in the place of a text.
-fn described(ingest: &Ingest) -> Arc<str> {
+pub(crate) fn described(ingest: &Ingest) -> Arc<str> {
     let mut text = "bulk ingest into ".to_owned();
     if ingest.temporary {
         text.push_str("temporary ");
@@ -185,6 +199,43 @@ fn counted(rows: Option<u64>) -> Result<Execution> {
     })
 }
 
+/// A task of the same job, which ends when it is dropped.
+async fn as_part<T: Send + 'static>(
+    session: &ClientSession,
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let runtime = session.server().engine.runtime();
+    match Job::current() {
+        Some(job) => task::run(runtime, job.inside(work)).await,
+        None => task::run(runtime, work).await,
+    }
+}
+
+/// The rows of an upload. While none come, the slot is free for others.
+fn paced(rows: BatchStream, slot: Arc<Slot>, live: Arc<live::Statement>) -> BatchStream {
+    let (schema, exclusive, origin) = (rows.schema(), rows.is_exclusive(), rows.origin().cloned());
+    let batches = futures::stream::unfold((rows, slot, live), |(mut rows, slot, live)| async move {
+        let batch = match tokio::time::timeout(PATIENCE, rows.next()).await {
+            Ok(batch) => batch,
+            Err(_elapsed) => {
+                slot.pause();
+                live.is(State::WaitsForRows);
+                let batch = rows.next().await;
+                slot.resume();
+                live.is(State::Running);
+                batch
+            }
+        };
+        batch.map(|batch| (batch.and_then(within_bounds), (rows, slot, live)))
+    });
+    let paced = BatchStream::new(schema, Box::pin(batches)).with_origin(origin);
+    if exclusive { paced.exclusive() } else { paced }
+}
+
+fn within_bounds(batch: RecordBatch) -> Result<RecordBatch> {
+    expanded::check(&batch).map(|()| batch)
+}
+
 /// When a statement has run for too long.
 struct Deadline {
     timeout: Duration,
@@ -193,8 +244,9 @@ struct Deadline {
 }
 
 impl Deadline {
-    fn new(timeout: Duration, session: &ClientSession) -> Self {
-        let at = if timeout.is_zero() { None } else { Instant::now().checked_add(timeout) };
+    fn new(begun: &Begun, session: &ClientSession) -> Self {
+        let at = begun.deadline;
+        let timeout = at.map_or(Duration::ZERO, |at| at.saturating_duration_since(begun.started));
         Self { timeout, at, timers: session.server().house.timers.clone() }
     }
 
@@ -224,6 +276,13 @@ struct Logged<'a> {
     open: bool,
 }
 
+impl Begun {
+    pub(crate) fn of(live: &Arc<live::Statement>, layout: Option<Layout>) -> Self {
+        let (id, started, deadline) = (live.id, live.arrived, live.job.deadline());
+        Self { live: Arc::clone(live), id, started, deadline, layout }
+    }
+}
+
 impl<'a> Logged<'a> {
     fn new(session: &'a ClientSession, sql: &Arc<str>, begun: Begun) -> Self {
         Self { session, sql: Arc::clone(sql), begun, started_at: SystemTime::now(), open: true }
@@ -247,6 +306,9 @@ impl<'a> Logged<'a> {
 
     fn record(&mut self, outcome: Outcome, error: Option<String>) {
         self.open = false;
+        if self.begun.live.is_logged() {
+            return;
+        }
         self.session.server().house.log.add(QueryRecord {
             id: self.begun.id,
             session: self.session.key(),

@@ -13,8 +13,13 @@ use arrow::csv::reader::Format;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use std::collections::HashSet;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::sync::{Arc, OnceLock};
+
+/// Values of a batch.
+const MAX_VALUES: usize = 4 << 20;
+/// Rows of a batch, however many columns there are.
+const LEAST_ROWS: usize = 16;
 
 /// Looks at the first rows of a file.
 pub(crate) fn facts(file: &Arc<DataFile>, kind: &Kind, sample_rows: usize) -> Result<FileFacts, Error> {
@@ -40,7 +45,7 @@ fn sampled(
     sample_rows: usize,
 ) -> Result<FileFacts, Error> {
     let fault = text.fault();
-    let mut counted = Counted { inner: text.bytes, bytes: 0 };
+    let mut counted = Counted { inner: text::Lines::new(text.bytes), bytes: 0 };
     let (schema, rows) = Format::default()
         .with_header(true)
         .with_delimiter(delimiter)
@@ -68,7 +73,7 @@ pub(crate) fn open(file: &Arc<DataFile>, facts: &FileFacts, request: &Request) -
     let reader = arrow::csv::ReaderBuilder::new(Arc::clone(&schema))
         .with_header(start == 0)
         .with_delimiter(*delimiter)
-        .with_batch_size(request.batch_size)
+        .with_batch_size(batch_rows(request.batch_size, &schema))
         .with_projection(taken);
     rows(file, text, reader, (start, schema))
 }
@@ -84,7 +89,7 @@ pub(crate) fn without_header(
     let reader = arrow::csv::ReaderBuilder::new(Arc::clone(&schema))
         .with_header(false)
         .with_delimiter(delimiter)
-        .with_batch_size(request.batch_size);
+        .with_batch_size(batch_rows(request.batch_size, &schema));
     rows(file, text, reader, (0, schema))
 }
 
@@ -95,7 +100,9 @@ fn rows(
     (start, schema): (u64, SchemaRef),
 ) -> Result<Batches, Error> {
     let fault = text.fault();
-    let reader = reader.build_buffered(text.bytes).map_err(|error| explain(file, &error, 0, None))?;
+    let reader = reader
+        .build_buffered(BufReader::with_capacity(256 << 10, text::Lines::new(text.bytes)))
+        .map_err(|error| explain(file, &error, 0, None))?;
     let file = Arc::clone(file);
     Ok(Batches::new(reader.map(move |batch| {
         batch.map_err(|error| match fault.get() {
@@ -105,12 +112,17 @@ fn rows(
     })))
 }
 
+/// Rows of a batch: the reader has room for that many values of each column at once, however few there are.
+fn batch_rows(wanted: usize, schema: &Schema) -> usize {
+    wanted.min((MAX_VALUES / schema.fields().len().max(1)).max(LEAST_ROWS))
+}
+
 /// Whether a quoted value spans lines, which forbids cutting the file into ranges. Reads the whole file once, at the
 /// speed of a search for quotes.
 pub(crate) fn quoted_newlines(file: &Arc<DataFile>, delimiter: u8) -> Result<bool, Error> {
     let reader = file.reader(0);
     let fault = reader.fault();
-    let mut bytes = std::io::BufReader::with_capacity(1 << 20, reader);
+    let mut bytes = BufReader::with_capacity(1 << 20, reader);
     let mut scan = QuoteScan { delimiter, quoted: false, before: b'\n', closing: false };
     loop {
         let count = match bytes.fill_buf() {

@@ -1,9 +1,9 @@
 //! Delta tables that others write, read-only: the log decides which files count, and which of their rows.
 
-use crate::Error;
 use crate::delta_table::DeltaFolderTable;
 use crate::format;
 use crate::version::{FileIdentity, TableVersion};
+use crate::{Error, delta_paths};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -90,8 +90,10 @@ impl DeltaFolder {
     async fn load(&self, newest: Option<Newest>) -> Result<Loaded, Error> {
         let failed = |error: &dyn std::fmt::Display| Error::corrupt(&self.path, error);
         let absolute = fs::canonicalize(&self.path).map_err(|error| Error::io(&self.path, error))?;
-        let url = Url::from_directory_path(absolute).map_err(|()| failed(&"its path is no URL"))?;
+        let url = Url::from_directory_path(&absolute).map_err(|()| failed(&"its path is no URL"))?;
         let table: DeltaTable = deltalake_core::open_table(url).await.map_err(|error| failed(&error))?;
+        let log = table.snapshot().map_err(|error| failed(&error))?.log_data();
+        delta_paths::check(log, &absolute).map_err(|outside| failed(&outside))?;
         let files = table.get_file_uris().map_err(|error| failed(&error))?.count();
         let building = table.table_provider().with_session(Arc::clone(&self.session)).build();
         let provider = building.await.map_err(|error| failed(&error))?;

@@ -11,6 +11,9 @@ use std::sync::{Arc, OnceLock};
 /// Bytes that a sample may take after decompression: a file without a single line end must not fill the memory.
 const MAX_SAMPLE_BYTES: u64 = 256 << 20;
 
+/// Bytes of one line of a table.
+const MAX_LINE_BYTES: usize = 64 << 20;
+
 /// Bytes of a text, and the error of the file below if reading it failed.
 pub(crate) struct TextReader {
     pub(crate) bytes: BufReader<Box<dyn Read + Send>>,
@@ -58,6 +61,34 @@ impl TextReader {
         self.bytes
             .fill_buf()
             .map_err(|error| fault.get().cloned().unwrap_or_else(|| Error::corrupt(file.path(), error)))
+    }
+}
+
+/// A text whose lines are not without end: few compressed bytes can be a line of any length.
+pub(crate) struct Lines<R> {
+    inner: R,
+    length: usize,
+}
+
+impl<R> Lines<R> {
+    pub(crate) fn new(inner: R) -> Self {
+        Self { inner, length: 0 }
+    }
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(into)?;
+        let bytes = into.get(..count).unwrap_or_default();
+        self.length = match memchr::memrchr(b'\n', bytes) {
+            Some(last) => count - last - 1,
+            None => self.length + count,
+        };
+        if self.length > MAX_LINE_BYTES {
+            let message = format!("a line is longer than {MAX_LINE_BYTES} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        Ok(count)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `bowshot check`: says what `bowshot serve` with the same arguments would serve, and starts nothing.
 
 use crate::config::Config;
-use crate::serve::{Parts, Reach, Tls, authenticator, data_folder, resolve, source_table};
+use crate::serve::{Parts, Reach, Tls, authenticator, data_folder, folders, resolve, source_table};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
 
@@ -19,7 +19,9 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     resolve("--flight", &config.flight, reach).await?;
     resolve("--http", &config.http, reach).await?;
     data_folder::examine(config.data.as_ref())?;
-    let parts = Parts::open(config, None).await?;
+    folders::check_apart(config, None)?;
+    let broken = data_folder::broken(config.data.as_ref())?;
+    let parts = Parts::open(config, None, None).await?;
     let sources = parts.served().await?;
     let mut text = source_table(&sources);
     text.push_str(&format!(
@@ -29,8 +31,11 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
         config.http,
         if authenticator.requires_credentials() { "configured" } else { "none: every caller is anonymous" },
     ));
+    for (name, reason) in &broken {
+        text.push_str(&format!("\n{name}  cannot be read: {reason}\n"));
+    }
     std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")?;
-    match sources.iter().filter(|served| served.problem.is_some()).count() {
+    match broken.len() + sources.iter().filter(|served| served.problem.is_some()).count() {
         0 => Ok(()),
         1 => bail!("one table cannot be read"),
         broken => bail!("{broken} tables cannot be read"),

@@ -43,6 +43,8 @@ pub(crate) enum Page {
     Settings,
     /// Options that a session can set
     SessionOptions,
+    /// SQL: its functions.
+    Sql,
 }
 
 /// What a server is told. Every flag is also a key of the configuration file and an environment variable.

@@ -182,6 +182,7 @@ impl Config {
         EngineConfig {
             threads: self.threads.unwrap_or(default.threads),
             memory_bytes: self.limits.query_memory_bytes,
+            process_bytes: self.limits.memory_bytes,
             spill_bytes: self.spill_bytes,
             spill_folder: self.spill_folder.clone(),
             metadata_cache_bytes: self.metadata_cache_bytes,

@@ -3,7 +3,7 @@
 use crate::cli::Page;
 use crate::config::{Config, SETTINGS, Setting};
 use anyhow::{Context, Result};
-use bowshot_api::SESSION_OPTIONS;
+use bowshot_api::{COMPATIBILITY_PARAMETERS, SESSION_OPTIONS};
 use std::io::Write;
 
 /// Prints a page to stdout.
@@ -11,6 +11,7 @@ pub(crate) fn print(page: Page) -> Result<()> {
     let text = match page {
         Page::Settings => settings(),
         Page::SessionOptions => session_options(),
+        Page::Sql => sql(),
     };
     std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
 }
@@ -102,5 +103,42 @@ that is not here cannot be set by a client.
             option.name, option.kind, option.default, option.text
         ));
     }
+    page.push_str(PARAMETERS_HEAD);
+    for known in COMPATIBILITY_PARAMETERS {
+        let default = if known.default.is_empty() { String::new() } else { format!("`{}`", known.default) };
+        page.push_str(&format!("| `{}` | {default} | {} | {} |\n", known.name, known.takes(), known.text));
+    }
     page
 }
+
+const SQL_HEAD: &str = "\
+# SQL
+
+<!-- made by `bowshot docs sql`; do not edit -->
+
+What a statement means, PostgreSQL decides; where it has no such form or function, DuckDB does. The session option
+`dialect` chooses between `ansi`, `postgres` and `mysql`.
+
+## Functions
+
+Names are in lower case here and in any case in SQL. An argument that is null gives null where nothing else is said.
+";
+
+/// The page of SQL: its functions.
+fn sql() -> String {
+    SQL_HEAD.to_owned() + &bowshot_functions::page()
+}
+const PARAMETERS_HEAD: &str = "
+In SQL, `SET search_path` is `schema`, `SET TIME ZONE` and `SET timezone` are `time_zone`, and `SET statement_timeout` is
+`statement_timeout_ms` in PostgreSQL's units: milliseconds, or `5s`, `2min`. `SET LOCAL` holds until the transaction ends,
+`RESET name` and `RESET ALL` go back to the defaults. `SHOW name`, `SHOW ALL`, `SHOW VARIABLES` and `current_setting('name')`
+tell what is in force.
+
+# Parameters that change nothing
+
+Clients of PostgreSQL, MySQL and DuckDB set these. They are kept for the session and shown, and change nothing: one that would
+have to change something takes only the value that Bowshot has anyway.
+
+| parameter | default | takes | what it means here |
+|---|---|---|---|
+";

@@ -7,6 +7,7 @@
 mod address;
 mod banner;
 pub(crate) mod data_folder;
+pub(crate) mod folders;
 mod memory;
 mod parts;
 mod signal;
@@ -26,6 +27,8 @@ use bowshot_api::Server;
 use bowshot_flight::Choices;
 use bowshot_http::RenderMetrics;
 use bowshot_session::{Bowshot, Drained};
+use bowshot_storage::exchange::remove_unfinished;
+use bowshot_storage::scratch::Scratch;
 use bowshot_storage::tables::TableStore;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -68,6 +71,7 @@ pub(crate) struct Running {
     ports_file: Option<PortsFile>,
     sources: Vec<banner::Served>,
     data: data_folder::Held,
+    _spill: Scratch,
 }
 
 /// Starts everything that the configuration asks for and returns when it is ready.
@@ -87,7 +91,12 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     // Before what it counts.
     let render_metrics = metrics::start()?;
     let data = data_folder::take(config.data.as_ref())?;
-    let parts = Parts::open(config, data.folder()).await?;
+    let spill = folders::take_spill(config)?;
+    folders::check_apart(config, Some(spill.path()))?;
+    if let Some(folder) = &config.exchange_folder {
+        remove_unfinished(folder);
+    }
+    let parts = Parts::open(config, data.folder(), Some(spill.path())).await?;
     let (stop, stopped) = watch::channel(false);
     let mut running = Running {
         flight: local(flight.as_ref())?,
@@ -101,6 +110,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         ports_file: None,
         sources: Vec::new(),
         data,
+        _spill: spill,
     };
     running.start_front_ends((flight, http), &render_metrics, &stopped);
     // Reading the headers of many files takes a while, in which the server is alive but not ready.

@@ -1,4 +1,4 @@
-//! The rule that makes joins of `FROM a, b WHERE …` takes all keys for of one kind.
+//! The rules that make joins of `FROM a, b WHERE …`, and keys of conditions, take all keys for of one kind.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
@@ -15,12 +15,41 @@ const CROSS_JOINS: &str = "eliminate_cross_join";
 pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
     rules
-        .map(
-            |rule| {
-                if rule.name() == CROSS_JOINS { Arc::new(OnlyPlainEqualities(rule)) as Arc<_> } else { rule }
-            },
-        )
+        .map(|rule| match rule.name() {
+            CROSS_JOINS => Arc::new(OnlyPlainEqualities(rule)) as Arc<dyn OptimizerRule + Send + Sync>,
+            KEYS => Arc::new(OnlyOneKind(rule)) as Arc<_>,
+            _ => rule,
+        })
         .collect()
+}
+
+/// The rule that makes keys of a join's conditions. It adds `a.j = b.j` to keys that are joined by `IS NOT DISTINCT FROM`,
+/// where such a condition comes later, and nulls equal one another there too.
+const KEYS: &str = "extract_equijoin_predicate";
+
+/// Leaves joins alone whose keys are of the other kind: the rule itself adds no more of those.
+struct OnlyOneKind(Arc<dyn OptimizerRule + Send + Sync>);
+
+impl fmt::Debug for OnlyOneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OnlyOneKind").field(&self.0.name()).finish()
+    }
+}
+
+impl OptimizerRule for OnlyOneKind {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let other =
+            matches!(&plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull);
+        if other { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
+    }
 }
 
 /// Leaves plans alone in which nulls equal one another in some join: the rule keeps one such setting for all the keys that it

@@ -1,26 +1,41 @@
 //! DataFusion's optimiser rules, less those that give wrong answers where they do, and with those that it lacks.
 
+mod analysis;
 mod cross_joins;
 mod decimals;
+mod expressions;
 mod floats;
+mod forgetful;
+mod grouping_sets;
+mod guards;
+mod integers;
 mod join_order;
+mod limits;
+mod multisets;
+mod operators;
 mod same_names;
 mod step_aside;
+mod subqueries;
 mod veil;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use std::sync::Arc;
 
+pub(crate) use analysis::with_our_meaning;
 pub(crate) use cross_joins::logical;
 pub use join_order::SESSION_JOIN_ORDER;
 pub(crate) use join_order::SessionJoinOrder;
 pub(crate) use step_aside::StepAside;
+pub(crate) use subqueries::Unnest;
 
 /// The rules of the physical optimiser, in their order.
 pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules = join_order::before_selection(same_names::physical());
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
+        vec![Arc::new(grouping_sets::NothingKnownOfSets)];
+    rules.extend(limits::above_groups(join_order::before_selection(same_names::physical())));
     // Behind all that look into expressions.
     rules.push(Arc::new(decimals::NarrowDecimals));
     rules.push(Arc::new(floats::FloatsInOrder));
+    rules.push(Arc::new(guards::GuardedConditions));
     rules
 }

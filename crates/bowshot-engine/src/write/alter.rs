@@ -2,16 +2,19 @@
 
 use crate::error::classify;
 use crate::pinned::Pinned;
+use crate::types::declared::Declared;
+use crate::types::stored;
 use crate::write::ddl::{Stores, put};
 use crate::write::names::Names;
-use crate::write::{define, fit};
+use crate::write::{define, fit, parts};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::{
-    Check, Column, Definition, Entry, EntryName, Error as TablesError, Table, TableStore,
+    Check, Column, Definition, Entry, EntryName, Error as TablesError, Key, Reference, Table, TableStore,
 };
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One change of a table.
@@ -42,11 +45,22 @@ pub(crate) enum Alteration {
         column: String,
         nullable: bool,
     },
+    /// The field has the type and what is declared beyond it.
     SetType {
         column: String,
-        data_type: DataType,
+        field: Field,
+    },
+    SetComment {
+        column: String,
+        text: Option<String>,
     },
     AddCheck(Check),
+    AddKey {
+        key: Key,
+        primary: bool,
+    },
+    AddReference(Reference),
+    DropPrimaryKey,
     DropConstraint {
         name: String,
         if_exists: bool,
@@ -112,15 +126,25 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
             set_nullable(&mut definition, (name, table), column, *nullable)?;
             relabel(table, store, definition)
         }
-        Alteration::SetType { column, data_type } => {
-            let position = definition.position(column).ok_or_else(|| no_column(name, column))?;
-            // What was held against the old values is not known of the new ones.
-            check_unused(&definition, name, column)?;
-            let data_type = define::kept_type(definition.storage, column, data_type)?;
-            let column = column_of(&mut definition, name, column)?;
-            column.field = Arc::new(column.field.as_ref().clone().with_data_type(data_type));
-            let (field, schema) = (Arc::clone(&column.field), definition.schema());
-            Ok(table.redefine(store, definition, false, |rows| retyped(rows, position, &field, &schema))?)
+        Alteration::SetType { column, field } => set_type(table, name, (column, field), store),
+        Alteration::SetComment { column, text } => {
+            column_of(&mut definition, name, column)?.comment.clone_from(text);
+            relabel(table, store, definition)
+        }
+        Alteration::AddKey { key, primary } => {
+            add_key(&mut definition, (name, table), key, *primary)?;
+            relabel(table, store, definition)
+        }
+        Alteration::AddReference(reference) => {
+            definition.references.push(reference.clone());
+            relabel(table, store, definition)
+        }
+        Alteration::DropPrimaryKey => {
+            definition
+                .primary_key
+                .take()
+                .ok_or_else(|| Error::not_found(format!("table `{name}` has no primary key")))?;
+            relabel(table, store, definition)
         }
         Alteration::AddCheck(check) => {
             if definition.checks.iter().any(|there| there.name == check.name) {
@@ -138,15 +162,66 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
     }
 }
 
+fn set_type(
+    table: &Table,
+    name: &EntryName,
+    (column, new): (&str, &Field),
+    store: &Arc<TableStore>,
+) -> Result<Table> {
+    let mut definition = table.definition().as_ref().clone();
+    let position = definition.position(column).ok_or_else(|| no_column(name, column))?;
+    let storage = definition.storage;
+    let changed = column_of(&mut definition, name, column)?;
+    let before = Arc::clone(&changed.field);
+    let plain = before.as_ref().clone().with_metadata(HashMap::new()).with_data_type(new.data_type().clone());
+    changed.field = Arc::new(define::kept_field(storage, &parts::declared(new, plain))?);
+    let field = Arc::clone(&changed.field);
+    let same_type = stored::logical(&before) == stored::logical(&field);
+    // What was held against the old values is not known of the new ones.
+    if !same_type {
+        check_unused(table.definition(), name, column)?;
+    }
+    let schema = definition.schema();
+    Ok(table
+        .redefine(store, definition, false, |rows| retyped(rows, position, (&before, &field), &schema))?)
+}
+
+fn add_key(
+    definition: &mut Definition,
+    (name, table): (&EntryName, &Table),
+    key: &Key,
+    primary: bool,
+) -> Result<()> {
+    parts::check_key(definition, if primary { "primary key" } else { "unique key" }, key)?;
+    if !primary {
+        definition.unique.push(key.clone());
+        return Ok(());
+    }
+    if definition.primary_key.is_some() {
+        return Err(Error::invalid(format!("table `{name}` already has a primary key")));
+    }
+    for part in &key.columns {
+        set_nullable(definition, (name, table), part, false)?;
+    }
+    definition.primary_key = Some(key.clone());
+    Ok(())
+}
+
 fn add_column(
     table: &Table,
     (column, value): (&Column, &ScalarValue),
     store: &Arc<TableStore>,
 ) -> Result<Table> {
     let mut definition = table.definition().as_ref().clone();
-    let data_type = define::kept_type(definition.storage, column.field.name(), column.field.data_type())?;
-    let field = Arc::new(column.field.as_ref().clone().with_data_type(data_type.clone()));
-    let value = if value.is_null() { value.clone() } else { value.cast_to(&data_type).map_err(classify)? };
+    let field = Arc::new(define::kept_field(definition.storage, &column.field)?);
+    let data_type = field.data_type().clone();
+    let value = if value.is_null() {
+        value.clone()
+    } else {
+        let one = value.to_array().map_err(classify)?;
+        let kept = stored::converted(&one, &data_type).map_err(|error| classify(error.into()))?;
+        ScalarValue::try_from_array(&kept, 0).map_err(classify)?
+    };
     definition.columns.push(Column { field, ..column.clone() });
     let schema = definition.schema();
     Ok(table.redefine(store, definition, value.is_null(), |rows| {
@@ -167,6 +242,8 @@ fn drop_column(table: &Table, name: &EntryName, position: usize, store: &Arc<Tab
         ))
         .with_hint("drop the table"));
     }
+    definition.identities.retain(|identity| &identity.column != column.field.name());
+    definition.generated.retain(|generated| &generated.column != column.field.name());
     let kept: Vec<usize> = (0..=definition.columns.len()).filter(|index| *index != position).collect();
     Ok(table.redefine(store, definition, false, |rows| Ok(rows.project(&kept)?))?)
 }
@@ -178,9 +255,14 @@ fn rename_column(definition: &mut Definition, table: &EntryName, from: &str, to:
     check_unchecked(definition, table, from)?;
     let column = column_of(definition, table, from)?;
     column.field = Arc::new(column.field.as_ref().clone().with_name(to));
-    for key in definition.primary_key.iter_mut().flat_map(|key| &mut key.columns) {
-        if key == from {
-            to.clone_into(key);
+    let keys =
+        definition.primary_key.iter_mut().chain(&mut definition.unique).flat_map(|key| &mut key.columns);
+    let referring = definition.references.iter_mut().flat_map(|reference| &mut reference.columns);
+    let numbered = definition.identities.iter_mut().map(|identity| &mut identity.column);
+    let computed = definition.generated.iter_mut().map(|generated| &mut generated.column);
+    for name in keys.chain(referring).chain(numbered).chain(computed) {
+        if name == from {
+            to.clone_into(name);
         }
     }
     Ok(())
@@ -215,13 +297,20 @@ fn relabel(table: &Table, store: &Arc<TableStore>, definition: Definition) -> Re
 fn retyped(
     rows: &RecordBatch,
     position: usize,
-    field: &FieldRef,
+    (before, field): (&FieldRef, &FieldRef),
     schema: &datafusion::arrow::datatypes::SchemaRef,
 ) -> Result<RecordBatch, TablesError> {
     let mut columns = rows.columns().to_vec();
     if let Some(column) = columns.get_mut(position) {
-        *column =
-            fit::cast_exactly(column, field).map_err(|error| TablesError::Invalid(error.to_string()))?;
+        let told = |error: Error| TablesError::Invalid(error.message().to_owned());
+        // From what the values mean, not from how they are kept.
+        let meant = stored::converted(column, &stored::logical(before))?;
+        let wanted = Arc::new(field.as_ref().clone().with_data_type(stored::logical(field)));
+        *column = fit::cast_exactly(&meant, &wanted).map_err(told)?;
+        *column = stored::converted(column, field.data_type())?;
+        if let Some(declared) = Declared::of(field) {
+            *column = declared.assign(column).map_err(told)?;
+        }
     }
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
@@ -241,11 +330,15 @@ fn drop_constraint(
 ) -> Result<()> {
     let before = definition.checks.len();
     definition.checks.retain(|check| check.name != name);
+    let keys = definition.unique.len() + definition.references.len();
+    definition.unique.retain(|key| key.name.as_deref() != Some(name));
+    definition.references.retain(|reference| reference.name.as_deref() != Some(name));
     let is_key = definition.primary_key.as_ref().is_some_and(|key| key.name.as_deref() == Some(name));
     if is_key {
         definition.primary_key = None;
     }
-    if is_key || definition.checks.len() < before || if_exists {
+    let gone = definition.unique.len() + definition.references.len() < keys;
+    if is_key || gone || definition.checks.len() < before || if_exists {
         return Ok(());
     }
     Err(Error::not_found(format!("constraint `{name}` of table `{table}` not found")))
@@ -270,15 +363,21 @@ fn taken(table: &EntryName, column: &str) -> Error {
 
 /// A column that the key or a check needs cannot go.
 fn check_unused(definition: &Definition, table: &EntryName, column: &str) -> Result<()> {
-    if definition.primary_key.iter().any(|key| key.columns.iter().any(|part| part == column)) {
-        return Err(Error::invalid(format!(
-            "column `{column}` belongs to the primary key of table `{table}`"
-        )));
+    if definition.keys().any(|key| key.columns.iter().any(|part| part == column)) {
+        return Err(Error::invalid(format!("column `{column}` belongs to a key of table `{table}`")));
     }
     check_unchecked(definition, table, column)
 }
 
 fn check_unchecked(definition: &Definition, table: &EntryName, column: &str) -> Result<()> {
+    let computed = definition.generated.iter().find(|generated| fit::mentions(&generated.sql, column));
+    if let Some(computed) = computed {
+        return Err(Error::invalid(format!(
+            "column `{}` of table `{table}` is computed of column `{column}`",
+            computed.column
+        ))
+        .with_hint("drop the computed column first"));
+    }
     match definition.checks.iter().find(|check| fit::mentions(&check.sql, column)) {
         Some(check) => Err(Error::invalid(format!(
             "constraint `{}` of table `{table}` names column `{column}`",
@@ -293,6 +392,12 @@ fn check_unchecked(definition: &Definition, table: &EntryName, column: &str) -> 
 }
 
 /// A new column as the definition has it.
-pub(crate) fn new_column(name: &str, data_type: DataType, nullable: bool, default: Option<String>) -> Column {
-    Column { field: Arc::new(Field::new(name, data_type, nullable)), default, comment: None }
+pub(crate) fn new_column(
+    name: &str,
+    field: &Field,
+    default: Option<String>,
+    comment: Option<String>,
+) -> Column {
+    let plain = Field::new(name, field.data_type().clone(), field.is_nullable());
+    Column { field: Arc::new(parts::declared(field, plain)), default, comment }
 }

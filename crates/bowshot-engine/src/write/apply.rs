@@ -8,9 +8,12 @@ use crate::write::fit::{self, Casts, Fit};
 use crate::write::key;
 use crate::write::merge::PUT;
 use crate::write::names::Names;
+use crate::write::numbers;
 use crate::write::{NewTable, Write};
 use bowshot_api::{BatchStream, Error, Result};
-use bowshot_storage::tables::{Definition, Entry, EntryName, Segment, SegmentWriter, Storage, Table};
+use bowshot_storage::tables::{
+    Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore,
+};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array,
 };
@@ -60,6 +63,10 @@ pub(crate) async fn apply(
             let table = place.names.table(name)?;
             insert(name, adding(name, &table, place), Casts::Assign, rows, place).await
         }
+        Write::Overwrite(name) => {
+            let table = Arc::new(place.names.table(name)?.truncate());
+            insert(name, adding(name, &table, place), Casts::Assign, rows, place).await
+        }
         Write::Delete(name) => delete(name, rows, place).await,
         Write::Update(name) => update(name, rows, place).await,
         Write::Merge(name) => merge(name, rows, place).await,
@@ -97,6 +104,7 @@ pub(crate) async fn insert(
     while let Some(batch) = rows.next().await {
         added.write(fit.fit(&batch?)?).await?;
     }
+    blocking(|| fit.settle(&place.stores.shared))?;
     finish(name, &table, table.as_ref().clone(), added, place).await
 }
 
@@ -110,7 +118,7 @@ async fn finish(
     let rows = added.rows();
     let segments = added.finish().await?;
     let kept = Arc::new(after);
-    if before.definition().primary_key.is_some() {
+    if before.definition().keys().next().is_some() {
         let new = Table::new(kept.definition().as_ref().clone()).append(segments.clone());
         key::check(name, &kept, &Arc::new(new), place.state).await?;
     }
@@ -173,7 +181,7 @@ async fn merge(
         let (new, met) = fit::split_by_null(&batch)?;
         for address in addresses_of(&met)?.values() {
             if !seen.insert(*address) {
-                return Err(Error::invalid(format!("MERGE would change a row of table `{name}` twice"))
+                return Err(Error::invalid(format!("a row of table `{name}` would be changed twice"))
                     .with_hint("make the source give one row for each row of the target"));
             }
         }
@@ -181,6 +189,7 @@ async fn merge(
         added.write(fit.fit(&columns_from(&new, 2)?)?).await?;
         added.write(fit.fit(&columns_from(&acting(&met, PUT)?, 2)?)?).await?;
     }
+    blocking(|| fit.settle(&place.stores.shared))?;
     let applied = replace(name, &table, seen, added, place).await?;
     Ok(Applied { rows: changed, ..applied })
 }
@@ -263,11 +272,18 @@ pub(crate) fn by_name(
         .collect())
 }
 
+/// What a column has in rows that do not bring it.
+pub(crate) enum Absent {
+    Null,
+    Value(ScalarValue),
+    Numbered(Numbering, Arc<TableStore>),
+}
+
 /// A stream of rows with the columns of a table in order: what is not given is the default, or null.
 pub(crate) fn arranged(
     rows: BatchStream,
     positions: Vec<Option<usize>>,
-    absent: Vec<Option<ScalarValue>>,
+    absent: Vec<Absent>,
     schema: SchemaRef,
 ) -> impl Stream<Item = Result<RecordBatch>> + Send + Unpin {
     Box::pin(rows.map(move |batch| {
@@ -276,8 +292,13 @@ pub(crate) fn arranged(
             positions.iter().zip(&absent).zip(schema.fields()).map(|((position, absent), field)| {
                 match (position.and_then(|position| batch.columns().get(position)), absent) {
                     (Some(column), _) => Ok(Arc::clone(column)),
-                    (None, Some(value)) => value.to_array_of_size(batch.num_rows()).map_err(classify),
-                    (None, None) => Ok(new_null_array(field.data_type(), batch.num_rows())),
+                    (None, Absent::Value(value)) => {
+                        value.to_array_of_size(batch.num_rows()).map_err(classify)
+                    }
+                    (None, Absent::Numbered(numbering, store)) => {
+                        numbers::next(store, numbering, batch.num_rows())
+                    }
+                    (None, Absent::Null) => Ok(new_null_array(field.data_type(), batch.num_rows())),
                 }
             });
         let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;

@@ -1,12 +1,14 @@
 //! UPDATE and DELETE as the queries that find the rows and give what they become.
 
 use crate::catalog::{CHANGE_SCHEMA, TARGET};
-use crate::current_user;
+use crate::plan;
 use crate::write::names::{self, ident};
+use crate::write::{defaults, several};
 use bowshot_api::{Error, Result};
+use bowshot_sql::Dialect;
 use bowshot_storage::tables::Definition;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, CreateTable, Delete, Expr, FromTable, Ident, ObjectName, Query, Select,
+    Assignment, CreateTable, Delete, Expr, FromTable, Ident, JoinOperator, ObjectName, Query, Select,
     SelectItem, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
@@ -35,17 +37,20 @@ pub(crate) fn delete(
     if delete.output.is_some() {
         return Err(no_output());
     }
-    if !delete.tables.is_empty() {
-        return Err(Error::unsupported("DELETE takes rows out of one table")
-            .with_hint("write `DELETE FROM table USING others WHERE …`"));
-    }
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
     let [target] = from.as_slice() else {
         return Err(
             Error::unsupported("DELETE takes rows out of one table").with_hint("name the others with USING")
         );
     };
-    let (name, target, alias) = retarget(target)?;
+    let (name, target, alias) = match delete.tables.as_slice() {
+        [] => retarget(target)?,
+        [named] => retarget_named(target, named)?,
+        _ => {
+            return Err(Error::unsupported("DELETE takes rows out of one table")
+                .with_hint("send one statement for each table"));
+        }
+    };
     let mut columns = vec![SelectItem::UnnamedExpr(column(&alias, ADDRESS))];
     if delete.returning.is_some() {
         let definition = definition(&name)?;
@@ -103,16 +108,14 @@ pub(crate) fn assigned(
     definition: &Definition,
 ) -> Result<Vec<Option<Expr>>> {
     let mut values = vec![None; definition.columns.len()];
-    for assignment in assignments {
-        let AssignmentTarget::ColumnName(target) = &assignment.target else {
-            return Err(Error::unsupported("several columns cannot be assigned at once")
-                .with_hint("assign one after the other: `SET a = …, b = …`"));
-        };
+    for (target, value) in several::apart(assignments)? {
+        let target = &target;
         let name = ident(&names::last(target)?);
         check_qualifier(target, table)?;
         let position = definition.position(&name).ok_or_else(|| no_column(&name, definition))?;
-        let default = definition.columns.get(position).and_then(|column| column.default.as_deref());
-        let value = value_or_default(&assignment.value, default)?;
+        let default = definition.columns.get(position).and_then(|column| defaults::of(definition, column));
+        check_settable(definition, &name, &value)?;
+        let value = value_or_default(&value, default.as_deref())?;
         if let Some(slot) = values.get_mut(position)
             && slot.replace(value).is_some()
         {
@@ -120,6 +123,18 @@ pub(crate) fn assigned(
         }
     }
     Ok(values)
+}
+
+/// A column that is computed, or always numbers itself, takes no other value than that.
+pub(crate) fn check_settable(definition: &Definition, column: &str, value: &Expr) -> Result<()> {
+    let computed = definition.generated(column).is_some();
+    let numbered = definition.identity(column).is_some_and(|identity| identity.always);
+    if is_default(value) || !(computed || numbered) {
+        return Ok(());
+    }
+    let reason = if computed { "it is a generated column" } else { "it is GENERATED ALWAYS AS IDENTITY" };
+    Err(Error::invalid(format!("column `{column}` can only be set to DEFAULT: {reason}"))
+        .with_hint("leave the column out"))
 }
 
 /// `SET other.x = 1` changes no column of this table.
@@ -145,9 +160,8 @@ pub(crate) fn is_default(value: &Expr) -> bool {
 
 /// SQL text as an expression.
 pub(crate) fn expression(sql: &str) -> Result<Expr> {
-    let text = current_user::spelled(sql, &GenericDialect {});
-    let parsed =
-        Parser::new(&GenericDialect {}).try_with_sql(&text).and_then(|mut parser| parser.parse_expr());
+    let dialect = Dialect::new(plan::KEPT);
+    let parsed = Parser::new(&dialect).try_with_sql(sql).and_then(|mut parser| parser.parse_expr());
     parsed.map_err(|error| Error::internal(format!("`{sql}` is no expression: {error}")))
 }
 
@@ -161,14 +175,49 @@ pub(crate) fn no_output() -> Error {
     Error::unsupported("OUTPUT is not supported").with_hint("write `RETURNING columns` at the end")
 }
 
-/// The target with its addresses in the place of the table, under the name that the statement calls it by.
+/// The target with its addresses in the place of the table, under the name that the statement calls it by. The rows of
+/// what is joined to it only say which rows are meant, so they must not be there without one of its own.
 fn retarget(table: &TableWithJoins) -> Result<(ObjectName, TableWithJoins, Ident)> {
-    if !table.joins.is_empty() {
-        return Err(Error::unsupported("a join cannot be changed")
-            .with_hint("name the other tables with FROM or USING"));
-    }
+    check_joins(table)?;
     let (name, relation, alias) = retarget_factor(&table.relation)?;
-    Ok((name, TableWithJoins { relation, joins: Vec::new() }, alias))
+    Ok((name, TableWithJoins { relation, joins: table.joins.clone() }, alias))
+}
+
+/// `DELETE t FROM t JOIN u`: the target is one of the joined tables.
+fn retarget_named(
+    tables: &TableWithJoins,
+    named: &ObjectName,
+) -> Result<(ObjectName, TableWithJoins, Ident)> {
+    check_joins(tables)?;
+    let wanted = ident(&names::last(named)?);
+    let mut changed = tables.clone();
+    let factors = std::iter::once(&mut changed.relation);
+    for factor in factors.chain(changed.joins.iter_mut().map(|join| &mut join.relation)) {
+        let Ok((name, target, alias)) = retarget_factor(factor) else { continue };
+        if ident(&alias) == wanted {
+            *factor = target;
+            return Ok((name, changed, alias));
+        }
+    }
+    Err(Error::not_found(format!("`{named}` is none of the tables that rows are taken out of")))
+}
+
+fn check_joins(table: &TableWithJoins) -> Result<()> {
+    let outer = table.joins.iter().enumerate().find(|(_, join)| {
+        !matches!(
+            join.join_operator,
+            JoinOperator::Join(_)
+                | JoinOperator::Inner(_)
+                | JoinOperator::CrossJoin(_)
+                | JoinOperator::Left(_)
+                | JoinOperator::LeftOuter(_)
+        )
+    });
+    match outer {
+        None => Ok(()),
+        Some(_) => Err(Error::unsupported("such a join cannot be changed")
+            .with_hint("put the changed table first, and use JOIN or LEFT JOIN")),
+    }
 }
 
 /// See [`retarget`].
@@ -212,8 +261,7 @@ pub(crate) fn template() -> Result<Box<Query>> {
 }
 
 pub(crate) fn parse(sql: &str) -> Result<Box<Query>> {
-    let text = current_user::spelled(sql, &GenericDialect {});
-    let mut parsed = Parser::parse_sql(&GenericDialect {}, &text)
+    let mut parsed = Parser::parse_sql(&Dialect::new(plan::KEPT), sql)
         .map_err(|error| Error::internal(format!("`{sql}` is no query: {error}")))?;
     match parsed.pop() {
         Some(Statement::Query(query)) => Ok(query),

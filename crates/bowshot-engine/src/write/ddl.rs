@@ -5,7 +5,7 @@ use crate::write::alter::{self, Alteration, column_of};
 use crate::write::names::Names;
 use crate::write::{NewTable, NewView, WhenThere};
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_storage::tables::{Entry, EntryName, Table, TableStore, View};
+use bowshot_storage::tables::{Entry, EntryName, Table, TableStore, View, What};
 use chrono::Duration;
 use std::sync::Arc;
 
@@ -18,19 +18,62 @@ const MAX_ENTRIES: usize = 100_000;
 /// A change of the catalog.
 #[derive(Debug, Clone)]
 pub(crate) enum Ddl {
-    CreateCatalog { name: String, keep: bool },
-    CreateSchema { catalog: String, name: String, keep: bool },
+    CreateCatalog {
+        name: String,
+        keep: bool,
+    },
+    CreateSchema {
+        catalog: String,
+        name: String,
+        keep: bool,
+    },
     CreateTable(NewTable),
     CreateView(NewView),
-    DropCatalog { name: String, if_exists: bool, cascade: bool },
-    DropSchema { catalog: String, name: String, if_exists: bool, cascade: bool },
-    DropTable { name: EntryName, if_exists: bool },
-    DropView { name: EntryName, if_exists: bool },
-    Alter { name: EntryName, if_exists: bool, changes: Vec<Alteration> },
-    Comment { name: EntryName, column: Option<String>, text: Option<String> },
-    Truncate { names: Vec<EntryName> },
-    Optimize { name: EntryName },
-    Vacuum { name: EntryName, retain: Duration },
+    DropCatalog {
+        name: String,
+        if_exists: bool,
+        cascade: bool,
+    },
+    DropSchema {
+        catalog: String,
+        name: String,
+        if_exists: bool,
+        cascade: bool,
+    },
+    DropTable {
+        name: EntryName,
+        if_exists: bool,
+    },
+    DropView {
+        name: EntryName,
+        if_exists: bool,
+    },
+    Alter {
+        name: EntryName,
+        if_exists: bool,
+        changes: Vec<Alteration>,
+    },
+    Comment {
+        name: EntryName,
+        column: Option<String>,
+        text: Option<String>,
+    },
+    Truncate {
+        names: Vec<EntryName>,
+    },
+    Optimize {
+        name: EntryName,
+    },
+    Vacuum {
+        name: EntryName,
+        retain: Duration,
+    },
+    DropMaterialized {
+        name: EntryName,
+        if_exists: bool,
+    },
+    /// One after the other, or none.
+    Several(Vec<Ddl>),
 }
 
 impl Ddl {
@@ -79,6 +122,16 @@ impl Ddl {
             }
             Self::Comment { name, column, text } => {
                 comment(name, column.as_deref(), text.as_ref(), names, store)?
+            }
+            Self::DropMaterialized { name, if_exists } => drop_materialized(name, *if_exists, names)?,
+            Self::Several(changes) => {
+                let (mut names, mut rows) = (names.clone(), 0);
+                for change in changes {
+                    let (pinned, changed) = change.apply(&names, store)?;
+                    names.pinned = pinned;
+                    rows += changed;
+                }
+                return Ok((names.pinned, rows));
             }
             Self::Truncate { names: tables } => return truncate(tables, names),
             Self::Optimize { name } => return optimize(name, names, store),
@@ -136,7 +189,7 @@ pub(crate) fn room_for(
     let Some(there) = names.pinned.entry(name) else { return Ok(Some(())) };
     match when_there {
         WhenThere::Keep => Ok(None),
-        WhenThere::Replace if matches!(there, Entry::View(_)) == view => Ok(Some(())),
+        WhenThere::Replace if (kind(there) == "view") == view => Ok(Some(())),
         WhenThere::Replace => Err(Error::invalid(format!("`{name}` is a {}", kind(there)))
             .with_hint(format!("drop it first: `DROP {} {name}`", kind(there).to_uppercase()))),
         WhenThere::Fail => {
@@ -148,8 +201,11 @@ pub(crate) fn room_for(
 
 fn kind(entry: &Entry) -> &'static str {
     match entry {
+        Entry::Table(table) if table.definition().materialized.is_some() => "materialized view",
         Entry::Table(_) => "table",
         Entry::View(_) => "view",
+        Entry::Broken(broken) if broken.what() == What::View => "view",
+        Entry::Broken(_) => "table",
     }
 }
 
@@ -171,18 +227,44 @@ fn drop_table(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned
     if if_exists && names.pinned.entry(name).is_none() && !names.parts.is_file_table(name) {
         return Ok(names.pinned.clone());
     }
-    names.table(name).map_err(|error| match names.pinned.entry(name) {
+    if let Some(Entry::Broken(broken)) = names.pinned.entry(name)
+        && broken.what() == What::Table
+    {
+        return names.pinned.changed(&name.catalog, |tables| tables.without_entry(name));
+    }
+    let table = names.table(name).map_err(|error| match names.pinned.entry(name) {
         Some(Entry::View(_)) => error.with_hint(format!("use `DROP VIEW {name}`")),
         _ => error,
     })?;
+    if table.definition().materialized.is_some() {
+        return Err(Error::invalid(format!("`{name}` is a materialized view"))
+            .with_hint(format!("use `DROP MATERIALIZED VIEW {name}`")));
+    }
     names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
+}
+
+fn drop_materialized(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {
+    match names.pinned.entry(name) {
+        Some(Entry::Table(table)) if table.definition().materialized.is_some() => {
+            names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
+        }
+        Some(there) => Err(Error::invalid(format!("`{name}` is a {}", kind(there)))
+            .with_hint(format!("use `DROP {} {name}`", kind(there).to_uppercase()))),
+        None if if_exists => Ok(names.pinned.clone()),
+        None => Err(Error::not_found(format!("materialized view `{name}` not found"))),
+    }
 }
 
 fn drop_view(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {
     match names.pinned.entry(name) {
         Some(Entry::View(_)) => names.pinned.changed(&name.catalog, |tables| tables.without_entry(name)),
-        Some(Entry::Table(_)) => Err(Error::invalid(format!("`{name}` is a table, not a view"))
-            .with_hint(format!("use `DROP TABLE {name}`"))),
+        Some(Entry::Broken(broken)) if broken.what() == What::View => {
+            names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
+        }
+        Some(Entry::Table(_) | Entry::Broken(_)) => {
+            Err(Error::invalid(format!("`{name}` is a table, not a view"))
+                .with_hint(format!("use `DROP TABLE {name}`")))
+        }
         None if if_exists => Ok(names.pinned.clone()),
         None => Err(Error::not_found(format!("view `{name}` not found"))),
     }

@@ -2,8 +2,10 @@
 
 use crate::error::classify;
 use crate::plan;
+use crate::types::stored;
+use crate::write::numbers;
 use async_trait::async_trait;
-use bowshot_storage::tables::Definition;
+use bowshot_storage::tables::{Column, Definition};
 use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{Session, TableProvider};
@@ -12,6 +14,7 @@ use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast};
 use datafusion::physical_plan::ExecutionPlan;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -50,7 +53,7 @@ impl WithDefaults {
         definition: &Definition,
         context: &SessionContext,
     ) -> Result<Arc<dyn TableProvider>> {
-        let fields = table.schema();
+        let fields = stored::schema(definition);
         let fields = fields.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
         let defaults = defaults_of(definition, context)?;
@@ -60,13 +63,21 @@ impl WithDefaults {
 
 fn defaults_of(definition: &Definition, context: &SessionContext) -> Result<HashMap<String, Expr>> {
     let columns = definition.columns.iter();
-    let given = columns.filter_map(|column| Some((column.field.name().clone(), column.default.as_deref()?)));
-    given.map(|(name, sql)| Ok((name, parse(sql, &context.state_ref().read())?))).collect()
+    let given = columns.filter_map(|column| Some((column.field.name().clone(), of(definition, column)?)));
+    given.map(|(name, sql)| Ok((name, parse(&sql, &context.state_ref().read())?))).collect()
+}
+
+/// The SQL of the value that a column gets that is not named: the next number of one that numbers itself.
+pub(crate) fn of<'a>(definition: &Definition, column: &'a Column) -> Option<Cow<'a, str>> {
+    match definition.identity(column.field.name()) {
+        Some(identity) => Some(Cow::Owned(numbers::call(identity, definition.is_durable()))),
+        None => column.default.as_deref().map(Cow::Borrowed),
+    }
 }
 
 /// A default, which may use functions and no columns.
 pub(crate) fn parse(sql: &str, state: &SessionState) -> Result<Expr> {
-    state.create_logical_expr(&plan::kept(sql, state)?, &DFSchema::empty())
+    plan::kept_expression(state, sql, &DFSchema::empty())
 }
 
 /// The value of an expression without columns, in a type.

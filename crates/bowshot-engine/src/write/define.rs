@@ -2,62 +2,160 @@
 
 use crate::catalog::Visible;
 use crate::error::classify;
+use crate::execute;
+use crate::types::{names, stored};
 use crate::write::names::{Names, ident};
+use crate::write::parts;
+use crate::write::parts::Parts;
 use crate::write::{NewTable, NewView, WhenThere, Write, ddl::Ddl, defaults};
-use bowshot_api::{Error, Layout, Result};
-use bowshot_storage::tables::{Check, Column, Definition, Key, Storage, View, durable_type};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use bowshot_api::{Error, Layout, Result, SAME_NAME_MARK, shown_name};
+use bowshot_sql::rewrite::Source;
+use bowshot_storage::tables::{Check, Definition, EntryName, Materialized, Storage, View};
+use datafusion::arrow::datatypes::{Field, Fields, Schema, SchemaRef};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, CreateView,
-    Expr as SqlExpr, IndexColumn, SqlOption, TableConstraint, Value,
+    self, CreateTable, CreateTableLikeKind, CreateTableOptions, CreateView, Expr as SqlExpr, SqlOption, Value,
 };
-use std::collections::HashSet;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// What a table is to be, and the query that gives its rows for `CREATE TABLE … AS`.
-pub(crate) async fn table(
+pub(crate) fn table<'a>(
     mut create: CreateTable,
-    names: &Names,
-    state: &SessionState,
-) -> Result<(Write, Option<LogicalPlan>)> {
-    let when_there = when_there(create.or_replace, create.if_not_exists)?;
-    let asked = storage_option(std::mem::replace(&mut create.table_options, CreateTableOptions::None))?;
-    let temporary = std::mem::take(&mut create.temporary);
-    let name = names.new_name(&create.name, temporary)?;
-    let storage = names.storage(&name, asked)?;
-    let parts = Parts::take(&mut create)?;
-    let has_rows = create.query.is_some();
-    create.or_replace = false;
-    create.if_not_exists = false;
-    let rows = planned(create, state).await?;
-    let definition = parts.definition(rows.schema().as_arrow(), has_rows, storage)?;
-    check_expressions(&definition, state)?;
-    let table = NewTable { name, definition, when_there };
-    Ok(if has_rows {
-        (Write::CreateAs(table), Some(rows))
-    } else {
-        (Write::Ddl(Ddl::CreateTable(table)), None)
-    })
+    names: &'a Names,
+    state: &'a SessionState,
+) -> BoxFuture<'a, Result<(Write, Option<LogicalPlan>)>> {
+    async move {
+        let when_there = when_there(create.or_replace, create.if_not_exists)?;
+        take_comment(&mut create);
+        let asked = storage_option(std::mem::replace(&mut create.table_options, CreateTableOptions::None))?;
+        let temporary = std::mem::take(&mut create.temporary);
+        let name = names.new_name(&create.name, temporary)?;
+        let storage = names.storage(&name, asked)?;
+        if let Some(like) = create.like.take() {
+            let definition = copied(&like, storage, names)?;
+            return Ok((Write::Ddl(Ddl::CreateTable(NewTable { name, definition, when_there })), None));
+        }
+        drop_hints(&mut create);
+        let parts = Parts::take(&mut create)?;
+        let has_rows = create.query.is_some();
+        create.or_replace = false;
+        create.if_not_exists = false;
+        let rows = planned(create, state).await?;
+        let schema =
+            if has_rows { made_schema(&rows, state) } else { rows.schema().inner().as_ref().clone() };
+        let definition = parts.definition(&schema, has_rows, storage)?;
+        check_expressions(&definition, state)?;
+        let table = NewTable { name, definition, when_there };
+        Ok(if has_rows {
+            (Write::CreateAs(table), Some(rows))
+        } else {
+            (Write::Ddl(Ddl::CreateTable(table)), None)
+        })
+    }
+    .boxed()
+}
+
+/// The columns of a query with what is declared for them, in the types in which its rows come.
+fn made_schema(rows: &LogicalPlan, state: &SessionState) -> Schema {
+    let made = execute::analysed_schema(state, rows);
+    let fields = rows.schema().fields().iter().zip(made.fields());
+    let fields = fields.map(|(field, made)| parts::declared(field, made.as_ref().clone()));
+    Schema::new(fields.collect::<Fields>())
+}
+
+/// The comment stands among the options where there are some.
+fn take_comment(create: &mut CreateTable) {
+    let (CreateTableOptions::Plain(options) | CreateTableOptions::With(options)) = &mut create.table_options
+    else {
+        return;
+    };
+    options.retain(|option| {
+        let comment = match option {
+            SqlOption::Comment(comment) => Some(comment.clone()),
+            SqlOption::KeyValue { key, value: SqlExpr::Value(value) } if ident(key) == "comment" => {
+                match &value.value {
+                    Value::SingleQuotedString(text) => Some(ast::CommentDef::WithEq(text.clone())),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let kept = comment.is_none();
+        create.comment = comment.or(create.comment.take());
+        kept
+    });
+}
+
+/// How rows are laid out in other systems, which says nothing about what they are.
+fn drop_hints(create: &mut CreateTable) {
+    create.partition_by = None;
+    create.cluster_by = None;
+    create.clustered_by = None;
+    create.order_by = None;
+    create.without_rowid = false;
+    create.strict = false;
+    create.hive_distribution = ast::HiveDistributionStyle::NONE;
+    create.hive_formats = None;
+    (create.diststyle, create.distkey, create.sortkey) = (None, None, None);
+}
+
+/// `CREATE TABLE … LIKE t` has all that `t` has but its rows; `(LIKE t)` its columns alone, as in PostgreSQL.
+fn copied(like: &CreateTableLikeKind, storage: Storage, names: &Names) -> Result<Definition> {
+    let (of, plain) = match like {
+        CreateTableLikeKind::Plain(of) => (of, true),
+        CreateTableLikeKind::Parenthesized(of) => (of, false),
+    };
+    let there = names.table(&names.resolve(&of.name)?)?;
+    let mut definition = Definition {
+        storage,
+        materialized: None,
+        references: Vec::new(),
+        ..there.definition().as_ref().clone()
+    };
+    for column in &mut definition.columns {
+        let meant = column.field.as_ref().clone().with_data_type(stored::logical(&column.field));
+        column.field = Arc::new(kept_field(storage, &meant)?);
+    }
+    if plain {
+        definition.identities.iter_mut().for_each(|identity| identity.id = Uuid::new_v4());
+        return Ok(definition);
+    }
+    let with_defaults = matches!(of.defaults, Some(ast::CreateTableLikeDefaults::Including));
+    for column in &mut definition.columns {
+        column.comment = None;
+        column.default = column.default.take().filter(|_| with_defaults);
+    }
+    Ok(Definition { storage, columns: definition.columns, ..Definition::default() })
 }
 
 /// The query that a plain CREATE TABLE stands for: one with its columns.
-async fn planned(mut create: CreateTable, state: &SessionState) -> Result<LogicalPlan> {
-    // Under a name that nobody has: whether it is taken is decided where the catalog changes.
-    create.name = ast::ObjectName::from(vec![ast::Ident::new("__bowshot_new")]);
-    let statement = Statement::Statement(Box::new(ast::Statement::CreateTable(create)));
-    match state.statement_to_plan(statement).await.map_err(classify)? {
-        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(planned)) => Ok(Arc::unwrap_or_clone(planned.input)),
-        _ => Err(Error::internal("CREATE TABLE was planned as something else")),
+fn planned<'a>(mut create: CreateTable, state: &'a SessionState) -> BoxFuture<'a, Result<LogicalPlan>> {
+    async move {
+        // Under a name that nobody has: whether it is taken is decided where the catalog changes.
+        create.name = ast::ObjectName::from(vec![ast::Ident::new("__bowshot_new")]);
+        let statement = Statement::Statement(Box::new(ast::Statement::CreateTable(create)));
+        match crate::plan::logical(state, statement).await.map_err(classify)? {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(planned)) => {
+                distinct_names(planned.input.schema().fields())?;
+                Ok(Arc::unwrap_or_clone(planned.input))
+            }
+            _ => Err(Error::internal("CREATE TABLE was planned as something else")),
+        }
     }
+    .boxed()
 }
 
 /// The columns of a plain CREATE TABLE, in the types in which they are kept.
-pub(crate) async fn planned_columns(create: CreateTable, state: &SessionState) -> Result<SchemaRef> {
-    Ok(Layout::default().schema(planned(create, state).await?.schema().as_arrow()))
+pub(crate) fn planned_columns<'a>(
+    create: CreateTable,
+    state: &'a SessionState,
+) -> BoxFuture<'a, Result<SchemaRef>> {
+    async move { Ok(Layout::default().schema(planned(create, state).await?.schema().as_arrow())) }.boxed()
 }
 
 pub(crate) fn when_there(or_replace: bool, if_not_exists: bool) -> Result<WhenThere> {
@@ -69,7 +167,35 @@ pub(crate) fn when_there(or_replace: bool, if_not_exists: bool) -> Result<WhenTh
     }
 }
 
-/// The only option of a table is where its rows are kept.
+/// Options of other systems that say how a table is stored or found there, and nothing about its rows.
+const WITHOUT_MEANING: &[&str] = &[
+    "engine",
+    "charset",
+    "default charset",
+    "character set",
+    "default character set",
+    "collate",
+    "default collate",
+    "auto_increment",
+    "row_format",
+    "key_block_size",
+    "avg_row_length",
+    "max_rows",
+    "min_rows",
+    "pack_keys",
+    "checksum",
+    "delay_key_write",
+    "stats_auto_recalc",
+    "stats_persistent",
+    "stats_sample_pages",
+    "compression",
+    "fillfactor",
+    "autovacuum_enabled",
+    "oids",
+    "replication_num",
+];
+
+/// The only option of a table that means something is where its rows are kept.
 fn storage_option(options: CreateTableOptions) -> Result<Option<Storage>> {
     let options = match options {
         CreateTableOptions::None => return Ok(None),
@@ -80,11 +206,16 @@ fn storage_option(options: CreateTableOptions) -> Result<Option<Storage>> {
     };
     let mut storage = None;
     for option in options {
-        let SqlOption::KeyValue { key, value } = &option else {
-            return Err(unknown_option(&option.to_string()));
+        let (key, value) = match &option {
+            SqlOption::KeyValue { key, value } => (key, value),
+            // The engine of MySQL, its character sets and places.
+            SqlOption::NamedParenthesizedList(_) | SqlOption::TableSpace(_) => continue,
+            _ => return Err(unknown_option(&option.to_string())),
         };
-        if ident(key) != "storage" {
-            return Err(unknown_option(&key.value));
+        match ident(key).as_str() {
+            "storage" => {}
+            name if WITHOUT_MEANING.contains(&name) => continue,
+            _ => return Err(unknown_option(&key.value)),
         }
         storage = Some(match text(value).as_deref() {
             Some("memory") => Storage::Memory,
@@ -98,17 +229,18 @@ fn storage_option(options: CreateTableOptions) -> Result<Option<Storage>> {
     Ok(storage)
 }
 
-/// The type in which a table keeps the values of a column.
+/// The field of a column as a table keeps it.
 ///
 /// # Errors
 /// `Unsupported` for a type that a durable table has no place for.
-pub(crate) fn kept_type(storage: Storage, column: &str, data_type: &DataType) -> Result<DataType> {
-    if storage == Storage::Memory {
-        return Ok(data_type.clone());
-    }
-    durable_type(data_type).ok_or_else(|| {
-        Error::unsupported(format!("column `{column}` of type {data_type} cannot be durable"))
-            .with_hint("store another type, or keep the table in memory: `WITH (storage = 'memory')`")
+pub(crate) fn kept_field(storage: Storage, field: &Field) -> Result<Field> {
+    stored::kept(storage, field).ok_or_else(|| {
+        Error::unsupported(format!(
+            "column `{}` of type {} cannot be durable",
+            field.name(),
+            names::sql(field)
+        ))
+        .with_hint("store another type, or keep the table in memory: `WITH (storage = 'memory')`")
     })
 }
 
@@ -126,122 +258,6 @@ fn text(value: &SqlExpr) -> Option<String> {
         },
         SqlExpr::Identifier(name) => Some(ident(name)),
         _ => None,
-    }
-}
-
-/// What DataFusion's planner of CREATE TABLE does not take.
-#[derive(Default)]
-struct Parts {
-    defaults: Vec<(String, String)>,
-    comments: Vec<(String, String)>,
-    checks: Vec<Check>,
-    primary_key: Option<Key>,
-    comment: Option<String>,
-}
-
-impl Parts {
-    /// Takes these parts out of the statement.
-    fn take(create: &mut CreateTable) -> Result<Self> {
-        let mut parts =
-            Self { comment: create.comment.take().map(|comment| comment_text(&comment)), ..Self::default() };
-        for column in &mut create.columns {
-            parts.take_column(column)?;
-        }
-        for constraint in std::mem::take(&mut create.constraints) {
-            parts.add_constraint(constraint)?;
-        }
-        Ok(parts)
-    }
-
-    fn take_column(&mut self, column: &mut ColumnDef) -> Result<()> {
-        let name = ident(&column.name);
-        for ColumnOptionDef { name: constraint, option } in std::mem::take(&mut column.options) {
-            match option {
-                ColumnOption::Null | ColumnOption::NotNull => {
-                    column.options.push(ColumnOptionDef { name: constraint, option });
-                }
-                ColumnOption::Default(value) => self.defaults.push((name.clone(), value.to_string())),
-                ColumnOption::Comment(text) => self.comments.push((name.clone(), text)),
-                ColumnOption::PrimaryKey(_) => {
-                    self.set_key(Key { name: constraint.as_ref().map(ident), columns: vec![name.clone()] })?;
-                }
-                ColumnOption::Check(check) => {
-                    self.add_check(constraint.or(check.name).as_ref(), &check.expr);
-                }
-                other => return Err(not_enforced(&other.to_string())),
-            }
-        }
-        Ok(())
-    }
-
-    fn add_constraint(&mut self, constraint: TableConstraint) -> Result<()> {
-        match constraint {
-            TableConstraint::PrimaryKey(key) => {
-                let columns = key.columns.iter().map(key_column).collect::<Result<_>>()?;
-                self.set_key(Key { name: key.name.as_ref().map(ident), columns })
-            }
-            TableConstraint::Check(check) => {
-                self.add_check(check.name.as_ref(), &check.expr);
-                Ok(())
-            }
-            other => Err(not_enforced(&other.to_string())),
-        }
-    }
-
-    fn set_key(&mut self, key: Key) -> Result<()> {
-        if self.primary_key.is_some() {
-            return Err(Error::invalid("a table has one primary key, not two")
-                .with_hint("name all of its columns in one `PRIMARY KEY (…)`"));
-        }
-        self.primary_key = Some(key);
-        Ok(())
-    }
-
-    fn add_check(&mut self, name: Option<&ast::Ident>, expr: &SqlExpr) {
-        let name = name.map_or_else(|| free_name(&self.checks), ident);
-        self.checks.push(Check { name, sql: expr.to_string() });
-    }
-
-    fn definition(self, schema: &Schema, has_rows: bool, storage: Storage) -> Result<Definition> {
-        let schema = Layout::default().schema(schema);
-        let mut columns = Vec::with_capacity(schema.fields().len());
-        let mut seen = HashSet::new();
-        for field in schema.fields() {
-            if !seen.insert(field.name().as_str()) {
-                return Err(Error::invalid(format!("column `{}` is there twice", field.name()))
-                    .with_hint("give the columns different names"));
-            }
-            check_column_name(field.name())?;
-            let in_key = self.primary_key.as_ref().is_some_and(|key| key.columns.contains(field.name()));
-            // The rows of a query decide nothing about rows to come.
-            let nullable = !in_key && (field.is_nullable() || has_rows);
-            let of = |list: &[(String, String)]| {
-                list.iter().find(|(name, _)| name == field.name()).map(|(_, value)| value.clone())
-            };
-            let data_type = kept_type(storage, field.name(), field.data_type())?;
-            columns.push(Column {
-                field: Arc::new(Field::new(field.name(), data_type, nullable)),
-                default: of(&self.defaults),
-                comment: of(&self.comments),
-            });
-        }
-        if columns.is_empty() {
-            return Err(Error::invalid("a table needs at least one column"));
-        }
-        let Self { checks, primary_key, comment, .. } = self;
-        let mut names = HashSet::new();
-        if let Some(twice) = checks.iter().find(|check| !names.insert(check.name.as_str())) {
-            return Err(Error::invalid(format!("constraint `{}` is there twice", twice.name))
-                .with_hint("give the constraints different names"));
-        }
-        let definition = Definition { storage, columns, primary_key, checks, comment };
-        let key = definition.primary_key.iter().flat_map(|key| &key.columns);
-        match key.clone().find(|column| definition.position(column).is_none()) {
-            Some(missing) => {
-                Err(Error::invalid(format!("the primary key names a column `{missing}` that is not there")))
-            }
-            None => Ok(definition),
-        }
     }
 }
 
@@ -264,24 +280,6 @@ pub(crate) fn of_rows(schema: &Schema, storage: Storage) -> Result<Definition> {
     Parts::default().definition(schema, true, storage)
 }
 
-fn key_column(column: &IndexColumn) -> Result<String> {
-    match &column.column.expr {
-        SqlExpr::Identifier(name) => Ok(ident(name)),
-        other => Err(Error::invalid(format!("`{other}` is no column of a primary key"))),
-    }
-}
-
-fn not_enforced(what: &str) -> Error {
-    Error::unsupported(format!("`{what}` is not enforced, so it is refused"))
-        .with_hint("tables have NOT NULL, DEFAULT, CHECK and PRIMARY KEY")
-}
-
-fn comment_text(comment: &ast::CommentDef) -> String {
-    match comment {
-        ast::CommentDef::WithEq(text) | ast::CommentDef::WithoutEq(text) => text.clone(),
-    }
-}
-
 /// Defaults and checks must make sense before rows depend on them.
 pub(crate) fn check_expressions(definition: &Definition, state: &SessionState) -> Result<()> {
     for column in &definition.columns {
@@ -296,46 +294,127 @@ pub(crate) fn check_expressions(definition: &Definition, state: &SessionState) -
         }
     }
     for check in &definition.checks {
-        super::fit::plan_check(&definition.schema(), check, state)?;
+        super::fit::plan_check(&stored::schema(definition), check, state)?;
+    }
+    for generated in &definition.generated {
+        super::fit::plan_generated(&stored::schema(definition), generated, state)?;
+        if let Some(column) =
+            definition.columns.iter().find(|column| column.field.name() == &generated.column)
+            && column.default.is_some()
+        {
+            return Err(Error::invalid(format!(
+                "column `{}` is computed and cannot have a default",
+                generated.column
+            )));
+        }
+    }
+    for identity in &definition.identities {
+        let position = definition.position(&identity.column);
+        let column = position.and_then(|position| definition.columns.get(position));
+        if !column.is_some_and(|column| column.field.data_type().is_numeric() && column.default.is_none()) {
+            return Err(Error::invalid(format!("column `{}` cannot be numbered", identity.column))
+                .with_hint("it has to be a whole number, without a default"));
+        }
     }
     Ok(())
 }
 
 /// What a view is to be. Its query is planned once, so that one that cannot work is refused now.
-pub(crate) async fn view(create: CreateView, names: &Names, visible: &Visible) -> Result<Write> {
-    if create.materialized || create.to.is_some() || create.or_alter {
-        return Err(
-            Error::unsupported("only plain views can be created").with_hint("use `CREATE TABLE … AS`")
-        );
+pub(crate) fn view<'a>(
+    create: CreateView,
+    names: &'a Names,
+    visible: &'a Visible,
+    source: Source<'a>,
+) -> BoxFuture<'a, Result<(Write, Option<LogicalPlan>)>> {
+    async move {
+        if create.to.is_some() || create.or_alter {
+            return Err(
+                Error::unsupported("only plain views can be created").with_hint("use `CREATE TABLE … AS`")
+            );
+        }
+        let when_there = when_there(create.or_replace, create.if_not_exists)?;
+        let name = names.new_name(&create.name, create.temporary)?;
+        let written = bowshot_sql::view_query(source.text, bowshot_sql::Dialect::new(source.dialect));
+        let sql = written.map_or_else(|| create.query.to_string(), ToOwned::to_owned);
+        // What everybody sees is not made of the tables of one session.
+        let state = if create.temporary { visible.state() } else { visible.without_own().state() };
+        let query = Statement::Statement(Box::new(ast::Statement::Query(create.query)));
+        let plan = crate::plan::logical(&state, query).await.map_err(classify)?;
+        crate::enforce::check_readable(&plan)?;
+        if !plan.get_parameter_fields().map_err(classify)?.is_empty() {
+            return Err(
+                Error::invalid("a view has no parameters").with_hint("write the values into its query")
+            );
+        }
+        let columns: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
+        if columns.is_empty() {
+            distinct_names(plan.schema().fields())?;
+        }
+        let made = plan.schema().fields().len();
+        if !columns.is_empty() && columns.len() != made {
+            return Err(Error::invalid(format!(
+                "the view names {} columns, its query gives {made}",
+                columns.len()
+            )));
+        }
+        if create.materialized {
+            let query = Materialized {
+                sql,
+                dialect: source.dialect.as_str().to_owned(),
+                default_catalog: names.default_catalog.clone(),
+                default_schema: names.default_schema.clone(),
+            };
+            return materialized(
+                name,
+                (query, create.comment),
+                plan,
+                (&columns, when_there),
+                (names, &state),
+            );
+        }
+        let view = View {
+            id: Uuid::new_v4(),
+            sql,
+            dialect: source.dialect.as_str().to_owned(),
+            default_catalog: names.default_catalog.clone(),
+            default_schema: names.default_schema.clone(),
+            columns,
+            comment: create.comment,
+        };
+        Ok((Write::Ddl(Ddl::CreateView(NewView { name, view, when_there })), None))
     }
-    let when_there = when_there(create.or_replace, create.if_not_exists)?;
-    let name = names.new_name(&create.name, create.temporary)?;
-    let sql = create.query.to_string();
-    // What everybody sees is not made of the tables of one session.
-    let state = if create.temporary { visible.state() } else { visible.without_own().state() };
-    let query = Statement::Statement(Box::new(ast::Statement::Query(create.query)));
-    let plan = state.statement_to_plan(query).await.map_err(classify)?;
-    crate::enforce::check_readable(&plan)?;
-    if !plan.get_parameter_fields().map_err(classify)?.is_empty() {
-        return Err(Error::invalid("a view has no parameters").with_hint("write the values into its query"));
+    .boxed()
+}
+
+/// A table of the rows that a query gives now, with the query, so that it can be run again.
+fn materialized(
+    name: EntryName,
+    (query, comment): (Materialized, Option<String>),
+    plan: LogicalPlan,
+    (columns, when_there): (&[String], WhenThere),
+    (names, state): (&Names, &SessionState),
+) -> Result<(Write, Option<LogicalPlan>)> {
+    let plan = if columns.is_empty() { plan } else { renamed(plan, columns).map_err(classify)? };
+    let storage = names.storage(&name, None)?;
+    let mut definition = of_rows(&made_schema(&plan, state), storage)?;
+    definition.comment = comment;
+    definition.materialized = Some(query);
+    Ok((Write::CreateAs(NewTable { name, definition, when_there }), Some(plan)))
+}
+
+/// Refuses a query that gives two columns one name.
+///
+/// # Errors
+/// `Invalid`, naming it.
+pub(crate) fn distinct_names(fields: &Fields) -> Result<()> {
+    match fields.iter().find(|field| field.name().contains(SAME_NAME_MARK)) {
+        None => Ok(()),
+        Some(field) => {
+            let name = shown_name(field.name());
+            Err(Error::invalid(format!("column `{name}` is there twice"))
+                .with_hint(format!("give one of them another name: `… AS {name}_2`")))
+        }
     }
-    let columns: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
-    let made = plan.schema().fields().len();
-    if !columns.is_empty() && columns.len() != made {
-        return Err(Error::invalid(format!(
-            "the view names {} columns, its query gives {made}",
-            columns.len()
-        )));
-    }
-    let view = View {
-        id: Uuid::new_v4(),
-        sql,
-        default_catalog: names.default_catalog.clone(),
-        default_schema: names.default_schema.clone(),
-        columns,
-        comment: create.comment,
-    };
-    Ok(Write::Ddl(Ddl::CreateView(NewView { name, view, when_there })))
 }
 
 /// The plan with other names of its columns.

@@ -3,12 +3,16 @@
 use crate::error::classify;
 use crate::plan;
 use crate::state::LazyState;
+use crate::types;
+use crate::types::declared::Declared;
+use crate::types::stored;
+use crate::write::numbers;
 use bowshot_api::{Error, Result};
-use bowshot_storage::tables::{Check, Definition, EntryName, Table};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use bowshot_storage::tables::{Check, Definition, EntryName, Generated, Numbering, Table, TableStore};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::compute::kernels::cmp::eq;
-use datafusion::arrow::compute::{CastOptions, cast_with_options, filter_record_batch, is_null};
-use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::arrow::compute::{CastOptions, cast_with_options, filter_record_batch, is_null, max};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Fields, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
@@ -16,11 +20,12 @@ use datafusion::physical_plan::PhysicalExpr;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// What becomes of values that their column can only take in part: `1.5` in a column of whole numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Casts {
-    /// As an assignment in SQL does: the rest is cut off.
+    /// As an assignment in SQL does: they are rounded.
     Assign,
     /// They are refused.
     Exact,
@@ -31,6 +36,14 @@ pub(crate) struct Fit {
     table: EntryName,
     casts: Casts,
     schema: SchemaRef,
+    /// The columns as SQL has them, which checks are about.
+    meant: SchemaRef,
+    /// What is declared for each column beyond its type.
+    declared: Vec<Option<Declared>>,
+    /// Columns that are computed of the others.
+    generated: Vec<(usize, Arc<dyn PhysicalExpr>)>,
+    /// Columns that number themselves, and the greatest number that came.
+    numbered: Vec<(usize, Numbering, AtomicI64)>,
     checks: Vec<(String, Arc<dyn PhysicalExpr>)>,
 }
 
@@ -42,10 +55,22 @@ impl Fit {
         state: &LazyState,
     ) -> Result<Self> {
         let schema = definition.schema();
+        let meant = stored::schema(definition);
         let checks = definition.checks.iter();
-        let checks = checks.map(|check| Ok((check.name.clone(), plan_check(&schema, check, state)?)));
+        let checks = checks.map(|check| Ok((check.name.clone(), plan_check(&meant, check, state)?)));
         let checks = checks.collect::<Result<_>>()?;
-        Ok(Self { table: table.clone(), casts, schema, checks })
+        let declared = definition.columns.iter().map(|column| Declared::of(&column.field)).collect();
+        let generated = definition.generated.iter().filter_map(|generated| {
+            let position = definition.position(&generated.column)?;
+            Some(plan_generated(&meant, generated, state).map(|planned| (position, planned)))
+        });
+        let generated = generated.collect::<Result<_>>()?;
+        let numbered = definition.identities.iter().filter_map(|identity| {
+            let position = definition.position(&identity.column)?;
+            Some((position, numbers::numbering(identity, definition.is_durable()), AtomicI64::new(i64::MIN)))
+        });
+        let numbered = numbered.collect();
+        Ok(Self { table: table.clone(), casts, schema, meant, declared, generated, numbered, checks })
     }
 
     /// Rows whose columns are those of the table in order, as the table has them.
@@ -53,23 +78,103 @@ impl Fit {
     /// # Errors
     /// `Invalid` for a value that does not fit, naming the column.
     pub(crate) fn fit(&self, rows: &RecordBatch) -> Result<RecordBatch> {
-        let fields = self.schema.fields().iter();
-        let columns = fields.zip(rows.columns()).map(|(field, column)| {
+        let columns = self.schema.fields().iter().zip(&self.declared).zip(rows.columns()).enumerate();
+        let columns = columns.map(|(place, ((field, declared), column))| {
+            if self.generated.iter().any(|(computed, _)| *computed == place) {
+                return Ok(new_null_array(field.data_type(), rows.num_rows()));
+            }
             self.check_null(column, field)?;
-            let fitted = match self.casts {
-                Casts::Assign => cast(column, field),
-                Casts::Exact => cast_exactly(column, field),
-            };
-            fitted.map_err(|error| self.in_table(&error))
+            self.one(column, (place, field), declared.as_ref())
         });
         let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+        let columns = self.computed(columns, rows.num_rows())?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
         let fitted = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| classify(error.into()))?;
-        for (name, check) in &self.checks {
-            self.hold(name, check, &fitted)?;
+        if !self.checks.is_empty() {
+            let meant = self.as_meant(fitted.columns(), rows.num_rows())?;
+            for (name, check) in &self.checks {
+                self.hold(name, check, &meant)?;
+            }
         }
         Ok(fitted)
+    }
+
+    /// A column in the type and the bounds of its field.
+    fn one(
+        &self,
+        column: &ArrayRef,
+        (place, field): (usize, &FieldRef),
+        declared: Option<&Declared>,
+    ) -> Result<ArrayRef> {
+        // First what it means, then as it is kept.
+        let meant = self.meant.fields().get(place).unwrap_or(field);
+        let fitted = match self.casts {
+            Casts::Assign => assign(column, meant),
+            Casts::Exact => cast_exactly(column, meant),
+        };
+        let fitted = fitted.and_then(|fitted| {
+            stored::converted(&fitted, field.data_type()).map_err(|error| classify(error.into()))
+        });
+        let held = fitted.and_then(|fitted| match declared {
+            Some(declared) => declared.assign(&fitted).map_err(|error| in_column(&error, field)),
+            None => Ok(fitted),
+        });
+        held.map_err(|error| self.in_table(&error))
+    }
+
+    /// The columns with those that are computed of the others, and a note of the numbers that rows brought.
+    fn computed(&self, mut columns: Vec<ArrayRef>, rows: usize) -> Result<Vec<ArrayRef>> {
+        for (place, _, greatest) in &self.numbered {
+            let numbers = columns.get(*place).and_then(|column| cast_to_numbers(column));
+            if let Some(found) = numbers.as_ref().and_then(|numbers| max(numbers.as_primitive::<Int64Type>()))
+            {
+                greatest.fetch_max(found, Ordering::Relaxed);
+            }
+        }
+        if self.generated.is_empty() {
+            return Ok(columns);
+        }
+        let row = self.as_meant(&columns, rows)?;
+        for (place, expr) in &self.generated {
+            let field =
+                Arc::clone(self.schema.fields().get(*place).ok_or_else(|| Error::internal("no field"))?);
+            let values = expr.evaluate(&row).and_then(|values| values.into_array(rows)).map_err(classify)?;
+            let declared = self.declared.get(*place).and_then(Option::as_ref);
+            let values = self.one(&values, (*place, &field), declared)?;
+            self.check_null(&values, &field)?;
+            if let Some(slot) = columns.get_mut(*place) {
+                *slot = values;
+            }
+        }
+        Ok(columns)
+    }
+
+    /// The columns in the types that SQL has for them, perhaps with nulls that must not stay.
+    fn as_meant(&self, columns: &[ArrayRef], rows: usize) -> Result<RecordBatch> {
+        let open = self.meant.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let open = Arc::new(Schema::new(open.collect::<Fields>()));
+        let columns = columns.iter().zip(open.fields()).map(|(column, field)| {
+            if column.data_type() == field.data_type() {
+                return Ok(Arc::clone(column));
+            }
+            stored::converted(column, field.data_type())
+        });
+        let columns =
+            columns.collect::<std::result::Result<Vec<_>, _>>().map_err(|error| classify(error.into()))?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(open, columns, &options).map_err(|error| classify(error.into()))
+    }
+
+    /// Lets the numbers that columns give themselves go on behind those that rows brought. Blocks.
+    pub(crate) fn settle(&self, store: &TableStore) -> Result<()> {
+        for (_, numbering, greatest) in &self.numbered {
+            let greatest = greatest.load(Ordering::Relaxed);
+            if greatest > i64::MIN && numbering.step > 0 {
+                store.skip_numbers(numbering, greatest)?;
+            }
+        }
+        Ok(())
     }
 
     fn check_null(&self, column: &ArrayRef, field: &FieldRef) -> Result<()> {
@@ -82,11 +187,7 @@ impl Fit {
     }
 
     fn in_table(&self, error: &Error) -> Error {
-        let told = Error::new(error.kind(), format!("table `{}`: {}", self.table, error.message()));
-        match error.hint() {
-            Some(hint) => told.with_hint(hint),
-            None => told,
-        }
+        inside(error, &format!("table `{}`", self.table))
     }
 
     /// A check holds where it is true or unknown.
@@ -103,6 +204,36 @@ impl Fit {
     }
 }
 
+fn in_column(error: &Error, field: &FieldRef) -> Error {
+    inside(error, &format!("column `{}`", field.name()))
+}
+
+fn inside(error: &Error, place: &str) -> Error {
+    let told = Error::new(error.kind(), format!("{place}: {}", error.message()));
+    match error.hint() {
+        Some(hint) => told.with_hint(hint),
+        None => told,
+    }
+}
+
+/// A column in the type of a field, as an assignment has it: what a whole number cannot take is rounded.
+fn assign(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
+    if !field.data_type().is_integer() {
+        return cast(column, field);
+    }
+    if let Some(whole) = types::functions::whole(column) {
+        return cast(&whole, field);
+    }
+    match types::casts::whole_decimal(column.data_type()) {
+        Some(whole) => {
+            let rounded =
+                cast_with_options(column, &whole, &CastOptions { safe: false, ..CastOptions::default() });
+            cast(&rounded.map_err(|error| classify(error.into()))?, field)
+        }
+        None => cast(column, field),
+    }
+}
+
 /// A column in the type of a field.
 ///
 /// # Errors
@@ -111,16 +242,21 @@ pub(crate) fn cast(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
     if column.data_type() == field.data_type() {
         return Ok(Arc::clone(column));
     }
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(column, field.data_type(), &strict).map_err(|error| {
-        Error::invalid(format!(
-            "column `{}` is {}, which cannot take these values of type {}: {error}",
-            field.name(),
-            field.data_type(),
-            column.data_type()
-        ))
-        .with_hint("cast the values in the statement, or send the type of the column")
+    stored::converted(column, field.data_type()).map_err(|_| {
+        let (name, wanted) = (field.name(), types::names::sql_type(field.data_type()));
+        let found = first_lost(column, field.data_type())
+            .unwrap_or_else(|| format!("values of type {}", types::names::sql_type(column.data_type())));
+        Error::invalid(format!("column `{name}` is {wanted}, which cannot take {found}"))
+            .with_hint("cast the values in the statement, or send the type of the column")
     })
+}
+
+/// The first value that a type has no place for.
+fn first_lost(column: &ArrayRef, data_type: &DataType) -> Option<String> {
+    let lenient = CastOptions { safe: true, ..CastOptions::default() };
+    let taken = cast_with_options(column, data_type, &lenient).ok()?;
+    let row = (0..column.len()).find(|row| taken.is_null(*row) && column.is_valid(*row))?;
+    array_value_to_string(column, row).ok()
 }
 
 /// The same where nothing may be lost.
@@ -153,7 +289,7 @@ fn check_exact(given: &ArrayRef, taken: &ArrayRef, field: &FieldRef) -> Result<(
     Err(Error::invalid(format!(
         "column `{}` is {}, which cannot take {value}",
         field.name(),
-        field.data_type()
+        types::names::sql_type(field.data_type())
     ))
     .with_hint("round the values first, or send them in the type of the column"))
 }
@@ -193,13 +329,39 @@ pub(crate) fn plan_check(
     state: &SessionState,
 ) -> Result<Arc<dyn PhysicalExpr>> {
     let columns = DFSchema::try_from(Arc::clone(schema)).map_err(classify)?;
-    let text = plan::kept(&check.sql, state).map_err(classify)?;
-    let planned = state.create_logical_expr(&text, &columns).map_err(classify)?;
+    let planned = plan::kept_expression(state, &check.sql, &columns).map_err(classify)?;
     let planned = state.create_physical_expr(planned, &columns).map_err(classify)?;
     match planned.data_type(schema).map_err(classify)? {
         DataType::Boolean => Ok(planned),
         other => Err(Error::invalid(format!("constraint `{}` is no condition but {other}", check.name))),
     }
+}
+
+/// The values of a computed column as an expression over the rows of a table.
+///
+/// # Errors
+/// For expressions that are none over one row, or give another value each time.
+pub(crate) fn plan_generated(
+    schema: &SchemaRef,
+    generated: &Generated,
+    state: &SessionState,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let columns = DFSchema::try_from(Arc::clone(schema)).map_err(classify)?;
+    let planned = plan::kept_expression(state, &generated.sql, &columns).map_err(classify)?;
+    if planned.is_volatile() {
+        return Err(Error::invalid(format!(
+            "column `{}` cannot be computed by what gives another value each time",
+            generated.column
+        )));
+    }
+    if planned.column_refs().iter().any(|column| column.name == generated.column) {
+        return Err(Error::invalid(format!("column `{}` cannot be computed of itself", generated.column)));
+    }
+    state.create_physical_expr(planned, &columns).map_err(classify)
+}
+
+fn cast_to_numbers(column: &ArrayRef) -> Option<ArrayRef> {
+    cast_with_options(column, &DataType::Int64, &CastOptions { safe: true, ..CastOptions::default() }).ok()
 }
 
 /// Whether a check names a column.

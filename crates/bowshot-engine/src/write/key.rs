@@ -1,10 +1,10 @@
-//! Whether rows may come into a table with a primary key.
+//! Whether rows may come into a table with a primary key or other keys.
 
 use crate::error::classify;
 use crate::state::LazyState;
 use crate::yielding;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_storage::tables::{EntryName, Table};
+use bowshot_storage::tables::{EntryName, Key, Table};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::ScalarValue;
@@ -21,14 +21,40 @@ use std::sync::Arc;
 /// New rows up to which their keys are looked up one by one, which lets a scan skip what cannot have them.
 const FEW_ROWS: u64 = 20;
 
-/// Fails if rows of `added` have the same primary key, or that of a row that was there before.
+/// Fails if rows of `added` have the same key, or that of a row that was there before.
 pub(super) async fn check(
     name: &EntryName,
     before: &Arc<Table>,
     added: &Arc<Table>,
     state: &LazyState,
 ) -> Result<()> {
-    let Some(key) = &before.definition().primary_key else { return Ok(()) };
+    let definition = before.definition();
+    if let Some(key) = &definition.primary_key {
+        check_key(name, ("primary key", key), (before, added), state).await?;
+    }
+    for key in &definition.unique {
+        check_key(name, ("unique key", key), (before, added), state).await?;
+    }
+    Ok(())
+}
+
+/// Fails if the rows that are there have the same key twice.
+pub(super) async fn check_rows(
+    name: &EntryName,
+    (kind, key): (&str, &Key),
+    table: &Arc<Table>,
+    state: &LazyState,
+) -> Result<()> {
+    let none = Arc::new(Table::new(table.definition().as_ref().clone()));
+    check_key(name, (kind, key), (&none, table), state).await
+}
+
+async fn check_key(
+    name: &EntryName,
+    (kind, key): (&str, &Key),
+    (before, added): (&Arc<Table>, &Arc<Table>),
+    state: &LazyState,
+) -> Result<()> {
     let twice = match added.rows() {
         0 => None,
         rows if rows <= FEW_ROWS => looked_up(&key.columns, before, added, state).await?,
@@ -39,7 +65,7 @@ pub(super) async fn check(
         Some(values) => Err(Error::new(
             ErrorKind::AlreadyExists,
             format!(
-                "table `{name}` would have the primary key ({}) = ({}) twice",
+                "table `{name}` would have the {kind} ({}) = ({}) twice",
                 key.columns.join(", "),
                 values.join(", ")
             ),
@@ -66,6 +92,10 @@ async fn looked_up(
                 ScalarValue::try_from_array(values, row).map_err(classify)
             });
             let values: Vec<ScalarValue> = values.collect::<Result<_>>()?;
+            // Null is nobody's equal.
+            if values.iter().any(ScalarValue::is_null) {
+                continue;
+            }
             if keys.contains(&values) {
                 return Ok(Some(values.iter().map(ScalarValue::to_string).collect()));
             }
@@ -105,9 +135,10 @@ async fn joined(
     let columns = quoted.join(", ");
     let same =
         quoted.iter().map(|column| format!("o.{column} = n.{column}")).collect::<Vec<_>>().join(" AND ");
+    let known = quoted.iter().map(|column| format!("{column} IS NOT NULL")).collect::<Vec<_>>().join(" AND ");
     let prefixed = quoted.iter().map(|column| format!("n.{column}")).collect::<Vec<_>>().join(", ");
     for sql in [
-        format!("SELECT {columns} FROM \"new\" GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"),
+        format!("SELECT {columns} FROM \"new\" WHERE {known} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"),
         format!("SELECT {prefixed} FROM \"old\" o JOIN \"new\" n ON {same} LIMIT 1"),
     ] {
         let rows = context.sql(&sql).await.map_err(classify)?.collect().await.map_err(classify)?;

@@ -5,11 +5,13 @@
 //! fits are left out.
 
 use crate::error::classify;
+use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_default};
 use crate::write::names::{self, ident};
+use crate::write::{defaults, numbers};
 use bowshot_api::{Error, Result};
 use bowshot_storage::tables::Definition;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind,
@@ -49,10 +51,10 @@ pub(crate) fn merge(
     let act = case(&|clause| clause.act().to_string());
     let columns = definition.columns.iter().enumerate().map(|(index, field)| {
         // Each arm by itself: a common type of all of them could change values on their way.
-        let data_type = field.field.data_type().to_string().replace('\'', "''");
+        let data_type = types::names::sql_type(&types::stored::logical(&field.field));
         let value = case(&|clause| {
             let value = clause.values.get(index).map_or_else(|| "NULL".to_owned(), ToString::to_string);
-            format!("arrow_cast({value}, '{data_type}')")
+            format!("CAST({value} AS {data_type})")
         });
         format!(", {value} AS {}", Ident::with_quote('"', field.field.name()))
     });
@@ -69,7 +71,7 @@ pub(crate) fn check_stable(plan: &LogicalPlan) -> Result<()> {
     let mut volatile = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
-            volatile |= expr.is_volatile();
+            volatile |= expr.exists(|part| Ok(part.is_volatile_node() && !numbers::is_call(part)))?;
             Ok(TreeNodeRecursion::Continue)
         })
     })
@@ -167,11 +169,13 @@ fn inserted(insert: &MergeInsertExpr, definition: &Definition) -> Result<Vec<Exp
     let mut made = definition
         .columns
         .iter()
-        .map(|column| change::expression(column.default.as_deref().unwrap_or("NULL")))
+        .map(|column| change::expression(defaults::of(definition, column).as_deref().unwrap_or("NULL")))
         .collect::<Result<Vec<Expr>>>()?;
     for (name, value) in named.iter().zip(&row.content) {
         let position = definition.position(name).ok_or_else(|| no_column(name, definition))?;
-        let default = definition.columns.get(position).and_then(|column| column.default.as_deref());
+        let default = definition.columns.get(position).and_then(|column| defaults::of(definition, column));
+        change::check_settable(definition, name, value)?;
+        let default = default.as_deref();
         if let Some(slot) = made.get_mut(position) {
             *slot = value_or_default(value, default)?;
         }

@@ -21,19 +21,27 @@ mod altering;
 pub(crate) mod apply;
 mod bound;
 mod change;
+mod columns;
+mod columns_text;
+mod conflict;
 pub(crate) mod copy;
 pub(crate) mod ddl;
 pub(crate) mod defaults;
 pub(crate) mod define;
 mod fit;
+pub(crate) mod forms;
+mod insert;
 mod key;
 mod literal;
 mod merge;
 pub(crate) mod names;
 mod nulls;
+pub(crate) mod numbers;
+mod parts;
 pub(crate) mod recognise;
 pub(crate) mod returning;
 pub(crate) mod run;
+mod several;
 pub(crate) mod show;
 pub(crate) mod upkeep;
 mod values;
@@ -51,6 +59,8 @@ pub(crate) enum Write {
     CreateAs(NewTable),
     /// Adds the rows, whose columns are those of the table in order.
     Insert(EntryName),
+    /// Puts the rows in the place of all that are there.
+    Overwrite(EntryName),
     /// Takes the rows out: one column, the address.
     Delete(EntryName),
     /// Puts rows in the place of others: the address, then the columns of the table in order.

@@ -34,6 +34,17 @@ pub(crate) fn last(name: &ObjectName) -> Result<Ident> {
     part.cloned().ok_or_else(|| Error::invalid(format!("`{name}` is no name of a table")))
 }
 
+/// Rows of a materialised view come from its query alone.
+pub(crate) fn check_changeable(name: &EntryName, table: &Table) -> Result<()> {
+    match &table.definition().materialized {
+        None => Ok(()),
+        Some(_) => {
+            Err(Error::invalid(format!("`{name}` is a materialized view: its rows cannot be changed"))
+                .with_hint(format!("use `REFRESH MATERIALIZED VIEW {}`", name.name)))
+        }
+    }
+}
+
 impl Names {
     /// The full name of a thing that is there or will be.
     pub(crate) fn resolve(&self, name: &ObjectName) -> Result<EntryName> {
@@ -128,6 +139,7 @@ impl Names {
     pub(crate) fn writable(&self, name: &ObjectName) -> Result<(EntryName, Arc<Table>)> {
         let name = self.resolve(name)?;
         let table = self.table(&name)?;
+        check_changeable(&name, &table)?;
         Ok((name, table))
     }
 
@@ -137,6 +149,7 @@ impl Names {
             Some(Entry::Table(table)) => Ok(Arc::clone(table)),
             Some(Entry::View(_)) => Err(Error::invalid(format!("`{name}` is a view, not a table"))
                 .with_hint("change the tables that it reads")),
+            Some(Entry::Broken(broken)) => Err(broken.error(name).into()),
             None => Err(self.not_there(name)),
         }
     }

@@ -1,27 +1,30 @@
 //! Which statements change tables, and what they change.
 
-use crate::catalog::Visible;
+use crate::catalog::{CHANGE_SCHEMA, TARGET, Visible};
 use crate::enforce::TransactionStatement;
 use crate::error::classify;
 use crate::state::LazyState;
+use crate::types::stored;
+use crate::write::alter::Alteration;
 use crate::write::change::Changed;
 use crate::write::ddl::Ddl;
-use crate::write::defaults::WithDefaults;
 use crate::write::names::{self, Names, ident};
 use crate::write::returning::{self, Returning};
-use crate::write::{Write, altering, change, define, merge, nulls, values};
+use crate::write::{Write, altering, change, define, insert, merge, nulls};
 use bowshot_api::{Error, Result};
+use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::Table;
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::logical_expr::dml::InsertOp;
+use datafusion::common::{DFSchema, TableReference};
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::{DmlStatement, EmptyRelation, Expr, LogicalPlan, WriteOp};
+use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, CommentObject, Ident, ObjectName, ObjectType, Query, SchemaName, SelectItem, SetExpr, Statement,
     TransactionAccessMode, TransactionIsolationLevel, TransactionMode, With,
 };
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 
 /// A statement that changes something, and the query that gives its rows.
@@ -32,73 +35,80 @@ pub(crate) enum Recognised {
 }
 
 /// `None` for a statement that changes no table.
-pub(crate) async fn recognise(
-    statement: &Parsed,
-    visible: &Visible,
-    names: &Names,
-) -> Result<Option<Recognised>> {
-    let Parsed::Statement(statement) = statement else { return Ok(None) };
-    let mut statement = statement.clone();
-    let leading = Leading::take(&mut statement)?;
-    if matches!(
-        statement.as_ref(),
-        Statement::Insert(_) | Statement::CreateTable(_) | Statement::CreateView(_) | Statement::Merge(_)
-    ) {
-        nulls::aware(&mut statement)?;
+pub(crate) fn recognise<'a>(
+    statement: &'a Parsed,
+    visible: &'a Visible,
+    names: &'a Names,
+    source: Source<'a>,
+) -> BoxFuture<'a, Result<Option<Recognised>>> {
+    async move {
+        let Parsed::Statement(statement) = statement else { return Ok(None) };
+        let mut statement = statement.clone();
+        let leading = Leading::take(&mut statement)?;
+        if matches!(
+            statement.as_ref(),
+            Statement::Insert(_) | Statement::CreateTable(_) | Statement::CreateView(_) | Statement::Merge(_)
+        ) {
+            nulls::aware(&mut statement)?;
+        }
+        let statement = &statement;
+        if let Some(transaction) = transaction(statement)? {
+            return Ok(Some(Recognised::Transaction(transaction)));
+        }
+        if let Some(ddl) = catalog_change(statement, names)? {
+            return Ok(Some(Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())));
+        }
+        let recognised = match statement.as_ref() {
+            Statement::CreateTable(create) => {
+                let state = visible.state();
+                let (write, rows) = Box::pin(define::table(create.clone(), names, &state)).await?;
+                Recognised::Write(Box::new(write), rows.unwrap_or_else(nothing))
+            }
+            Statement::CreateView(create) => {
+                let (write, rows) = Box::pin(define::view(create.clone(), names, visible, source)).await?;
+                Recognised::Write(Box::new(write), rows.unwrap_or_else(nothing))
+            }
+            Statement::AlterTable(alter) => {
+                let ddl =
+                    Box::pin(altering::alteration(alter, names, &LazyState::new(visible.clone()))).await?;
+                Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())
+            }
+            Statement::Insert(insert) => Box::pin(insert::insert(insert, leading, visible, names)).await?,
+            Statement::Delete(delete) => {
+                let Changed { name, alias, mut query } =
+                    change::delete(delete, |name| definition(name, names))?;
+                leading.before(&mut query, &name)?;
+                let (target, table) = names.writable(&name)?;
+                let rows = changing(query, &table, visible).await?;
+                let returning = (delete.returning.as_deref(), &alias);
+                with_returning(Write::Delete(target), rows, returning, &table, visible).await?
+            }
+            Statement::Update(update) => {
+                let Changed { name, alias, mut query } =
+                    change::update(update, |name| definition(name, names))?;
+                leading.before(&mut query, &name)?;
+                let (target, table) = names.writable(&name)?;
+                let rows = changing(query, &table, visible).await?;
+                let returning = (update.returning.as_deref(), &alias);
+                with_returning(Write::Update(target), rows, returning, &table, visible).await?
+            }
+            Statement::Merge(merge) => {
+                let (name, mut query) = merge::merge(merge, |name| definition(name, names))?;
+                leading.before(&mut query, &name)?;
+                let (target, table) = names.writable(&name)?;
+                let plan = changing(query, &table, visible).await?;
+                merge::check_stable(&plan)?;
+                Recognised::Write(Box::new(Write::Merge(target)), plan)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(recognised))
     }
-    let statement = &statement;
-    if let Some(transaction) = transaction(statement)? {
-        return Ok(Some(Recognised::Transaction(transaction)));
-    }
-    if let Some(ddl) = catalog_change(statement, names)? {
-        return Ok(Some(Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())));
-    }
-    let recognised = match statement.as_ref() {
-        Statement::CreateTable(create) => {
-            let state = visible.state();
-            let (write, rows) = Box::pin(define::table(create.clone(), names, &state)).await?;
-            Recognised::Write(Box::new(write), rows.unwrap_or_else(nothing))
-        }
-        Statement::CreateView(create) => {
-            let view = Box::pin(define::view(create.clone(), names, visible)).await?;
-            Recognised::Write(Box::new(view), nothing())
-        }
-        Statement::AlterTable(alter) => {
-            let ddl = Box::pin(altering::alteration(alter, names, &LazyState::new(visible.clone()))).await?;
-            Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())
-        }
-        Statement::Insert(insert) => Box::pin(self::insert(insert, leading, visible, names)).await?,
-        Statement::Delete(delete) => {
-            let Changed { name, alias, mut query } = change::delete(delete, |name| definition(name, names))?;
-            leading.before(&mut query, &name)?;
-            let (target, table) = names.writable(&name)?;
-            let rows = changing(query, &table, visible).await?;
-            let returning = (delete.returning.as_deref(), &alias);
-            with_returning(Write::Delete(target), rows, returning, &table, visible).await?
-        }
-        Statement::Update(update) => {
-            let Changed { name, alias, mut query } = change::update(update, |name| definition(name, names))?;
-            leading.before(&mut query, &name)?;
-            let (target, table) = names.writable(&name)?;
-            let rows = changing(query, &table, visible).await?;
-            let returning = (update.returning.as_deref(), &alias);
-            with_returning(Write::Update(target), rows, returning, &table, visible).await?
-        }
-        Statement::Merge(merge) => {
-            let (name, mut query) = merge::merge(merge, |name| definition(name, names))?;
-            leading.before(&mut query, &name)?;
-            let (target, table) = names.writable(&name)?;
-            let plan = changing(query, &table, visible).await?;
-            merge::check_stable(&plan)?;
-            Recognised::Write(Box::new(Write::Merge(target)), plan)
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(recognised))
+    .boxed()
 }
 
 /// The queries of a `WITH` before a statement that changes rows.
-struct Leading {
+pub(super) struct Leading {
     with: Option<With>,
     names: Vec<Ident>,
 }
@@ -134,7 +144,7 @@ impl Leading {
     ///
     /// # Errors
     /// `Invalid` when one of them hides the table: whose rows are meant is not to be guessed.
-    fn before(self, rows: &mut Query, target: &ObjectName) -> Result<()> {
+    pub(super) fn before(self, rows: &mut Query, target: &ObjectName) -> Result<()> {
         let last = ident(&names::last(target)?);
         if target.0.len() == 1
             && let Some(name) = self.names.iter().find(|name| ident(name) == last)
@@ -154,16 +164,19 @@ impl Leading {
 }
 
 /// The write, with what it returns under the name that the statement calls its table by.
-async fn with_returning(
+pub(super) fn with_returning<'a>(
     write: Write,
     rows: LogicalPlan,
-    (returning, name): (Option<&[SelectItem]>, &Ident),
-    table: &Arc<Table>,
-    visible: &Visible,
-) -> Result<Recognised> {
-    let Some(items) = returning else { return Ok(Recognised::Write(Box::new(write), rows)) };
-    let returning = Box::pin(returning::planned(items, table, name, visible)).await?;
-    Ok(Recognised::Returning(Box::new(write), rows, returning))
+    (returning, name): (Option<&'a [SelectItem]>, &'a Ident),
+    table: &'a Arc<Table>,
+    visible: &'a Visible,
+) -> BoxFuture<'a, Result<Recognised>> {
+    async move {
+        let Some(items) = returning else { return Ok(Recognised::Write(Box::new(write), rows)) };
+        let returning = Box::pin(returning::planned(items, table, name, visible)).await?;
+        Ok(Recognised::Returning(Box::new(write), rows, returning))
+    }
+    .boxed()
 }
 
 pub(crate) fn nothing() -> LogicalPlan {
@@ -175,14 +188,24 @@ fn definition(name: &ObjectName, names: &Names) -> Result<Arc<bowshot_storage::t
 }
 
 /// Plans a query over the target with the addresses of its rows.
-async fn changing(query: Box<Query>, table: &Arc<Table>, visible: &Visible) -> Result<LogicalPlan> {
-    let mut statement = Statement::Query(query);
-    nulls::aware(&mut statement)?;
-    let visible = visible.with_target(table.addressed_provider(change::ADDRESS));
-    let statement = Parsed::Statement(Box::new(statement));
-    let plan = visible.state().statement_to_plan(statement).await.map_err(classify)?;
-    crate::enforce::check_size(&plan)?;
-    typed(plan, table)
+pub(super) fn changing<'a>(
+    query: Box<Query>,
+    table: &'a Arc<Table>,
+    visible: &'a Visible,
+) -> BoxFuture<'a, Result<LogicalPlan>> {
+    async move {
+        let mut statement = Statement::Query(query);
+        nulls::aware(&mut statement)?;
+        let target = TableReference::partial(CHANGE_SCHEMA, TARGET);
+        let target =
+            stored::as_declared(table.addressed_provider(change::ADDRESS), table.definition(), target);
+        let visible = visible.with_target(target.map_err(classify)?);
+        let statement = Parsed::Statement(Box::new(statement));
+        let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
+        crate::enforce::check_size(&plan)?;
+        typed(plan, table)
+    }
+    .boxed()
 }
 
 /// `SET a = $1`: a parameter that is assigned as it is has the type of its column.
@@ -195,53 +218,14 @@ fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
         };
         let position = table.definition().position(&alias.name);
         let column = position.and_then(|position| table.definition().columns.get(position));
-        *place = column.map(|column| Arc::clone(&column.field));
+        *place = column.map(|column| {
+            Arc::new(column.field.as_ref().clone().with_data_type(stored::logical(&column.field)))
+        });
     }
     let plan = LogicalPlan::Projection(top);
     plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
         .data()
         .map_err(classify)
-}
-
-async fn insert(
-    insert: &ast::Insert,
-    leading: Leading,
-    visible: &Visible,
-    names: &Names,
-) -> Result<Recognised> {
-    if insert.output.is_some() {
-        return Err(change::no_output());
-    }
-    if insert.on.is_some() || insert.or.is_some() || insert.ignore || insert.replace_into || insert.overwrite
-    {
-        return Err(
-            Error::unsupported("INSERT only adds rows").with_hint("use MERGE to change rows that are there")
-        );
-    }
-    let ast::TableObject::TableName(name) = &insert.table else {
-        return Err(Error::unsupported("INSERT takes the name of a table"));
-    };
-    let (target, table) = names.writable(name)?;
-    let mut insert = insert.clone();
-    let items = insert.returning.take();
-    let alias = names::last(name)?;
-    values::written_out(&mut insert, table.definition())?;
-    if let Some(rows) = &mut insert.source {
-        leading.before(rows, name)?;
-    }
-    insert.table = ast::TableObject::TableName(change::target_name());
-    let provider =
-        WithDefaults::to_insert(table.provider(), table.definition(), &visible.context).map_err(classify)?;
-    let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
-    let state = visible.with_target(provider).state();
-    let plan = state.statement_to_plan(statement).await.map_err(classify)?;
-    match plan {
-        LogicalPlan::Dml(DmlStatement { op: WriteOp::Insert(InsertOp::Append), input, .. }) => {
-            let (rows, returning) = (Arc::unwrap_or_clone(input), (items.as_deref(), &alias));
-            with_returning(Write::Insert(target), rows, returning, &table, visible).await
-        }
-        _ => Err(Error::internal("INSERT was planned as something else")),
-    }
 }
 
 /// Changes of the catalog that need no planning.
@@ -263,12 +247,23 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
             Ddl::CreateCatalog { name, keep: *if_not_exists }
         }
         Statement::Drop { object_type, if_exists, names: dropped, cascade, .. } => {
-            let [name] = dropped.as_slice() else {
-                return Err(
-                    Error::unsupported("DROP takes one name").with_hint("send one statement for each")
-                );
+            let drop = |name| dropped_thing(*object_type, name, *if_exists, *cascade, names);
+            match dropped.as_slice() {
+                [name] => drop(name)?,
+                several => Ddl::Several(several.iter().map(drop).collect::<Result<_>>()?),
+            }
+        }
+        Statement::RenameTable(renamed) => {
+            let rename = |renamed: &ast::RenameTable| {
+                let name = names.resolve(&renamed.old_name)?;
+                let to = names.resolve(&renamed.new_name)?;
+                if to.catalog != name.catalog {
+                    return Err(Error::unsupported("a table stays in its catalog")
+                        .with_hint("use `CREATE TABLE … AS` and drop the old one"));
+                }
+                Ok(Ddl::Alter { name, if_exists: false, changes: vec![Alteration::RenameTable { to }] })
             };
-            dropped_thing(*object_type, name, *if_exists, *cascade, names)?
+            Ddl::Several(renamed.iter().map(rename).collect::<Result<_>>()?)
         }
         Statement::Comment { object_type, object_name, comment, .. } => {
             commented(*object_type, object_name, comment.clone(), names)?
@@ -300,6 +295,7 @@ fn dropped_thing(
 ) -> Result<Ddl> {
     Ok(match kind {
         ObjectType::Table => Ddl::DropTable { name: names.resolve(name)?, if_exists },
+        ObjectType::MaterializedView => Ddl::DropMaterialized { name: names.resolve(name)?, if_exists },
         ObjectType::View => Ddl::DropView { name: names.resolve(name)?, if_exists },
         ObjectType::Schema => {
             let (catalog, name) = names.schema(name)?;
@@ -312,7 +308,7 @@ fn dropped_thing(
 
 fn commented(kind: CommentObject, name: &ObjectName, text: Option<String>, names: &Names) -> Result<Ddl> {
     match kind {
-        CommentObject::Table | CommentObject::View => {
+        CommentObject::Table | CommentObject::View | CommentObject::MaterializedView => {
             Ok(Ddl::Comment { name: names.resolve(name)?, column: None, text })
         }
         CommentObject::Column => {

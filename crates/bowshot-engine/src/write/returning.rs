@@ -5,11 +5,13 @@ use crate::enforce;
 use crate::error::classify;
 use crate::execute::{self, Execution};
 use crate::progress::ProgressMeter;
+use crate::types::stored;
 use crate::write::{change, nulls, run};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_storage::tables::{Definition, Segment, Storage, Table};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
@@ -19,7 +21,9 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     Ident, SelectItem, Statement, TableAlias, TableFactor, TableWithJoins,
 };
+use futures::FutureExt;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 
 /// See the module.
@@ -41,36 +45,41 @@ impl Returning {
 ///
 /// # Errors
 /// As a query over the table; `Unsupported` with parameters, which the statement's other part has.
-pub(crate) async fn planned(
-    items: &[SelectItem],
-    table: &Arc<Table>,
-    name: &Ident,
-    visible: &Visible,
-) -> Result<Returning> {
-    let mut query = change::template()?;
-    let select = change::select_of(&mut query)?;
-    select.projection = items.to_vec();
-    let mut target = change::parse("SELECT 1 FROM t AS t")?;
-    let mut from: Vec<TableWithJoins> = change::select_of(&mut target)?.from.drain(..).collect();
-    if let Some(TableFactor::Table { name: place, alias: Some(TableAlias { name: alias, .. }), .. }) =
-        from.first_mut().map(|from| &mut from.relation)
-    {
-        (*place, *alias) = (change::target_name(), name.clone());
+pub(crate) fn planned<'a>(
+    items: &'a [SelectItem],
+    table: &'a Arc<Table>,
+    name: &'a Ident,
+    visible: &'a Visible,
+) -> BoxFuture<'a, Result<Returning>> {
+    async move {
+        let mut query = change::template()?;
+        let select = change::select_of(&mut query)?;
+        select.projection = items.to_vec();
+        let mut target = change::parse("SELECT 1 FROM t AS t")?;
+        let mut from: Vec<TableWithJoins> = change::select_of(&mut target)?.from.drain(..).collect();
+        if let Some(TableFactor::Table { name: place, alias: Some(TableAlias { name: alias, .. }), .. }) =
+            from.first_mut().map(|from| &mut from.relation)
+        {
+            (*place, *alias) = (change::target_name(), name.clone());
+        }
+        select.from = from;
+        let mut statement = Statement::Query(query);
+        nulls::aware(&mut statement)?;
+        let definition = Definition { storage: Storage::Memory, ..table.definition().as_ref().clone() };
+        let definition = Arc::new(definition);
+        let target = Arc::new(Table::new(definition.as_ref().clone())).provider();
+        let name = TableReference::partial(CHANGE_SCHEMA, TARGET);
+        let visible = visible.with_target(stored::as_declared(target, &definition, name).map_err(classify)?);
+        let statement = Parsed::Statement(Box::new(statement));
+        let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
+        enforce::check_readable(&plan)?;
+        if !plan.get_parameter_fields().map_err(classify)?.is_empty() {
+            return Err(Error::unsupported("RETURNING takes no parameters")
+                .with_hint("compute with the columns that it returns in the client"));
+        }
+        Ok(Returning { plan, definition })
     }
-    select.from = from;
-    let mut statement = Statement::Query(query);
-    nulls::aware(&mut statement)?;
-    let definition = Definition { storage: Storage::Memory, ..table.definition().as_ref().clone() };
-    let definition = Arc::new(definition);
-    let visible = visible.with_target(Arc::new(Table::new(definition.as_ref().clone())).provider());
-    let statement = Parsed::Statement(Box::new(statement));
-    let plan = visible.state().statement_to_plan(statement).await.map_err(classify)?;
-    enforce::check_readable(&plan)?;
-    if !plan.get_parameter_fields().map_err(classify)?.is_empty() {
-        return Err(Error::unsupported("RETURNING takes no parameters")
-            .with_hint("compute with the columns that it returns in the client"));
-    }
-    Ok(Returning { plan, definition })
+    .boxed()
 }
 
 /// The result of RETURNING: computed before the statement counts, so that one whose result fails has changed nothing.

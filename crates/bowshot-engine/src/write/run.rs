@@ -6,19 +6,19 @@ use crate::intact::{self, Views};
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
 use crate::session::EngineSession;
 use crate::state::LazyState;
-use crate::write::apply::{self, Applied, Place, arranged, by_name};
+use crate::types::stored;
+use crate::write::apply::{self, Absent, Applied, Place, arranged, by_name};
 use crate::write::fit::Casts;
-use crate::write::names::Names;
+use crate::write::names::{Names, check_changeable};
 use crate::write::returning::Returned;
-use crate::write::{Write, bound, defaults, define, literal};
-use crate::{DEFAULT_SCHEMA, parameters, yielding};
+use crate::write::{Write, bound, defaults, define, literal, numbers};
+use crate::{DEFAULT_SCHEMA, job, parameters, yielding};
 use bowshot_api::{
     BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, Origin, PrimaryKey, Result, TableName,
 };
-use bowshot_storage::tables::{Definition, Entry, EntryName, Table};
+use bowshot_storage::tables::{Definition, Entry, EntryName, Table, TableStore};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::ScalarValue;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
@@ -116,7 +116,7 @@ impl EngineSession {
         let name = target_of(ingest, &names);
         let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
         let positions = by_name(&rows.schema(), table.definition(), &name)?;
-        let absent = absent_values(table.definition(), &state).await?;
+        let absent = absent_values(table.definition(), &state, &stores.shared).await?;
         let exclusive = rows.is_exclusive();
         let rows = arranged(rows, positions, absent, table.schema());
         let place = Place { names: &names, stores: &stores, state: &state };
@@ -179,14 +179,14 @@ async fn rows(
         return Ok((futures::stream::iter([Ok(rows)]).boxed(), None));
     }
     let (rows, origin) = stream(state, plan).await?;
-    Ok((rows.map(|batch| batch.map_err(classify)).boxed(), origin))
+    Ok((job::checked(rows.map(|batch| batch.map_err(classify))).boxed(), origin))
 }
 
 pub(crate) async fn stream(
     state: &SessionState,
     plan: &LogicalPlan,
 ) -> Result<Rows<SendableRecordBatchStream>> {
-    let physical = state.create_physical_plan(plan).await.map_err(classify)?;
+    let physical = job::apart(async { state.create_physical_plan(plan).await.map_err(classify) }).await?;
     let physical = yielding::ensure(physical)?;
     let config = state.config().clone().with_batch_size(BATCH_ROWS);
     let context = TaskContext::from(state).with_session_config(config);
@@ -211,7 +211,11 @@ fn target_of(ingest: &Ingest, names: &Names) -> EntryName {
 fn target(ingest: &Ingest, name: &EntryName, schema: &SchemaRef, names: &Names) -> Result<Table> {
     let there = names.pinned.entry(name);
     match (there, ingest.if_exists) {
-        (Some(_), IfExists::Append) => names.table(name).map(|table| table.as_ref().clone()),
+        (Some(_), IfExists::Append) => {
+            let table = names.table(name)?;
+            check_changeable(name, &table)?;
+            Ok(table.as_ref().clone())
+        }
         (Some(_), IfExists::Replace) => {
             names.table(name)?;
             new_table(schema, name, names)
@@ -240,12 +244,19 @@ fn new_table(schema: &SchemaRef, name: &EntryName, names: &Names) -> Result<Tabl
 pub(crate) async fn absent_values(
     definition: &Definition,
     state: &LazyState,
-) -> Result<Vec<Option<ScalarValue>>> {
+    store: &Arc<TableStore>,
+) -> Result<Vec<Absent>> {
     let mut values = Vec::with_capacity(definition.columns.len());
     for column in &definition.columns {
-        values.push(match &column.default {
-            Some(default) => Some(defaults::computed(default, column.field.data_type(), state)?),
-            None => None,
+        let identity = definition.identity(column.field.name());
+        values.push(match (&column.default, identity) {
+            (_, Some(identity)) => {
+                Absent::Numbered(numbers::numbering(identity, definition.is_durable()), Arc::clone(store))
+            }
+            (Some(default), None) => {
+                Absent::Value(defaults::computed(default, &stored::logical(&column.field), state)?)
+            }
+            (None, None) => Absent::Null,
         });
     }
     Ok(values)

@@ -1,18 +1,42 @@
 //! The values of an INSERT, made into what the planner knows: `DEFAULT` is the default of its column, and rows with queries
 //! among their values are queries themselves.
 
+use crate::types;
 use crate::write::change;
+use crate::write::defaults;
 use crate::write::names::{self, ident};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::{Column, Definition};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert, SelectItem, SetExpr, SetOperator,
-    SetQuantifier, Values, visit_expressions,
+    AssignmentTarget, Expr, Ident, Insert, ObjectName, SelectItem, SetExpr, SetOperator, SetQuantifier,
+    Values, visit_expressions,
 };
 use std::ops::ControlFlow;
 
 /// Rows with queries among their values in one statement: each becomes a query.
 const MAX_QUERIES: usize = 100;
+
+/// `INSERT … SET a = 1, b = 2` as a row of values.
+pub(crate) fn assigned(insert: &mut Insert) -> Result<()> {
+    if insert.assignments.is_empty() {
+        return Ok(());
+    }
+    let mut query = change::parse("VALUES (1)")?;
+    let SetExpr::Values(values) = query.body.as_mut() else {
+        return Err(Error::internal("a row was parsed as something else"));
+    };
+    let Some(row) = values.rows.first_mut() else { return Err(Error::internal("a row was parsed as none")) };
+    row.content.clear();
+    for assignment in std::mem::take(&mut insert.assignments) {
+        let AssignmentTarget::ColumnName(name) = assignment.target else {
+            return Err(Error::unsupported("INSERT … SET takes one column for each value"));
+        };
+        insert.columns.push(ObjectName::from(vec![names::last(&name)?]));
+        row.content.push(assignment.value);
+    }
+    insert.source = Some(query);
+    Ok(())
+}
 
 /// Rewrites the values of an INSERT into the table.
 ///
@@ -34,8 +58,10 @@ pub(crate) fn written_out(insert: &mut Insert, definition: &Definition) -> Resul
     for row in &mut values.rows {
         for (place, value) in row.content.iter_mut().enumerate() {
             if change::is_default(value) {
-                let default = column_of(place).and_then(|column| column.default.as_deref());
-                *value = change::expression(default.unwrap_or("NULL"))?;
+                let default = column_of(place).and_then(|column| defaults::of(definition, column));
+                *value = change::expression(default.as_deref().unwrap_or("NULL"))?;
+            } else if let Some(column) = column_of(place) {
+                change::check_settable(definition, column.field.name(), value)?;
             }
         }
     }
@@ -76,12 +102,12 @@ fn selected<'a>(values: Vec<Expr>, column_of: impl Fn(usize) -> Option<&'a Colum
 
 /// The value in the type of its column. It goes in as it was parsed: its text may mean another thing in another dialect.
 fn cast(value: Expr, column: &Column) -> Result<Expr> {
-    let mut call = change::expression(&format!("arrow_cast(NULL, '{}')", column.field.data_type()))?;
-    if let Expr::Function(function) = &mut call
-        && let FunctionArguments::List(list) = &mut function.args
-        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))) = list.args.first_mut()
-    {
-        *argument = value;
+    let mut call = change::expression(&format!(
+        "CAST(NULL AS {})",
+        types::names::sql_type(&types::stored::logical(&column.field))
+    ))?;
+    if let Expr::Cast { expr, .. } = &mut call {
+        **expr = value;
         return Ok(call);
     }
     Err(Error::internal("a cast is parsed as something else"))

@@ -7,10 +7,12 @@
 
 mod folder;
 mod read;
+mod unfinished;
 mod write;
 
 pub use folder::ExchangeFolder;
 pub use read::{FileRows, Wanted};
+pub use unfinished::remove_unfinished;
 pub use write::FileWriter;
 
 use crate::Format;

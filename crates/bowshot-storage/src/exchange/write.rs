@@ -1,6 +1,6 @@
 //! One file on its way out: hidden until it is complete, removed if it does not get there.
 
-use super::Shape;
+use super::{Shape, unfinished};
 use crate::Format;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -16,7 +16,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use uuid::Uuid;
 
 /// Bytes that a Parquet row group may take in memory before it is written, however few rows it has.
 const ROW_GROUP_BYTES: usize = 64 << 20;
@@ -70,12 +69,8 @@ impl FileWriter {
             Ok(_) if !overwrite => return Err(exists(place.path)),
             _ => {}
         }
-        let temporary = place.folder.join(format!(".bowshot-{}.tmp", Uuid::new_v4()));
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .map_err(|error| unwritable(place.path, &error.to_string()))?;
+        let (temporary, file) =
+            unfinished::begin(place.folder).map_err(|error| unwritable(place.path, &error.to_string()))?;
         let (fault, path) = (Fault::default(), place.path.to_owned());
         let sink = Sink { file: BufWriter::with_capacity(BUFFER_BYTES, file), fault: Arc::clone(&fault) };
         let mut writer = Self { encoder: None, fault, temporary, target, path, overwrite };

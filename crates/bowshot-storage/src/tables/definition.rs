@@ -3,6 +3,10 @@
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use std::collections::HashMap;
 use std::sync::Arc;
+use uuid::Uuid;
+
+/// Key of a field's metadata under which stands what SQL declares of the column beyond its Arrow type.
+pub const DECLARED: &str = "bowshot:type";
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +37,56 @@ pub struct Key {
     pub columns: Vec<String>,
 }
 
+/// A column whose rows number themselves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Identity {
+    /// Name of the column.
+    pub column: String,
+    /// Of the counter, which stays with the column whatever it is called.
+    pub id: Uuid,
+    /// The first number.
+    pub start: i64,
+    /// From one to the next.
+    pub step: i64,
+    /// Whether no statement may give another value.
+    pub always: bool,
+}
+
+/// A column that is computed from the others of its row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Generated {
+    /// Name of the column.
+    pub column: String,
+    /// SQL expression over the other columns.
+    pub sql: String,
+}
+
+/// Columns that point to rows of another table, as the user says; nobody checks it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    /// Name of the constraint.
+    pub name: Option<String>,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// The other table, as SQL.
+    pub table: String,
+    /// Its columns; its primary key without any.
+    pub referred: Vec<String>,
+}
+
+/// The query whose rows a table has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Materialized {
+    /// The query.
+    pub sql: String,
+    /// Name of the dialect that it is written in.
+    pub dialect: String,
+    /// Catalog of names that do not say theirs.
+    pub default_catalog: String,
+    /// Schema of names that do not say theirs.
+    pub default_schema: String,
+}
+
 /// Where the rows of a table are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Storage {
@@ -52,8 +106,18 @@ pub struct Definition {
     pub columns: Vec<Column>,
     /// The primary key. Rows that are added to a table that has one conflict with every other change of the table.
     pub primary_key: Option<Key>,
+    /// Other columns of which no two rows have the same values, unless one is null. Named as the primary key is.
+    pub unique: Vec<Key>,
     /// Conditions on each row.
     pub checks: Vec<Check>,
+    /// Columns that number themselves.
+    pub identities: Vec<Identity>,
+    /// Columns that are computed.
+    pub generated: Vec<Generated>,
+    /// What the user says about rows of other tables.
+    pub references: Vec<Reference>,
+    /// The query whose rows these are, for a materialised view: no statement changes them but REFRESH.
+    pub materialized: Option<Materialized>,
     /// What the user says about the table.
     pub comment: Option<String>,
 }
@@ -69,6 +133,21 @@ impl Definition {
             }
         };
         Arc::new(Schema::new(self.columns.iter().map(plain).collect::<Vec<_>>()))
+    }
+
+    /// The primary key and all others.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.primary_key.iter().chain(&self.unique)
+    }
+
+    /// How a column numbers its rows, if it does.
+    pub fn identity(&self, column: &str) -> Option<&Identity> {
+        self.identities.iter().find(|identity| identity.column == column)
+    }
+
+    /// How a column is computed, if it is.
+    pub fn generated(&self, column: &str) -> Option<&Generated> {
+        self.generated.iter().find(|generated| generated.column == column)
     }
 
     /// Whether table and rows outlive the server.

@@ -73,6 +73,12 @@ pub enum Error {
     /// An earlier state of a table is not kept, or never was.
     #[error("{0}")]
     NoVersion(String),
+    /// Something new is larger, deeper or has a longer name than can be kept.
+    #[error("{0}")]
+    TooMuch(String),
+    /// An entry of the catalog that cannot be read was asked for.
+    #[error("{what} `{name}` cannot be read: {reason}")]
+    Broken { what: What, name: String, reason: String },
     /// A row to delete is not there: the address is of another state of the table.
     #[error("no row at segment {segment}, row {row}")]
     NoRow { segment: u64, row: u64 },
@@ -113,7 +119,8 @@ impl Error {
             Self::Exists { .. } => ErrorKind::AlreadyExists,
             Self::NotEmpty { .. } | Self::IsDefault { .. } | Self::Invalid(_) => ErrorKind::Invalid,
             Self::Conflict { .. } => ErrorKind::Conflict,
-            Self::Full { .. } => ErrorKind::LimitReached,
+            Self::Full { .. } | Self::TooMuch(_) => ErrorKind::LimitReached,
+            Self::Broken { .. } => ErrorKind::Corrupt,
             Self::File { reason, .. } if reason.kind() == io::ErrorKind::StorageFull => {
                 ErrorKind::LimitReached
             }
@@ -152,6 +159,10 @@ impl Error {
             Self::IsDefault { .. } => Some("drop its tables and views one by one"),
             Self::Conflict { .. } => Some("run the transaction again"),
             Self::Full { .. } => Some("drop or truncate a table, or raise `storage.memory_bytes`"),
+            Self::TooMuch(_) => Some("choose shorter names, fewer columns or flatter types"),
+            Self::Broken { .. } => {
+                Some("bring the data folder back from a backup, or drop the entry; the others are served")
+            }
         }
     }
 }

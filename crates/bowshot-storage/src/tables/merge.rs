@@ -145,6 +145,7 @@ impl Node for Entry {
         match self {
             Self::Table(_) => What::Table,
             Self::View(_) => What::View,
+            Self::Broken(broken) => broken.what,
         }
     }
 
@@ -152,6 +153,7 @@ impl Node for Entry {
         match self {
             Self::Table(table) => table.id(),
             Self::View(view) => view.id,
+            Self::Broken(broken) => broken.id,
         }
     }
 
@@ -159,7 +161,8 @@ impl Node for Entry {
         match (self, other) {
             (Self::Table(one), Self::Table(other)) => Arc::ptr_eq(one, other) || one.same(other),
             (Self::View(one), Self::View(other)) => Arc::ptr_eq(one, other) || one == other,
-            (Self::Table(_), Self::View(_)) | (Self::View(_), Self::Table(_)) => false,
+            (Self::Broken(one), Self::Broken(other)) => Arc::ptr_eq(one, other),
+            (Self::Table(_) | Self::View(_) | Self::Broken(_), _) => false,
         }
     }
 
@@ -192,7 +195,7 @@ fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
     let added = without(changed.shared_segments(), &ids(base));
     // The keys of the added rows were compared with the rows of the base; uniting segments changes none.
     let inserts = changed.edits().inserted != base.edits().inserted;
-    if definition.primary_key.is_some() && inserts && head.edits() != base.edits() {
+    if definition.keys().next().is_some() && inserts && head.edits() != base.edits() {
         return None;
     }
     let kept = ids(changed);

@@ -32,12 +32,15 @@
 //! the store.
 
 mod account;
+mod bounds;
+mod broken;
 mod definition;
 pub mod durable;
 mod error;
 mod file_scan;
 mod merge;
 mod name;
+mod numbers;
 mod owned;
 mod provider;
 mod scan;
@@ -48,10 +51,14 @@ mod table;
 mod unite;
 mod writer;
 
-pub use definition::{Check, Column, Definition, Key, Storage};
+pub use broken::{Broken, examine};
+pub use definition::{
+    Check, Column, DECLARED, Definition, Generated, Identity, Key, Materialized, Reference, Storage,
+};
 pub use durable::{Opening, durable_type};
 pub use error::{Error, What};
 pub use name::EntryName;
+pub use numbers::Numbering;
 pub use segment::Segment;
 pub use snapshot::{Entry, Snapshot, View};
 pub use store::{StoreOptions, TableStore};

@@ -1,7 +1,8 @@
 //! All catalogs, schemas, tables and views as they were at one moment, and the copies in which something is changed.
 
+use super::bounds;
 use super::merge::{Sides, merge_children, same_children};
-use super::{EntryName, Error, Table, What};
+use super::{Broken, EntryName, Error, Table, What};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -13,6 +14,8 @@ pub enum Entry {
     Table(Arc<Table>),
     /// A view.
     View(Arc<View>),
+    /// One that the catalog has and that cannot be read.
+    Broken(Arc<Broken>),
 }
 
 /// A view: its text, and the names that unqualified names in it stand for.
@@ -20,8 +23,10 @@ pub enum Entry {
 pub struct View {
     /// Tells the view from all others, also from earlier ones of the same name.
     pub id: Uuid,
-    /// The query.
+    /// The query, as it was written.
     pub sql: String,
+    /// Name of the dialect that it is written in, which is not always that of whoever reads it.
+    pub dialect: String,
     /// Catalog of the names in the query that name none.
     pub default_catalog: String,
     /// Schema of the names in the query that name none.
@@ -78,13 +83,36 @@ impl Snapshot {
         Self { version: 0, defaults: Arc::new(defaults), catalogs }
     }
 
+    /// The same with the catalog and the schema that are always there, though what was restored has none that can be read.
+    pub(super) fn complete(mut self) -> Self {
+        let schema = self.defaults.schema.clone();
+        let catalog = self.catalogs.entry(self.defaults.catalog.clone());
+        let catalog = catalog.or_insert_with(|| Arc::new(CatalogState::with_schema(&schema)));
+        if !catalog.schemas.contains_key(&schema) {
+            Arc::make_mut(catalog).schemas.insert(schema, Arc::new(SchemaState::empty()));
+        }
+        self
+    }
+
     /// All tables.
     pub fn tables(&self) -> impl Iterator<Item = (EntryName, &Arc<Table>)> {
         self.catalogs.iter().flat_map(|(catalog, state)| {
             state.schemas.iter().flat_map(move |(schema, state)| {
                 state.entries.iter().filter_map(move |(name, entry)| match entry {
                     Entry::Table(table) => Some((EntryName::new(catalog, schema, name), table)),
-                    Entry::View(_) => None,
+                    Entry::View(_) | Entry::Broken(_) => None,
+                })
+            })
+        })
+    }
+
+    /// What cannot be read.
+    pub fn broken(&self) -> impl Iterator<Item = (EntryName, &Arc<Broken>)> {
+        self.catalogs.iter().flat_map(|(catalog, state)| {
+            state.schemas.iter().flat_map(move |(schema, state)| {
+                state.entries.iter().filter_map(move |(name, entry)| match entry {
+                    Entry::Broken(broken) => Some((EntryName::new(catalog, schema, name), broken)),
+                    Entry::Table(_) | Entry::View(_) => None,
                 })
             })
         })
@@ -138,6 +166,7 @@ impl Snapshot {
         if self.has_catalog(name) {
             return Err(Error::Exists { what: What::Catalog, name: name.to_owned() });
         }
+        bounds::check_name(What::Catalog, name)?;
         let mut changed = self.clone();
         let catalog = CatalogState::with_schema(&self.defaults.schema);
         changed.catalogs.insert(name.to_owned(), Arc::new(catalog));
@@ -169,6 +198,7 @@ impl Snapshot {
         if self.has_schema(catalog, name) {
             return Err(Error::Exists { what: What::Schema, name: format!("{catalog}.{name}") });
         }
+        bounds::check_name(What::Schema, name)?;
         let mut changed = self.clone();
         changed.catalog_mut(catalog)?.schemas.insert(name.to_owned(), Arc::new(SchemaState::empty()));
         Ok(changed)
@@ -191,8 +221,10 @@ impl Snapshot {
         Ok(changed)
     }
 
-    /// Adds the entry, or puts it in the place of the one that has the name.
+    /// Adds the entry, or puts it in the place of the one that has the name. Fails with [`Error::TooMuch`] for one that is
+    /// new or has another definition, and could not be kept.
     pub fn with_entry(&self, name: &EntryName, entry: Entry) -> Result<Self, Error> {
+        entry.check(name, self.entry(name))?;
         let mut changed = self.clone();
         changed.schema_mut(name)?.entries.insert(name.name.clone(), entry);
         Ok(changed)
@@ -244,6 +276,26 @@ impl Snapshot {
             || Error::Missing { what: What::Schema, name: format!("{}.{}", name.catalog, name.schema) };
         let catalog = self.catalog_mut(&name.catalog)?;
         catalog.schemas.get_mut(&name.schema).map(Arc::make_mut).ok_or_else(missing)
+    }
+}
+
+impl Entry {
+    /// What was there already, or has the definition that was there, is left in peace.
+    fn check(&self, name: &EntryName, there: Option<&Self>) -> Result<(), Error> {
+        if there.is_none() {
+            let what = if matches!(self, Self::View(_)) { What::View } else { What::Table };
+            bounds::check_name(what, &name.name)?;
+        }
+        match (self, there) {
+            (Self::Table(table), Some(Self::Table(there)))
+                if Arc::ptr_eq(table.definition(), there.definition()) =>
+            {
+                Ok(())
+            }
+            (Self::Table(table), _) => bounds::check_table(table.definition()),
+            (Self::View(view), _) => bounds::check_view(view),
+            (Self::Broken(_), _) => Ok(()),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::durable::{
     Catalog, Disk, Keeper, Loaded, Opening, Persisted, StoredFile, load, persist, write_file,
 };
 use super::merge::Sides;
+use super::numbers::Numbers;
 use super::owned::owned;
 use super::segment::{Segment, without_dead_texts};
 use super::snapshot::{Defaults, Snapshot};
@@ -34,6 +35,7 @@ pub struct TableStore {
     turn: Mutex<()>,
     account: Arc<Account>,
     folder: Option<Folder>,
+    numbers: Numbers,
 }
 
 /// What a store has that outlives the server.
@@ -114,6 +116,7 @@ impl TableStore {
             turn: Mutex::new(()),
             account,
             folder,
+            numbers: Numbers::default(),
         }
     }
 
@@ -249,6 +252,10 @@ impl TableStore {
     /// Bytes of memory that rows take, also those that only running queries and open transactions still use.
     pub fn memory_bytes(&self) -> u64 {
         self.account.bytes()
+    }
+
+    pub(super) fn numbers(&self) -> &Numbers {
+        &self.numbers
     }
 
     pub(super) fn folder(&self) -> Option<&Folder> {

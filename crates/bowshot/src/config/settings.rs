@@ -147,7 +147,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "engine.spill_folder",
         |c| Slot::Path(&mut c.spill_folder),
-        "folder for what running queries spill; the system's temporary folder when empty",
+        "folder for what running queries spill, on disk; `spill` in the data folder when empty, `/var/tmp` without one",
     ),
     key(
         "engine.spill_bytes",
@@ -276,20 +276,45 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "client connections open at once",
     ),
     key(
+        "limits.max_connections_per_address",
+        |c| Slot::Count(&mut c.limits.max_connections_per_address, 1),
+        "client connections that one address has open at once",
+    ),
+    key(
         "limits.max_running_queries",
         |c| Slot::Count(&mut c.limits.max_running_queries, 1),
         "queries that run at once; more wait in line",
+    ),
+    key(
+        "limits.max_running_queries_per_user",
+        |c| Slot::Count(&mut c.limits.max_running_queries_per_user, 1),
+        "queries that one user runs at once; the rest is left to other users",
+    ),
+    key(
+        "limits.max_running_queries_per_session",
+        |c| Slot::Count(&mut c.limits.max_running_queries_per_session, 1),
+        "queries that one session runs at once",
     ),
     key(
         "limits.max_queued_queries",
         |c| Slot::Count(&mut c.limits.max_queued_queries, 0),
         "queries that may wait in line; more are refused",
     ),
+    key(
+        "limits.max_queued_queries_per_user",
+        |c| Slot::Count(&mut c.limits.max_queued_queries_per_user, 0),
+        "queries of one user that may wait in line",
+    ),
     key("limits.queue_timeout", |c| Slot::Duration(&mut c.limits.queue_timeout), "longest wait in line"),
     key(
         "limits.statement_timeout",
         |c| Slot::Duration(&mut c.limits.statement_timeout),
-        "longest run of one statement, from the end of planning to its last batch, or to its commit if it writes; 0 means no limit",
+        "longest run of one statement, from its arrival to its last batch, or to its commit if it writes, with waiting in line and planning; 0 means no limit",
+    ),
+    key(
+        "limits.planning_timeout",
+        |c| Slot::Duration(&mut c.limits.planning_timeout),
+        "longest planning of one statement, with what is computed of constants then; 0 means no limit of its own",
     ),
     key(
         "limits.result_timeout",
@@ -340,6 +365,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "limits.query_memory_bytes",
         |c| Slot::Size(&mut c.limits.query_memory_bytes),
         "memory of all running queries together (sorts, joins, aggregates)",
+    ),
+    key(
+        "limits.memory_bytes",
+        |c| Slot::LongSize(&mut c.limits.memory_bytes),
+        "memory of the whole process: when it is used up, statements that have more than their share end; 0 means seven eighths of what the machine or its control group has",
     ),
     key("limits.max_endpoints", |c| Slot::Count(&mut c.limits.max_endpoints, 1), "endpoints of one result"),
     key("limits.max_sql_bytes", |c| Slot::Size(&mut c.limits.max_sql_bytes), "longest SQL text"),

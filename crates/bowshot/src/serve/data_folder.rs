@@ -3,7 +3,9 @@
 use crate::config::DataFolder;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
+use bowshot_storage::private;
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const LOCK_FILE: &str = "bowshot.lock";
@@ -38,12 +40,21 @@ pub(crate) fn examine(folder: Option<&DataFolder>) -> Result<()> {
     }
 }
 
+/// Names of the catalog that cannot be read, with reasons: for `bowshot check`.
+pub(crate) fn broken(folder: Option<&DataFolder>) -> Result<Vec<(String, String)>> {
+    match folder {
+        Some(DataFolder::At(path)) => {
+            Ok(bowshot_storage::tables::examine(path).map_err(bowshot_api::Error::from)?)
+        }
+        None | Some(DataFolder::Memory) => Ok(Vec::new()),
+    }
+}
+
 fn lock(path: &Path) -> Result<File> {
     if path.exists() && !path.is_dir() {
         return Err(not_a_folder(path).into());
     }
-    std::fs::create_dir_all(path)
-        .with_context(|| format!("cannot make the data folder `{}`", path.display()))?;
+    private::folder(path).with_context(|| format!("cannot make the data folder `{}`", path.display()))?;
     // The name of a new folder survives a crash too.
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         File::open(parent)
@@ -51,6 +62,7 @@ fn lock(path: &Path) -> Result<File> {
             .with_context(|| format!("cannot sync the folder `{}`", parent.display()))?;
     }
     let file = File::options()
+        .mode(0o600)
         .create(true)
         .truncate(false)
         .write(true)

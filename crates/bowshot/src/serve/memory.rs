@@ -16,6 +16,15 @@ pub(super) fn share(bytes: u64) -> u64 {
     bytes.min(share)
 }
 
+/// So many bytes for the whole process; where none are named, what leaves the system enough to live on. None at all on a
+/// system that does not say what it has.
+pub(super) fn budget(bytes: u64) -> u64 {
+    match bytes {
+        0 => available().map_or(0, |available| available / 8 * 7),
+        named => named,
+    }
+}
+
 /// Bytes of memory for this process; `None` on systems that do not say.
 fn available() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));

@@ -35,8 +35,10 @@ pub(crate) struct Parts {
 impl Parts {
     /// Opens everything that the configuration names, and the durable tables of a folder that nobody else uses. A
     /// broken file is no error here, a missing one is.
-    pub(crate) async fn open(config: &Config, data: Option<&Path>) -> Result<Self> {
+    pub(crate) async fn open(config: &Config, data: Option<&Path>, spill: Option<&Path>) -> Result<Self> {
         let mut engine_config = config.engine();
+        engine_config.spill_folder = spill.map(Path::to_path_buf).or(engine_config.spill_folder);
+        engine_config.process_bytes = memory::budget(config.limits.memory_bytes);
         let cache = &mut engine_config.join_cache.folder;
         *cache = cache.take().or_else(|| data.map(|folder| folder.join("join_cache")));
         engine_config.result_cache.folder = data.map(|folder| folder.join("result_cache"));

@@ -48,6 +48,11 @@ impl Runner {
         if self.timing {
             say(&format!("time: {:.3} s", started.elapsed().as_secs_f64()));
         }
+        if let Err(error) = &outcome
+            && let Some(shown) = marked_place(sql, &format!("{error:#}"))
+        {
+            say(&shown);
+        }
         outcome
     }
 
@@ -115,4 +120,17 @@ async fn cancel(query: &Query) {
         Err(error) if error.is_not_found() => {}
         Err(error) => say(&format!("the server could not be told to cancel: {error}")),
     }
+}
+
+/// The line of the statement that an error is about, and a caret below the place in it.
+fn marked_place(sql: &str, message: &str) -> Option<String> {
+    let place = message.rsplit(" at line ").next().filter(|rest| rest.len() < message.len())?;
+    let (line, rest) = place.split_once(", column ")?;
+    let column: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let (line, column): (usize, usize) = (line.parse().ok()?, column.parse().ok()?);
+    let text = sql.lines().nth(line.checked_sub(1)?)?;
+    // Tabs stay tabs, so that the caret is below what it means.
+    let before = text.chars().take(column.checked_sub(1)?);
+    let blank: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    Some(format!("{text}\n{blank}^"))
 }

@@ -12,8 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Pages that the program prints: the argument and the file.
-const PRINTED: [(&str, &str); 2] =
-    [("settings", "docs/reference/settings.md"), ("session-options", "docs/reference/session-options.md")];
+const PRINTED: [(&str, &str); 3] = [
+    ("settings", "docs/reference/settings.md"),
+    ("session-options", "docs/reference/session-options.md"),
+    ("sql", "docs/reference/sql.md"),
+];
 
 pub(crate) fn run(check: bool) -> Result<bool> {
     let program = machine::target_dir().join("release/bowshot");

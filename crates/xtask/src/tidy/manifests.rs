@@ -12,7 +12,19 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-access", &["bowshot-api"]),
     ("bowshot-storage", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-cache", &["bowshot-api", "bowshot-ipc"]),
-    ("bowshot-engine", &["bowshot-api", "bowshot-cache", "bowshot-storage", "bowshot-access"]),
+    ("bowshot-sql", &["bowshot-api"]),
+    ("bowshot-functions", &[]),
+    (
+        "bowshot-engine",
+        &[
+            "bowshot-api",
+            "bowshot-sql",
+            "bowshot-cache",
+            "bowshot-functions",
+            "bowshot-storage",
+            "bowshot-access",
+        ],
+    ),
     ("bowshot-session", &["bowshot-api", "bowshot-engine", "bowshot-access"]),
     ("bowshot-flight", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-http", &["bowshot-api"]),
@@ -26,6 +38,7 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-api",
             "bowshot-engine",
             "bowshot-flight",
+            "bowshot-functions",
             "bowshot-http",
             "bowshot-ipc",
             "bowshot-mysql",
@@ -51,7 +64,10 @@ const OURS: &[(&str, &[&str])] = &[
 
 /// Who may know a heavy dependency; the name stands for every crate that begins with it.
 const HEAVY: &[(&str, &[&str])] = &[
-    ("datafusion", &["bowshot-engine", "bowshot-storage", "bowshot-cluster", "bowshot-testkit"]),
+    (
+        "datafusion",
+        &["bowshot-engine", "bowshot-functions", "bowshot-storage", "bowshot-cluster", "bowshot-testkit"],
+    ),
     ("deltalake", &["bowshot-storage"]),
     ("object_store", &["bowshot-storage"]),
     ("rusqlite", &["bowshot-storage"]),

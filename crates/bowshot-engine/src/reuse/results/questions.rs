@@ -209,16 +209,16 @@ impl Questions {
 
 /// The text with other words for the names of tables; `None` for one that cannot be read.
 fn replaced(asked: &Asked, tables: &[TableName], other: impl Fn(&TableName) -> String) -> Option<String> {
-    let dialect = plan::dialect(asked.config.options()).ok()?;
-    let tokens = Tokenizer::new(dialect.as_ref(), &asked.text).tokenize_with_location().ok()?;
-    let mut offsets = plan::Offsets::new(&asked.text);
+    let dialect = plan::dialect(asked.config.options());
+    let tokens = Tokenizer::new(&dialect, &asked.text).tokenize_with_location().ok()?;
+    let mut offsets = bowshot_sql::Offsets::new(&asked.text);
     let (mut text, mut copied) = (String::with_capacity(asked.text.len()), 0);
     for token in tokens {
         let Token::Word(word) = &token.token else { continue };
         let Some(table) = tables.iter().find(|table| is_name(word, &table.table)) else { continue };
         let start = offsets.of(token.span.start)?;
         let end = offsets.of(token.span.end)?;
-        if !plan::stands_at(&asked.text, start, &token.token) {
+        if !bowshot_sql::stands_at(&asked.text, start, &token.token) {
             return None;
         }
         text.push_str(asked.text.get(copied..start)?);

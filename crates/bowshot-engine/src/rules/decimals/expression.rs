@@ -90,12 +90,14 @@ impl PhysicalExpr for DecimalArithmetic {
         if let Some(values) = kernel::narrow(*binary.op(), &left, &right, &self.result) {
             return Ok(ColumnarValue::Array(values));
         }
-        match binary.op() {
+        let wide = match binary.op() {
             Operator::Plus => apply(&left, &right, numeric::add),
             Operator::Minus => apply(&left, &right, numeric::sub),
             Operator::Multiply => apply(&left, &right, numeric::mul),
             other => internal_err!("{other} is no decimal arithmetic"),
-        }
+        }?;
+        kernel::in_range(&wide, &self.result)?;
+        Ok(wide)
     }
 
     fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {

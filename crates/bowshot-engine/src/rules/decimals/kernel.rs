@@ -4,13 +4,37 @@
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
 use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL128_MAX_SCALE, DataType, Decimal128Type};
-use datafusion::common::ScalarValue;
+use bowshot_api::Error;
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, Operator};
 use std::sync::Arc;
 
 /// Powers of ten that fit into 60 bits: with one of them a value of 64 bits becomes one of 124, and two of those are added
 /// without overflow.
 const MAX_SHIFT: u32 = 18;
+
+/// Checks that wide values have no more digits than their type, which Arrow's kernels let pass.
+///
+/// # Errors
+/// When one has.
+pub(super) fn in_range(values: &ColumnarValue, kind: &DataType) -> Result<()> {
+    let DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) = kind else { return Ok(()) };
+    let valid = match values {
+        ColumnarValue::Array(array) => array
+            .as_primitive_opt::<Decimal128Type>()
+            .is_none_or(|array| array.validate_decimal_precision(DECIMAL128_MAX_PRECISION).is_ok()),
+        ColumnarValue::Scalar(ScalarValue::Decimal128(Some(value), ..)) => {
+            value.unsigned_abs() < 10_u128.pow(u32::from(DECIMAL128_MAX_PRECISION))
+        }
+        ColumnarValue::Scalar(_) => true,
+    };
+    if valid {
+        return Ok(());
+    }
+    let error =
+        Error::invalid("numeric overflow: more than 38 digits").with_hint("cast an operand to `DOUBLE`");
+    Err(DataFusionError::External(Box::new(error)))
+}
 
 /// One side of an operation.
 struct Side<'a> {

@@ -8,6 +8,7 @@ mod run;
 
 use crate::catalog::Visible;
 use crate::error::classify;
+use crate::types::stored;
 use crate::write::names::{Names, ident};
 use crate::write::recognise::nothing;
 use crate::write::{Write, change, nulls};
@@ -19,6 +20,8 @@ use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, SelectItem, Statement, TableFactor};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use parse::{CopyStatement, Direction};
 use std::sync::Arc;
 
@@ -43,35 +46,38 @@ pub(crate) struct CopyIn {
 ///
 /// # Errors
 /// `Denied` where the operator has opened no folder, and for paths that lead out of it.
-pub(crate) async fn recognise(
+pub(crate) fn recognise<'a>(
     statement: CopyStatement,
-    visible: &Visible,
-    names: &Names,
-) -> Result<(Write, LogicalPlan)> {
-    let CopyStatement { direction, path, options } = statement;
-    folder(names)?.check(&path)?;
-    let options = Options::read(&path, options)?;
-    let query = match direction {
-        Direction::In { table, columns } => {
-            if options.overwrite {
-                return Err(Error::invalid("OVERWRITE is an option of COPY … TO")
-                    .with_hint("empty the table first: `TRUNCATE TABLE`"));
+    visible: &'a Visible,
+    names: &'a Names,
+) -> BoxFuture<'a, Result<(Write, LogicalPlan)>> {
+    async move {
+        let CopyStatement { direction, path, options } = statement;
+        folder(names)?.check(&path)?;
+        let options = Options::read(&path, options)?;
+        let query = match direction {
+            Direction::In { table, columns } => {
+                if options.overwrite {
+                    return Err(Error::invalid("OVERWRITE is an option of COPY … TO")
+                        .with_hint("empty the table first: `TRUNCATE TABLE`"));
+                }
+                let (name, table) = names.writable(&table)?;
+                let wanted = wanted(&table, &columns)?;
+                options.shape.check(&Schema::new(wanted.fields.clone()))?;
+                let copy = CopyIn { table: name, path, shape: options.shape, wanted };
+                return Ok((Write::CopyIn(copy), nothing()));
             }
-            let (name, table) = names.writable(&table)?;
-            let wanted = wanted(&table, &columns)?;
-            options.shape.check(&Schema::new(wanted.fields.clone()))?;
-            let copy = CopyIn { table: name, path, shape: options.shape, wanted };
-            return Ok((Write::CopyIn(copy), nothing()));
-        }
-        Direction::TableOut { table, columns } => all_of(table, columns)?,
-        Direction::QueryOut(query) => query,
-    };
-    let mut statement = Statement::Query(query);
-    nulls::aware(&mut statement)?;
-    let statement = Parsed::Statement(Box::new(statement));
-    let plan = visible.state().statement_to_plan(statement).await.map_err(classify)?;
-    options.shape.check(&Layout::default().schema(plan.schema().as_arrow()))?;
-    Ok((Write::CopyOut(CopyOut { path, shape: options.shape, overwrite: options.overwrite }), plan))
+            Direction::TableOut { table, columns } => all_of(table, columns)?,
+            Direction::QueryOut(query) => query,
+        };
+        let mut statement = Statement::Query(query);
+        nulls::aware(&mut statement)?;
+        let statement = Parsed::Statement(Box::new(statement));
+        let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
+        options.shape.check(&Layout::default().schema(plan.schema().as_arrow()))?;
+        Ok((Write::CopyOut(CopyOut { path, shape: options.shape, overwrite: options.overwrite }), plan))
+    }
+    .boxed()
 }
 
 fn folder(names: &Names) -> Result<&Arc<ExchangeFolder>> {
@@ -101,7 +107,7 @@ fn all_of(table: ObjectName, columns: Vec<Ident>) -> Result<Box<Query>> {
 fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
     let definition = table.definition();
     if columns.is_empty() {
-        let fields = definition.columns.iter().map(|column| Arc::clone(&column.field)).collect();
+        let fields = definition.columns.iter().map(|column| stored::meant_field(&column.field)).collect();
         return Ok(Wanted { fields, named: false });
     }
     let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len());
@@ -111,7 +117,7 @@ fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
         if fields.iter().any(|field| *field.name() == name) {
             return Err(Error::invalid(format!("column `{name}` is there twice")));
         }
-        fields.push(Arc::clone(&column.field));
+        fields.push(stored::meant_field(&column.field));
     }
     Ok(Wanted { fields, named: true })
 }

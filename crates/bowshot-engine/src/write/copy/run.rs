@@ -75,7 +75,7 @@ impl EngineSession {
         let rows = streamed(opened.map_err(broken)??);
         let origin = rows.origin().cloned();
         let positions = by_name(&rows.schema(), table.definition(), &copy.table)?;
-        let absent = absent_values(table.definition(), &state).await?;
+        let absent = absent_values(table.definition(), &state, &stores.shared).await?;
         let rows = arranged(rows, positions, absent, table.schema());
         let place = Place { names: &names, stores: &stores, state: &state };
         let applied = apply::insert(

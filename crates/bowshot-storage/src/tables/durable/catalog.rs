@@ -1,6 +1,7 @@
 //! The catalog of the data folder: SQLite, one connection, one transaction for each group of commits.
 
 use super::codec::damaged;
+use crate::private;
 use crate::tables::Error;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use std::fs::File;
@@ -105,10 +106,22 @@ impl Catalog {
         folder.join(FILE).exists()
     }
 
+    /// Opens the catalog that is in a folder to read it, and leaves it as it is.
+    pub(super) fn look_into(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(FILE);
+        let opened = |error| Error::Catalog { doing: "cannot be opened", reason: explain(&path, &error) };
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(opened)?;
+        let connection = Mutex::new(connection);
+        Ok(Self { path, opening: Opening::default(), connection, stopped: Mutex::default() })
+    }
+
     /// Opens the catalog in a folder, or makes it. A file that is none, or of another layout, is left as it is.
     pub(in crate::tables) fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE);
         let opened = |error| Error::Catalog { doing: "cannot be opened", reason: explain(&path, &error) };
+        // SQLite gives the files beside it the permissions of this one.
+        private::file(&path).map_err(|error| Error::file("make", &path, error))?;
         let connection = Connection::open_with_flags(
             &path,
             OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -154,7 +167,10 @@ impl Catalog {
 
     /// Writes all or nothing. When it is not known whether the disk has kept it, nothing more is written: what a later
     /// transaction builds on might be gone after a crash.
-    pub(super) fn write<T>(&self, write: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+    pub(in crate::tables) fn write<T>(
+        &self,
+        write: impl FnOnce(&Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         if let Some(reason) = self.lock_stopped().clone() {
             return Err(Error::Stopped { reason });
         }
@@ -177,7 +193,7 @@ impl Catalog {
         self.lock_stopped().is_some()
     }
 
-    pub(super) fn failed(&self, doing: &'static str, error: &rusqlite::Error) -> Error {
+    pub(in crate::tables) fn failed(&self, doing: &'static str, error: &rusqlite::Error) -> Error {
         Error::Catalog { doing, reason: explain(&self.path, error) }
     }
 

@@ -2,13 +2,17 @@
 
 use super::types::{field_from_json, field_to_json};
 use crate::tables::segment::fitted;
-use crate::tables::{Check, Column, Definition, Error, Key, Storage, View};
+use crate::tables::{
+    Check, Column, DECLARED, Definition, Error, Generated, Identity, Key, Materialized, Reference, Storage,
+    View,
+};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::io::Cursor;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -19,15 +23,36 @@ pub(super) fn definition_to_text(definition: &Definition) -> Result<String, Erro
             let (name, data_type) = (column.field.name(), column.field.data_type());
             Error::Invalid(format!("column `{name}` of type {data_type} cannot be kept in a durable table"))
         })?;
-        Ok(json!({"field": field, "default": column.default, "comment": column.comment}))
+        let declared = column.field.metadata().get(DECLARED);
+        Ok(json!({
+            "field": field,
+            "default": column.default,
+            "comment": column.comment,
+            "declared": declared,
+        }))
     };
     let columns = definition.columns.iter().map(column).collect::<Result<Vec<_>, Error>>()?;
     let checks = definition.checks.iter().map(|check| json!({"name": check.name, "sql": check.sql}));
-    let key = definition.primary_key.as_ref().map(|key| json!({"name": key.name, "columns": key.columns}));
     Ok(json!({
         "columns": columns,
-        "primary_key": key,
+        "primary_key": definition.primary_key.as_ref().map(key_to_json),
+        "unique": definition.unique.iter().map(key_to_json).collect::<Vec<_>>(),
         "checks": checks.collect::<Vec<_>>(),
+        "identities": definition.identities.iter().map(identity_to_json).collect::<Vec<_>>(),
+        "generated": definition
+            .generated
+            .iter()
+            .map(|generated| json!({"column": generated.column, "sql": generated.sql}))
+            .collect::<Vec<_>>(),
+        "references": definition.references.iter().map(reference_to_json).collect::<Vec<_>>(),
+        "materialized": definition.materialized.as_ref().map(|view| {
+            json!({
+                "sql": view.sql,
+                "dialect": view.dialect,
+                "default_catalog": view.default_catalog,
+                "default_schema": view.default_schema,
+            })
+        }),
         "comment": definition.comment,
     })
     .to_string())
@@ -38,29 +63,112 @@ pub(super) fn definition_from_text(text: &str) -> Result<Definition, Error> {
     parse_definition(&value).ok_or_else(|| damaged(&"a definition of a table is incomplete"))
 }
 
+/// Whether a definition is read back as it was written.
+#[cfg(test)]
+pub(in crate::tables) fn survives(definition: &Definition) -> bool {
+    let text = definition_to_text(definition);
+    text.is_ok_and(|text| definition_from_text(&text).is_ok_and(|read| read == *definition))
+}
+
 fn parse_definition(value: &Value) -> Option<Definition> {
     let column = |column: &Value| {
-        let field = Arc::new(field_from_json(&column["field"])?);
+        let field = field_from_json(&column["field"])?;
+        let field = Arc::new(match optional(&column["declared"]) {
+            Some(declared) => field.with_metadata(HashMap::from([(DECLARED.to_owned(), declared)])),
+            None => field,
+        });
         Some(Column { field, default: optional(&column["default"]), comment: optional(&column["comment"]) })
     };
     let check =
         |check: &Value| Some(Check { name: optional(&check["name"])?, sql: optional(&check["sql"])? });
     let primary_key = match &value["primary_key"] {
         Value::Null => None,
-        key => Some(Key { name: optional(&key["name"]), columns: texts(&key["columns"])? }),
+        key => Some(key_from_json(key)?),
+    };
+    let generated = |generated: &Value| {
+        Some(Generated { column: optional(&generated["column"])?, sql: optional(&generated["sql"])? })
+    };
+    let materialized = match &value["materialized"] {
+        Value::Null => None,
+        view => Some(Materialized {
+            sql: optional(&view["sql"])?,
+            dialect: optional(&view["dialect"])?,
+            default_catalog: optional(&view["default_catalog"])?,
+            default_schema: optional(&view["default_schema"])?,
+        }),
     };
     Some(Definition {
         storage: Storage::Durable,
         columns: value["columns"].as_array()?.iter().map(column).collect::<Option<_>>()?,
         primary_key,
+        unique: each(&value["unique"], key_from_json)?,
         checks: value["checks"].as_array()?.iter().map(check).collect::<Option<_>>()?,
+        identities: each(&value["identities"], identity_from_json)?,
+        generated: each(&value["generated"], generated)?,
+        references: each(&value["references"], reference_from_json)?,
+        materialized,
         comment: optional(&value["comment"]),
+    })
+}
+
+/// The parts of a list, which catalogs of earlier versions lack.
+fn each<T>(list: &Value, part: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
+    match list {
+        Value::Null => Some(Vec::new()),
+        list => list.as_array()?.iter().map(part).collect(),
+    }
+}
+
+fn key_to_json(key: &Key) -> Value {
+    json!({"name": key.name, "columns": key.columns})
+}
+
+fn key_from_json(key: &Value) -> Option<Key> {
+    Some(Key { name: optional(&key["name"]), columns: texts(&key["columns"])? })
+}
+
+fn identity_to_json(identity: &Identity) -> Value {
+    json!({
+        "column": identity.column,
+        "id": identity.id.to_string(),
+        "start": identity.start,
+        "step": identity.step,
+        "always": identity.always,
+    })
+}
+
+fn identity_from_json(identity: &Value) -> Option<Identity> {
+    Some(Identity {
+        column: optional(&identity["column"])?,
+        id: Uuid::parse_str(identity["id"].as_str()?).ok()?,
+        start: identity["start"].as_i64()?,
+        step: identity["step"].as_i64()?,
+        always: identity["always"].as_bool()?,
+    })
+}
+
+fn reference_to_json(reference: &Reference) -> Value {
+    json!({
+        "name": reference.name,
+        "columns": reference.columns,
+        "table": reference.table,
+        "referred": reference.referred,
+    })
+}
+
+fn reference_from_json(reference: &Value) -> Option<Reference> {
+    Some(Reference {
+        name: optional(&reference["name"]),
+        columns: texts(&reference["columns"])?,
+        table: optional(&reference["table"])?,
+        referred: texts(&reference["referred"])?,
     })
 }
 
 pub(super) fn view_to_text(view: &View) -> String {
     json!({
         "sql": view.sql,
+        "dialect": view.dialect,
         "default_catalog": view.default_catalog,
         "default_schema": view.default_schema,
         "columns": view.columns,
@@ -75,6 +183,8 @@ pub(super) fn view_from_text(id: Uuid, text: &str) -> Result<View, Error> {
         Some(View {
             id,
             sql: optional(&value["sql"])?,
+            // Views of earlier versions tell none.
+            dialect: optional(&value["dialect"]).unwrap_or_else(|| "ansi".to_owned()),
             default_catalog: optional(&value["default_catalog"])?,
             default_schema: optional(&value["default_schema"])?,
             columns: texts(&value["columns"])?,

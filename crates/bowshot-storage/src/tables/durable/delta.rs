@@ -9,6 +9,7 @@ use super::disk::{Disk, make_folder, put_new, sync_folder};
 use super::file::StoredFile;
 use super::types::{field_to_json, has_local_timestamps};
 use crate::facts::Detail;
+use crate::private;
 use crate::tables::{Error, Table};
 use chrono::Utc;
 use datafusion::common::ScalarValue;
@@ -356,5 +357,7 @@ pub(super) fn checkpoint(disk: &Arc<Disk>, table: Uuid, version: u64) -> Result<
         .map_err(|error| Error::file("read", &folder, error))?;
     let work =
         deltalake_core::checkpoints::create_checkpoint_from_table_url_and_cleanup(url, version, None, None);
-    runtime.block_on(work).map_err(|error| failed(error.to_string()))
+    runtime.block_on(work).map_err(|error| failed(error.to_string()))?;
+    // The library makes its files as everybody does.
+    private::all_in(&folder.join("_delta_log")).map_err(|error| failed(error.to_string()))
 }

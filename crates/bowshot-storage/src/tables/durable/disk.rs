@@ -3,6 +3,7 @@
 use super::file::StoredFile;
 use crate::facts::FactSources;
 use crate::file::HandlePool;
+use crate::private;
 use crate::store::SnapshotStore;
 use crate::tables::{Error, StoreOptions};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -224,7 +225,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
-    fs::create_dir_all(folder).map_err(|error| Error::file("make", folder, error))
+    private::folder(folder).map_err(|error| Error::file("make", folder, error))
 }
 
 /// Makes the names in a folder survive a crash of the machine.
@@ -237,7 +238,7 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
 pub(super) fn put_new(path: &Path, content: &[u8]) -> Result<bool, Error> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let beside = folder.join(format!(".{PREFIX}{}.tmp", Uuid::new_v4()));
-    let written = File::create_new(&beside).and_then(|mut file| {
+    let written = private::new_file(&beside).and_then(|mut file| {
         file.write_all(content)?;
         file.sync_all()
     });

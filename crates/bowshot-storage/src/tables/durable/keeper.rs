@@ -81,9 +81,7 @@ impl Keeper {
 
     /// Shows others what a commit has done to files.
     pub(in crate::tables) fn after_commit(&self, folder: &Folder, persisted: Persisted) {
-        for table in persisted.dropped {
-            self.todo().dropped.push(table.id());
-        }
+        self.todo().dropped.extend(persisted.dropped);
         for table in persisted.changed {
             self.publish(&table, folder);
         }

@@ -7,10 +7,10 @@ use super::disk::Disk;
 use crate::tables::account::Account;
 use crate::tables::segment::Segment;
 use crate::tables::snapshot::{CatalogState, Defaults, SchemaState, Snapshot};
-use crate::tables::{Entry, Error, Table};
+use crate::tables::{Broken, Entry, EntryName, Error, Table, What};
 use rusqlite::{Connection, Row};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -31,12 +31,20 @@ pub(in crate::tables) struct Leftovers {
     dropped: HashSet<Uuid>,
     /// All files that some version of a table has.
     files: HashSet<PathBuf>,
+    /// Whether something of the catalog cannot be read: nobody knows then what is rubbish.
+    doubtful: bool,
 }
 
 impl Leftovers {
     /// Removes the files and folders that belong to no table. Fails, before it removes anything, if the catalog is
     /// older than the tables, as one from a backup is: what it does not know is no rubbish then.
     pub(in crate::tables) fn remove(&self, catalog: &Catalog, disk: &Disk) -> Result<(), Error> {
+        if self.doubtful {
+            tracing::warn!(
+                "what killed writers may have left is kept, since the catalog cannot be read as a whole"
+            );
+            return Ok(());
+        }
         for (table, version) in &self.tables {
             if newest_version(disk, *table)?.is_some_and(|shown| shown > *version) {
                 return Err(Error::OldCatalog { path: disk.folder(*table) });
@@ -118,51 +126,115 @@ pub(in crate::tables) fn load(
     let mut loaded = Loaded {
         snapshot: None,
         next_segment: names.last_segment.map_or(0, |id| id + 1),
-        leftovers: Leftovers { tables: HashMap::new(), dropped: names.dropped, files },
+        leftovers: Leftovers { tables: HashMap::new(), dropped: names.dropped, files, doubtful: false },
     };
     if names.catalogs.is_empty() {
         return Ok(loaded);
     }
     let mut entries: HashMap<String, BTreeMap<String, Entry>> = HashMap::new();
     for entry in names.entries {
-        let id = parsed(Uuid::parse_str(&entry.id))?;
-        let made = if entry.kind == "view" {
-            Entry::View(Arc::new(view_from_text(id, &entry.body)?))
-        } else {
+        let id = parsed(Uuid::parse_str(&entry.id));
+        let made = id.and_then(|id| {
+            if entry.kind == "view" {
+                return Ok(Entry::View(Arc::new(view_from_text(id, &entry.body)?)));
+            }
             loaded.leftovers.tables.insert(id, entry.version);
-            Entry::Table(Arc::new(table(catalog, id, &entry, shelf)?))
-        };
+            Ok(Entry::Table(Arc::new(table(catalog, id, &entry, shelf)?)))
+        });
+        let made = made.unwrap_or_else(|error| {
+            loaded.leftovers.doubtful = true;
+            Entry::Broken(Arc::new(broken(&entry, &error)))
+        });
         entries.entry(entry.schema).or_default().insert(entry.name, made);
     }
     let mut catalogs = BTreeMap::new();
     for (catalog_id, name) in names.catalogs {
         let mut schemas = BTreeMap::new();
         for (id, _, name) in names.schemas.iter().filter(|(_, catalog, _)| *catalog == catalog_id) {
-            let state = SchemaState {
-                id: parsed(Uuid::parse_str(id))?,
-                entries: entries.remove(id).unwrap_or_default(),
-            };
-            schemas.insert(name.clone(), Arc::new(state));
+            let Some(own) = readable(What::Schema, name, id, &mut loaded.leftovers) else { continue };
+            let entries = entries.remove(id).unwrap_or_default();
+            schemas.insert(name.clone(), Arc::new(SchemaState { id: own, entries }));
         }
-        let id = parsed(Uuid::parse_str(&catalog_id))?;
+        let Some(id) = readable(What::Catalog, &name, &catalog_id, &mut loaded.leftovers) else { continue };
         catalogs.insert(name, Arc::new(CatalogState { id, schemas }));
     }
-    loaded.snapshot = Some(Snapshot::restored(defaults, catalogs));
+    loaded.leftovers.doubtful |= !entries.is_empty();
+    loaded.snapshot = Some(Snapshot::restored(defaults, catalogs).complete());
     Ok(loaded)
 }
 
-fn table(catalog: &Catalog, id: Uuid, entry: &EntryRow, shelf: Shelf<'_>) -> Result<Table, Error> {
+/// The id of a catalog or schema; without one, nothing of it can be served.
+fn readable(what: What, name: &str, id: &str, leftovers: &mut Leftovers) -> Option<Uuid> {
+    let read = Uuid::parse_str(id);
+    if let Err(error) = &read {
+        tracing::error!(name, %error, "a {what} of the data folder cannot be read: it is not served");
+        leftovers.doubtful = true;
+    }
+    read.ok()
+}
+
+fn broken(entry: &EntryRow, error: &Error) -> Broken {
+    let what = if entry.kind == "view" { What::View } else { What::Table };
+    tracing::error!(name = entry.name, %error, "a {what} of the data folder cannot be read: it is not served");
+    Broken {
+        id: Uuid::parse_str(&entry.id).unwrap_or_else(|_| Uuid::new_v4()),
+        what,
+        body: entry.body.clone(),
+        version: entry.version,
+        reason: error.to_string(),
+    }
+}
+
+/// See [`crate::tables::examine`]. Rows that are in the catalog itself are looked at too, files are not.
+pub(in crate::tables) fn broken_in(folder: &Path) -> Result<Vec<(String, String)>, Error> {
+    if !Catalog::is_in(folder) {
+        return Ok(Vec::new());
+    }
+    let catalog = Catalog::look_into(folder)?;
+    let names = catalog.read(Names::read)?;
+    let mut found = Vec::new();
+    for entry in &names.entries {
+        let schema = names.schemas.iter().find(|(id, _, _)| *id == entry.schema);
+        let catalog_name = schema.and_then(|(_, id, _)| names.catalogs.iter().find(|(own, _)| own == id));
+        let (Some((_, _, schema)), Some((_, catalog_name))) = (schema, catalog_name) else {
+            found.push((entry.name.clone(), "its schema is not there".to_owned()));
+            continue;
+        };
+        if let Err(error) = examined(&catalog, entry) {
+            found.push((EntryName::new(catalog_name, schema, &entry.name).to_string(), error.to_string()));
+        }
+    }
+    Ok(found)
+}
+
+fn examined(catalog: &Catalog, entry: &EntryRow) -> Result<(), Error> {
+    let id = parsed(Uuid::parse_str(&entry.id))?;
+    if entry.kind == "view" {
+        return view_from_text(id, &entry.body).map(drop);
+    }
+    definition_from_text(&entry.body)?;
+    let rows = segment_rows(catalog, id)?;
+    let contents = rows.into_iter().filter(|row| row.file.is_none()).filter_map(|row| row.content);
+    contents.into_iter().try_for_each(|content| rows_from_bytes(content).map(drop))
+}
+
+fn segment_rows(catalog: &Catalog, table: Uuid) -> Result<Vec<SegmentRow>, Error> {
     let sql = format!(
         "SELECT {} FROM segments WHERE table_id = ? AND removed IS NULL ORDER BY id",
         SegmentRow::COLUMNS
     );
-    let rows = catalog.read(|connection| {
+    catalog.read(|connection| {
         let mut statement = connection.prepare_cached(&sql)?;
-        let rows = statement.query_map([id.to_string()], SegmentRow::of)?;
+        let rows = statement.query_map([table.to_string()], SegmentRow::of)?;
         rows.collect::<rusqlite::Result<Vec<_>>>()
-    })?;
+    })
+}
+
+fn table(catalog: &Catalog, id: Uuid, entry: &EntryRow, shelf: Shelf<'_>) -> Result<Table, Error> {
+    let definition = definition_from_text(&entry.body)?;
+    let rows = segment_rows(catalog, id)?;
     let segments = rows.into_iter().map(|row| row.segment(id, shelf)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Table::restored(id, definition_from_text(&entry.body)?, segments, entry.version))
+    Ok(Table::restored(id, definition, segments, entry.version))
 }
 
 struct EntryRow {

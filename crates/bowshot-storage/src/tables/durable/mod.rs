@@ -43,9 +43,11 @@ pub use types::durable_type;
 pub use upkeep::{Optimized, Vacuumed};
 
 pub(super) use catalog::Catalog;
+#[cfg(test)]
+pub(super) use codec::survives;
 pub(super) use disk::Disk;
 pub(super) use file::StoredFile;
 pub(super) use keeper::Keeper;
-pub(super) use load::{Loaded, load};
+pub(super) use load::{Loaded, broken_in, load};
 pub(super) use persist::{Persisted, persist};
 pub(super) use writer::write_file;

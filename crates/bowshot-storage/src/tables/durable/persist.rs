@@ -7,7 +7,7 @@ use crate::tables::merge::changed_tables;
 use crate::tables::segment::Segment;
 use crate::tables::snapshot::{CatalogState, SchemaState, Snapshot};
 use crate::tables::table::Edits;
-use crate::tables::{Entry, Error, Table};
+use crate::tables::{Entry, Error, Table, What};
 use chrono::Utc;
 use rusqlite::{CachedStatement, Connection, params};
 use std::collections::{BTreeMap, HashSet};
@@ -19,8 +19,8 @@ use uuid::Uuid;
 pub(in crate::tables) struct Persisted {
     /// The tables that it made, redefined, or gave other files, as they are now: what others must be shown.
     pub(in crate::tables) changed: Vec<Arc<Table>>,
-    /// The tables that it dropped, as they were.
-    pub(in crate::tables) dropped: Vec<Arc<Table>>,
+    /// The tables that it dropped.
+    pub(in crate::tables) dropped: Vec<Uuid>,
 }
 
 impl Persisted {
@@ -61,9 +61,17 @@ pub(in crate::tables) fn persist(
             }
         }
         for (id, entry) in &before.entries {
-            if let (Entry::Table(table), false) = (&entry.entry, after.entries.contains_key(id)) {
-                writer.dropped(table)?;
-                persisted.dropped.push(Arc::clone(table));
+            match &entry.entry {
+                _ if after.entries.contains_key(id) => {}
+                Entry::Table(table) => {
+                    writer.dropped(table.id())?;
+                    persisted.dropped.push(table.id());
+                }
+                Entry::Broken(broken) if broken.what == What::Table => {
+                    writer.dropped(broken.id)?;
+                    persisted.dropped.push(broken.id);
+                }
+                Entry::View(_) | Entry::Broken(_) => {}
             }
         }
         Ok(())
@@ -141,6 +149,7 @@ impl Names {
             let (id, durable) = match entry {
                 Entry::Table(table) => (table.id(), table.definition().is_durable()),
                 Entry::View(view) => (view.id, true),
+                Entry::Broken(broken) => (broken.id, true),
             };
             if durable {
                 let named = Named { schema: schema.id, name: name.clone(), entry: entry.clone() };
@@ -152,7 +161,7 @@ impl Names {
     fn table(&self, id: Uuid) -> Option<&Arc<Table>> {
         match &self.entries.get(&id)?.entry {
             Entry::Table(table) => Some(table),
-            Entry::View(_) => None,
+            Entry::View(_) | Entry::Broken(_) => None,
         }
     }
 
@@ -176,7 +185,8 @@ fn is_same(one: &Entry, other: &Entry) -> bool {
     match (one, other) {
         (Entry::Table(one), Entry::Table(other)) => Arc::ptr_eq(one, other) || one.same(other),
         (Entry::View(one), Entry::View(other)) => one == other,
-        (Entry::Table(_), Entry::View(_)) | (Entry::View(_), Entry::Table(_)) => false,
+        (Entry::Broken(one), Entry::Broken(other)) => Arc::ptr_eq(one, other),
+        (Entry::Table(_) | Entry::View(_) | Entry::Broken(_), _) => false,
     }
 }
 
@@ -203,7 +213,14 @@ impl Writer<'_> {
     fn names(&self, before: &Names, after: &Names) -> Result<(), Error> {
         for (id, named) in &before.entries {
             if !after.entries.get(id).is_some_and(|other| named.same(other)) {
-                self.run("DELETE FROM entries WHERE id = ?", params![id.to_string()])?;
+                match &named.entry {
+                    // What is wrong with it may be its id.
+                    Entry::Broken(_) => self.run(
+                        "DELETE FROM entries WHERE schema = ? AND name = ?",
+                        params![named.schema.to_string(), named.name],
+                    )?,
+                    _ => self.run("DELETE FROM entries WHERE id = ?", params![id.to_string()])?,
+                }
             }
         }
         for id in before.schemas.keys().filter(|id| !after.schemas.contains_key(id)) {
@@ -231,6 +248,8 @@ impl Writer<'_> {
         let (kind, body, version) = match &named.entry {
             Entry::Table(table) => ("table", definition_to_text(table.definition())?, table.version()),
             Entry::View(view) => ("view", view_to_text(view), 0),
+            // In another place, but as it is.
+            Entry::Broken(broken) => (broken.kind(), broken.body.clone(), broken.version),
         };
         let values =
             params![id.to_string(), named.schema.to_string(), named.name, kind, body, version.cast_signed()];
@@ -292,8 +311,8 @@ impl Writer<'_> {
         )
     }
 
-    fn dropped(&self, table: &Table) -> Result<(), Error> {
-        let id = table.id().to_string();
+    fn dropped(&self, table: Uuid) -> Result<(), Error> {
+        let id = table.to_string();
         for sql in [
             "DELETE FROM segments WHERE table_id = ?",
             "DELETE FROM versions WHERE table_id = ?",

@@ -2,6 +2,7 @@
 
 use super::disk::{Disk, sync_folder};
 use super::file::StoredFile;
+use crate::private;
 use crate::tables::{Error, Table};
 use arrow::array::RecordBatch;
 use parquet::arrow::ArrowWriter;
@@ -9,7 +10,7 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ fn written(
     table: &Table,
     batches: impl Iterator<Item = Result<RecordBatch, Error>>,
 ) -> Result<(usize, u64), Error> {
-    let file = File::create_new(path).map_err(|error| Error::file("write", path, error))?;
+    let file = private::new_file(path).map_err(|error| Error::file("write", path, error))?;
     let failed = |error| write_error(path, error);
     let buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
     let mut writer = ArrowWriter::try_new(buffer, table.schema(), Some(properties(table))).map_err(failed)?;
@@ -67,7 +68,7 @@ fn written(
 /// the primary key get Bloom filters: every new row asks whether its key is there, in whatever order keys come.
 fn properties(table: &Table) -> WriterProperties {
     let schema = table.schema();
-    let keys = table.definition().primary_key.iter().flat_map(|key| &key.columns);
+    let keys = table.definition().keys().flat_map(|key| &key.columns);
     let floats = schema.fields().iter().filter(|field| field.data_type().is_floating());
     let floats = floats.map(|field| ColumnPath::from(field.name().as_str()));
     let builder = WriterProperties::builder()

@@ -22,6 +22,7 @@ fn view(sql: &str) -> Arc<View> {
     Arc::new(View {
         id: Uuid::new_v4(),
         sql: sql.to_owned(),
+        dialect: "ansi".to_owned(),
         default_catalog: "bowshot".to_owned(),
         default_schema: "main".to_owned(),
         columns: vec![],

@@ -1,0 +1,251 @@
+//! Parameters that clients of PostgreSQL, MySQL and DuckDB set and ask for. They are kept for the session and shown by
+//! `SHOW` and `current_setting`, and change nothing: one that would have to change something takes only the value that
+//! Bowshot has anyway. What does change something is in [`SESSION_OPTIONS`](crate::SESSION_OPTIONS).
+
+/// What a parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepted {
+    /// Any text.
+    Text,
+    /// A truth value.
+    Boolean,
+    /// A whole number between the two.
+    Integer(i64, i64),
+    /// One of these words, in any case.
+    OneOf(&'static [&'static str]),
+    /// Nothing: it can only be shown.
+    Fixed,
+}
+
+/// One row of the table of compatibility parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct CompatibilityParameter {
+    /// Name as it is shown; clients may write it in any case.
+    pub name: &'static str,
+    /// Value of a new session.
+    pub default: &'static str,
+    /// What it takes.
+    pub accepted: Accepted,
+    /// One sentence: what it means here.
+    pub text: &'static str,
+}
+
+impl CompatibilityParameter {
+    /// The value as it is kept, if the parameter takes it.
+    pub fn accept(&self, value: &str) -> Option<String> {
+        let value = value.trim();
+        match self.accepted {
+            Accepted::Text => (value.len() <= MAX_BYTES).then(|| value.to_owned()),
+            Accepted::Boolean => truth(value).map(|on| if on { "on" } else { "off" }.to_owned()),
+            Accepted::Integer(least, greatest) => {
+                let number: i64 = value.parse().ok()?;
+                (least..=greatest).contains(&number).then(|| number.to_string())
+            }
+            Accepted::OneOf(words) => one_of(words, value),
+            Accepted::Fixed => value.eq_ignore_ascii_case(self.default).then(|| self.default.to_owned()),
+        }
+    }
+
+    /// What it takes, in words.
+    pub fn takes(&self) -> String {
+        match self.accepted {
+            Accepted::Text => "any text".to_owned(),
+            Accepted::Boolean => "on or off".to_owned(),
+            Accepted::Integer(least, i64::MAX) => format!("a number from {least}"),
+            Accepted::Integer(least, greatest) => format!("a number from {least} to {greatest}"),
+            Accepted::OneOf(words) => words.join(", "),
+            Accepted::Fixed => "nothing else".to_owned(),
+        }
+    }
+}
+
+/// Longest text that a parameter takes, in bytes.
+const MAX_BYTES: usize = 1 << 10;
+
+fn truth(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "on" | "1" | "yes" => Some(true),
+        "false" | "off" | "0" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+/// A word of the list; truth values are the same in all their spellings.
+fn one_of(words: &[&str], value: &str) -> Option<String> {
+    let same = |word: &&&str| {
+        word.eq_ignore_ascii_case(value) || truth(word).is_some_and(|on| truth(value) == Some(on))
+    };
+    words.iter().find(same).map(|word| (*word).to_owned())
+}
+
+const fn parameter(
+    name: &'static str,
+    default: &'static str,
+    accepted: Accepted,
+    text: &'static str,
+) -> CompatibilityParameter {
+    CompatibilityParameter { name, default, accepted, text }
+}
+
+const UTF8: Accepted = Accepted::OneOf(&["UTF8", "utf8", "UTF-8", "utf8mb4", "utf8mb3", "unicode", "binary"]);
+const ONLY_ON: Accepted = Accepted::OneOf(&["on"]);
+const ONLY_OFF: Accepted = Accepted::OneOf(&["off"]);
+const LEVELS: Accepted = Accepted::OneOf(&[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "info", "warning", "error", "fatal",
+    "panic",
+]);
+const ISOLATION: Accepted = Accepted::OneOf(&[
+    "repeatable read",
+    "read committed",
+    "read uncommitted",
+    "repeatable-read",
+    "read-committed",
+    "read-uncommitted",
+    "snapshot",
+]);
+const SECONDS: Accepted = Accepted::Integer(0, i64::MAX);
+const NEVER: Accepted = Accepted::OneOf(&["0"]);
+
+/// All compatibility parameters, sorted by name whatever the case.
+pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = &[
+    parameter("application_name", "", Accepted::Text, "name of the client's program"),
+    parameter("autocommit", "on", ONLY_ON, "each statement is a transaction unless BEGIN has begun one"),
+    parameter("bytea_output", "hex", Accepted::OneOf(&["hex"]), "how bytes become text"),
+    parameter("character_set_client", "utf8mb4", UTF8, "texts are UTF-8"),
+    parameter("character_set_connection", "utf8mb4", UTF8, "texts are UTF-8"),
+    parameter("character_set_database", "utf8mb4", UTF8, "texts are UTF-8"),
+    parameter("character_set_results", "utf8mb4", UTF8, "texts are UTF-8"),
+    parameter("character_set_server", "utf8mb4", UTF8, "texts are UTF-8"),
+    parameter("check_function_bodies", "on", Accepted::Boolean, "there are no functions to check"),
+    parameter("client_encoding", "UTF8", UTF8, "texts are UTF-8"),
+    parameter("client_min_messages", "notice", LEVELS, "no notices are sent"),
+    parameter("collation_connection", "utf8mb4_bin", Accepted::Text, "texts are compared by their bytes"),
+    parameter("collation_database", "utf8mb4_bin", Accepted::Text, "texts are compared by their bytes"),
+    parameter("collation_server", "utf8mb4_bin", Accepted::Text, "texts are compared by their bytes"),
+    parameter(
+        "DateStyle",
+        "ISO, MDY",
+        Accepted::OneOf(&["ISO, MDY", "ISO", "ISO, DMY", "ISO, YMD", "ISO,MDY", "ISO,DMY", "ISO,YMD"]),
+        "dates become text as ISO 8601 has it, and are read so",
+    ),
+    parameter("default_table_access_method", "heap", Accepted::Text, "there is one way to keep a table"),
+    parameter("default_tablespace", "", Accepted::OneOf(&[""]), "there are no tablespaces"),
+    parameter(
+        "default_transaction_isolation",
+        "repeatable read",
+        ISOLATION,
+        "transactions have snapshot isolation",
+    ),
+    parameter("default_transaction_read_only", "off", ONLY_OFF, "BEGIN READ ONLY begins such a transaction"),
+    parameter("enable_progress_bar", "off", Accepted::Boolean, "no progress is drawn"),
+    parameter("escape_string_warning", "on", Accepted::Boolean, "no warnings are sent"),
+    parameter(
+        "extra_float_digits",
+        "1",
+        Accepted::Integer(-15, 3),
+        "floating-point numbers are always shown exactly",
+    ),
+    parameter("foreign_key_checks", "on", Accepted::Boolean, "there are no foreign keys"),
+    parameter(
+        "idle_in_transaction_session_timeout",
+        "0",
+        NEVER,
+        "the operator sets `limits.transaction_timeout`",
+    ),
+    parameter("idle_session_timeout", "0", NEVER, "the operator sets `limits.session_timeout`"),
+    parameter("in_hot_standby", "off", Accepted::Fixed, "there are no standby servers"),
+    parameter("innodb_lock_wait_timeout", "50", SECONDS, "statements do not wait for locks"),
+    parameter("integer_datetimes", "on", Accepted::Fixed, "times are whole numbers"),
+    parameter("interactive_timeout", "28800", SECONDS, "the operator sets `limits.session_timeout`"),
+    parameter("IntervalStyle", "postgres", Accepted::OneOf(&["postgres"]), "how intervals become text"),
+    parameter("is_superuser", "off", Accepted::Fixed, "there is no superuser"),
+    parameter("jit", "off", Accepted::Boolean, "nothing is compiled"),
+    parameter("lc_collate", "C", Accepted::Fixed, "texts are compared by their bytes"),
+    parameter("lc_ctype", "C", Accepted::Fixed, "letters are those of Unicode"),
+    parameter("lc_messages", "C", Accepted::Text, "messages are in English"),
+    parameter("lc_monetary", "C", Accepted::Text, "amounts of money have no form of their own"),
+    parameter("lc_numeric", "C", Accepted::Text, "numbers have no form of their own"),
+    parameter("lc_time", "C", Accepted::Text, "names of days and months are English"),
+    parameter("license", "Apache-2.0", Accepted::Fixed, "license of the server"),
+    parameter("lock_timeout", "0", SECONDS, "statements do not wait for locks"),
+    parameter("lower_case_table_names", "0", Accepted::Fixed, "names that are quoted keep their case"),
+    parameter("max_allowed_packet", "67108864", SECONDS, "the operator sets `limits.max_sql_bytes`"),
+    parameter("net_read_timeout", "30", SECONDS, "the operator sets the timeouts of connections"),
+    parameter("net_write_timeout", "60", SECONDS, "the operator sets the timeouts of connections"),
+    parameter("optimizer_switch", "", Accepted::Text, "the optimiser has no switches"),
+    parameter("password_encryption", "argon2id", Accepted::Fixed, "how passwords are kept"),
+    parameter("performance_schema", "off", Accepted::Fixed, "there is schema `system`"),
+    parameter("preserve_insertion_order", "on", Accepted::Boolean, "rows come in the order of ORDER BY"),
+    parameter("profiling", "off", ONLY_OFF, "EXPLAIN ANALYZE tells where the time went"),
+    parameter(
+        "query_cache_size",
+        "0",
+        Accepted::Integer(0, i64::MAX),
+        "the operator sets the cache of results",
+    ),
+    parameter("query_cache_type", "off", ONLY_OFF, "the session option is `result_cache`"),
+    parameter("row_security", "on", Accepted::Boolean, "there are no policies for rows"),
+    parameter("server_encoding", "UTF8", Accepted::Fixed, "texts are UTF-8"),
+    parameter("server_version", "", Accepted::Fixed, "version of the server"),
+    parameter("server_version_num", "", Accepted::Fixed, "version of the server as a number"),
+    parameter("session_authorization", "", Accepted::Fixed, "name of the user"),
+    parameter("sql_auto_is_null", "off", ONLY_OFF, "`IS NULL` means null"),
+    parameter("sql_mode", "", Accepted::Text, "statements are always strict"),
+    parameter("sql_notes", "on", Accepted::Boolean, "no notes are sent"),
+    parameter("sql_quote_show_create", "on", Accepted::Boolean, "names are quoted where they have to be"),
+    parameter("sql_safe_updates", "off", ONLY_OFF, "UPDATE and DELETE need no condition"),
+    parameter(
+        "sql_select_limit",
+        "18446744073709551615",
+        Accepted::OneOf(&["18446744073709551615"]),
+        "results have all their rows",
+    ),
+    parameter("sql_warnings", "off", Accepted::Boolean, "no warnings are sent"),
+    parameter("ssl_renegotiation_limit", "0", Accepted::Integer(0, i64::MAX), "TLS does not renegotiate"),
+    parameter("standard_conforming_strings", "on", ONLY_ON, "a backslash in '…' is a backslash"),
+    parameter("synchronize_seqscans", "on", Accepted::Boolean, "rows come in the order of ORDER BY"),
+    parameter("synchronous_commit", "on", ONLY_ON, "a commit has been written when it is answered"),
+    parameter("system_time_zone", "UTC", Accepted::Fixed, "time zone of the server"),
+    parameter("transaction_deferrable", "off", ONLY_OFF, "transactions do not wait for others to begin"),
+    parameter("transaction_isolation", "repeatable read", ISOLATION, "transactions have snapshot isolation"),
+    parameter("transaction_read_only", "off", ONLY_OFF, "BEGIN READ ONLY begins such a transaction"),
+    parameter("unique_checks", "on", ONLY_ON, "keys are always checked"),
+    parameter("version_comment", "Bowshot", Accepted::Fixed, "name of the server"),
+    parameter("wait_timeout", "28800", SECONDS, "the operator sets `limits.session_timeout`"),
+    parameter("work_mem", "4MB", Accepted::Text, "the operator sets the memory of queries"),
+    parameter("xmloption", "content", Accepted::Text, "there is no XML"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_sorted_and_take_their_defaults() {
+        let names: Vec<String> =
+            COMPATIBILITY_PARAMETERS.iter().map(|known| known.name.to_ascii_lowercase()).collect();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+        for known in COMPATIBILITY_PARAMETERS {
+            assert_eq!(known.accept(known.default).as_deref(), Some(known.default), "{}", known.name);
+        }
+    }
+
+    #[test]
+    fn values_without_effect_are_taken_and_others_are_not() {
+        for (name, value, kept) in [
+            ("autocommit", "1", Some("on")),
+            ("autocommit", "OFF", None),
+            ("standard_conforming_strings", "true", Some("on")),
+            ("client_encoding", "utf-8", Some("UTF-8")),
+            ("client_encoding", "latin1", None),
+            ("extra_float_digits", "3", Some("3")),
+            ("extra_float_digits", "4", None),
+            ("DateStyle", "iso", Some("ISO")),
+            ("DateStyle", "German", None),
+            ("server_encoding", "LATIN1", None),
+        ] {
+            let known = COMPATIBILITY_PARAMETERS.iter().find(|known| known.name == name).expect(name);
+            assert_eq!(known.accept(value).as_deref(), kept, "{name} = {value}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `DESCRIBE t` and `DESCRIBE query`: columns with their types.
+
+use super::Expanded;
+use super::asked::{Asked, Flavour, named, parsed, quoted, texts};
+use super::parse::Words;
+use crate::types::names;
+use bowshot_api::Result;
+use bowshot_storage::tables::EntryName;
+use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// DuckDB's columns, and MySQL's.
+const COLUMNS: [&str; 6] = ["column_name", "column_type", "null", "key", "default", "extra"];
+const MYSQL_COLUMNS: [&str; 6] = ["Field", "Type", "Null", "Key", "Default", "Extra"];
+
+/// The statement with its first word taken; `None` for EXPLAIN of something that is no table.
+pub(super) fn recognise(mut words: Words<'_>, first: &str, asked: &Asked<'_>) -> Result<Option<Expanded>> {
+    if is_query(&words) {
+        return Ok((first != "explain").then(|| Expanded::Describe(words.rest().to_owned())));
+    }
+    if first == "explain" && words.peek().is_some_and(|word| STATEMENTS.contains(&word.as_str())) {
+        return Ok(None);
+    }
+    if words.at_end() {
+        // DuckDB's DESCRIBE of everything.
+        return Ok(Some(Expanded::Rows(Box::new(super::show_tables::all(words)?))));
+    }
+    let _ = words.take_any(&["table", "extended", "formatted", "view"]);
+    let name = words.name()?;
+    let table = asked.table(&name)?;
+    let mut only = words.string();
+    if only.is_none() && !words.at_end() {
+        only = Some(words.single()?);
+    }
+    words.end()?;
+    let described = match only {
+        None => self::table(&table, asked.flavour())?,
+        Some(column) => {
+            parsed(&sql(&table, asked.flavour(), &format!("AND column_name ILIKE {}", quoted(&column))))?
+        }
+    };
+    Ok(Some(Expanded::Rows(Box::new(described))))
+}
+
+/// Whether a query follows.
+pub(super) fn is_query(words: &Words<'_>) -> bool {
+    words.is(&Token::LParen)
+        || matches!(words.peek().as_deref(), Some("select" | "with" | "values" | "from"))
+        || words.peek().as_deref() == Some("show")
+}
+
+/// What EXPLAIN explains beside queries.
+const STATEMENTS: &[&str] = &[
+    "analyze", "call", "copy", "create", "delete", "estimate", "explain", "format", "insert", "merge",
+    "query", "replace", "truncate", "update", "verbose",
+];
+
+/// The columns of a table.
+pub(super) fn table(table: &EntryName, flavour: Flavour) -> Result<Parsed> {
+    parsed(&sql(table, flavour, ""))
+}
+
+fn sql(table: &EntryName, flavour: Flavour, more: &str) -> String {
+    let shown = match flavour {
+        Flavour::MySql => MYSQL_COLUMNS,
+        Flavour::Bowshot | Flavour::Postgres => COLUMNS,
+    };
+    let given = ["column_name", "column_type", "is_nullable", "column_key", "column_default", "extra"];
+    let items: Vec<String> =
+        given.iter().zip(shown).map(|(given, shown)| format!("{given} AS {}", named(shown))).collect();
+    format!(
+        "SELECT {} FROM information_schema.columns WHERE {} {more} ORDER BY ordinal_position",
+        items.join(", "),
+        is(table)
+    )
+}
+
+/// The condition that rows of `information_schema` are about a table.
+pub(super) fn is(table: &EntryName) -> String {
+    is_of(table, "")
+}
+
+/// The same of columns that have something before their names.
+pub(super) fn is_of(table: &EntryName, prefix: &str) -> String {
+    format!(
+        "{prefix}table_catalog = {} AND {prefix}table_schema = {} AND {prefix}table_name = {}",
+        quoted(&table.catalog),
+        quoted(&table.schema),
+        quoted(&table.name)
+    )
+}
+
+/// The columns of a query.
+pub(super) fn query(schema: &Schema, flavour: Flavour) -> Result<Parsed> {
+    let row = |field: &Field| {
+        let (name, nullable) = match flavour {
+            Flavour::MySql => (names::mysql(field), field.is_nullable()),
+            Flavour::Bowshot | Flavour::Postgres => (names::sql(field), field.is_nullable()),
+        };
+        let nullable = if nullable { "YES" } else { "NO" };
+        vec![
+            Some(bowshot_api::shown_name(field.name()).to_owned()),
+            Some(name),
+            Some(nullable.to_owned()),
+            None,
+            None,
+            None,
+        ]
+    };
+    let rows: Vec<_> = schema.fields().iter().map(|field| row(field)).collect();
+    let columns = if flavour == Flavour::MySql { MYSQL_COLUMNS } else { COLUMNS };
+    texts(&columns, &rows)
+}

@@ -1,0 +1,154 @@
+//! Statements that ask about the server and the session, or steer the session: SHOW, DESCRIBE, SUMMARIZE, USE, SET, PREPARE,
+//! KILL and their like; and what they ask: `information_schema`, `pg_catalog`, the functions that tell who and where.
+//!
+//! ```text
+//! text ─► recognised, by its first words ─┬─► Rows: a query over information_schema and system       (show, pragma)
+//!                                         ├─► Act: something that the session does                    (set, kill, …)
+//!                                         ├─► Instead: another text that means the same               (explain)
+//!                                         ├─► Describe, Summarize: the query is planned first         (describe, summarize)
+//!                                         ├─► Execute: the named statement with values in it          (prepare)
+//!                                         └─► a refusal with its reason                               (refuse)
+//! ```
+//!
+//! Nothing here changes a table, and nothing of it applies to scratch sessions.
+
+mod asked;
+mod client;
+mod describe;
+mod explain;
+pub(crate) mod functions;
+pub(crate) mod information_schema;
+mod kill;
+mod lazy;
+pub(crate) mod listing;
+mod parse;
+pub(crate) mod pg_catalog;
+mod pragma;
+mod prepare;
+mod refuse;
+mod session;
+mod set;
+mod show;
+mod show_keys;
+mod show_names;
+mod show_server;
+mod show_tables;
+pub(crate) mod spelling;
+mod statement;
+mod summarize;
+mod table_functions;
+mod use_names;
+
+pub(crate) use asked::{Asked, Flavour};
+pub(crate) use client::ClientSlot;
+pub use client::{Client, NamedStatement, Setting};
+pub use statement::{Assignment, Discarded, Killed, SessionStatement};
+pub(crate) use table_functions::register;
+
+use crate::plan;
+use bowshot_api::Result;
+use datafusion::sql::parser::Statement as Parsed;
+use parse::Words;
+
+/// What stands in the place of a statement.
+#[derive(Debug)]
+pub(crate) enum Expanded {
+    /// A query over tables of our own.
+    Rows(Box<Parsed>),
+    /// Something that the session does.
+    Act(SessionStatement),
+    /// A text that means the same.
+    Instead(String),
+    /// The columns of the query in this text.
+    Describe(String),
+    /// Statistics of the columns of the query in this text.
+    Summarize(String),
+    /// A statement that had a name, with its values.
+    Execute(Box<Parsed>),
+}
+
+/// Whether a statement begins as those of this room do.
+fn begins_here(sql: &str) -> bool {
+    let [first, _] = plan::first_words(sql);
+    FIRST_WORDS.contains(&first.as_str())
+}
+
+/// The statement in the form in which it can be planned; `None` when it is planned as it is.
+///
+/// # Errors
+/// `Syntax` for an incomplete one, `NotFound` for names in it, `Unsupported` with the reason.
+pub(crate) fn recognise(sql: &str, asked: &Asked<'_>) -> Result<Option<Expanded>> {
+    let [first, second] = plan::first_words(sql);
+    let Some(mut words) = Words::of(sql, asked.dialect, asked.recursion) else { return Ok(None) };
+    // The tokenizer may see another first word: what a comment is differs.
+    if !words.take(&first) {
+        return Ok(None);
+    }
+    match first.as_str() {
+        "show" => show::recognise(words, asked),
+        "use" => use_names::recognise(words, asked).map(Some),
+        "set" | "reset" => set::recognise(words, &first).map(Some),
+        "describe" | "desc" | "explain" => {
+            if let Some(explained) = explain::recognise(sql, &first, asked)? {
+                return Ok(Some(explained));
+            }
+            describe::recognise(words, &first, asked)
+        }
+        "summarize" => summarize::recognise(words, asked).map(Some),
+        "pragma" => pragma::recognise(words, asked).map(Some),
+        "prepare" | "execute" | "deallocate" | "discard" => prepare::recognise(words, &first, asked),
+        "kill" => kill::recognise(words).map(Some),
+        "analyze" | "analyse" | "checkpoint" => refuse::harmless(words, asked).map(Some),
+        "drop" if second == "prepare" => prepare::recognise(words, "deallocate", asked),
+        _ => refuse::refused(words, &first).map_or(Ok(None), Err),
+    }
+}
+
+/// Words that a statement of this room may begin with.
+const FIRST_WORDS: &[&str] = &[
+    "alter",
+    "analyse",
+    "analyze",
+    "attach",
+    "checkpoint",
+    "close",
+    "cluster",
+    "create",
+    "deallocate",
+    "declare",
+    "desc",
+    "describe",
+    "detach",
+    "discard",
+    "do",
+    "drop",
+    "execute",
+    "explain",
+    "export",
+    "fetch",
+    "flush",
+    "force",
+    "grant",
+    "handler",
+    "import",
+    "install",
+    "kill",
+    "listen",
+    "load",
+    "lock",
+    "move",
+    "notify",
+    "pragma",
+    "prepare",
+    "reassign",
+    "reindex",
+    "reset",
+    "revoke",
+    "security",
+    "set",
+    "show",
+    "summarize",
+    "unlisten",
+    "unlock",
+    "use",
+];

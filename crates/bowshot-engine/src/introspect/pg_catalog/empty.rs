@@ -1,0 +1,61 @@
+//! Tables about things that there are none of. Clients ask them all the same.
+
+use crate::introspect::lazy::{Defined, Kind, nothing};
+use Kind::{Bool, Int, Long, Short, Text};
+
+pub(super) static ENUM: Defined = Defined {
+    name: "pg_enum",
+    columns: &[("oid", Long), ("enumtypid", Long), ("enumsortorder", Long), ("enumlabel", Text)],
+    rows: nothing,
+};
+
+pub(super) static EXTENSION: Defined = Defined {
+    name: "pg_extension",
+    columns: &[
+        ("oid", Long),
+        ("extname", Text),
+        ("extowner", Long),
+        ("extnamespace", Long),
+        ("extrelocatable", Bool),
+        ("extversion", Text),
+    ],
+    rows: nothing,
+};
+
+pub(super) static INHERITS: Defined = Defined {
+    name: "pg_inherits",
+    columns: &[("inhrelid", Long), ("inhparent", Long), ("inhseqno", Int), ("inhdetachpending", Bool)],
+    rows: nothing,
+};
+
+pub(super) static SEQUENCES: Defined = Defined {
+    name: "pg_sequences",
+    columns: &[
+        ("schemaname", Text),
+        ("sequencename", Text),
+        ("sequenceowner", Text),
+        ("data_type", Text),
+        ("start_value", Long),
+        ("min_value", Long),
+        ("max_value", Long),
+        ("increment_by", Long),
+        ("cycle", Bool),
+        ("cache_size", Long),
+        ("last_value", Long),
+    ],
+    rows: nothing,
+};
+
+pub(super) static TRIGGER: Defined = Defined {
+    name: "pg_trigger",
+    columns: &[
+        ("oid", Long),
+        ("tgrelid", Long),
+        ("tgname", Text),
+        ("tgfoid", Long),
+        ("tgtype", Short),
+        ("tgenabled", Text),
+        ("tgisinternal", Bool),
+    ],
+    rows: nothing,
+};

@@ -1,0 +1,104 @@
+//! What MySQL's and PostgreSQL's clients ask about server and session: settings, statements that run, rights.
+
+use super::asked::{Asked, Flavour, quoted};
+use super::parse::Words;
+use super::show::{Shown, Wanted, filtered, filtered_texts, wanted};
+use bowshot_api::Result;
+use datafusion::sql::parser::Statement as Parsed;
+
+/// `SHOW ALL`, with PostgreSQL's columns.
+pub(super) fn all(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> {
+    let wanted = wanted(&mut words)?;
+    let settings = asked.settings().into_iter();
+    let rows: Vec<_> = settings
+        .map(|setting| {
+            vec![Some(setting.name.to_owned()), Some(setting.value), Some(setting.text.to_owned())]
+        })
+        .collect();
+    filtered_texts(&["name", "setting", "description"], &rows, wanted)
+}
+
+/// `SHOW VARIABLES`, with MySQL's columns.
+pub(super) fn variables(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> {
+    let wanted = wanted(&mut words)?;
+    let settings = asked.settings().into_iter();
+    let mut rows: Vec<_> =
+        settings.map(|setting| vec![Some(setting.name.to_owned()), Some(setting.value)]).collect();
+    let version = super::functions::version(Flavour::MySql);
+    rows.push(vec![Some("version".to_owned()), Some(version)]);
+    filtered_texts(&["Variable_name", "Value"], &rows, wanted)
+}
+
+/// `SHOW STATUS`: counts of the caller's own statements.
+pub(super) fn status(mut words: Words<'_>) -> Result<Parsed> {
+    let wanted = wanted(&mut words)?;
+    let shown = Shown {
+        items: "name AS \"Variable_name\", number AS \"Value\"",
+        from: "FROM (SELECT 'Questions' AS name, CAST(count(*) AS VARCHAR) AS number FROM system.queries \
+               UNION ALL SELECT 'Tables', CAST(count(*) AS VARCHAR) FROM system.tables) AS counted",
+        order: "name",
+    };
+    filtered(&shown, wanted)
+}
+
+/// `SHOW WARNINGS`, `SHOW ERRORS`: what is wrong is an error, and told at once.
+pub(super) fn warnings(mut words: Words<'_>) -> Result<Parsed> {
+    if words.take("limit") {
+        while !words.at_end() {
+            words.token();
+        }
+    }
+    words.end()?;
+    filtered_texts(&["Level", "Code", "Message"], &[], Wanted::All)
+}
+
+/// `SHOW GRANTS [FOR user]`: everybody who may connect may do everything that the server does.
+pub(super) fn grants(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> {
+    if words.take("for") {
+        while !words.at_end() {
+            words.token();
+        }
+    }
+    words.end()?;
+    let user = asked.user();
+    let column = format!("Grants for {user}");
+    let grant = format!("GRANT ALL PRIVILEGES ON *.* TO {}", quoted(user));
+    filtered_texts(&[column.as_str()], &[vec![Some(grant)]], Wanted::All)
+}
+
+/// `SHOW PROCESSLIST`: the statements of the caller that run, the oldest first.
+pub(super) fn processes(mut words: Words<'_>) -> Result<Parsed> {
+    let wanted = wanted(&mut words)?;
+    let shown = Shown {
+        items: "query_id AS \"Id\", user_name AS \"User\", session_id AS \"Session\", 'Query' AS \"Command\", \
+                duration_ms / 1000 AS \"Time\", outcome AS \"State\", statement AS \"Info\"",
+        from: "FROM system.queries WHERE outcome NOT IN ('finished', 'failed', 'cancelled')",
+        order: "started",
+    };
+    filtered(&shown, wanted)
+}
+
+pub(super) fn engines(mut words: Words<'_>) -> Result<Parsed> {
+    let wanted = wanted(&mut words)?;
+    let row = ["Bowshot", "DEFAULT", "tables in memory and on disk", "YES", "NO", "YES"];
+    let row = row.iter().map(|text| Some((*text).to_owned())).collect();
+    filtered_texts(&["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"], &[row], wanted)
+}
+
+pub(super) fn collations(mut words: Words<'_>) -> Result<Parsed> {
+    let wanted = wanted(&mut words)?;
+    let shown = Shown {
+        items: "collation_name AS \"Collation\", 'utf8mb4' AS \"Charset\", CAST(46 AS BIGINT) AS \"Id\", \
+                'Yes' AS \"Default\", 'Yes' AS \"Compiled\", CAST(1 AS BIGINT) AS \"Sortlen\"",
+        from: "FROM information_schema.collations",
+        order: "collation_name",
+    };
+    filtered(&shown, wanted)
+}
+
+pub(super) fn character_sets(mut words: Words<'_>) -> Result<Parsed> {
+    let wanted = wanted(&mut words)?;
+    let row = ["utf8mb4", "UTF-8 Unicode", "utf8mb4_bin", "4"];
+    let row = row.iter().map(|text| Some((*text).to_owned())).collect();
+    filtered_texts(&["Charset", "Description", "Default collation", "Maxlen"], &[row], wanted)
+}

@@ -1,0 +1,326 @@
+//! One statement at work: who asked, until when, and what it holds. It goes with the work itself, from thread to thread, so
+//! that every long step can ask whether anybody still waits for it, and what it takes of memory is known as its own.
+//!
+//! ```text
+//! session ── Job ─▶ Inside (each poll) ─▶ thread-local ─▶ checks in rules, functions, joins
+//!                                     └▶ tasks that DataFusion starts (carry)
+//! ```
+//!
+//! Nothing here stops a thread. A step that asks ends by itself; what cannot ask goes on alone, on a thread that nobody
+//! else needs ([`planning`]), and what it held for others is free.
+
+mod carry;
+mod memory;
+mod planning;
+
+pub(crate) use carry::carry_jobs;
+pub use memory::Budget;
+pub use planning::{Planning, apart};
+
+use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_cache::thread_bytes;
+use datafusion::error::DataFusionError;
+use futures::stream::{self, Stream, StreamExt};
+use planning::Place;
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Notify;
+use tokio::task::block_in_place;
+
+/// A poll that has lasted this long hands the tasks of its thread to another one.
+const LONG_POLL: Duration = Duration::from_millis(10);
+
+/// Why a job is over before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody cancelled it, or its client has left.
+    Cancelled,
+    /// Its time was up.
+    Late,
+    /// It ended, or failed, and nobody wants what is still at work for it.
+    Over,
+}
+
+/// See the module. Clones of the [`Arc`] are the same job.
+pub struct Job {
+    user: Arc<str>,
+    deadline: Option<Instant>,
+    stopped: AtomicU8,
+    stop: Notify,
+    /// What others wait for, such as a slot: given back at the end even if the work itself goes on.
+    held: Mutex<Vec<Box<dyn Any + Send>>>,
+    place: Mutex<Option<Place>>,
+    planning: Arc<Planning>,
+    budget: Arc<Budget>,
+    bytes: AtomicI64,
+}
+
+impl Job {
+    /// A job of a user that should end until `deadline`.
+    pub(crate) fn new(
+        user: &str,
+        deadline: Option<Instant>,
+        (planning, budget): (&Arc<Planning>, &Arc<Budget>),
+    ) -> Arc<Self> {
+        budget.entered();
+        Arc::new(Self {
+            user: Arc::from(user),
+            deadline,
+            stopped: AtomicU8::new(0),
+            stop: Notify::new(),
+            held: Mutex::default(),
+            place: Mutex::default(),
+            planning: Arc::clone(planning),
+            budget: Arc::clone(budget),
+            bytes: AtomicI64::new(0),
+        })
+    }
+
+    /// The job that this thread works on.
+    pub fn current() -> Option<Arc<Self>> {
+        CURRENT
+            .try_with(|current| current.borrow().as_ref().map(|inside| Arc::clone(&inside.job)))
+            .ok()
+            .flatten()
+    }
+
+    /// When it should have ended.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Since when it is being planned, if it is.
+    pub fn planning_since(&self) -> Option<Instant> {
+        lock(&self.place).as_ref().map(Place::since)
+    }
+
+    /// Bytes of memory that its work has taken and not given back.
+    pub fn bytes(&self) -> u64 {
+        u64::try_from(self.bytes.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Rows of so many bytes have gone to somebody else, who counts them.
+    pub fn handed_over(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes as i64, Ordering::Relaxed);
+    }
+
+    /// Keeps something until the job is over.
+    pub fn hold(&self, thing: impl Any + Send) {
+        let mut held = lock(&self.held);
+        if self.stopped().is_none() {
+            held.push(Box::new(thing));
+        }
+    }
+
+    /// Gives back what it keeps of a kind.
+    pub fn release<T: Any + Send>(&self) -> Option<T> {
+        let mut held = lock(&self.held);
+        let at = held.iter().position(|thing| thing.is::<T>())?;
+        held.remove(at).downcast::<T>().ok().map(|thing| *thing)
+    }
+
+    /// Ends it: everybody who asks is told, and what it held for others is free. The first reason counts.
+    pub fn stop(&self, why: Stop) {
+        let code = match why {
+            Stop::Cancelled => 1,
+            Stop::Late => 2,
+            Stop::Over => 3,
+        };
+        if self.stopped.compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return;
+        }
+        let held = std::mem::take(&mut *lock(&self.held));
+        drop(held);
+        if let Some(place) = lock(&self.place).as_mut() {
+            place.burn();
+        }
+        self.stop.notify_waiters();
+    }
+
+    /// Why it is over, if it is.
+    pub fn stopped(&self) -> Option<Stop> {
+        match self.stopped.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(Stop::Cancelled),
+            2 => Some(Stop::Late),
+            _ => Some(Stop::Over),
+        }
+    }
+
+    /// Waits until somebody stops it.
+    pub async fn until_stopped(&self) -> Stop {
+        loop {
+            let stop = self.stop.notified();
+            tokio::pin!(stop);
+            stop.as_mut().enable();
+            if let Some(why) = self.stopped() {
+                return why;
+            }
+            stop.await;
+        }
+    }
+
+    /// Whether its work should go on: nobody has stopped it, it is in time, and there is memory.
+    ///
+    /// # Errors
+    /// `Cancelled`, `Timeout` or `LimitReached`.
+    pub fn check(&self) -> Result<()> {
+        match self.stopped() {
+            Some(Stop::Late) => return Err(late()),
+            Some(Stop::Cancelled | Stop::Over) => {
+                return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
+            }
+            None => {}
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(late());
+        }
+        let here = CURRENT.try_with(|current| current.borrow().as_ref().map_or(0, Here::net)).unwrap_or(0);
+        self.budget.check(self.bytes.load(Ordering::Relaxed).saturating_add(here))
+    }
+
+    /// Whether a piece of memory of so many bytes may be taken.
+    ///
+    /// # Errors
+    /// `LimitReached`.
+    pub(crate) fn check_piece(&self, bytes: u64) -> Result<()> {
+        self.budget.check_piece(bytes)
+    }
+
+    /// The same work as a part of this job.
+    pub fn inside<F: Future>(self: &Arc<Self>, work: F) -> Inside<F> {
+        Inside { job: Arc::clone(self), work: Box::pin(work) }
+    }
+}
+
+fn late() -> Error {
+    Error::new(ErrorKind::Timeout, "the statement ran longer than it may").with_hint(
+        "raise the session option `statement_timeout_ms`, `limits.statement_timeout` or `limits.planning_timeout`",
+    )
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.budget.left();
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("user", &self.user)
+            .field("stopped", &self.stopped())
+            .finish_non_exhaustive()
+    }
+}
+
+/// To be called between the steps of something long: ends it where its job is over, and where it has kept its thread for
+/// long, lets another one do what waits for the thread.
+///
+/// # Errors
+/// As [`Job::check`].
+pub(crate) fn step<T>(work: impl FnOnce() -> datafusion::error::Result<T>) -> datafusion::error::Result<T> {
+    let Ok(Some((job, began))) =
+        CURRENT.try_with(|current| current.borrow().as_ref().map(|here| (Arc::clone(&here.job), here.began)))
+    else {
+        return work();
+    };
+    job.check().map_err(|error| DataFusionError::External(Box::new(error)))?;
+    if began.elapsed() < LONG_POLL { work() } else { aside(work) }
+}
+
+/// Rows that end where their job does.
+pub fn checked<T>(
+    rows: impl Stream<Item = Result<T>> + Unpin + Send,
+) -> impl Stream<Item = Result<T>> + Unpin + Send {
+    let (job, mut rows) = (Job::current(), rows);
+    stream::poll_fn(move |cx| match job.as_ref().map_or(Ok(()), |job| job.check()) {
+        Ok(()) => rows.poll_next_unpin(cx),
+        Err(error) => Poll::Ready(Some(Err(error))),
+    })
+}
+
+/// Does something long here, while another thread does what waits for this one.
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current() {
+        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => block_in_place(work),
+        _ => work(),
+    }
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Here>> = const { RefCell::new(None) };
+}
+
+/// A poll of a job's work on this thread.
+struct Here {
+    job: Arc<Job>,
+    began: Instant,
+    /// See [`thread_bytes`].
+    bytes: i64,
+}
+
+impl Here {
+    fn net(&self) -> i64 {
+        thread_bytes().wrapping_sub(self.bytes)
+    }
+}
+
+/// A job is worked on until this is dropped.
+struct Entered {
+    before: Option<Here>,
+}
+
+impl Entered {
+    fn new(job: &Arc<Job>) -> Self {
+        let here = Here { job: Arc::clone(job), began: Instant::now(), bytes: thread_bytes() };
+        let before = CURRENT.try_with(|current| current.replace(Some(here))).ok().flatten();
+        Self { before }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let before = self.before.take();
+        let here = CURRENT.try_with(|current| current.replace(before)).ok().flatten();
+        if let Some(here) = here {
+            here.job.bytes.fetch_add(here.net(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// A future that is a part of a job.
+pub struct Inside<F> {
+    job: Arc<Job>,
+    work: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for Inside<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let _entered = Entered::new(&self.job);
+        self.work.as_mut().poll(cx)
+    }
+}
+
+impl<F> fmt::Debug for Inside<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inside").field("job", &self.job).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

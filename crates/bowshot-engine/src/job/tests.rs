@@ -1,0 +1,115 @@
+use super::*;
+use tokio::runtime::Runtime;
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+fn job(planning: &Arc<Planning>) -> Arc<Job> {
+    Job::new("eve", None, (planning, &Arc::new(Budget::new(0))))
+}
+
+fn burn(milliseconds: u64) {
+    std::thread::sleep(Duration::from_millis(milliseconds));
+}
+
+#[test]
+fn planning_keeps_no_thread_from_others() {
+    let (runtime, planning) = (runtime(), Planning::new(1));
+    let long = runtime.spawn(job(&planning).inside(async {
+        apart(async {
+            burn(500);
+            Ok(1)
+        })
+        .await
+    }));
+    runtime.block_on(async {
+        while planning.busy() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let began = Instant::now();
+        tokio::spawn(async {}).await.unwrap();
+        assert!(began.elapsed() < Duration::from_millis(250), "{:?}", began.elapsed());
+        assert_eq!(long.await.unwrap().unwrap(), 1);
+    });
+    assert_eq!((planning.busy(), planning.burning()), (0, 0));
+}
+
+#[test]
+fn what_is_given_up_burns_without_a_place() {
+    let (runtime, planning) = (runtime(), Planning::new(1));
+    let given_up = job(&planning);
+    let work = runtime.spawn(given_up.inside(async {
+        apart(async {
+            burn(300);
+            Ok(())
+        })
+        .await
+    }));
+    runtime.block_on(async {
+        while planning.busy() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        given_up.stop(Stop::Late);
+        assert_eq!((planning.busy(), planning.burning()), (0, 1));
+        assert_eq!(work.await.unwrap().unwrap_err().kind(), ErrorKind::Timeout);
+    });
+    assert_eq!((planning.busy(), planning.burning()), (0, 0));
+}
+
+#[test]
+fn a_user_leaves_places_to_others() {
+    let (runtime, planning) = (runtime(), Planning::new(1));
+    let hold = |job: Arc<Job>| {
+        runtime.spawn(job.inside(async {
+            apart(async {
+                burn(300);
+                Ok(())
+            })
+            .await
+        }))
+    };
+    let works: Vec<_> = (0..20).map(|_| hold(job(&planning))).collect();
+    runtime.block_on(async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(planning.busy(), LEAST - 2);
+        let other = Job::new("ann", None, (&planning, &Arc::new(Budget::new(0))));
+        let began = Instant::now();
+        other.inside(apart(async { Ok(()) })).await.unwrap();
+        assert!(began.elapsed() < Duration::from_millis(150), "{:?}", began.elapsed());
+        for work in works {
+            work.await.unwrap().unwrap();
+        }
+    });
+}
+
+/// Of one thread.
+const LEAST: usize = 8;
+
+#[test]
+fn steps_end_where_the_job_does() {
+    let planning = Planning::new(1);
+    let stopped = job(&planning);
+    let entered = Entered::new(&stopped);
+    assert!(step(|| Ok(())).is_ok());
+    stopped.stop(Stop::Cancelled);
+    assert!(step(|| Ok(())).is_err());
+    drop(entered);
+    assert!(step(|| Ok(())).is_ok());
+    let late = Job::new("eve", Some(Instant::now()), (&planning, &Arc::new(Budget::new(0))));
+    assert_eq!(late.check().unwrap_err().kind(), ErrorKind::Timeout);
+}
+
+#[test]
+fn what_a_job_holds_is_free_at_its_end() {
+    let planning = Planning::new(1);
+    let held = Arc::new(());
+    let job = job(&planning);
+    job.hold(Arc::clone(&held));
+    assert!(job.release::<u8>().is_none());
+    assert_eq!(Arc::strong_count(&held), 2);
+    job.stop(Stop::Over);
+    assert_eq!(Arc::strong_count(&held), 1);
+    job.hold(Arc::clone(&held));
+    assert_eq!(Arc::strong_count(&held), 1);
+}

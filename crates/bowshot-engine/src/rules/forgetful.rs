@@ -1,0 +1,134 @@
+//! An operator that gives what its input gives, and does not tell in which order, for rules that draw wrong conclusions.
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// What is forgotten of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Forgotten {
+    /// Order and partitions, for good.
+    All,
+    /// The order, until the operator is taken out again.
+    Order,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Forgetful {
+    input: Arc<dyn ExecutionPlan>,
+    forgotten: Forgotten,
+    properties: Arc<PlanProperties>,
+}
+
+impl Forgetful {
+    /// Forgets all but how many rows there may be.
+    pub(super) fn of_all(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self::before(input, Forgotten::All))
+    }
+
+    /// Forgets the order, until it is [`Self::lifted`].
+    pub(super) fn of_order(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self::before(input, Forgotten::Order))
+    }
+
+    /// The plan without those that forget the order.
+    pub(super) fn lifted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            Ok(match node.downcast_ref::<Self>() {
+                Some(one) if one.forgotten == Forgotten::Order => Transformed::yes(Arc::clone(&one.input)),
+                _ => Transformed::no(node),
+            })
+        })
+        .data()
+    }
+
+    fn before(input: Arc<dyn ExecutionPlan>, forgotten: Forgotten) -> Self {
+        let partitioning = input.output_partitioning();
+        let partitioning = match forgotten {
+            Forgotten::All => Partitioning::UnknownPartitioning(partitioning.partition_count()),
+            Forgotten::Order => partitioning.clone(),
+        };
+        let known = input.properties();
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(input.schema()),
+            partitioning,
+            known.emission_type,
+            known.boundedness,
+        );
+        Self { input, forgotten, properties: Arc::new(properties) }
+    }
+}
+
+impl DisplayAs for Forgetful {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for Forgetful {
+    fn name(&self) -> &'static str {
+        match self.forgotten {
+            Forgotten::All => "GroupingSets",
+            Forgotten::Order => "Unordered",
+        }
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self::before(input, self.forgotten))),
+            _ => internal_err!("one operator is forgotten"),
+        }
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let [input] = inputs else { return internal_err!("one operator is forgotten") };
+        if self.forgotten == Forgotten::Order {
+            return Ok(Arc::clone(input));
+        }
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        statistics.num_rows = input.num_rows.to_inexact();
+        Ok(Arc::new(statistics))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}

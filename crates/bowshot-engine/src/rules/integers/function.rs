@@ -1,0 +1,64 @@
+//! The function that stands for an operator.
+
+use super::kernel;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, exec_err, internal_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::Arc;
+
+/// `+`, `-` or `*` of two integers of one type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct IntegerArithmetic {
+    operator: Operator,
+    signature: Signature,
+}
+
+impl IntegerArithmetic {
+    pub(super) fn of(operator: Operator) -> Self {
+        Self { operator, signature: Signature::any(2, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for IntegerArithmetic {
+    fn name(&self) -> &'static str {
+        match self.operator {
+            Operator::Plus => "integer_add",
+            Operator::Minus => "integer_subtract",
+            _ => "integer_multiply",
+        }
+    }
+
+    /// The operator's own, so that columns keep their names.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        let [left, right] = args else { return internal_err!("arithmetic has two sides") };
+        Ok(format!("{} {} {}", left.schema_name(), self.operator, right.schema_name()))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments {
+            [left, right] if left == right && left.is_integer() => Ok(left.clone()),
+            _ => exec_err!("`{}` takes two integers of one type", self.operator),
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<_> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [left, right] = args.args.as_slice() else { return internal_err!("arithmetic has two sides") };
+        kernel::compute(self.operator, left, right)
+    }
+}

@@ -1,0 +1,231 @@
+//! The functions that operators on intervals become.
+
+use bowshot_api::Error;
+use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, DurationMicrosecondType, Field, FieldRef, Float64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+};
+use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::{Arc, LazyLock};
+
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+/// Nanoseconds, of which the longest interval has fewer than that type has digits.
+const LENGTH: DataType = DataType::Decimal128(38, 0);
+const NANOSECONDS_OF_DAY: i64 = 86_400_000_000_000;
+const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
+const DAYS_OF_MONTH: i32 = 30;
+
+static ALL: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+    [Kind::OfDuration, Kind::Length, Kind::Times, Kind::Divided]
+        .map(|kind| Arc::new(ScalarUDF::from(OfIntervals::of(kind))))
+});
+
+/// The functions, for those that look them up by name.
+pub(in crate::rules) fn all() -> &'static [Arc<ScalarUDF>] {
+    ALL.as_slice()
+}
+
+fn call(kind: Kind, args: Vec<Expr>) -> Expr {
+    let [duration, length, times, divided] = &*ALL;
+    let function = match kind {
+        Kind::OfDuration => duration,
+        Kind::Length => length,
+        Kind::Times => times,
+        Kind::Divided => divided,
+    };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), args))
+}
+
+/// A duration as days and time.
+pub(super) fn interval_of(duration: Expr) -> Expr {
+    call(Kind::OfDuration, vec![duration])
+}
+
+/// The duration that [`interval_of`] was given.
+pub(super) fn duration_within(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::ScalarFunction(call) if call.func.name() == Kind::OfDuration.name() => {
+            call.args.first().cloned()
+        }
+        _ => None,
+    }
+}
+
+/// How long an interval is.
+pub(super) fn length_of(interval: Expr) -> Expr {
+    call(Kind::Length, vec![interval])
+}
+
+pub(super) fn times(interval: Expr, number: Expr) -> Expr {
+    call(Kind::Times, vec![interval, number])
+}
+
+pub(super) fn divided(interval: Expr, number: Expr) -> Expr {
+    call(Kind::Divided, vec![interval, number])
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    OfDuration,
+    Length,
+    Times,
+    Divided,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::OfDuration => "interval_of_duration",
+            Self::Length => "interval_length",
+            Self::Times => "interval_multiply",
+            Self::Divided => "interval_divide",
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OfIntervals {
+    kind: Kind,
+    signature: Signature,
+}
+
+impl OfIntervals {
+    fn of(kind: Kind) -> Self {
+        let arguments = if matches!(kind, Kind::OfDuration | Kind::Length) { 1 } else { 2 };
+        Self { kind, signature: Signature::any(arguments, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for OfIntervals {
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(if self.kind == Kind::Length { LENGTH } else { INTERVAL })
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, nullable)))
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let computed = match (self.kind, arrays.as_slice()) {
+            (Kind::OfDuration, [duration]) => of_duration(duration)?,
+            (Kind::Length, [interval]) => length(interval)?,
+            (Kind::Times, [interval, number]) => scaled(interval, number, |number| Ok(number))?,
+            (Kind::Divided, [interval, number]) => scaled(interval, number, |number| {
+                if number == 0.0 { Err(invalid("division by zero")) } else { Ok(1.0 / number) }
+            })?,
+            _ => return internal_err!("`{}` has other arguments", self.kind.name()),
+        };
+        if constant {
+            return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&computed, 0)?));
+        }
+        Ok(ColumnarValue::Array(computed))
+    }
+}
+
+fn invalid(message: &'static str) -> DataFusionError {
+    DataFusionError::External(Box::new(Error::invalid(message)))
+}
+
+fn of_duration(duration: &ArrayRef) -> Result<ArrayRef> {
+    let duration = cast(duration, &DataType::Duration(TimeUnit::Microsecond))?;
+    let intervals: IntervalMonthDayNanoArray =
+        duration.as_primitive::<DurationMicrosecondType>().try_unary(|microseconds| {
+            let days = i32::try_from(microseconds / MICROSECONDS_OF_DAY);
+            let days = days.map_err(|_| invalid("interval out of range"))?;
+            Ok::<_, DataFusionError>(IntervalMonthDayNano::new(
+                0,
+                days,
+                (microseconds % MICROSECONDS_OF_DAY) * 1000,
+            ))
+        })?;
+    Ok(Arc::new(intervals))
+}
+
+fn length(intervals: &ArrayRef) -> Result<ArrayRef> {
+    let intervals = cast(intervals, &INTERVAL)?;
+    let lengths: Decimal128Array = intervals.as_primitive::<IntervalMonthDayNanoType>().unary(|interval| {
+        let days = i128::from(interval.months) * i128::from(DAYS_OF_MONTH) + i128::from(interval.days);
+        days * i128::from(NANOSECONDS_OF_DAY) + i128::from(interval.nanoseconds)
+    });
+    Ok(Arc::new(lengths.with_data_type(LENGTH)))
+}
+
+/// The intervals, each a number of times, which is computed from a column.
+fn scaled(intervals: &ArrayRef, numbers: &ArrayRef, factor: fn(f64) -> Result<f64>) -> Result<ArrayRef> {
+    let (intervals, numbers) = (cast(intervals, &INTERVAL)?, cast(numbers, &DataType::Float64)?);
+    let (intervals, numbers) =
+        (intervals.as_primitive::<IntervalMonthDayNanoType>(), numbers.as_primitive::<Float64Type>());
+    let products = intervals.iter().zip(numbers).map(|pair| match pair {
+        (Some(interval), Some(number)) => product(interval, factor(number)?).map(Some),
+        _ => Ok(None),
+    });
+    Ok(Arc::new(products.collect::<Result<IntervalMonthDayNanoArray>>()?))
+}
+
+/// As PostgreSQL has it: parts of months become days, those of days become time.
+fn product(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
+    let months = f64::from(interval.months) * factor;
+    let days = f64::from(interval.days) * factor;
+    let rest_of_months = rounded((months - months.trunc()) * f64::from(DAYS_OF_MONTH));
+    let mut seconds = rounded((days - days.trunc() + rest_of_months - rest_of_months.trunc()) * 86_400.0);
+    let mut whole_days = days.trunc() + rest_of_months.trunc();
+    if seconds.abs() >= 86_400.0 {
+        whole_days += (seconds / 86_400.0).trunc();
+        seconds %= 86_400.0;
+    }
+    let microseconds = (interval.nanoseconds as f64 / 1000.0 * factor + seconds * 1e6).round();
+    let fits = |value: f64, most: f64| value.is_finite() && value.abs() <= most;
+    let most_days = f64::from(i32::MAX);
+    if !(fits(months, most_days) && fits(whole_days, most_days) && fits(microseconds, 9.2e15)) {
+        return Err(invalid("interval out of range"));
+    }
+    Ok(IntervalMonthDayNano::new(months.trunc() as i32, whole_days as i32, microseconds as i64 * 1000))
+}
+
+/// To microseconds, if it is a number of seconds.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_months_become_days_and_parts_of_days_become_time() {
+        // Values from PostgreSQL 15.
+        for ((months, days, seconds), factor, (to_months, to_days, to_seconds)) in [
+            ((0, 1, 0), 2.0, (0, 2, 0)),
+            ((0, 1, 0), 0.5, (0, 0, 43_200)),
+            ((1, 0, 0), 0.5, (0, 15, 0)),
+            ((1, 1, 0), 1.5, (1, 16, 43_200)),
+            ((0, 0, 3600), -1.0, (0, 0, -3600)),
+        ] {
+            let interval = IntervalMonthDayNano::new(months, days, seconds * 1_000_000_000);
+            let expected = IntervalMonthDayNano::new(to_months, to_days, to_seconds * 1_000_000_000);
+            assert_eq!(product(interval, factor).expect("in range"), expected);
+        }
+        assert!(product(IntervalMonthDayNano::new(1 << 30, 0, 0), 4.0).is_err());
+    }
+}

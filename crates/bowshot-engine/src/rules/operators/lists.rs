@@ -1,0 +1,80 @@
+//! Lists of IN. Two of them on one expression are joined by DataFusion into one, or into a constant: `a IN (1) AND a IN (2)`
+//! is false then, also for a NULL, for which it is unknown. Where rows are taken by it, that is the same; elsewhere the lists
+//! are kept apart. A list of more than a few floating-point numbers is looked up by their bits, which tell two zeros apart.
+
+use crate::rules::expressions::in_plan;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The expression with its lists kept from one another.
+pub(super) fn kept_apart(expr: Expr) -> Result<Transformed<Expr>> {
+    expr.transform_up(|node| match node {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })
+            if ends_in_list(&left) && ends_in_list(&right) =>
+        {
+            let name = right.schema_name().to_string();
+            let right = Box::new(right.alias(name));
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, op, right))))
+        }
+        node => Ok(Transformed::no(node)),
+    })
+}
+
+fn ends_in_list(expr: &Expr) -> bool {
+    match expr {
+        Expr::InList(list) => list.list.len() > 1 || !list.negated,
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
+            ends_in_list(left) || ends_in_list(right)
+        }
+        _ => false,
+    }
+}
+
+/// Adds the other zero to lists of floating-point numbers with one. Types must have been settled before.
+#[derive(Debug)]
+pub(in crate::rules) struct BothZeros;
+
+impl AnalyzerRule for BothZeros {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        in_plan(plan, |expr, schema| {
+            expr.transform_up(|node| match node {
+                Expr::InList(list) => Ok(with_both_zeros(list, schema)),
+                node => Ok(Transformed::no(node)),
+            })
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        "both_zeros"
+    }
+}
+
+fn with_both_zeros(mut list: InList, schema: &DFSchema) -> Transformed<Expr> {
+    let zeros = match list.expr.get_type(schema) {
+        Ok(DataType::Float64) => [0.0, -0.0].map(|zero| ScalarValue::Float64(Some(zero))),
+        Ok(DataType::Float32) => [0.0, -0.0].map(|zero| ScalarValue::Float32(Some(zero))),
+        _ => return Transformed::no(Expr::InList(list)),
+    };
+    let written = zeros.clone().map(|zero| Expr::Literal(zero, None));
+    // The analysis runs on what was analysed before, too.
+    if !list.list.iter().any(is_zero) || written.iter().all(|zero| list.list.contains(zero)) {
+        return Transformed::no(Expr::InList(list));
+    }
+    list.list.extend(written);
+    Transformed::yes(Expr::InList(list))
+}
+
+fn is_zero(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(Cast { expr, .. }) => is_zero(expr),
+        Expr::Literal(ScalarValue::Float64(Some(value)), _) => *value == 0.0,
+        Expr::Literal(ScalarValue::Float32(Some(value)), _) => *value == 0.0,
+        Expr::Literal(value, _) => ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero == *value),
+        _ => false,
+    }
+}

@@ -1,0 +1,124 @@
+//! Operators that DataFusion has, but with other values than SQL gives them: dates and intervals, comparisons of intervals,
+//! quotients of decimals, lists of floating-point numbers, and lists whose intersection forgets that the value may be NULL.
+//! They are rewritten before types are settled, when what was written can still be told.
+
+mod dates;
+mod floats;
+mod functions;
+mod intervals;
+mod lists;
+mod numbers;
+mod order;
+
+use super::expressions::in_node;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, ScalarUDF};
+use datafusion::optimizer::AnalyzerRule;
+use std::sync::Arc;
+
+pub(super) use floats::of_one_kind;
+pub(super) use intervals::IntervalPlanner;
+pub(super) use lists::BothZeros;
+pub(super) use numbers::is_division;
+
+/// The functions that operators become, for those that look them up by name.
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    functions::all().iter().map(Arc::clone).chain(numbers::functions()).collect()
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct OperatorsOfSql;
+
+impl AnalyzerRule for OperatorsOfSql {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Union(union) => floats::union(union),
+            node => {
+                let mut rewritten = in_node(node, in_expression)?;
+                if let LogicalPlan::Sort(sort) = &mut rewritten.data {
+                    order::by(sort);
+                    rewritten.transformed = true;
+                }
+                Ok(rewritten)
+            }
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "operators_of_sql"
+    }
+}
+
+fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let lists = lists::kept_apart(expr)?;
+    let rewritten = lists.transform_data(|expr| expr.transform_up(|node| in_part(node, schema)))?;
+    Ok(rewritten)
+}
+
+fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match node {
+        Expr::BinaryExpr(binary) => in_binary(binary, schema),
+        Expr::Between(between) => {
+            let between = floats::between(between, schema);
+            between.transform_data(|between| Ok(dates::between(between, schema)))
+        }
+        Expr::InList(list) => Ok(floats::in_list(list, schema).update_data(Expr::InList)),
+        Expr::Case(case) => Ok(floats::case(case, schema).update_data(Expr::Case)),
+        Expr::ScalarFunction(mut call) => {
+            let changed = floats::arguments(&mut call.args, schema);
+            let call = Expr::ScalarFunction(call);
+            Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
+        }
+        Expr::WindowFunction(mut call) => {
+            let changed = floats::arguments(&mut call.params.args, schema);
+            let changed = order::of_window(&mut call.params, schema) || changed;
+            let call = Expr::WindowFunction(call);
+            Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
+        }
+        Expr::Literal(value, metadata) => Ok(numbers::literal(value, metadata)),
+        Expr::Cast(cast) => Ok(numbers::cast(cast, schema)),
+        Expr::AggregateFunction(function) => Ok(of_durations(function)),
+        node => Ok(Transformed::no(node)),
+    }
+}
+
+fn in_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Some((left, right)) = types(&binary.left, &binary.right, schema) else {
+        return Ok(Transformed::no(Expr::BinaryExpr(binary)));
+    };
+    floats::beside(binary, (&left, &right)).transform_data(|binary| {
+        if binary.op.supports_propagation() {
+            let dates = dates::compared(binary, schema);
+            return dates.transform_data(|expr| Ok(intervals::compared(expr, schema)));
+        }
+        match dates::arithmetic(binary, (&left, &right)) {
+            Transformed { data: Expr::BinaryExpr(binary), transformed: false, .. } => {
+                Ok(numbers::quotient(binary, (&left, &right)))
+            }
+            dates => Ok(dates),
+        }
+    })
+}
+
+fn types(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(DataType, DataType)> {
+    Some((left.get_type(schema).ok()?, right.get_type(schema).ok()?))
+}
+
+/// Aggregates know durations better than intervals: those of differences take the differences as they are.
+fn of_durations(mut function: AggregateFunction) -> Transformed<Expr> {
+    let mut changed = false;
+    for argument in &mut function.params.args {
+        if let Some(duration) = functions::duration_within(argument) {
+            *argument = duration;
+            changed = true;
+        }
+    }
+    let function = Expr::AggregateFunction(function);
+    if changed { Transformed::yes(function) } else { Transformed::no(function) }
+}

@@ -1,0 +1,57 @@
+//! Subqueries of every kind in every place, as joins: the general way of Neumann and Kemper, "Unnesting Arbitrary Queries"
+//! (BTW 2015).
+//!
+//! DataFusion's own rules refuse many forms, and take others for something that they are not: a NULL among the rows of NOT
+//! IN, a value out of several rows, LIMIT and OFFSET for each row. This rule comes behind the coercion of types and leaves
+//! DataFusion only those forms that it answers rightly and fast ([`keep`]). For all others a subquery becomes rows of its own:
+//! the distinct values that it takes from outside ([`domain`]) are pushed down to where they are used ([`dependent`]), and
+//! what comes out is joined with the rows outside by those values ([`forms`], [`lateral`]). What cannot be pushed down is
+//! refused, never guessed.
+
+mod comparison;
+mod dependent;
+mod domain;
+mod expressions;
+mod forms;
+mod joins;
+mod keep;
+mod lateral;
+mod limits;
+mod one_row;
+mod places;
+mod plans;
+mod sides;
+mod walk;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::AnalyzerRule;
+use std::cell::Cell;
+
+/// The rule.
+#[derive(Debug)]
+pub(crate) struct Unnest;
+
+impl AnalyzerRule for Unnest {
+    fn name(&self) -> &str {
+        "unnest_subqueries"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        if plans::has_subqueries(&plan)? { walk::rewritten(plan, &Names::default()) } else { Ok(plan) }
+    }
+}
+
+/// Gives names to relations that the rule makes, unique within one plan.
+#[derive(Debug, Default)]
+struct Names {
+    given: Cell<usize>,
+}
+
+impl Names {
+    fn next(&self, stem: &str) -> String {
+        self.given.set(self.given.get().saturating_add(1));
+        format!("{stem}_{}", self.given.get())
+    }
+}

@@ -1,0 +1,43 @@
+//! SQL's types: what their names mean, and what casts between them do.
+//!
+//! ```text
+//! a name in the text ─► planner ─► an Arrow type, and what is declared beyond it (declared)
+//! an Arrow type ─► names ─► its name in SQL
+//! a plan ─► casts: what PostgreSQL rounds, cuts off and checks ─► temporal: dates and times of different
+//!           types meet in microseconds ─► DataFusion's own coercion
+//! ```
+//!
+//! Time stamps have microseconds, so that the years 0001 to 9999 have a place. One with a time zone is an instant: it is
+//! kept in UTC, whatever zone it was written in and is shown in.
+
+pub(crate) mod casts;
+mod custom;
+pub(crate) mod declared;
+pub(crate) mod functions;
+pub(crate) mod names;
+mod now;
+mod planner;
+pub(crate) mod stored;
+pub(crate) mod syntax;
+mod temporal;
+pub(crate) mod zone;
+
+pub(crate) use planner::Types;
+
+use datafusion::optimizer::AnalyzerRule;
+use std::sync::Arc;
+
+/// What casts mean, before anything else looks at them.
+pub(crate) fn casts() -> Arc<dyn AnalyzerRule + Send + Sync> {
+    Arc::new(casts::Casts)
+}
+
+/// Where times meet, before DataFusion settles their types.
+pub(crate) fn times() -> Arc<dyn AnalyzerRule + Send + Sync> {
+    Arc::new(temporal::Temporal)
+}
+
+/// The functions whose results have other types than DataFusion gives them.
+pub(crate) fn registered() -> Vec<datafusion::logical_expr::ScalarUDF> {
+    vec![now::Now::default().into(), functions::rounded()]
+}

@@ -1,0 +1,170 @@
+//! Types that a durable table keeps in another form: Delta Lake, whose readers read its files too, has no times of day, no
+//! unsigned numbers and no decimals of whole tens. What a column is to SQL stands in its declaration, and every scan gives it
+//! back.
+//!
+//! | SQL | kept as |
+//! |---|---|
+//! | TIME | BIGINT, microseconds since midnight |
+//! | TINYINT, SMALLINT, INTEGER, BIGINT UNSIGNED | SMALLINT, INTEGER, BIGINT, DECIMAL(20, 0) |
+//! | DECIMAL(p, -s) | DECIMAL(p + s, 0) |
+
+use super::declared::DECLARED;
+use super::names;
+use bowshot_storage::tables::{Definition, Storage, durable_type};
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
+};
+use datafusion::arrow::error::ArrowError;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Result, TableReference};
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast, ident};
+use std::sync::Arc;
+
+/// The field of a column as a table keeps it; `None` where a durable table has no place for the type.
+pub(crate) fn kept(storage: Storage, field: &Field) -> Option<Field> {
+    if storage == Storage::Memory {
+        let data_type = match field.data_type() {
+            // An instant has no zone of its own, whatever zone the session shows it in.
+            DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, Some("UTC".into())),
+            other => other.clone(),
+        };
+        return Some(field.clone().with_data_type(data_type));
+    }
+    let logical = match field.data_type() {
+        DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
+        other => other.clone(),
+    };
+    let Some(physical) = physical(&logical) else {
+        let data_type = durable_type(&logical)?;
+        return Some(field.clone().with_data_type(data_type));
+    };
+    let mut metadata = field.metadata().clone();
+    metadata.entry(DECLARED.to_owned()).or_insert_with(|| names::sql_type(&logical));
+    Some(field.clone().with_data_type(physical).with_metadata(metadata))
+}
+
+/// The form in which a type is kept that is none of a durable table's.
+fn physical(logical: &DataType) -> Option<DataType> {
+    match logical {
+        DataType::Time64(_) => Some(DataType::Int64),
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => durable_type(logical),
+        DataType::Decimal128(precision, scale) if *scale < 0 => {
+            let digits = precision.checked_add(scale.unsigned_abs())?;
+            (digits <= DECIMAL128_MAX_PRECISION).then_some(DataType::Decimal128(digits, 0))
+        }
+        _ => None,
+    }
+}
+
+/// The type that a column of a table has in SQL.
+pub(crate) fn logical(field: &Field) -> DataType {
+    let declared = field.metadata().get(DECLARED);
+    declared.and_then(|text| meant(text, field.data_type())).unwrap_or_else(|| field.data_type().clone())
+}
+
+fn meant(text: &str, kept: &DataType) -> Option<DataType> {
+    let meant = match text {
+        "TINYINT UNSIGNED" => DataType::UInt8,
+        "SMALLINT UNSIGNED" => DataType::UInt16,
+        "INTEGER UNSIGNED" => DataType::UInt32,
+        "BIGINT UNSIGNED" => DataType::UInt64,
+        time if time.starts_with("TIME") && !time.starts_with("TIMESTAMP") => {
+            DataType::Time64(TimeUnit::Microsecond)
+        }
+        decimal => {
+            let parts = decimal.strip_prefix("DECIMAL(")?.strip_suffix(')')?;
+            let (precision, scale) = parts.split_once(',')?;
+            DataType::Decimal128(precision.trim().parse().ok()?, scale.trim().parse().ok()?)
+        }
+    };
+    (physical(&meant).as_ref() == Some(kept)).then_some(meant)
+}
+
+/// The columns of a table in the types that they have in SQL.
+pub(crate) fn schema(definition: &Definition) -> SchemaRef {
+    let kept = definition.schema();
+    if !differs(definition) {
+        return kept;
+    }
+    Arc::new(Schema::new(
+        definition.columns.iter().map(|column| meant_field(&column.field)).collect::<Fields>(),
+    ))
+}
+
+/// A column of a table as SQL has it.
+pub(crate) fn meant_field(kept: &Field) -> FieldRef {
+    Arc::new(Field::new(kept.name(), logical(kept), kept.is_nullable()))
+}
+
+/// Whether a table keeps any column in another form.
+pub(crate) fn differs(definition: &Definition) -> bool {
+    definition.columns.iter().any(|column| logical(&column.field) != *column.field.data_type())
+}
+
+/// Values in another type, by way of what they mean: a time of day is kept in microseconds.
+///
+/// # Errors
+/// For values that the type has no place for.
+pub(crate) fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    if values.data_type() == to {
+        return Ok(Arc::clone(values));
+    }
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let through = match (values.data_type(), to) {
+        (DataType::Time32(_) | DataType::Time64(_), DataType::Int64) => {
+            &cast_with_options(values, &DataType::Time64(TimeUnit::Microsecond), &strict)?
+        }
+        _ => values,
+    };
+    cast_with_options(through, to, &strict)
+}
+
+/// A table whose columns have the types of SQL; the same one if they all have them already.
+pub(crate) fn as_declared(
+    provider: Arc<dyn TableProvider>,
+    definition: &Definition,
+    name: TableReference,
+) -> Result<Arc<dyn TableProvider>> {
+    if !differs(definition) {
+        return Ok(provider);
+    }
+    let columns = provider.schema();
+    let columns = columns.fields().iter().map(|field| {
+        let column = definition.position(field.name()).and_then(|position| definition.columns.get(position));
+        let kept = ident(field.name());
+        match column.map(|column| logical(&column.field)) {
+            Some(logical) if logical != *field.data_type() => cast(kept, logical).alias(field.name()),
+            _ => kept,
+        }
+    });
+    let columns: Vec<Expr> = columns.collect();
+    let plan =
+        LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.project(columns)?.build()?;
+    Ok(Arc::new(ViewTable::new(plan, None)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_comes_back_as_it_was() {
+        for data_type in [
+            DataType::Time64(TimeUnit::Microsecond),
+            DataType::UInt8,
+            DataType::UInt16,
+            DataType::UInt32,
+            DataType::UInt64,
+            DataType::Decimal128(5, -2),
+            DataType::Int32,
+            DataType::Decimal128(5, 2),
+        ] {
+            let kept = kept(Storage::Durable, &Field::new("a", data_type.clone(), true)).unwrap();
+            assert_eq!(durable_type(kept.data_type()).as_ref(), Some(kept.data_type()));
+            assert_eq!(logical(&kept), data_type);
+        }
+    }
+}

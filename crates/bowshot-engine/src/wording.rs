@@ -1,0 +1,267 @@
+//! What DataFusion reports, in words of SQL: names as the user wrote them, types by their SQL names, a suggestion only where
+//! it is close.
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Column, SchemaError};
+use datafusion::error::DataFusionError;
+
+/// Columns that a hint lists.
+const LISTED: usize = 12;
+
+/// What is put before messages by the layers that they pass through.
+const PREFIXES: [&str; 16] = [
+    "Error during planning: ",
+    "Execution error: ",
+    "External error: ",
+    "Arrow error: ",
+    "Schema error: ",
+    "SQL error: ",
+    "This feature is not implemented: ",
+    "Internal error: ",
+    "Compute error: ",
+    "Cast error: ",
+    "Parser error: ",
+    "Invalid argument error: ",
+    "Arithmetic overflow: ",
+    "Not yet implemented: ",
+    "type_coercion caused by ",
+    "sql parser error: ",
+];
+
+/// Arrow's names of types, each with SQL's. Longer names come before those that they begin with.
+const TYPES: [(&str, &str); 24] = [
+    ("LargeUtf8", "text"),
+    ("Utf8View", "text"),
+    ("Utf8", "text"),
+    ("LargeBinary", "bytea"),
+    ("BinaryView", "bytea"),
+    ("Boolean", "boolean"),
+    ("UInt8", "utinyint"),
+    ("UInt16", "usmallint"),
+    ("UInt32", "uinteger"),
+    ("UInt64", "ubigint"),
+    ("Int8", "tinyint"),
+    ("Int16", "smallint"),
+    ("Int32", "integer"),
+    ("Int64", "bigint"),
+    ("Float16", "real"),
+    ("Float32", "real"),
+    ("Float64", "double precision"),
+    ("Date32", "date"),
+    ("Date64", "date"),
+    ("Decimal128", "numeric"),
+    ("Decimal256", "numeric"),
+    ("Timestamp(µs)", "timestamp"),
+    ("Timestamp(ns)", "timestamp"),
+    ("Null", "null"),
+];
+
+/// The message and what to do about it, if that can be said.
+pub(crate) fn wording(root: &DataFusionError) -> (String, Option<String>) {
+    match root {
+        DataFusionError::SchemaError(error, _) => about_columns(error),
+        DataFusionError::ArrowError(error, _) => about_values(error),
+        DataFusionError::SQL(error, _) => (format!("syntax error: {}", bare(&error.to_string())), None),
+        DataFusionError::Plan(text)
+        | DataFusionError::Execution(text)
+        | DataFusionError::Configuration(text)
+        | DataFusionError::NotImplemented(text)
+        | DataFusionError::ResourcesExhausted(text)
+        | DataFusionError::Internal(text) => about(text),
+        other => (in_sql(bare(&other.strip_backtrace())), None),
+    }
+}
+
+fn about_columns(error: &SchemaError) -> (String, Option<String>) {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let message = format!("column `{}` does not exist", written(field));
+            (message, Some(columns_hint(&field.name, valid_fields)).filter(|hint| !hint.is_empty()))
+        }
+        SchemaError::AmbiguousReference { field } => (
+            format!("column `{}` is ambiguous", written(field)),
+            Some(format!("name its table, as in `t.{}`", field.name)),
+        ),
+        SchemaError::DuplicateQualifiedField { name, .. }
+        | SchemaError::DuplicateUnqualifiedField { name } => {
+            let name = bowshot_api::shown_name(name);
+            (
+                format!("column `{name}` is there twice"),
+                Some("give one of them another name with AS".to_owned()),
+            )
+        }
+    }
+}
+
+fn written(column: &Column) -> String {
+    match &column.relation {
+        Some(relation) => format!("{}.{}", relation.table(), column.name),
+        None => column.name.clone(),
+    }
+}
+
+fn columns_hint(name: &str, there: &[Column]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for column in there {
+        let name = bowshot_api::shown_name(&column.name);
+        if !name.starts_with("__") && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if let Some(close) = closest(name, names.iter().copied()) {
+        return format!("did you mean `{close}`?");
+    }
+    match names.len() {
+        0 => String::new(),
+        count if count <= LISTED => format!("there are: {}", names.join(", ")),
+        _ => format!("there are: {}, …", names.get(..LISTED).unwrap_or_default().join(", ")),
+    }
+}
+
+/// The name that a slip of the hand could have made the other one of.
+fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let allowed = (name.chars().count() / 3).clamp(1, 3);
+    let near = names.map(|other| (strsim::damerau_levenshtein(&name, &other.to_lowercase()), other));
+    near.filter(|(distance, other)| *distance <= allowed && *distance < other.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, other)| other)
+}
+
+fn about_values(error: &ArrowError) -> (String, Option<String>) {
+    let text = error.to_string();
+    match error {
+        ArrowError::DivideByZero => ("division by zero".to_owned(), Some("guard it with NULLIF".to_owned())),
+        ArrowError::ArithmeticOverflow(text) => {
+            (format!("{} out of range", overflown(text)), Some("cast to a wider type first".to_owned()))
+        }
+        _ => about(&text),
+    }
+}
+
+/// The type whose range was left: the kernels name only the values.
+fn overflown(text: &str) -> &'static str {
+    let digits = text.chars().filter(char::is_ascii_digit).count();
+    if text.contains('.') || text.to_lowercase().contains("decimal") {
+        "numeric"
+    } else if digits > 24 || text.to_lowercase().contains("int64") {
+        "bigint"
+    } else {
+        "integer"
+    }
+}
+
+fn about(text: &str) -> (String, Option<String>) {
+    let text = bare(text);
+    if let Some(rest) = text.strip_prefix("Invalid function '") {
+        let name = rest.split('\'').next().unwrap_or(rest);
+        let guess = rest.split("Did you mean '").nth(1).and_then(|rest| rest.split('\'').next());
+        let close = guess.and_then(|guess| closest(name, std::iter::once(guess)));
+        let hint = close.map_or_else(
+            || "the functions are listed by `SHOW FUNCTIONS`".to_owned(),
+            |close| format!("did you mean `{close}`?"),
+        );
+        return (format!("function `{name}` does not exist"), Some(hint));
+    }
+    if let Some(rest) = text.strip_prefix("Cannot cast string '") {
+        let (value, to) = rest.split_once("' to value of ").unwrap_or((rest, ""));
+        let to = in_sql(to.trim_end_matches(" type"));
+        return (format!("`{value}` is no value of type {to}"), None);
+    }
+    if let Some(types) = text.strip_prefix("Cannot infer common argument type for comparison operation ") {
+        return (
+            format!("values of these types cannot be compared: {}", in_sql(types)),
+            Some("cast one side with CAST(… AS type)".to_owned()),
+        );
+    }
+    if let Some(rest) = text.strip_prefix("Cannot coerce arithmetic expression ") {
+        let rest = rest.trim_end_matches(" to valid types");
+        return (
+            format!("there is no such operator: {}", in_sql(rest)),
+            Some("cast one side with CAST(… AS type)".to_owned()),
+        );
+    }
+    if text.contains("Divide by zero") {
+        return ("division by zero".to_owned(), Some("guard it with NULLIF".to_owned()));
+    }
+    (in_sql(text), None)
+}
+
+/// Without what the layers have put before it, and without DataFusion's request to report it.
+fn bare(text: &str) -> &str {
+    let mut text = text;
+    while let Some(rest) = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)) {
+        text = rest;
+    }
+    text.split("This issue was likely caused by a bug in DataFusion").next().unwrap_or(text).trim()
+}
+
+/// With SQL's names of types, and names of tables as they are mostly written.
+fn in_sql(text: &str) -> String {
+    let text = text.replace("bowshot.main.", "");
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(next) = rest.chars().next() {
+        let after_word = shown.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let named = TYPES.iter().find(|(arrow, _)| !after_word && is_word(rest, arrow));
+        match named {
+            Some((arrow, sql)) => {
+                shown.push_str(sql);
+                rest = rest.get(arrow.len()..).unwrap_or_default();
+            }
+            None => {
+                shown.push(next);
+                rest = rest.get(next.len_utf8()..).unwrap_or_default();
+            }
+        }
+    }
+    shown
+}
+
+fn is_word(text: &str, word: &str) -> bool {
+    text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{about, closest};
+
+    #[test]
+    fn messages_speak_sql() {
+        for (given, message, hint) in [
+            (
+                "Invalid function 'uper'. Did you mean 'upper'?",
+                "function `uper` does not exist",
+                "did you mean `upper`?",
+            ),
+            (
+                "Invalid function 'frobnicate'. Did you mean 'concat'?",
+                "function `frobnicate` does not exist",
+                "the functions are listed by `SHOW FUNCTIONS`",
+            ),
+            (
+                "Cast error: Cannot cast string 'x' to value of Int64 type",
+                "`x` is no value of type bigint",
+                "",
+            ),
+            (
+                "Cannot coerce arithmetic expression Int64 + Utf8 to valid types",
+                "there is no such operator: bigint + text",
+                "cast one side with CAST(… AS type)",
+            ),
+            ("MyInt64 is no Int64", "MyInt64 is no bigint", ""),
+        ] {
+            assert_eq!(
+                about(given),
+                (message.to_owned(), Some(hint.to_owned()).filter(|hint| !hint.is_empty()))
+            );
+        }
+    }
+
+    #[test]
+    fn only_close_names_are_suggested() {
+        assert_eq!(closest("nmae", ["name", "age"].into_iter()), Some("name"));
+        assert_eq!(closest("salary", ["name", "age"].into_iter()), None);
+        assert_eq!(closest("a", ["b"].into_iter()), None);
+    }
+}

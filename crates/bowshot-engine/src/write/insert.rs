@@ -1,0 +1,159 @@
+//! INSERT in its forms: what gives the rows, and what becomes of those whose key is there.
+
+use crate::catalog::Visible;
+use crate::error::classify;
+use crate::plan;
+use crate::types;
+use crate::write::conflict::Conflict;
+use crate::write::defaults::WithDefaults;
+use crate::write::names::{self, Names, ident};
+use crate::write::recognise::{Leading, Recognised, changing, with_returning};
+use crate::write::{Write, change, forms, values};
+use bowshot_api::{Error, Result};
+use bowshot_storage::tables::{EntryName, Table, View};
+use datafusion::datasource::ViewTable;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, Statement};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The change that an INSERT is.
+pub(super) fn insert<'a>(
+    insert: &'a ast::Insert,
+    leading: Leading,
+    visible: &'a Visible,
+    names: &'a Names,
+) -> BoxFuture<'a, Result<Recognised>> {
+    async move {
+        if insert.output.is_some() {
+            return Err(change::no_output());
+        }
+        let ast::TableObject::TableName(name) = &insert.table else {
+            return Err(Error::unsupported("INSERT takes the name of a table"));
+        };
+        if let Some(view) = refreshed(insert, name, names)? {
+            return Box::pin(refresh(view, visible)).await;
+        }
+        let (target, table) = names.writable(name)?;
+        let definition = table.definition();
+        let mut insert = insert.clone();
+        let items = insert.returning.take();
+        let alias = match insert.table_alias.take() {
+            Some(alias) => alias.alias,
+            None => names::last(name)?,
+        };
+        let conflict = Conflict::take(&mut insert, definition)?;
+        let overwrite = std::mem::take(&mut insert.overwrite);
+        values::assigned(&mut insert)?;
+        if let Some(rows) = &mut insert.source {
+            leading.before(rows, name)?;
+        }
+        named_by_rows(&mut insert, visible).await?;
+        values::written_out(&mut insert, definition)?;
+        let rows = new_rows(insert, &table, visible).await?;
+        let returning = (items.as_deref(), &alias);
+        match conflict {
+            None if overwrite => {
+                with_returning(Write::Overwrite(target), rows, returning, &table, visible).await
+            }
+            None => with_returning(Write::Insert(target), rows, returning, &table, visible).await,
+            Some(_) if overwrite => Err(Error::invalid("INSERT OVERWRITE leaves no row to conflict with")),
+            Some(conflict) => {
+                let query = conflict.query(definition, &alias)?;
+                let source = Arc::new(ViewTable::new(rows, None));
+                let merged = changing(query, &table, &visible.with_source(source)).await?;
+                with_returning(Write::Merge(target), merged, returning, &table, visible).await
+            }
+        }
+    }
+    .boxed()
+}
+
+/// The rows of an INSERT in the columns of the table.
+fn new_rows<'a>(
+    mut insert: ast::Insert,
+    table: &'a Arc<Table>,
+    visible: &'a Visible,
+) -> BoxFuture<'a, Result<LogicalPlan>> {
+    async move {
+        insert.table = ast::TableObject::TableName(change::target_name());
+        let provider = WithDefaults::to_insert(table.provider(), table.definition(), &visible.context)
+            .map_err(classify)?;
+        let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
+        let state = visible.with_target(provider).state();
+        let plan = plan::logical(&state, statement).await.map_err(classify)?;
+        match plan {
+            LogicalPlan::Dml(DmlStatement { op: WriteOp::Insert(InsertOp::Append), input, .. }) => {
+                types::casts::settled(Arc::unwrap_or_clone(input), state.config_options()).map_err(classify)
+            }
+            _ => Err(Error::internal("INSERT was planned as something else")),
+        }
+    }
+    .boxed()
+}
+
+/// `INSERT … BY NAME`: the columns are those of the query.
+fn named_by_rows<'a>(insert: &'a mut ast::Insert, visible: &'a Visible) -> BoxFuture<'a, Result<()>> {
+    async move {
+        let [only] = insert.columns.as_slice() else { return Ok(()) };
+        if ident(&names::last(only)?) != forms::BY_NAME {
+            return Ok(());
+        }
+        let Some(source) = &insert.source else {
+            return Err(Error::invalid("INSERT BY NAME takes a query"));
+        };
+        let query = Parsed::Statement(Box::new(Statement::Query(source.clone())));
+        let plan = plan::logical(&visible.state(), query).await.map_err(classify)?;
+        let columns = plan.schema().fields().iter().map(|field| Ident::with_quote('"', field.name()));
+        insert.columns = columns.map(|name| ObjectName::from(vec![name])).collect();
+        Ok(())
+    }
+    .boxed()
+}
+
+/// The view that REFRESH names, which comes as an INSERT.
+fn refreshed(
+    insert: &ast::Insert,
+    name: &ObjectName,
+    names: &Names,
+) -> Result<Option<(EntryName, Arc<Table>)>> {
+    let marker = format!("SELECT {}", forms::REFRESH);
+    if !insert.overwrite || insert.source.as_ref().is_none_or(|source| source.to_string() != marker) {
+        return Ok(None);
+    }
+    let name = names.resolve(name)?;
+    let table = names.table(&name)?;
+    if table.definition().materialized.is_none() {
+        return Err(Error::invalid(format!("`{name}` is no materialized view"))
+            .with_hint("make one with `CREATE MATERIALIZED VIEW … AS …`"));
+    }
+    Ok(Some((name, table)))
+}
+
+/// Its query once more, with the names that were the defaults where it was made.
+fn refresh<'a>(
+    (name, table): (EntryName, Arc<Table>),
+    visible: &'a Visible,
+) -> BoxFuture<'a, Result<Recognised>> {
+    async move {
+        let Some(view) = &table.definition().materialized else {
+            return Err(Error::internal("a table was to be refreshed"));
+        };
+        let view = View {
+            id: Uuid::nil(),
+            sql: view.sql.clone(),
+            dialect: view.dialect.clone(),
+            default_catalog: view.default_catalog.clone(),
+            default_schema: view.default_schema.clone(),
+            columns: Vec::new(),
+            comment: None,
+        };
+        let plan = visible.without_own().view_plan(&view).await.map_err(classify)?;
+        Ok(Recognised::Write(Box::new(Write::Overwrite(name)), plan))
+    }
+    .boxed()
+}

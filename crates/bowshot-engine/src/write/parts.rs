@@ -1,0 +1,294 @@
+//! What DataFusion's planner of CREATE TABLE does not take: defaults, comments, constraints, columns that number themselves.
+
+use crate::types::declared::DECLARED;
+use crate::write::columns::{self, Own};
+use crate::write::define::{check_column_name, free_name, kept_field};
+use crate::write::names::ident;
+use bowshot_api::{Error, Layout, Result};
+use bowshot_storage::tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
+use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::sql::sqlparser::ast::{
+    self, ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateTable, Expr as SqlExpr,
+    ForeignKeyConstraint, IndexColumn, TableConstraint,
+};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Parts {
+    defaults: Vec<(String, String)>,
+    comments: Vec<(String, String)>,
+    checks: Vec<Check>,
+    primary_key: Option<Key>,
+    unique: Vec<Key>,
+    identities: Vec<Identity>,
+    generated: Vec<Generated>,
+    references: Vec<Reference>,
+    comment: Option<String>,
+}
+
+impl Parts {
+    /// Takes these parts out of the statement.
+    pub(super) fn take(create: &mut CreateTable) -> Result<Self> {
+        let comment = create.comment.take().map(|comment| match comment {
+            ast::CommentDef::WithEq(text) | ast::CommentDef::WithoutEq(text) => text,
+        });
+        let mut parts = Self { comment, ..Self::default() };
+        for column in &mut create.columns {
+            parts.take_column(column)?;
+        }
+        for constraint in std::mem::take(&mut create.constraints) {
+            parts.add_constraint(constraint)?;
+        }
+        Ok(parts)
+    }
+
+    fn take_column(&mut self, column: &mut ColumnDef) -> Result<()> {
+        let name = ident(&column.name);
+        if let Some(numbered) = columns::serial(&column.data_type) {
+            column.data_type = numbered;
+            self.add_identity(columns::identity(&name, (1, 1), false))?;
+            column.options.push(ColumnOptionDef { name: None, option: ColumnOption::NotNull });
+        }
+        for ColumnOptionDef { name: constraint, option } in std::mem::take(&mut column.options) {
+            if let ColumnOption::Null | ColumnOption::NotNull = option {
+                column.options.push(ColumnOptionDef { name: constraint, option });
+                continue;
+            }
+            match columns::own(&name, option)? {
+                Own::Nothing => {}
+                Own::Identity(identity) => {
+                    self.add_identity(identity)?;
+                    column.options.push(ColumnOptionDef { name: None, option: ColumnOption::NotNull });
+                }
+                Own::Generated(sql) => self.generated.push(Generated { column: name.clone(), sql }),
+                Own::Option(option) => self.take_option(&name, constraint, *option)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take_option(
+        &mut self,
+        name: &str,
+        constraint: Option<ast::Ident>,
+        option: ColumnOption,
+    ) -> Result<()> {
+        let alone = || Key { name: constraint.as_ref().map(ident), columns: vec![name.to_owned()] };
+        match option {
+            ColumnOption::Default(value) => self.defaults.push((name.to_owned(), value.to_string())),
+            ColumnOption::Comment(text) => self.comments.push((name.to_owned(), text)),
+            ColumnOption::PrimaryKey(key) => {
+                check_enforced(key.characteristics.as_ref())?;
+                self.set_key(alone())?;
+            }
+            ColumnOption::Unique(key) => {
+                check_enforced(key.characteristics.as_ref())?;
+                self.unique.push(alone());
+            }
+            ColumnOption::Check(check) => {
+                self.add_check(constraint.or(check.name).as_ref(), &check.expr);
+            }
+            ColumnOption::ForeignKey(mut key) => {
+                key.columns = vec![ast::Ident::with_quote('"', name)];
+                key.name = constraint.or(key.name);
+                self.add_reference(&key)?;
+            }
+            other => return Err(not_enforced(&other.to_string())),
+        }
+        Ok(())
+    }
+
+    fn add_constraint(&mut self, constraint: TableConstraint) -> Result<()> {
+        match constraint {
+            TableConstraint::PrimaryKey(key) => {
+                check_enforced(key.characteristics.as_ref())?;
+                self.set_key(named_key(key.name.as_ref(), &key.columns)?)
+            }
+            TableConstraint::Unique(key) => {
+                self.unique.push(unique_key(&key)?);
+                Ok(())
+            }
+            TableConstraint::Check(check) => {
+                self.add_check(check.name.as_ref(), &check.expr);
+                Ok(())
+            }
+            TableConstraint::ForeignKey(key) => self.add_reference(&key),
+            // What is fast to find is no part of what a table means.
+            TableConstraint::Index(_) => Ok(()),
+            other => Err(not_enforced(&other.to_string())),
+        }
+    }
+
+    fn set_key(&mut self, key: Key) -> Result<()> {
+        if self.primary_key.is_some() {
+            return Err(Error::invalid("a table has one primary key, not two")
+                .with_hint("name all of its columns in one `PRIMARY KEY (…)`"));
+        }
+        self.primary_key = Some(key);
+        Ok(())
+    }
+
+    fn add_identity(&mut self, identity: Identity) -> Result<()> {
+        if self.identities.iter().any(|there| there.column == identity.column) {
+            return Err(Error::invalid(format!("column `{}` is numbered twice", identity.column)));
+        }
+        self.identities.push(identity);
+        Ok(())
+    }
+
+    fn add_check(&mut self, name: Option<&ast::Ident>, expr: &SqlExpr) {
+        let name = name.map_or_else(|| free_name(&self.checks), ident);
+        self.checks.push(Check { name, sql: expr.to_string() });
+    }
+
+    fn add_reference(&mut self, key: &ForeignKeyConstraint) -> Result<()> {
+        self.references.push(reference(key)?);
+        Ok(())
+    }
+
+    /// The definition of a table with these columns.
+    pub(super) fn definition(self, schema: &Schema, has_rows: bool, storage: Storage) -> Result<Definition> {
+        let schema = Layout::default().schema(schema);
+        let mut columns = Vec::with_capacity(schema.fields().len());
+        let mut seen = HashSet::new();
+        for field in schema.fields() {
+            if !seen.insert(field.name().as_str()) {
+                return Err(Error::invalid(format!("column `{}` is there twice", field.name()))
+                    .with_hint("give the columns different names"));
+            }
+            columns.push(self.column(field, has_rows, storage)?);
+        }
+        if columns.is_empty() {
+            return Err(Error::invalid("a table needs at least one column"));
+        }
+        let Self { checks, primary_key, unique, identities, generated, references, comment, .. } = self;
+        let mut names = HashSet::new();
+        if let Some(twice) = checks.iter().find(|check| !names.insert(check.name.as_str())) {
+            return Err(Error::invalid(format!("constraint `{}` is there twice", twice.name))
+                .with_hint("give the constraints different names"));
+        }
+        let definition = Definition {
+            storage,
+            columns,
+            primary_key,
+            unique,
+            checks,
+            identities,
+            generated,
+            references,
+            comment,
+            materialized: None,
+        };
+        check_columns(&definition)?;
+        Ok(definition)
+    }
+
+    fn column(&self, field: &Field, has_rows: bool, storage: Storage) -> Result<Column> {
+        check_column_name(field.name())?;
+        let in_key = self.primary_key.as_ref().is_some_and(|key| key.columns.contains(field.name()));
+        // The rows of a query decide nothing about rows to come.
+        let nullable = !in_key && (field.is_nullable() || has_rows);
+        let of = |list: &[(String, String)]| {
+            list.iter().find(|(name, _)| name == field.name()).map(|(_, value)| value.clone())
+        };
+        let plain = Field::new(field.name(), field.data_type().clone(), nullable);
+        Ok(Column {
+            field: Arc::new(kept_field(storage, &declared(field, plain))?),
+            default: of(&self.defaults),
+            comment: of(&self.comments),
+        })
+    }
+}
+
+/// A field with what is declared for another one.
+pub(crate) fn declared(from: &Field, field: Field) -> Field {
+    match from.metadata().get(DECLARED) {
+        Some(text) => field.with_metadata(HashMap::from([(DECLARED.to_owned(), text.clone())])),
+        None => field,
+    }
+}
+
+/// Keys name columns that are there.
+fn check_columns(definition: &Definition) -> Result<()> {
+    let primary = definition.primary_key.iter().map(|key| ("primary key", key));
+    for (kind, key) in primary.chain(definition.unique.iter().map(|key| ("unique key", key))) {
+        check_key(definition, kind, key)?;
+    }
+    for reference in &definition.references {
+        if let Some(missing) = reference.columns.iter().find(|column| definition.position(column).is_none()) {
+            return Err(Error::invalid(format!(
+                "the foreign key names a column `{missing}` that is not there"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Fails if a key names a column that is not there, or one twice.
+pub(crate) fn check_key(definition: &Definition, kind: &str, key: &Key) -> Result<()> {
+    let mut seen = HashSet::new();
+    for column in &key.columns {
+        if definition.position(column).is_none() {
+            return Err(Error::invalid(format!("the {kind} names a column `{column}` that is not there")));
+        }
+        if !seen.insert(column) {
+            return Err(Error::invalid(format!("the {kind} names column `{column}` twice")));
+        }
+    }
+    Ok(())
+}
+
+/// The key that a constraint is.
+pub(crate) fn named_key(name: Option<&ast::Ident>, columns: &[IndexColumn]) -> Result<Key> {
+    let columns = columns.iter().map(key_column).collect::<Result<_>>()?;
+    Ok(Key { name: name.map(ident), columns })
+}
+
+/// See [`named_key`].
+pub(crate) fn unique_key(key: &ast::UniqueConstraint) -> Result<Key> {
+    check_enforced(key.characteristics.as_ref())?;
+    if key.nulls_distinct == ast::NullsDistinctOption::NotDistinct {
+        return Err(
+            Error::unsupported("NULLS NOT DISTINCT is not supported").with_hint("make the columns NOT NULL")
+        );
+    }
+    named_key(key.name.as_ref().or(key.index_name.as_ref()), &key.columns)
+}
+
+fn key_column(column: &IndexColumn) -> Result<String> {
+    match &column.column.expr {
+        SqlExpr::Identifier(name) => Ok(ident(name)),
+        other => Err(Error::invalid(format!("`{other}` is no column of a key"))),
+    }
+}
+
+/// A reference to rows of another table, of which the user must have said that nobody enforces it.
+pub(crate) fn reference(key: &ForeignKeyConstraint) -> Result<Reference> {
+    if key.characteristics.as_ref().and_then(|of| of.enforced) != Some(false) {
+        return Err(Error::unsupported("foreign keys are not enforced, so they are refused")
+            .with_hint("write NOT ENFORCED behind it to keep it as a note"));
+    }
+    Ok(Reference {
+        name: key.name.as_ref().map(ident),
+        columns: key.columns.iter().map(ident).collect(),
+        table: key.foreign_table.to_string(),
+        referred: key.referred_columns.iter().map(ident).collect(),
+    })
+}
+
+/// A constraint that is there is enforced, and at once.
+fn check_enforced(characteristics: Option<&ConstraintCharacteristics>) -> Result<()> {
+    let Some(of) = characteristics else { return Ok(()) };
+    if of.enforced == Some(false) || of.initially == Some(ast::DeferrableInitial::Deferred) {
+        return Err(Error::unsupported(format!("`{of}` is not supported for keys"))
+            .with_hint("keys are enforced by each statement"));
+    }
+    Ok(())
+}
+
+fn not_enforced(what: &str) -> Error {
+    Error::unsupported(format!("`{what}` is not enforced, so it is refused"))
+        .with_hint("tables have NOT NULL, DEFAULT, CHECK, UNIQUE and PRIMARY KEY")
+}

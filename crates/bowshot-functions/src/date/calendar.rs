@@ -1,0 +1,142 @@
+//! Arithmetic of the calendar on microseconds since 1970.
+
+use arrow::datatypes::IntervalMonthDayNano;
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, Timelike};
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
+
+pub(crate) const SECOND: i64 = 1_000_000;
+pub(crate) const MINUTE: i64 = 60 * SECOND;
+pub(crate) const HOUR: i64 = 60 * MINUTE;
+pub(crate) const DAY: i64 = 24 * HOUR;
+
+pub(super) fn out_of_range() -> DataFusionError {
+    exec_datafusion_err!("the date is out of range")
+}
+
+/// The fields of a point in time.
+pub(crate) fn split(micros: i64) -> Result<NaiveDateTime> {
+    DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc()).ok_or_else(out_of_range)
+}
+
+pub(crate) fn join(time: NaiveDateTime) -> i64 {
+    time.and_utc().timestamp_micros()
+}
+
+/// A date of days since 1970.
+pub(super) fn date_of(days: i32) -> Result<NaiveDate> {
+    Ok(split(i64::from(days) * DAY)?.date())
+}
+
+pub(super) fn days_of(date: NaiveDate) -> Result<i32> {
+    i32::try_from(join(date.and_time(chrono::NaiveTime::MIN)).div_euclid(DAY)).map_err(|_| out_of_range())
+}
+
+/// The same day so many months later, or the last of that month.
+pub(super) fn add_months_to(date: NaiveDate, months: i64) -> Result<NaiveDate> {
+    let count = u32::try_from(months.unsigned_abs()).map_err(|_| out_of_range())?;
+    let count = Months::new(count);
+    let moved = if months < 0 { date.checked_sub_months(count) } else { date.checked_add_months(count) };
+    moved.ok_or_else(out_of_range)
+}
+
+/// PostgreSQL's `timestamp + interval`: first months, then days, then the rest.
+pub(super) fn add_interval(micros: i64, interval: IntervalMonthDayNano) -> Result<i64> {
+    let mut time = split(micros)?;
+    if interval.months != 0 {
+        time = add_months_to(time.date(), i64::from(interval.months))?.and_time(time.time());
+    }
+    let days = i64::from(interval.days).checked_mul(DAY).ok_or_else(out_of_range)?;
+    let moved = join(time).checked_add(days).and_then(|time| time.checked_add(interval.nanoseconds / 1000));
+    moved.ok_or_else(out_of_range)
+}
+
+pub(super) fn negated(interval: IntervalMonthDayNano) -> Result<IntervalMonthDayNano> {
+    let negate = || {
+        Some(IntervalMonthDayNano {
+            months: interval.months.checked_neg()?,
+            days: interval.days.checked_neg()?,
+            nanoseconds: interval.nanoseconds.checked_neg()?,
+        })
+    };
+    negate().ok_or_else(|| exec_datafusion_err!("the interval is out of range"))
+}
+
+pub(super) fn interval(months: i64, days: i64, micros: i64) -> Result<IntervalMonthDayNano> {
+    let make = || {
+        Some(IntervalMonthDayNano {
+            months: i32::try_from(months).ok()?,
+            days: i32::try_from(days).ok()?,
+            nanoseconds: micros.checked_mul(1000)?,
+        })
+    };
+    make().ok_or_else(|| exec_datafusion_err!("the interval is out of range"))
+}
+
+pub(super) fn is_leap(year: i32) -> bool {
+    NaiveDate::from_ymd_opt(year, 2, 29).is_some()
+}
+
+pub(super) fn days_in_month(year: i32, month: u32) -> u32 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if is_leap(year) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// A century as people count: the years 2001 to 2100 are the 21st; before Christ they are negative.
+pub(super) fn hundreds(year: i64, length: i64) -> i64 {
+    if year > 0 { (year + length - 1) / length } else { -((length - year) / length) }
+}
+
+/// The day as Julian days count it.
+pub(super) fn julian_day(date: NaiveDate) -> i64 {
+    i64::from(date.num_days_from_ce()) + 1_721_425
+}
+
+/// Weeks since the first Sunday of the year (`%U`).
+pub(super) fn week_from_sunday(date: NaiveDate) -> u32 {
+    (date.ordinal() + 6 - date.weekday().num_days_from_sunday()) / 7
+}
+
+/// Weeks since the first Monday of the year (`%W`).
+pub(super) fn week_from_monday(date: NaiveDate) -> u32 {
+    (date.ordinal() + 6 - date.weekday().num_days_from_monday()) / 7
+}
+
+/// Microseconds of the second of a time.
+pub(super) fn micros_of(time: NaiveDateTime) -> i64 {
+    i64::from(time.nanosecond() / 1000 % 1_000_000)
+}
+
+/// An interval as PostgreSQL writes it: `1 year 2 mons 3 days 04:05:06`.
+#[cfg(test)]
+pub(crate) fn interval_text(interval: IntervalMonthDayNano) -> String {
+    let mut parts = Vec::new();
+    let mut unit = |count: i32, name: &str| {
+        if count != 0 {
+            parts.push(format!("{count} {name}{}", if count == 1 { "" } else { "s" }));
+        }
+    };
+    unit(interval.months / 12, "year");
+    unit(interval.months % 12, "mon");
+    unit(interval.days, "day");
+    let micros = interval.nanoseconds / 1000;
+    if micros != 0 || parts.is_empty() {
+        parts.push(clock_text(micros));
+    }
+    parts.join(" ")
+}
+
+/// Microseconds as hours, minutes and seconds; more than a day is more than 24 hours.
+pub(super) fn clock_text(micros: i64) -> String {
+    let sign = if micros < 0 { "-" } else { "" };
+    let rest = micros.unsigned_abs();
+    let (seconds, fraction) = (rest / 1_000_000, rest % 1_000_000);
+    let text = format!("{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if fraction == 0 {
+        return text;
+    }
+    format!("{text}.{fraction:06}").trim_end_matches('0').to_owned()
+}

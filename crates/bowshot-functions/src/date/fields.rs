@@ -1,0 +1,321 @@
+//! Parts of dates, times, timestamps and intervals: `year(d)`, `extract(century FROM d)`.
+
+use super::calendar::{self, DAY, HOUR, MINUTE, SECOND, hundreds, julian_day, micros_of, split};
+use super::month_names;
+use crate::define::{Function, Gives, made, scalar};
+use crate::values::Kind::{self, Interval as Span, Stamp as At, Time as Clock};
+use crate::values::{Arguments, Int64, Interval, Moment, Real, Stamp, Str, Time, map1};
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, IntervalMonthDayNano};
+use chrono::{Datelike, NaiveDateTime, Timelike};
+use datafusion::common::{Result, exec_err};
+
+pub(crate) use super::part::date_part;
+
+/// A part that is a whole number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    Millennium,
+    Century,
+    Decade,
+    Era,
+    Year,
+    IsoYear,
+    YearWeek,
+    Quarter,
+    Month,
+    Week,
+    Day,
+    DayOfYear,
+    /// Sunday is 0.
+    DayOfWeek,
+    /// Monday is 1.
+    IsoDayOfWeek,
+    /// Monday is 0.
+    Weekday,
+    Hour,
+    Minute,
+    Second,
+    /// Of the minute, as the two below.
+    Millisecond,
+    Microsecond,
+    Nanosecond,
+    Julian,
+}
+
+impl Field {
+    /// By the names that PostgreSQL and DuckDB know.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name.trim().to_ascii_lowercase().as_str() {
+            "millennium" | "millennia" | "millenniums" | "mil" => Self::Millennium,
+            "century" | "centuries" | "c" | "cent" => Self::Century,
+            "decade" | "decades" | "dec" | "decs" => Self::Decade,
+            "era" => Self::Era,
+            "year" | "years" | "y" | "yr" | "yrs" | "yyyy" | "yy" | "sql_tsi_year" => Self::Year,
+            "isoyear" => Self::IsoYear,
+            "yearweek" => Self::YearWeek,
+            "quarter" | "quarters" | "qtr" | "q" | "qq" | "sql_tsi_quarter" => Self::Quarter,
+            "month" | "months" | "mon" | "mons" | "mm" | "sql_tsi_month" => Self::Month,
+            "week" | "weeks" | "w" | "ww" | "wk" | "weekofyear" | "isoweek" | "sql_tsi_week" => Self::Week,
+            "day" | "days" | "d" | "dd" | "dayofmonth" | "sql_tsi_day" => Self::Day,
+            "dayofyear" | "doy" | "dy" => Self::DayOfYear,
+            "dow" | "dayofweek" => Self::DayOfWeek,
+            "isodow" => Self::IsoDayOfWeek,
+            "weekday" => Self::Weekday,
+            "hour" | "hours" | "h" | "hr" | "hrs" | "hh" | "sql_tsi_hour" => Self::Hour,
+            "minute" | "minutes" | "m" | "min" | "mins" | "mi" | "sql_tsi_minute" => Self::Minute,
+            "second" | "seconds" | "s" | "sec" | "secs" | "ss" | "sql_tsi_second" => Self::Second,
+            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => Self::Millisecond,
+            "microsecond" | "microseconds" | "us" | "usec" | "usecs" | "usecond" | "useconds" => {
+                Self::Microsecond
+            }
+            "nanosecond" | "nanoseconds" | "ns" | "nsec" | "nsecs" => Self::Nanosecond,
+            "julian" | "j" => Self::Julian,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn of_stamp(self, time: NaiveDateTime) -> i64 {
+        let year = i64::from(time.year());
+        match self {
+            Self::Millennium => hundreds(year, 1000),
+            Self::Century => hundreds(year, 100),
+            Self::Decade => year.div_euclid(10),
+            Self::Era => i64::from(year > 0),
+            Self::Year => year,
+            Self::IsoYear => i64::from(time.iso_week().year()),
+            Self::YearWeek => i64::from(time.iso_week().year()) * 100 + i64::from(time.iso_week().week()),
+            Self::Quarter => i64::from(time.month0() / 3 + 1),
+            Self::Month => i64::from(time.month()),
+            Self::Week => i64::from(time.iso_week().week()),
+            Self::Day => i64::from(time.day()),
+            Self::DayOfYear => i64::from(time.ordinal()),
+            Self::DayOfWeek => i64::from(time.weekday().num_days_from_sunday()),
+            Self::IsoDayOfWeek => i64::from(time.weekday().number_from_monday()),
+            Self::Weekday => i64::from(time.weekday().num_days_from_monday()),
+            Self::Hour => i64::from(time.hour()),
+            Self::Minute => i64::from(time.minute()),
+            Self::Second => i64::from(time.second()),
+            Self::Millisecond => i64::from(time.second()) * 1000 + micros_of(time) / 1000,
+            Self::Microsecond => i64::from(time.second()) * SECOND + micros_of(time),
+            Self::Nanosecond => (i64::from(time.second()) * SECOND + micros_of(time)) * 1000,
+            Self::Julian => julian_day(time.date()),
+        }
+    }
+
+    fn of_interval(self, span: IntervalMonthDayNano) -> Option<i64> {
+        let (months, micros) = (i64::from(span.months), span.nanoseconds / 1000);
+        Some(match self {
+            Self::Millennium => months / 12_000,
+            Self::Century => months / 1200,
+            Self::Decade => months / 120,
+            Self::Year => months / 12,
+            Self::Quarter => months % 12 / 3 + 1,
+            Self::Month => months % 12,
+            Self::Week => i64::from(span.days) / 7,
+            Self::Day => i64::from(span.days),
+            _ => return self.of_clock(micros),
+        })
+    }
+
+    /// Of microseconds that may be more than a day.
+    fn of_clock(self, micros: i64) -> Option<i64> {
+        Some(match self {
+            Self::Hour => micros / HOUR,
+            Self::Minute => micros % HOUR / MINUTE,
+            Self::Second => micros % MINUTE / SECOND,
+            Self::Millisecond => micros % MINUTE / 1000,
+            Self::Microsecond => micros % MINUTE,
+            Self::Nanosecond => micros % MINUTE * 1000,
+            _ => return None,
+        })
+    }
+}
+
+/// The part of the argument at `position`, whatever kind of time that is.
+pub(super) fn part_of(arguments: &Arguments, position: usize, field: Field) -> Result<ArrayRef> {
+    let missing = || exec_err!("the value has no part `{field:?}`");
+    match arguments.data_type(position)? {
+        DataType::Interval(_) => {
+            let spans = arguments.read::<Interval>(position)?;
+            crate::values::fill::<Int64, Result<Option<i64>>>(arguments, |row| match spans.get(row)? {
+                Some(span) => field.of_interval(span).map_or_else(missing, |part| Ok(Some(part))),
+                None => Ok(None),
+            })
+        }
+        DataType::Time64(_) => {
+            let clocks = arguments.read::<Time>(position)?;
+            crate::values::fill::<Int64, Result<Option<i64>>>(arguments, |row| match clocks.get(row)? {
+                Some(nanos) => field.of_clock(nanos / 1000).map_or_else(missing, |part| Ok(Some(part))),
+                None => Ok(None),
+            })
+        }
+        _ => {
+            let stamps = arguments.read::<Stamp>(position)?;
+            crate::values::fill::<Int64, Result<Option<i64>>>(arguments, |row| match stamps.get(row)? {
+                Some(micros) => Ok(Some(field.of_stamp(split(micros)?))),
+                None => Ok(None),
+            })
+        }
+    }
+}
+
+/// Seconds that an interval takes, with months of 30 days and years of 365.25, as PostgreSQL counts them.
+pub(super) fn interval_micros(span: IntervalMonthDayNano) -> i64 {
+    let (years, months) = (i64::from(span.months / 12), i64::from(span.months % 12));
+    let days = (months * 30 + i64::from(span.days)).saturating_mul(DAY);
+    years.saturating_mul(31_557_600 * SECOND).saturating_add(days).saturating_add(span.nanoseconds / 1000)
+}
+
+fn epoch(arguments: &Arguments, units_per_second: i64) -> Result<ArrayRef> {
+    let divisor = SECOND / units_per_second;
+    match arguments.data_type(0)? {
+        DataType::Interval(_) => {
+            map1::<Interval, Int64, _>(arguments, |span| interval_micros(span) / divisor)
+        }
+        DataType::Time64(_) => map1::<Time, Int64, _>(arguments, |nanos| nanos / 1000 / divisor),
+        _ => map1::<Moment, Int64, _>(arguments, |micros: i64| micros.div_euclid(divisor)),
+    }
+}
+
+/// With the fraction of a second.
+pub(super) fn epoch_seconds(arguments: &Arguments, position: usize) -> Result<ArrayRef> {
+    let seconds = |micros: i64| micros as f64 / SECOND as f64;
+    match arguments.data_type(position)? {
+        DataType::Interval(_) => {
+            let spans = arguments.read::<Interval>(position)?;
+            fill_with(arguments, |row| Ok(spans.get(row)?.map(|span| seconds(interval_micros(span)))))
+        }
+        DataType::Time64(_) => {
+            let clocks = arguments.read::<Time>(position)?;
+            fill_with(arguments, |row| Ok(clocks.get(row)?.map(|nanos| seconds(nanos / 1000))))
+        }
+        _ => {
+            let moments = arguments.read::<Moment>(position)?;
+            fill_with(arguments, |row| Ok(moments.get(row)?.map(seconds)))
+        }
+    }
+}
+
+fn fill_with(arguments: &Arguments, make: impl FnMut(usize) -> Result<Option<f64>>) -> Result<ArrayRef> {
+    crate::values::fill::<Real, Result<Option<f64>>>(arguments, make)
+}
+
+const DATES: &[&[Kind]] = &[&[At], &[Span]];
+const CLOCKS: &[&[Kind]] = &[&[At], &[Clock], &[Span]];
+const ONLY_DATES: &[&[Kind]] = &[&[At]];
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    made("date_part", "a part of a date, time, timestamp or interval: `date_part('year', d)`", date_part)
+        .aliases(&["datepart"]),
+    scalar("millennium", "the millennium", DATES, Gives::Int, |a| part_of(a, 0, Field::Millennium)),
+    scalar("century", "the century", DATES, Gives::Int, |a| part_of(a, 0, Field::Century)),
+    scalar("decade", "the year divided by ten", DATES, Gives::Int, |a| part_of(a, 0, Field::Decade)),
+    scalar("era", "1 after Christ, 0 before", ONLY_DATES, Gives::Int, |a| part_of(a, 0, Field::Era)),
+    scalar("year", "the year", DATES, Gives::Int, |a| part_of(a, 0, Field::Year)),
+    scalar("isoyear", "the year that the ISO week belongs to", ONLY_DATES, Gives::Int, |a| {
+        part_of(a, 0, Field::IsoYear)
+    })
+    .aliases(&["yearofweek"]),
+    scalar(
+        "yearweek",
+        "ISO year and week as one number, 202419",
+        &[&[At], &[At, Kind::Int]],
+        Gives::Int,
+        |a| part_of(a, 0, Field::YearWeek),
+    ),
+    scalar("quarter", "the quarter of the year, 1 to 4", DATES, Gives::Int, |a| {
+        part_of(a, 0, Field::Quarter)
+    }),
+    scalar("month", "the month, 1 to 12", DATES, Gives::Int, |a| part_of(a, 0, Field::Month)),
+    scalar("week", "the ISO week of the year", &[&[At], &[At, Kind::Int], &[Span]], Gives::Int, |a| {
+        part_of(a, 0, Field::Week)
+    })
+    .aliases(&["weekofyear"]),
+    scalar("day", "the day of the month", DATES, Gives::Int, |a| part_of(a, 0, Field::Day))
+        .aliases(&["dayofmonth"]),
+    scalar("dayofyear", "the day of the year", ONLY_DATES, Gives::Int, |a| part_of(a, 0, Field::DayOfYear)),
+    scalar("dayofweek", "the day of the week", ONLY_DATES, Gives::Int, |a| {
+        let first = i64::from(a.is_mysql());
+        map1::<Stamp, Int64, Result<i64>>(a, |micros| Ok(Field::DayOfWeek.of_stamp(split(micros)?) + first))
+    })
+    .note("Sunday is 0; in dialect `mysql` 1"),
+    scalar("isodow", "the day of the week, Monday is 1", ONLY_DATES, Gives::Int, |a| {
+        part_of(a, 0, Field::IsoDayOfWeek)
+    }),
+    scalar("weekday", "the day of the week, Monday is 0", ONLY_DATES, Gives::Int, |a| {
+        part_of(a, 0, Field::Weekday)
+    })
+    .note("as in MySQL and Spark"),
+    scalar("hour", "the hour", CLOCKS, Gives::Int, |a| part_of(a, 0, Field::Hour)),
+    scalar("minute", "the minute", CLOCKS, Gives::Int, |a| part_of(a, 0, Field::Minute)),
+    scalar("second", "the second, without its fraction", CLOCKS, Gives::Int, |a| {
+        part_of(a, 0, Field::Second)
+    }),
+    scalar("millisecond", "the second in milliseconds", CLOCKS, Gives::Int, |a| {
+        part_of(a, 0, Field::Millisecond)
+    }),
+    scalar("microsecond", "the microseconds of the minute", CLOCKS, Gives::Int, |a| {
+        if a.is_mysql() {
+            return map1::<Stamp, Int64, Result<i64>>(a, |micros| Ok(micros_of(split(micros)?)));
+        }
+        part_of(a, 0, Field::Microsecond)
+    })
+    .note("in dialect `mysql` those of the second"),
+    scalar("nanosecond", "the second in nanoseconds", CLOCKS, Gives::Int, |a| {
+        part_of(a, 0, Field::Nanosecond)
+    }),
+    scalar("julian", "the Julian day", ONLY_DATES, Gives::Float, |a| {
+        map1::<Stamp, Real, Result<f64>>(a, |micros| {
+            let time = split(micros)?;
+            let clock = micros.rem_euclid(DAY) as f64 / DAY as f64;
+            Ok(julian_day(time.date()) as f64 + clock)
+        })
+    }),
+    scalar("epoch", "seconds since 1970", CLOCKS, Gives::Float, |a| epoch_seconds(a, 0)),
+    scalar(
+        "epoch_ms",
+        "milliseconds since 1970; of a number, the timestamp",
+        &[&[At], &[Clock], &[Span], &[Kind::Int]],
+        Gives::By(epoch_ms_type),
+        epoch_ms,
+    ),
+    scalar("epoch_us", "microseconds since 1970", CLOCKS, Gives::Int, |a| epoch(a, SECOND)),
+    scalar("epoch_ns", "nanoseconds since 1970", CLOCKS, Gives::Int, |a| {
+        let micros = epoch(a, SECOND)?;
+        let nanos =
+            arrow::compute::kernels::numeric::mul(&micros, &arrow::array::Int64Array::new_scalar(1000))?;
+        Ok(nanos)
+    }),
+    scalar("dayname", "the English name of the weekday", ONLY_DATES, Gives::Text, |a| {
+        map1::<Stamp, Str, Result<String>>(a, |micros| {
+            Ok(month_names::weekday(split(micros)?.weekday().num_days_from_sunday()).to_owned())
+        })
+    }),
+    scalar("monthname", "the English name of the month", ONLY_DATES, Gives::Text, |a| {
+        map1::<Stamp, Str, Result<String>>(a, |micros| {
+            Ok(month_names::month(split(micros)?.month()).to_owned())
+        })
+    }),
+    scalar("isleap", "whether the year is a leap year", ONLY_DATES, Gives::Bool, |a| {
+        map1::<Stamp, crate::values::Flag, Result<bool>>(a, |micros| {
+            Ok(calendar::is_leap(split(micros)?.year()))
+        })
+    }),
+];
+
+fn epoch_ms_type(arguments: &[DataType]) -> Result<DataType> {
+    Ok(match arguments.first() {
+        Some(DataType::Int64) => DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, None),
+        _ => DataType::Int64,
+    })
+}
+
+fn epoch_ms(arguments: &Arguments) -> Result<ArrayRef> {
+    if *arguments.data_type(0)? == DataType::Int64 {
+        return map1::<crate::values::Int, crate::values::Stamps, _>(arguments, |ms: i64| {
+            ms.checked_mul(1000)
+        });
+    }
+    epoch(arguments, 1000)
+}

@@ -1,0 +1,23 @@
+//! The SQL functions that DataFusion lacks or defines otherwise than PostgreSQL and DuckDB do.
+//!
+//! `registry` lists every function once, by area; `define` turns a row of that list into what DataFusion calls; `values`
+//! reads the arguments of a batch and builds its result. The areas are folders. Nothing here knows tables, sessions or
+//! files, and nothing allocates without a limit: a result above `values::MOST_BYTES` for one batch is refused.
+
+mod aggregate;
+mod condition;
+mod date;
+mod define;
+mod json;
+mod made;
+mod nested;
+mod number;
+mod planner;
+mod registry;
+mod table;
+mod text;
+mod values;
+mod window;
+
+pub use planner::planners;
+pub use registry::{page, register};

@@ -1,0 +1,159 @@
+//! DataFusion's functions that make lists of any length, with a bound on that length.
+
+use super::shape::bounded;
+use crate::define::{Function, made};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type, IntervalMonthDayNanoType, TimeUnit};
+use datafusion::common::Result;
+use datafusion::functions_nested::{range, repeat, resize};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+pub(crate) const FUNCTIONS: &[Function] = &[
+    made("range", "the list of numbers, dates or moments from the first up to the last, without it", || {
+        guarded(range::range_udf(), series)
+    }),
+    made("generate_series", "the list of numbers, dates or moments from the first to the last", || {
+        guarded(range::gen_series_udf(), series)
+    })
+    .aliases(&["list_series"]),
+    made("array_repeat", "a list with a value so many times", || {
+        guarded(repeat::array_repeat_udf(), counted)
+    }),
+    made("array_resize", "the list cut or filled up to a length", || {
+        guarded(resize::array_resize_udf(), counted)
+    }),
+];
+
+/// How many elements a call makes, and how many bytes each takes.
+type Size = fn(&[ArrayRef]) -> Result<(usize, usize)>;
+
+#[derive(Debug)]
+struct Guarded {
+    of: Arc<ScalarUDF>,
+    size: Size,
+}
+
+fn guarded(of: Arc<ScalarUDF>, size: Size) -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(Guarded { of, size }))
+}
+
+impl PartialEq for Guarded {
+    fn eq(&self, other: &Self) -> bool {
+        self.of == other.of
+    }
+}
+
+impl Eq for Guarded {}
+
+impl Hash for Guarded {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.of.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Guarded {
+    fn name(&self) -> &str {
+        self.of.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.of.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.of.signature()
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        self.of.coerce_types(given)
+    }
+
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        self.of.return_type(given)
+    }
+
+    fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.of.return_field_from_args(given)
+    }
+
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let (elements, bytes) = (self.size)(&super::shape::arrays(&given)?)?;
+        bounded(self.of.name(), elements, bytes)?;
+        self.of.invoke_with_args(given)
+    }
+}
+
+/// The second argument says how often the first one is there, or how long it becomes.
+fn counted(arrays: &[ArrayRef]) -> Result<(usize, usize)> {
+    let (Some(values), Some(counts)) = (arrays.first(), arrays.get(1)) else { return Ok((0, 0)) };
+    let counts = cast(counts, &DataType::Int64)?;
+    let total = counts
+        .as_primitive::<Int64Type>()
+        .iter()
+        .flatten()
+        .fold(0_usize, |sum, count| sum.saturating_add(usize::try_from(count).unwrap_or(0)));
+    Ok((total, values.get_array_memory_size() / values.len().max(1)))
+}
+
+const NANOS_A_DAY: i128 = 86_400_000_000_000;
+
+/// A bound of a series as a number: nanoseconds for dates and moments.
+fn bound(array: &ArrayRef) -> Result<(Vec<Option<i64>>, i128)> {
+    let unit = match array.data_type() {
+        DataType::Date32 => NANOS_A_DAY,
+        DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
+        DataType::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000,
+        _ => 1,
+    };
+    let numbers = cast(
+        array,
+        if *array.data_type() == DataType::Date32 { &DataType::Int32 } else { &DataType::Int64 },
+    )?;
+    let numbers = cast(&numbers, &DataType::Int64)?;
+    Ok((numbers.as_primitive::<Int64Type>().iter().collect(), unit))
+}
+
+fn series(arrays: &[ArrayRef]) -> Result<(usize, usize)> {
+    let (start, stop, step) = match arrays {
+        [stop] => (None, stop, None),
+        [start, stop] => (Some(start), stop, None),
+        [start, stop, step, ..] => (Some(start), stop, Some(step)),
+        [] => return Ok((0, 0)),
+    };
+    if stop.data_type().is_null() || start.is_some_and(|start| start.data_type().is_null()) {
+        return Ok((0, 0));
+    }
+    let (stops, unit) = bound(stop)?;
+    let starts = start.map(bound).transpose()?;
+    let mut total: i128 = 0;
+    for (row, stop) in stops.iter().enumerate() {
+        let start = starts.as_ref().map_or(Some(Some(0)), |(starts, _)| starts.get(row).copied()).flatten();
+        let (Some(start), Some(stop)) = (start, *stop) else { continue };
+        let first = i128::from(start) * starts.as_ref().map_or(1, |(_, unit)| *unit);
+        let step = step.map_or(Ok(Some(unit)), |step| width(step, row))?.unwrap_or(0);
+        if step != 0 {
+            total += ((i128::from(stop) * unit - first) / step).max(0) + 1;
+        }
+    }
+    Ok((usize::try_from(total).unwrap_or(usize::MAX), 8))
+}
+
+/// How far a step goes; the shortest month counts.
+fn width(steps: &ArrayRef, row: usize) -> Result<Option<i128>> {
+    if steps.is_null(row) {
+        return Ok(None);
+    }
+    if let Some(steps) = steps.as_primitive_opt::<IntervalMonthDayNanoType>() {
+        let step = steps.value(row);
+        let days = i128::from(step.months) * 28 + i128::from(step.days);
+        return Ok(Some(days * NANOS_A_DAY + i128::from(step.nanoseconds)));
+    }
+    let step = cast(&steps.slice(row, 1), &DataType::Int64)?;
+    Ok(Some(i128::from(step.as_primitive::<Int64Type>().value(0))))
+}

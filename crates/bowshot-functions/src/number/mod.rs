@@ -1,0 +1,46 @@
+//! Numbers: what DataFusion lacks, and what PostgreSQL and DuckDB refuse where DataFusion gives infinity or no number.
+
+mod bits;
+mod domain;
+mod rounding;
+mod show;
+mod whole;
+
+use crate::define::{Function, stock};
+
+pub(crate) use show::{in_base, with_commas};
+
+pub(crate) const FUNCTIONS: &[&[Function]] =
+    &[STOCK, domain::FUNCTIONS, whole::FUNCTIONS, rounding::FUNCTIONS, bits::FUNCTIONS, show::FUNCTIONS];
+
+const STOCK: &[Function] = &[
+    stock("abs", "the absolute value"),
+    stock("acosh", "the inverse hyperbolic cosine"),
+    stock("asinh", "the inverse hyperbolic sine"),
+    stock("atan", "the inverse tangent"),
+    stock("atan2", "the inverse tangent of a quotient"),
+    stock("atanh", "the inverse hyperbolic tangent"),
+    stock("cbrt", "the cube root"),
+    stock("ceil", "the nearest integer that is not less").aliases(&["ceiling"]),
+    stock("cos", "the cosine"),
+    stock("cosh", "the hyperbolic cosine"),
+    stock("cot", "the cotangent"),
+    stock("degrees", "radians in degrees"),
+    stock("exp", "e to this power"),
+    stock("factorial", "the product of the numbers up to this one"),
+    stock("floor", "the nearest integer that is not greater"),
+    stock("gcd", "the greatest common divisor").aliases(&["greatest_common_divisor"]),
+    stock("isnan", "whether it is not a number"),
+    stock("iszero", "whether it is 0"),
+    stock("lcm", "the least common multiple").aliases(&["least_common_multiple"]),
+    stock("nanvl", "the first value, the second if it is not a number"),
+    stock("pi", "the number π"),
+    stock("power", "a number to a power").aliases(&["pow"]),
+    stock("radians", "degrees in radians"),
+    stock("random", "a random number from 0 up to, but not, 1").aliases(&["rand"]),
+    stock("round", "rounded to a number of decimal places, half away from zero"),
+    stock("sin", "the sine"),
+    stock("sinh", "the hyperbolic sine"),
+    stock("tan", "the tangent"),
+    stock("tanh", "the hyperbolic tangent"),
+];

@@ -1,0 +1,70 @@
+//! `concat`, which passes nulls over, but not in MySQL.
+
+use crate::condition::case;
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::functions::string;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, lit,
+};
+use std::sync::Arc;
+
+pub(super) fn concat() -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::new_from_impl(Concat { stock: string::concat() }))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Concat {
+    stock: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for Concat {
+    fn name(&self) -> &str {
+        "concat"
+    }
+
+    fn signature(&self) -> &Signature {
+        self.stock.signature()
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        self.stock.coerce_types(given)
+    }
+
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        self.stock.return_type(given)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.stock.return_field_from_args(args)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let missing =
+            |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(scalar) if scalar.is_null());
+        if is_mysql(&args.config_options) && args.args.iter().any(missing) {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_type())?));
+        }
+        self.stock.invoke_with_args(args)
+    }
+
+    // The dialect is known when a query is planned.
+    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let mysql = is_mysql(context.config_options());
+        let missing = args.iter().cloned().map(Expr::is_null).reduce(Expr::or);
+        let joined = self.stock.call(args);
+        Ok(ExprSimplifyResult::Simplified(match missing {
+            Some(missing) if mysql => {
+                let data_type = context.get_data_type(&joined)?;
+                case(missing, lit(ScalarValue::try_from(&data_type)?), joined)
+            }
+            _ => joined,
+        }))
+    }
+}
+
+fn is_mysql(options: &ConfigOptions) -> bool {
+    options.sql_parser.dialect.to_string().eq_ignore_ascii_case("mysql")
+}

@@ -1,0 +1,33 @@
+//! Strings: PostgreSQL's functions, and those that people bring along from DuckDB, MySQL and Spark.
+
+mod accents;
+mod alike;
+mod concat;
+pub(crate) mod encoding;
+mod format;
+mod letters;
+mod pad;
+mod paths;
+mod pieces;
+mod printf;
+mod quote;
+mod regex;
+mod regex_functions;
+mod stock;
+mod uuids;
+
+use crate::define::Function;
+
+pub(crate) const FUNCTIONS: &[&[Function]] = &[
+    stock::FUNCTIONS,
+    pad::FUNCTIONS,
+    pieces::FUNCTIONS,
+    paths::FUNCTIONS,
+    uuids::FUNCTIONS,
+    letters::FUNCTIONS,
+    alike::FUNCTIONS,
+    quote::FUNCTIONS,
+    format::FUNCTIONS,
+    encoding::FUNCTIONS,
+    regex_functions::FUNCTIONS,
+];

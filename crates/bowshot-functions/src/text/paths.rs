@@ -1,0 +1,101 @@
+//! Paths of files, taken apart as DuckDB does.
+
+use crate::define::{Function, Gives, scalar};
+use crate::values::Kind::{self, Bool as Truth, Text as Words};
+use crate::values::{Arguments, Str, StrList, Text, fill};
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, exec_err};
+
+/// What divides the parts of a path.
+fn separators(name: &str) -> Result<&'static [char]> {
+    match name {
+        "both_slash" => Ok(&['/', '\\']),
+        "forward_slash" | "system" => Ok(&['/']),
+        "backslash" => Ok(&['\\']),
+        other => exec_err!(
+            "`{other}` is not a separator; use `both_slash`, `forward_slash`, `backslash` or `system`"
+        ),
+    }
+}
+
+/// The path of a row, what divides it, and whether the ending of a name is to be cut off.
+struct Path<'a> {
+    text: &'a str,
+    divides: &'static [char],
+    cut: bool,
+}
+
+fn each<O>(arguments: &Arguments, make: fn(&Path<'_>) -> O::Item) -> Result<ArrayRef>
+where
+    O: crate::values::Output,
+{
+    let paths = arguments.read::<Text>(0)?;
+    let (mut names, mut cuts) = (None, None);
+    for position in 1..arguments.len() {
+        match arguments.data_type(position)? {
+            DataType::Boolean => cuts = Some(arguments.read::<crate::values::Bool>(position)?),
+            _ => names = Some(arguments.read::<Text>(position)?),
+        }
+    }
+    fill::<O, Result<Option<O::Item>>>(arguments, |row| {
+        let Some(text) = paths.get(row)? else { return Ok(None) };
+        let name = match &names {
+            Some(names) => names.get(row)?.unwrap_or("both_slash"),
+            None => "both_slash",
+        };
+        let cut = match &cuts {
+            Some(cuts) => cuts.get(row)?.unwrap_or(false),
+            None => false,
+        };
+        Ok(Some(make(&Path { text, divides: separators(name)?, cut })))
+    })
+}
+
+fn file_name(path: &Path<'_>) -> String {
+    let name = path.text.rsplit(path.divides).next().unwrap_or_default();
+    let stem = name.rfind('.').and_then(|dot| name.get(..dot));
+    (if path.cut { stem.unwrap_or(name) } else { name }).to_owned()
+}
+
+/// The first folder.
+fn first_folder(path: &Path<'_>) -> String {
+    match path.text.find(path.divides) {
+        Some(0) => path.text.get(..1).unwrap_or_default().to_owned(),
+        Some(end) => path.text.get(..end).unwrap_or_default().to_owned(),
+        None => String::new(),
+    }
+}
+
+/// All folders.
+fn folders(path: &Path<'_>) -> String {
+    match path.text.rfind(path.divides) {
+        Some(0) => path.text.get(..1).unwrap_or_default().to_owned(),
+        Some(end) => path.text.get(..end).unwrap_or_default().to_owned(),
+        None => String::new(),
+    }
+}
+
+fn parts(path: &Path<'_>) -> Vec<Option<String>> {
+    let root = path.text.get(..1).filter(|first| first.starts_with(path.divides));
+    let names = path.text.split(path.divides).filter(|part| !part.is_empty());
+    root.into_iter().chain(names).map(|part| Some(part.to_owned())).collect()
+}
+
+const PATH: &[&[Kind]] = &[&[Words], &[Words, Words]];
+const NAME: &[&[Kind]] = &[&[Words], &[Words, Truth], &[Words, Words], &[Words, Truth, Words]];
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    scalar(
+        "parse_filename",
+        "the name of a file, without its ending if the second argument is true",
+        NAME,
+        Gives::Text,
+        |a| each::<Str>(a, file_name),
+    ),
+    scalar("parse_dirname", "the first folder of a path", PATH, Gives::Text, |a| {
+        each::<Str>(a, first_folder)
+    }),
+    scalar("parse_dirpath", "the folders of a path", PATH, Gives::Text, |a| each::<Str>(a, folders)),
+    scalar("parse_path", "the parts of a path, as a list", PATH, Gives::Texts, |a| each::<StrList>(a, parts)),
+];

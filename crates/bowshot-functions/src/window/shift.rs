@@ -1,0 +1,87 @@
+//! `lead` and `lag`, with IGNORE NULLS computed over the whole partition.
+//!
+//! DataFusion computes them row by row where it can, and then gives rows that are too near when NULLs follow; over the whole
+//! partition it does not.
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
+use datafusion::logical_expr::function::{ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
+use datafusion::logical_expr::{
+    LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl,
+};
+use datafusion::physical_expr::PhysicalExpr;
+use std::ops::Range;
+use std::sync::Arc;
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Shift {
+    of: Arc<WindowUDF>,
+    /// Whether it looks back.
+    back: bool,
+}
+
+pub(super) fn lag() -> Arc<WindowUDF> {
+    Arc::new(WindowUDF::from(Shift { of: lag_udwf(), back: true }))
+}
+
+pub(super) fn lead() -> Arc<WindowUDF> {
+    Arc::new(WindowUDF::from(Shift { of: lead_udwf(), back: false }))
+}
+
+impl WindowUDFImpl for Shift {
+    fn name(&self) -> &str {
+        self.of.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.of.signature()
+    }
+
+    fn expressions(&self, given: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
+        self.of.expressions(given)
+    }
+
+    fn partition_evaluator(&self, given: PartitionEvaluatorArgs<'_>) -> Result<Box<dyn PartitionEvaluator>> {
+        let ignores = given.ignore_nulls();
+        let inner = self.of.inner().partition_evaluator(given)?;
+        Ok(if ignores { Box::new(Whole { inner }) } else { inner })
+    }
+
+    fn field(&self, given: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
+        self.of.field(given)
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        self.of.coerce_types(given)
+    }
+
+    fn reverse_expr(&self) -> ReversedUDWF {
+        ReversedUDWF::Reversed(if self.back { lead() } else { lag() })
+    }
+
+    fn limit_effect(&self, given: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
+        self.of.inner().limit_effect(given)
+    }
+}
+
+/// An evaluator that sees the whole partition.
+#[derive(Debug)]
+struct Whole {
+    inner: Box<dyn PartitionEvaluator>,
+}
+
+impl PartitionEvaluator for Whole {
+    fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        self.inner.evaluate_all(values, rows)
+    }
+
+    fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
+        self.inner.evaluate(values, range)
+    }
+
+    fn supports_bounded_execution(&self) -> bool {
+        false
+    }
+}

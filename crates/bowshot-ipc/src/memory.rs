@@ -1,0 +1,114 @@
+//! What the allocator has really given: to the process, and to a thread while it works on something.
+//!
+//! Sizes are counted where they are asked for, so that memory of parsers, decoders and expressions counts as that of sorts
+//! and joins does. A thread keeps a number of its own, which costs about a nanosecond; the process learns of it by the
+//! megabyte. Memory that one thread takes and another gives back shows as such in both, so that what passes on rows has to
+//! say so.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// What a thread keeps to itself of what it has taken.
+const UNTOLD_BYTES: i64 = 1 << 20;
+
+static PROCESS: AtomicI64 = AtomicI64::new(0);
+
+thread_local! {
+    /// Taken less given back, since the thread began.
+    static NET: Cell<i64> = const { Cell::new(0) };
+    /// The part of it that the process knows.
+    static TOLD: Cell<i64> = const { Cell::new(0) };
+}
+
+/// An allocator that counts what another one gives.
+#[derive(Debug)]
+pub struct Counting<A>(pub A);
+
+/// Bytes that the process has taken, but for the last megabyte of each thread; zero without [`Counting`].
+pub fn process_bytes() -> u64 {
+    u64::try_from(PROCESS.load(Ordering::Relaxed)).unwrap_or(0)
+}
+
+/// Bytes that this thread has taken less what it has given back. Two of these tell what was kept between them.
+pub fn thread_bytes() -> i64 {
+    NET.try_with(Cell::get).unwrap_or(0)
+}
+
+fn count(bytes: i64) {
+    // While a thread ends there is nothing to count with; what it frees then is little.
+    let _ = NET.try_with(|net| {
+        let now = net.get().wrapping_add(bytes);
+        net.set(now);
+        let _ = TOLD.try_with(|told| {
+            let untold = now.wrapping_sub(told.get());
+            if untold.abs() >= UNTOLD_BYTES {
+                told.set(now);
+                PROCESS.fetch_add(untold, Ordering::Relaxed);
+            }
+        });
+    });
+}
+
+fn signed(size: usize) -> i64 {
+    size as i64
+}
+
+#[expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
+// SAFETY: every call goes to the allocator inside with the arguments as they came; counting takes no memory and cannot fail.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as promised to us.
+        let place = unsafe { self.0.alloc(layout) };
+        if !place.is_null() {
+            count(signed(layout.size()));
+        }
+        place
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        count(-signed(layout.size()));
+        // SAFETY: as promised to us.
+        unsafe { self.0.dealloc(place, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as promised to us.
+        let place = unsafe { self.0.alloc_zeroed(layout) };
+        if !place.is_null() {
+            count(signed(layout.size()));
+        }
+        place
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as promised to us.
+        let moved = unsafe { self.0.realloc(place, layout, size) };
+        if !moved.is_null() {
+            count(signed(size) - signed(layout.size()));
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::alloc::System;
+
+    #[test]
+    #[expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
+    fn what_is_kept_is_counted() {
+        let counting = Counting(System);
+        let layout = Layout::from_size_align(3 << 20, 8).unwrap();
+        let (before, process) = (thread_bytes(), process_bytes());
+        // SAFETY: the layout has a size, and the place is given back with the size that it has.
+        unsafe {
+            let place = counting.realloc(counting.alloc(layout), layout, 5 << 20);
+            assert_eq!(thread_bytes() - before, 5 << 20);
+            assert!(process_bytes() >= process + (3 << 20));
+            counting.dealloc(place, Layout::from_size_align(5 << 20, 8).unwrap());
+        }
+        assert_eq!(thread_bytes(), before);
+    }
+}

@@ -1,0 +1,179 @@
+//! What runs, waits or is being planned right now, each with its job: shown in `system.queries`, and to be cancelled before
+//! it has a result.
+
+use crate::admission::Who;
+use crate::result::QueryResult;
+use bowshot_api::{Principal, QueryId, SessionId};
+use bowshot_engine::{Job, Stop};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Longest text that is shown of a statement that has not ended, in bytes.
+const SQL_BYTES: usize = 4 << 10;
+
+/// How far a statement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// It waits for a slot.
+    Queued,
+    /// It waits for a statement of the same transaction.
+    Blocked,
+    Planning,
+    Running,
+    /// Its buffers are full, and nobody reads them.
+    WaitsForReader,
+    /// It waits for rows that its client sends.
+    WaitsForRows,
+}
+
+impl State {
+    const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::Blocked,
+        Self::Planning,
+        Self::Running,
+        Self::WaitsForReader,
+        Self::WaitsForRows,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Planning => "planning",
+            Self::Running => "running",
+            Self::Blocked | Self::WaitsForReader | Self::WaitsForRows => "waiting",
+        }
+    }
+
+    /// What it waits for.
+    pub(crate) fn waits_for(self) -> Option<&'static str> {
+        match self {
+            Self::Queued => Some("a slot"),
+            Self::Blocked => Some("another statement of its transaction"),
+            Self::WaitsForReader => Some("its client to read rows"),
+            Self::WaitsForRows => Some("its client to send rows"),
+            Self::Planning | Self::Running => None,
+        }
+    }
+}
+
+/// A statement that has not ended.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub(crate) id: QueryId,
+    pub(crate) who: Who,
+    pub(crate) principal: Principal,
+    pub(crate) sql: Box<str>,
+    pub(crate) arrived: Instant,
+    pub(crate) started: SystemTime,
+    pub(crate) job: Arc<Job>,
+    state: AtomicU8,
+    logged: AtomicBool,
+    result: Mutex<Weak<QueryResult>>,
+    registry: Weak<Live>,
+}
+
+impl Statement {
+    pub(crate) fn is(&self, state: State) {
+        self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn state(&self) -> State {
+        let code = usize::from(self.state.load(Ordering::Relaxed));
+        State::ALL.get(code).copied().unwrap_or(State::Running)
+    }
+
+    /// Whether somebody else has written into the log how it ended; from now on, the caller has.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.logged.swap(true, Ordering::AcqRel)
+    }
+
+    /// It has a result, which has the numbers.
+    pub(crate) fn has_result(&self, result: &Arc<QueryResult>) {
+        *lock(&self.result) = Arc::downgrade(result);
+    }
+
+    pub(crate) fn result(&self) -> Option<Arc<QueryResult>> {
+        lock(&self.result).upgrade()
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.arrived.elapsed()
+    }
+
+    /// Ends it, wherever it is.
+    pub(crate) fn cancel(&self) {
+        match self.result() {
+            Some(result) => result.cancel(),
+            None => self.job.stop(Stop::Cancelled),
+        }
+    }
+}
+
+impl Drop for Statement {
+    fn drop(&mut self) {
+        self.job.stop(Stop::Over);
+        if let Some(registry) = self.registry.upgrade() {
+            lock(&registry.statements).remove(&self.id);
+        }
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    statements: Mutex<HashMap<QueryId, Weak<Statement>>>,
+}
+
+impl Live {
+    /// Somebody has sent a statement. It is there until the last one drops it who works on it.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        (session, principal): (SessionId, &Principal),
+        sql: &str,
+        (arrived, job): (Instant, Arc<Job>),
+    ) -> Arc<Statement> {
+        let end = (0..=SQL_BYTES.min(sql.len())).rev().find(|end| sql.is_char_boundary(*end)).unwrap_or(0);
+        let statement = Arc::new(Statement {
+            id: QueryId::random(),
+            who: Who { user: Arc::from(principal.name.as_str()), session },
+            principal: principal.clone(),
+            sql: Box::from(sql.get(..end).unwrap_or_default()),
+            arrived,
+            started: SystemTime::now(),
+            job,
+            state: AtomicU8::new(State::Running as u8),
+            logged: AtomicBool::new(false),
+            result: Mutex::default(),
+            registry: Arc::downgrade(self),
+        });
+        lock(&self.statements).insert(statement.id, Arc::downgrade(&statement));
+        statement
+    }
+
+    /// Those of one user, in the order in which they came.
+    pub(crate) fn of(&self, principal: &Principal) -> Vec<Arc<Statement>> {
+        let all: Vec<_> = lock(&self.statements).values().filter_map(Weak::upgrade).collect();
+        let mut own: Vec<_> = all.into_iter().filter(|statement| statement.principal == *principal).collect();
+        own.sort_by_key(|statement| statement.arrived);
+        own
+    }
+
+    pub(crate) fn find(&self, principal: &Principal, id: QueryId) -> Option<Arc<Statement>> {
+        let found = lock(&self.statements).get(&id).and_then(Weak::upgrade);
+        found.filter(|statement| statement.principal == *principal)
+    }
+
+    /// Those of a session.
+    pub(crate) fn of_session(&self, session: SessionId) -> Vec<Arc<Statement>> {
+        let all: Vec<_> = lock(&self.statements).values().filter_map(Weak::upgrade).collect();
+        all.into_iter().filter(|statement| statement.who.session == session).collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

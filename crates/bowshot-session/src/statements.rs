@@ -1,0 +1,112 @@
+//! Carries out the statements about the session itself: SET and RESET in all their forms, USE, DISCARD, PREPARE and
+//! DEALLOCATE, KILL.
+
+use crate::session::ClientSession;
+use bowshot_api::{Error, OptionValue, QueryId, Result, SessionId};
+use bowshot_engine::{Assignment, Discarded, Killed, SessionStatement};
+
+/// Does what the statement says.
+///
+/// # Errors
+/// `NotFound` for names and ids, `Invalid` for values that do not fit, `LimitReached` for too many named statements.
+pub(crate) async fn run(session: &ClientSession, statement: &SessionStatement) -> Result<()> {
+    match statement {
+        SessionStatement::Nothing => Ok(()),
+        SessionStatement::Set(assignments) => set(session, assignments),
+        SessionStatement::SetLocal(assignments) => {
+            if session.transactions().is_begun() {
+                session.set_local(assignments)
+            } else {
+                // PostgreSQL's: nothing happens outside of a transaction.
+                Ok(())
+            }
+        }
+        SessionStatement::ResetAll => {
+            session.reset_all();
+            Ok(())
+        }
+        SessionStatement::Use { catalog, schema } => session.use_names(catalog, schema),
+        SessionStatement::Discard(Discarded::Plans) => Ok(()),
+        SessionStatement::Discard(Discarded::Temporary) => session.engine().drop_temporary().await,
+        SessionStatement::Discard(Discarded::All) => {
+            if session.transactions().is_begun() {
+                return Err(Error::invalid("DISCARD ALL cannot run in a transaction")
+                    .with_hint("end it with COMMIT or ROLLBACK"));
+            }
+            session.engine().drop_temporary().await?;
+            session.named().clear();
+            session.reset_all();
+            Ok(())
+        }
+        SessionStatement::Prepare { name, sql, types } => {
+            session.named().add(name, sql, types, &session.server().house.limits)
+        }
+        SessionStatement::Deallocate(name) => session.named().remove(name.as_deref()),
+        SessionStatement::Kill(killed) => kill(session, killed).await,
+    }
+}
+
+/// All of them, or none.
+fn set(session: &ClientSession, assignments: &[Assignment]) -> Result<()> {
+    let before = session.current_options();
+    for assignment in assignments {
+        let value = assignment.value.clone().map(OptionValue::String);
+        if let Err(error) = session.set(&assignment.name, value) {
+            session.put_back(before);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Ends what the same user runs: of others nothing is known.
+async fn kill(session: &ClientSession, killed: &Killed) -> Result<()> {
+    let server = session.server();
+    match killed {
+        Killed::Query(id) => {
+            if let Some(id) = QueryId::parse(id) {
+                // One without a result waits, or is being planned.
+                let live = server.live.find(session.owner(), id);
+                return match live.filter(|statement| statement.result().is_none()) {
+                    Some(statement) => {
+                        statement.cancel();
+                        Ok(())
+                    }
+                    None => server.results.cancel(session.owner(), id).map(drop),
+                };
+            }
+            let other = find(session, id)?;
+            stop(session, &other);
+            Ok(())
+        }
+        Killed::Session(id) => {
+            let other = find(session, id)?;
+            stop(session, &other);
+            bowshot_api::Session::close(other.as_ref()).await;
+            Ok(())
+        }
+    }
+}
+
+/// Ends all that a session runs, but not the statement that says so.
+fn stop(session: &ClientSession, other: &ClientSession) {
+    let server = session.server();
+    if session.key() != other.key() {
+        server.live.of_session(other.key()).iter().for_each(|statement| statement.cancel());
+    }
+    server.results.cancel_of(other.key());
+}
+
+/// A session of the same user, by its id or its number.
+fn find(session: &ClientSession, id: &str) -> Result<std::sync::Arc<ClientSession>> {
+    let sessions = &session.server().sessions;
+    let found = match (SessionId::parse(id), id.parse::<i32>()) {
+        (Some(id), _) => sessions.find(id, session.owner()).ok(),
+        (None, Ok(number)) => sessions.of_number(number, session.owner()),
+        (None, Err(_)) => None,
+    };
+    found.ok_or_else(|| {
+        Error::not_found(format!("session `{id}` not found"))
+            .with_hint("ids of your own queries and sessions are in `system.queries`")
+    })
+}

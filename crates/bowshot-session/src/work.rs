@@ -1,0 +1,135 @@
+//! Every call of a client that takes more than a look is a piece of work with a job: it runs on the query runtime, and ends
+//! when its client leaves, when somebody cancels it, or when its time is up. The answer does not wait for what cannot be
+//! interrupted; what that held for others is free at once.
+
+use crate::live::Statement;
+use crate::query_log::{Outcome, QueryRecord};
+use crate::result::out_of_time;
+use crate::session::ClientSession;
+use crate::task::{self, AbortOnDrop};
+use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_engine::Stop;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Runs a piece of work that `sql` describes. To be called where time is kept whatever queries do.
+pub(crate) async fn run<T, F>(
+    session: &Arc<ClientSession>,
+    sql: &str,
+    work: impl FnOnce(Arc<ClientSession>, Arc<Statement>) -> F,
+) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    let server = session.server();
+    let timeout = crate::query::timeout(&session.current_options(), session);
+    let arrived = Instant::now();
+    let deadline = if timeout.is_zero() { None } else { arrived.checked_add(timeout) };
+    let job = server.engine.job(&session.owner().name, deadline);
+    let statement = server.live.begin((session.key(), session.owner()), sql, (arrived, Arc::clone(&job)));
+    let mut leaving = Leaving { session, statement: Some(Arc::clone(&statement)) };
+    let running =
+        server.engine.runtime().spawn(job.inside(work(Arc::clone(session), Arc::clone(&statement))));
+    let _guard = AbortOnDrop(running.abort_handle());
+    let planning = server.house.limits.planning_timeout;
+    let ended = tokio::select! {
+        biased;
+        done = running => done.unwrap_or_else(|error| Err(task::broken(error))),
+        late = overdue(&statement, planning) => {
+            job.stop(Stop::Late);
+            Err(late.map_or_else(|| out_of_time(timeout), out_of_time_to_plan))
+        }
+        _ = cancelled(&statement) => Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")),
+    };
+    leaving.statement = None;
+    if let Err(error) = &ended
+        && matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Cancelled)
+        && statement.result().is_none()
+    {
+        record(session, &statement, error);
+    }
+    ended
+}
+
+/// Whoever waited for the statement has gone, or not.
+struct Leaving<'a> {
+    session: &'a ClientSession,
+    statement: Option<Arc<Statement>>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let Some(statement) = self.statement.take().filter(|statement| statement.result().is_none()) else {
+            return;
+        };
+        statement.job.stop(Stop::Cancelled);
+        record(self.session, &statement, &Error::new(ErrorKind::Cancelled, "the caller left"));
+    }
+}
+
+/// A statement whose result has a life of its own is cancelled through that.
+async fn cancelled(statement: &Statement) {
+    loop {
+        if statement.job.until_stopped().await == Stop::Cancelled && statement.result().is_none() {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Waits until the statement has run, or has been planned, for too long; tells the limit of planning if that is it.
+async fn overdue(statement: &Statement, planning: Duration) -> Option<Duration> {
+    let job = &statement.job;
+    let mut look = job.deadline();
+    if !planning.is_zero() {
+        let first = statement.arrived + planning;
+        look = Some(look.map_or(first, |deadline| deadline.min(first)));
+    }
+    let Some(mut look) = look else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep_until(look.into()).await;
+        let now = Instant::now();
+        if statement.result().is_some() {
+            // Its result has the deadline.
+            return std::future::pending().await;
+        }
+        if job.deadline().is_some_and(|deadline| now >= deadline) {
+            return None;
+        }
+        let began = job.planning_since();
+        if began.is_some_and(|began| now >= began + planning) {
+            return Some(planning);
+        }
+        let next = began.unwrap_or(now) + planning;
+        look = job.deadline().map_or(next, |deadline| deadline.min(next));
+    }
+}
+
+fn out_of_time_to_plan(limit: Duration) -> Error {
+    Error::new(
+        ErrorKind::Timeout,
+        format!("planning the statement took longer than {} ms", limit.as_millis()),
+    )
+    .with_hint("write a simpler statement, keep parts of it in tables, or raise `limits.planning_timeout`")
+}
+
+fn record(session: &ClientSession, statement: &Statement, error: &Error) {
+    if statement.is_logged() {
+        return;
+    }
+    let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
+    session.server().house.log.add(QueryRecord {
+        id: statement.id,
+        session: statement.who.session,
+        user: statement.principal.name.clone(),
+        sql: statement.sql.to_string(),
+        outcome,
+        started: statement.started,
+        duration: statement.elapsed(),
+        rows: 0,
+        bytes: 0,
+        error: Some(error.to_string()),
+    });
+}

@@ -1,0 +1,17 @@
+//! Text to statement: what SQL is read as, before anything is planned. No engine and no catalog in it.
+//!
+//! A text takes this road: [`parse`] in a [`Dialect`] gives statements as they were written; [`rewrite`] turns forms that the
+//! planner does not know, or takes for something else, into forms that it plans right. What needs the columns of a table
+//! (the spelling of mixed-case names, `COLUMNS('a.*')`) is not decided here.
+
+mod dialect;
+mod offsets;
+mod parse;
+mod pivot;
+mod prefix;
+pub mod rewrite;
+mod template;
+
+pub use dialect::{Dialect, DialectName};
+pub use offsets::{Offsets, split, stands_at, view_query};
+pub use parse::{Explain, Parsed, parse, parse_expression};

@@ -1,0 +1,268 @@
+//! Text → statements. The text is split into tokens once; a few forms that the parser does not know get tokens that it does;
+//! then it is parsed.
+
+use crate::dialect::Dialect;
+use bowshot_api::{Error, ErrorKind, Result};
+use sqlparser::ast::{Expr, Statement};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
+
+/// A statement as it was written, but for [`crate::rewrite`].
+#[derive(Debug, Clone)]
+pub enum Parsed {
+    /// All that the parser knows.
+    Statement(Box<Statement>),
+    /// `EXPLAIN` of a statement.
+    Explain(Explain),
+}
+
+/// What is to be told about a statement.
+#[derive(Debug, Clone)]
+pub struct Explain {
+    /// Whether it runs, and is told with what it took.
+    pub analyze: bool,
+    /// Whether all is told.
+    pub verbose: bool,
+    /// `indent`, `tree`, `pgjson`, `graphviz`, in lower case.
+    pub format: Option<String>,
+    /// The statement.
+    pub statement: Box<Statement>,
+}
+
+/// The statements of a text, none for one that is empty.
+///
+/// # Errors
+/// `Syntax`, with the place.
+pub fn parse(sql: &str, dialect: Dialect, recursion_limit: usize) -> Result<Vec<Parsed>> {
+    let tokens = Tokenizer::new(&dialect, sql)
+        .tokenize_with_location()
+        .map_err(|error| syntax(&ParserError::from(error)))?;
+    let (tokens, versions) = understood(tokens);
+    let dialect = if versions { dialect.with_versions() } else { dialect };
+    let mut parser =
+        Parser::new(&dialect).with_recursion_limit(recursion_limit).with_tokens_with_locations(tokens);
+    statements(&mut parser).map_err(|error| syntax(&error))
+}
+
+/// An expression by itself, such as a default.
+///
+/// # Errors
+/// `Syntax` for a text that is none.
+pub fn parse_expression(sql: &str, dialect: Dialect) -> Result<Expr> {
+    let mut parser = Parser::new(&dialect).try_with_sql(sql).map_err(|error| syntax(&error))?;
+    let expr = parser.parse_expr().map_err(|error| syntax(&error))?;
+    parser.expect_token(&Token::EOF).map_err(|error| syntax(&error))?;
+    Ok(expr)
+}
+
+fn statements(parser: &mut Parser<'_>) -> std::result::Result<Vec<Parsed>, ParserError> {
+    let mut parsed = Vec::new();
+    loop {
+        while parser.consume_token(&Token::SemiColon) {}
+        if parser.peek_token_ref().token == Token::EOF {
+            return Ok(parsed);
+        }
+        parsed.push(statement(parser)?);
+        match &parser.peek_token_ref().token {
+            Token::SemiColon | Token::EOF => {}
+            _ => return parser.expected("the end of the statement", parser.peek_token()),
+        }
+    }
+}
+
+fn statement(parser: &mut Parser<'_>) -> std::result::Result<Parsed, ParserError> {
+    if !parser.parse_keyword(Keyword::EXPLAIN) {
+        return Ok(Parsed::Statement(Box::new(parser.parse_statement()?)));
+    }
+    let mut explain =
+        Explain { analyze: false, verbose: false, format: None, statement: Box::new(nothing()) };
+    if parser.peek_token_ref().token == Token::LParen && !is_query_in_brackets(parser) {
+        parser.advance_token();
+        loop {
+            option(parser, &mut explain)?;
+            if !parser.consume_token(&Token::Comma) {
+                break;
+            }
+        }
+        parser.expect_token(&Token::RParen)?;
+    } else {
+        while is_option(parser) {
+            option(parser, &mut explain)?;
+        }
+    }
+    explain.statement = Box::new(parser.parse_statement()?);
+    Ok(Parsed::Explain(explain))
+}
+
+fn is_query_in_brackets(parser: &Parser<'_>) -> bool {
+    matches!(&parser.peek_nth_token_ref(1).token, Token::LParen)
+        || matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word)
+            if matches!(word.keyword, Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::FROM))
+}
+
+fn is_option(parser: &Parser<'_>) -> bool {
+    matches!(&parser.peek_token_ref().token, Token::Word(word)
+        if matches!(word.keyword, Keyword::ANALYZE | Keyword::VERBOSE | Keyword::FORMAT))
+}
+
+/// `ANALYZE [on|off]`, `VERBOSE`, `FORMAT [=] name`, and options of PostgreSQL without effect here.
+fn option(parser: &mut Parser<'_>, explain: &mut Explain) -> std::result::Result<(), ParserError> {
+    let name = parser.parse_identifier()?.value.to_ascii_lowercase();
+    match name.as_str() {
+        "analyze" => explain.analyze = is_on(parser),
+        "verbose" => explain.verbose = is_on(parser),
+        "format" => {
+            let _ = parser.consume_token(&Token::Eq);
+            let format = parser.parse_identifier()?.value.to_ascii_lowercase();
+            explain.format = match format.as_str() {
+                "text" | "traditional" | "indent" => None,
+                "json" => Some("pgjson".to_owned()),
+                _ => Some(format),
+            };
+        }
+        "costs" | "buffers" | "timing" | "summary" | "settings" | "wal" | "generic_plan" | "memory" => {
+            is_on(parser);
+        }
+        other => return Err(ParserError::ParserError(format!("`{other}` is no option of EXPLAIN"))),
+    }
+    Ok(())
+}
+
+fn is_on(parser: &mut Parser<'_>) -> bool {
+    let value = match &parser.peek_token_ref().token {
+        Token::Word(word) if matches!(word.keyword, Keyword::TRUE | Keyword::ON) => true,
+        Token::Word(word) if matches!(word.keyword, Keyword::FALSE | Keyword::OFF) => false,
+        _ => return true,
+    };
+    parser.advance_token();
+    value
+}
+
+fn nothing() -> Statement {
+    Statement::Commit { chain: false, end: false, modifier: None }
+}
+
+/// The tokens in forms that the parser knows, and whether they ask for an earlier state of a table.
+///
+/// `a ASOF [LEFT] JOIN b ON …` comes as `a [GLOBAL] STRAIGHT_JOIN b ON …`, which nobody else writes in these dialects;
+/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR; `WITH x AS MATERIALIZED (…)` loses the hint.
+fn understood(tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSpan>, bool) {
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let mut versions = false;
+    let mut rest = tokens.into_iter().peekable();
+    while let Some(mut token) = rest.next() {
+        if keyword(&token.token) == Keyword::OF {
+            versions |= drop_for(&mut kept);
+        } else if keyword(&token.token) == Keyword::MATERIALIZED && is_hint(&mut kept, rest.peek()) {
+            continue;
+        } else if keyword(&token.token) == Keyword::JOIN {
+            as_of_join(&mut kept, &mut token);
+        }
+        kept.push(token);
+    }
+    (kept, versions)
+}
+
+fn keyword(token: &Token) -> Keyword {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+/// Places of the last words before the end, the last one first; blanks are left out.
+fn last_words(kept: &[TokenWithSpan]) -> impl Iterator<Item = usize> + '_ {
+    (0..kept.len()).rev().filter(|at| kept.get(*at).is_some_and(|token| !is_blank(&token.token)))
+}
+
+fn is_blank(token: &Token) -> bool {
+    matches!(token, Token::Whitespace(_))
+}
+
+/// Before OF: whether `VERSION AS` or `TIMESTAMP AS` stands there; a FOR before it goes.
+fn drop_for(kept: &mut Vec<TokenWithSpan>) -> bool {
+    let words: Vec<usize> = last_words(kept).take(3).collect();
+    let is = |at: usize| words.get(at).and_then(|at| kept.get(*at)).map(|token| keyword(&token.token));
+    if is(0) != Some(Keyword::AS) || !matches!(is(1), Some(Keyword::VERSION | Keyword::TIMESTAMP)) {
+        return false;
+    }
+    if is(2) == Some(Keyword::FOR)
+        && let Some(at) = words.get(2)
+    {
+        kept.remove(*at);
+    }
+    true
+}
+
+/// `AS [NOT] MATERIALIZED (`: a hint that is not needed here. A NOT before it goes.
+fn is_hint(kept: &mut Vec<TokenWithSpan>, next: Option<&TokenWithSpan>) -> bool {
+    if !next.is_some_and(|next| is_blank(&next.token) || next.token == Token::LParen) {
+        return false;
+    }
+    let words: Vec<usize> = last_words(kept).take(2).collect();
+    let is = |at: usize| words.get(at).and_then(|at| kept.get(*at)).map(|token| keyword(&token.token));
+    match (is(0), is(1), words.first().copied()) {
+        (Some(Keyword::AS), ..) => true,
+        (Some(Keyword::NOT), Some(Keyword::AS), Some(at)) => {
+            kept.remove(at);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn as_of_join(kept: &mut [TokenWithSpan], join: &mut TokenWithSpan) {
+    let words: Vec<usize> = last_words(kept).take(2).collect();
+    let is = |at: usize| words.get(at).and_then(|at| kept.get(*at)).map(|token| keyword(&token.token));
+    let left = is(0) == Some(Keyword::LEFT) && is(1) == Some(Keyword::ASOF);
+    if !left && is(0) != Some(Keyword::ASOF) {
+        return;
+    }
+    join.token = word("STRAIGHT_JOIN", Keyword::STRAIGHT_JOIN);
+    for (at, place) in words.into_iter().take(if left { 2 } else { 1 }).enumerate() {
+        if let Some(token) = kept.get_mut(place) {
+            token.token = if left && at == 1 {
+                word("GLOBAL", Keyword::GLOBAL)
+            } else {
+                Token::Whitespace(sqlparser::tokenizer::Whitespace::Space)
+            };
+        }
+    }
+}
+
+fn word(value: &str, keyword: Keyword) -> Token {
+    Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
+}
+
+/// What the parser says, in our words.
+pub(crate) fn syntax(error: &ParserError) -> Error {
+    match error {
+        ParserError::RecursionLimitExceeded => Error::new(
+            ErrorKind::LimitReached,
+            "the statement nests deeper than the parser's recursion limit allows",
+        )
+        .with_hint("take inner queries apart with WITH"),
+        ParserError::TokenizerError(text) | ParserError::ParserError(text) => {
+            Error::new(ErrorKind::Syntax, format!("syntax error: {}", placed(&lower_first(text))))
+        }
+    }
+}
+
+/// The parser's `… at Line: 1, Column: 8` as `… at line 1, column 8`.
+fn placed(text: &str) -> String {
+    match text.rsplit_once(" at Line: ") {
+        Some((what, place)) => format!("{what} at line {}", place.replacen(", Column: ", ", column ", 1)),
+        None => text.to_owned(),
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut characters = text.chars();
+    match (characters.next(), characters.clone().next()) {
+        (Some(first), Some(second)) if first.is_ascii_uppercase() && second.is_ascii_lowercase() => {
+            first.to_ascii_lowercase().to_string() + characters.as_str()
+        }
+        _ => text.to_owned(),
+    }
+}

@@ -1,0 +1,154 @@
+//! Expressions whose beginning the parser would read as something else: lambdas in the arguments of functions over lists,
+//! and `current_user` as a word and as a call.
+
+use sqlparser::ast::{
+    Expr, Function, FunctionArguments, Ident, LambdaFunction, LambdaFunctionParameter, LambdaSyntax,
+    ObjectName, OneOrManyWithParens,
+};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+/// Functions whose arguments may be lambdas. Elsewhere `a -> b` reads JSON.
+const OVER_LISTS: [&str; 23] = [
+    "aggregate",
+    "any_match",
+    "all_match",
+    "apply",
+    "array_any_match",
+    "array_all_match",
+    "array_apply",
+    "array_filter",
+    "array_reduce",
+    "array_transform",
+    "exists",
+    "filter",
+    "list_apply",
+    "list_any_match",
+    "list_all_match",
+    "list_filter",
+    "list_reduce",
+    "list_transform",
+    "map_filter",
+    "none_match",
+    "reduce",
+    "transform",
+    "zip_with",
+];
+
+/// Functions without arguments that are words of their own, and calls as well.
+const WORDS: [&str; 5] =
+    ["current_user", "session_user", "current_catalog", "current_schema", "current_role"];
+
+/// The same, where the word alone is the parser's to read: it may be a column.
+const CALLED: [&str; 1] = ["user"];
+
+/// `None` where nothing of the kind begins.
+pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let Token::Word(word) = &parser.peek_token_ref().token else {
+        return parameters_in_brackets(parser).then(|| lambda(parser));
+    };
+    if word.quote_style.is_none() {
+        let named = |names: &[&str]| names.iter().any(|name| word.value.eq_ignore_ascii_case(name));
+        if named(&WORDS) || named(&CALLED) && parser.peek_nth_token_ref(1).token == Token::LParen {
+            return user(parser);
+        }
+    }
+    let arrow = parser.peek_nth_token_ref(1).token == Token::Arrow;
+    let keyword =
+        word.keyword == Keyword::LAMBDA && matches!(parser.peek_nth_token_ref(1).token, Token::Word(_));
+    ((arrow || keyword) && in_list_function(parser)).then(|| lambda(parser))
+}
+
+/// `current_user`, with or without empty brackets.
+fn user(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let is = |at: usize, token: &Token| parser.peek_nth_token_ref(at).token == *token;
+    let called = is(1, &Token::LParen);
+    if is(1, &Token::Period) || called && !is(2, &Token::RParen) {
+        return None;
+    }
+    let name = match parser.parse_identifier() {
+        Ok(name) => Ident { quote_style: None, ..name },
+        Err(error) => return Some(Err(error)),
+    };
+    if called {
+        parser.advance_token();
+        parser.advance_token();
+    }
+    Some(Ok(Expr::Function(Function {
+        name: ObjectName::from(vec![name]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::None,
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })))
+}
+
+/// Whether `(a, b) ->` comes next, in the arguments of a function over lists.
+fn parameters_in_brackets(parser: &Parser<'_>) -> bool {
+    if parser.peek_token_ref().token != Token::LParen {
+        return false;
+    }
+    let mut at = 1;
+    while matches!(parser.peek_nth_token_ref(at).token, Token::Word(_)) {
+        match parser.peek_nth_token_ref(at + 1).token {
+            Token::Comma => at += 2,
+            Token::RParen => {
+                return parser.peek_nth_token_ref(at + 2).token == Token::Arrow && in_list_function(parser);
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Whether the innermost open bracket belongs to a call of one of [`OVER_LISTS`].
+fn in_list_function(parser: &Parser<'_>) -> bool {
+    let mut depth = 0_usize;
+    let mut at = parser.get_current_index() + 1;
+    while at > 0 {
+        at -= 1;
+        match &parser.token_at(at).token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return is_over_lists(parser, at),
+            Token::LParen => depth -= 1,
+            Token::SemiColon => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn is_over_lists(parser: &Parser<'_>, bracket: usize) -> bool {
+    let before = (0..bracket).rev().map(|at| &parser.token_at(at).token);
+    let name = before.into_iter().find(|token| !matches!(token, Token::Whitespace(_)));
+    matches!(name, Some(Token::Word(word))
+        if OVER_LISTS.iter().any(|known| word.value.eq_ignore_ascii_case(known)))
+}
+
+/// `x -> …`, `(x, y) -> …` or `LAMBDA x, y : …`.
+fn lambda(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    let keyword = parser.parse_keyword(Keyword::LAMBDA);
+    let brackets = parser.consume_token(&Token::LParen);
+    let mut params = vec![parameter(parser)?];
+    while (keyword || brackets) && parser.consume_token(&Token::Comma) {
+        params.push(parameter(parser)?);
+    }
+    if brackets {
+        parser.expect_token(&Token::RParen)?;
+    }
+    parser.expect_token(if keyword { &Token::Colon } else { &Token::Arrow })?;
+    let body = Box::new(parser.parse_expr()?);
+    Ok(Expr::Lambda(LambdaFunction {
+        params: OneOrManyWithParens::Many(params),
+        body,
+        syntax: LambdaSyntax::Arrow,
+    }))
+}
+
+fn parameter(parser: &mut Parser<'_>) -> Result<LambdaFunctionParameter, ParserError> {
+    Ok(LambdaFunctionParameter { name: parser.parse_identifier()?, data_type: None })
+}

@@ -1,0 +1,270 @@
+//! Calls that the planner cannot take as they are written: named members of structs, functions that give rows, where a value
+//! would rank, and lambdas that have to hold for all elements.
+
+use crate::dialect::DialectName;
+use crate::template::{self, meaning};
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Select, TableAlias,
+    TableAliasColumnDef, TableFactor, UnaryOperator, Value, VisitMut, VisitorMut,
+};
+use std::ops::ControlFlow;
+
+pub(super) fn rewrite(statement: &mut impl VisitMut, dialect: DialectName) -> Result<()> {
+    match statement.visit(&mut Functions(dialect)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// Functions that give a row for each element of the list that another one gives. The other one has another name, so that
+/// a call which was rewritten is not once more.
+const ROWS: [(&str, &str); 17] = [
+    ("explode", ""),
+    ("json_array_elements", "json_elements"),
+    ("json_array_elements_text", "json_elements_text"),
+    ("json_each", "json_members"),
+    ("json_each_text", "json_members_text"),
+    ("json_object_keys", "json_keys"),
+    ("jsonb_array_elements", "json_elements"),
+    ("jsonb_array_elements_text", "json_elements_text"),
+    ("jsonb_each", "json_members"),
+    ("jsonb_each_text", "json_members_text"),
+    ("jsonb_object_keys", "json_keys"),
+    ("jsonb_path_query", "json_path_query"),
+    ("generate_subscripts", "list_subscripts"),
+    ("generate_series", "list_series"),
+    ("range", "range"),
+    ("regexp_split_to_table", "regexp_split_to_array"),
+    ("string_to_table", "string_to_array"),
+];
+
+/// Those whose rows have the columns `key` and `value`.
+const PAIRS: [&str; 4] = ["json_each", "json_each_text", "jsonb_each", "jsonb_each_text"];
+
+/// The function whose list has the rows of that one.
+fn list_of(name: &str) -> Option<&'static str> {
+    ROWS.iter().find(|(known, _)| *known == name).map(|(_, list)| *list)
+}
+
+struct Functions(DialectName);
+
+impl VisitorMut for Functions {
+    type Break = Error;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        let tables = select.from.iter_mut();
+        let factors = tables.flat_map(|table| {
+            std::iter::once(&mut table.relation).chain(table.joins.iter_mut().map(|join| &mut join.relation))
+        });
+        for factor in factors {
+            if let Err(error) = rows_of(factor) {
+                return ControlFlow::Break(error);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        let Expr::Function(function) = &mut *expr else { return ControlFlow::Continue(()) };
+        let Some(name) = name_of(&function.name) else { return ControlFlow::Continue(()) };
+        match name.as_str() {
+            "struct_pack" | "struct_insert" | "struct_update" => members_by_name(function),
+            "rank" | "dense_rank" | "percent_rank" | "cume_dist" if !function.within_group.is_empty() => {
+                function.name = ObjectName::from(vec![Ident::new(format!("hypothetical_{name}"))]);
+            }
+            "all_match" | "array_all_match" | "list_all_match" | "none_match" => {
+                if let Some(all) = of_any(function, name != "none_match") {
+                    *expr = all;
+                }
+            }
+            // A list in DuckDB, rows in PostgreSQL.
+            "generate_series" if self.0 != DialectName::Postgres => {}
+            "range" => {}
+            _ => {
+                if let Some(list) = list_of(&name)
+                    && function.over.is_none()
+                {
+                    *expr = unnested(function, list);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn name_of(name: &ObjectName) -> Option<String> {
+    match name.0.as_slice() {
+        [part] => part.as_ident().map(meaning),
+        _ => None,
+    }
+}
+
+fn text(name: &str) -> FunctionArg {
+    FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::value(Value::SingleQuotedString(name.to_owned()))))
+}
+
+/// `struct_insert(s, b := 2)` is `struct_insert(s, 'b', 2)`.
+fn members_by_name(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let mut arguments = Vec::with_capacity(2 * list.args.len());
+    for argument in std::mem::take(&mut list.args) {
+        match argument {
+            FunctionArg::Named { name, arg, .. } => {
+                arguments.extend([text(&meaning(&name)), FunctionArg::Unnamed(arg)]);
+            }
+            FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, .. } => {
+                arguments.extend([text(&meaning(&name)), FunctionArg::Unnamed(arg)]);
+            }
+            other => arguments.push(other),
+        }
+    }
+    list.args = arguments;
+}
+
+fn renamed(function: &Function, name: &str) -> Function {
+    let mut function = function.clone();
+    function.name = ObjectName::from(vec![Ident::new(name)]);
+    function
+}
+
+/// The function under `unnest`.
+fn unnested(function: &Function, list: &str) -> Expr {
+    if list.is_empty() {
+        return Expr::Function(renamed(function, "unnest"));
+    }
+    let inner = Expr::Function(renamed(function, list));
+    let mut outer = renamed(function, "unnest");
+    outer.filter = None;
+    if let FunctionArguments::List(arguments) = &mut outer.args {
+        arguments.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(inner))];
+    }
+    Expr::Function(outer)
+}
+
+/// `none_match(l, x -> p)` is `NOT any_match(l, x -> p)`, and `all_match(l, x -> p)` is `NOT any_match(l, x -> NOT p)`.
+fn of_any(function: &Function, all: bool) -> Option<Expr> {
+    let mut any = renamed(function, "any_match");
+    let FunctionArguments::List(list) = &mut any.args else { return None };
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Lambda(lambda)))) = list.args.last_mut() else {
+        return None;
+    };
+    if all {
+        let body = std::mem::replace(lambda.body.as_mut(), Expr::value(Value::Null));
+        *lambda.body = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(body))) };
+    }
+    let any = Expr::Nested(Box::new(Expr::Function(any)));
+    Some(Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) })))
+}
+
+/// `FROM t, json_each(t.j)`: a function that gives rows, of columns beside it. One of constants is a table of its own, whose
+/// alias names its column, too.
+fn rows_of(factor: &mut TableFactor) -> Result<()> {
+    let (name, arguments, alias, counted) = match factor {
+        TableFactor::Table { name, args: Some(arguments), alias, with_ordinality, .. } => {
+            (name_of(name), arguments.args.as_slice(), alias, *with_ordinality)
+        }
+        TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+            (name_of(name), args.as_slice(), alias, *with_ordinality)
+        }
+        _ => return Ok(()),
+    };
+    let Some((name, list)) = name.and_then(|name| list_of(&name).map(|list| (name, list))) else {
+        return Ok(());
+    };
+    let pairs = PAIRS.contains(&name.as_str());
+    let mut values = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => values.push(value.clone()),
+            _ => return Ok(()),
+        }
+    }
+    let constant = !values.iter().any(super::joins::has_column);
+    if constant && !counted && list != "explode" && is_table(&name) {
+        if !pairs && name != "range" {
+            name_column(alias);
+        }
+        return Ok(());
+    }
+    let alias = alias.take().or_else(|| Some(alias_of(&name)));
+    *factor = if pairs {
+        of_pairs(&name, &values, alias, counted)?
+    } else {
+        of_list(&name, list, &values, alias, counted)?
+    };
+    Ok(())
+}
+
+/// Whether the planner has a table function of that name.
+fn is_table(name: &str) -> bool {
+    !matches!(name, "explode" | "generate_subscripts" | "regexp_split_to_table" | "string_to_table")
+}
+
+fn alias_of(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None }
+}
+
+fn name_column(alias: &mut Option<TableAlias>) {
+    if let Some(alias) = alias
+        && alias.columns.is_empty()
+    {
+        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    }
+}
+
+/// The call of the list's function, from holes named `__value_0` and so on.
+fn call(list: &str, values: &[Expr]) -> (String, Vec<(String, Expr)>) {
+    let holes: Vec<(String, Expr)> =
+        values.iter().enumerate().map(|(at, value)| (format!("__value_{at}"), value.clone())).collect();
+    let names: Vec<&str> = holes.iter().map(|(name, _)| name.as_str()).collect();
+    (format!("{list}({})", names.join(", ")), holes)
+}
+
+fn of_list(
+    name: &str,
+    list: &str,
+    values: &[Expr],
+    mut alias: Option<TableAlias>,
+    counted: bool,
+) -> Result<TableFactor> {
+    let (text, holes) = call(list, values);
+    let holes: Vec<(&str, &Expr)> = holes.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    let elements = match values {
+        [only] if list.is_empty() => only.clone(),
+        _ => template::expression(&text, &holes)?,
+    };
+    if !counted && name != "range" {
+        name_column(&mut alias);
+    }
+    Ok(TableFactor::UNNEST {
+        alias,
+        array_exprs: vec![elements],
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality: counted,
+    })
+}
+
+/// Keys and values side by side: a query two levels below could not see the tables beside it.
+fn of_pairs(name: &str, values: &[Expr], alias: Option<TableAlias>, counted: bool) -> Result<TableFactor> {
+    let shown = if name.ends_with("_text") { "json_member_texts" } else { "json_member_values" };
+    let mut array_exprs = Vec::with_capacity(2);
+    for list in ["json_member_keys", shown] {
+        let (text, holes) = call(list, values);
+        let holes: Vec<(&str, &Expr)> = holes.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        array_exprs.push(template::expression(&text, &holes)?);
+    }
+    let mut alias = alias.unwrap_or_else(|| alias_of(name));
+    if alias.columns.is_empty() && !counted {
+        let column = |name| TableAliasColumnDef { name: Ident::new(name), data_type: None };
+        alias.columns = vec![column("key"), column("value")];
+    }
+    Ok(TableFactor::UNNEST {
+        alias: Some(alias),
+        array_exprs,
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality: counted,
+    })
+}

@@ -1,0 +1,350 @@
+//! Joins that the planner does not know: SEMI and ANTI, APPLY, ASOF, UNNEST of a column beside it, PIVOT and UNPIVOT.
+
+use crate::template::{self, meaning, quoted};
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    BinaryOperator, Expr, ExprWithAlias, Ident, Join, JoinConstraint, JoinOperator, PivotValueSource, Query,
+    Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitMut, VisitorMut,
+};
+use std::ops::ControlFlow;
+
+pub(super) fn rewrite(statement: &mut impl VisitMut) -> Result<()> {
+    match statement.visit(&mut Joins) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Joins;
+
+impl VisitorMut for Joins {
+    type Break = Error;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        for table in &mut select.from {
+            if let Err(error) = lateral(&mut table.relation) {
+                return ControlFlow::Break(error);
+            }
+            for join in &mut table.joins {
+                if let Err(error) = lateral(&mut join.relation).and_then(|()| of_join(join)) {
+                    return ControlFlow::Break(error);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        let turned = match factor {
+            TableFactor::Pivot { .. } => pivot(factor),
+            TableFactor::Unpivot { .. } => unpivot(factor),
+            _ => Ok(()),
+        };
+        match turned {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+fn of_join(join: &mut Join) -> Result<()> {
+    let none = || JoinConstraint::None;
+    join.join_operator = match std::mem::replace(&mut join.join_operator, JoinOperator::CrossJoin(none())) {
+        JoinOperator::Semi(constraint) => JoinOperator::LeftSemi(constraint),
+        JoinOperator::Anti(constraint) => JoinOperator::LeftAnti(constraint),
+        JoinOperator::CrossApply => {
+            beside(&mut join.relation);
+            JoinOperator::CrossJoin(none())
+        }
+        JoinOperator::OuterApply => {
+            beside(&mut join.relation);
+            JoinOperator::Left(JoinConstraint::On(always()))
+        }
+        // The words that ASOF was read as.
+        JoinOperator::StraightJoin(constraint) => {
+            let outer = std::mem::take(&mut join.global);
+            latest(&mut join.relation, constraint)?;
+            if outer {
+                JoinOperator::Left(JoinConstraint::On(always()))
+            } else {
+                JoinOperator::CrossJoin(none())
+            }
+        }
+        JoinOperator::AsOf { match_condition, constraint } => {
+            let condition = match constraint {
+                JoinConstraint::On(on) => and(on, match_condition),
+                JoinConstraint::None => match_condition,
+                _ => return Err(as_of_form()),
+            };
+            latest(&mut join.relation, JoinConstraint::On(condition))?;
+            JoinOperator::CrossJoin(none())
+        }
+        other => other,
+    };
+    Ok(())
+}
+
+fn always() -> Expr {
+    Expr::value(sqlparser::ast::Value::Boolean(true))
+}
+
+fn and(left: Expr, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::And, right: Box::new(right) }
+}
+
+/// Lets a query see the tables before it.
+fn beside(factor: &mut TableFactor) {
+    if let TableFactor::Derived { lateral, .. } = factor {
+        *lateral = true;
+    }
+}
+
+/// `FROM d, unnest(d.b) WITH ORDINALITY AS u(x, n)`: a query that sees the tables before it. One of constants is the
+/// planner's, if it counts nothing.
+fn lateral(factor: &mut TableFactor) -> Result<()> {
+    let TableFactor::UNNEST { alias, array_exprs, with_ordinality, with_offset: false, .. } = factor else {
+        return Ok(());
+    };
+    if array_exprs.is_empty() || !*with_ordinality && !array_exprs.iter().any(has_column) {
+        return Ok(());
+    }
+    let mut items: Vec<String> = Vec::new();
+    let names: Vec<String> = (0..array_exprs.len()).map(|at| format!("__list_{at}")).collect();
+    for (at, name) in names.iter().enumerate() {
+        let column = if at == 0 { "unnest".to_owned() } else { format!("unnest_{at}") };
+        items.push(format!("unnest({name}) AS \"{column}\""));
+    }
+    if *with_ordinality {
+        items.push(
+            "unnest(generate_series(1, CAST(array_length(__list_0) AS BIGINT))) AS \"ordinality\"".to_owned(),
+        );
+    }
+    let holes: Vec<(&str, &Expr)> = names.iter().map(String::as_str).zip(array_exprs.iter()).collect();
+    let subquery = template::query(&format!("SELECT {}", items.join(", ")), &holes)?;
+    let mut alias = alias.take();
+    // `unnest(x) AS u` names the column too, as in PostgreSQL.
+    if let Some(alias) = &mut alias
+        && alias.columns.is_empty()
+        && !*with_ordinality
+        && array_exprs.len() == 1
+    {
+        let name = alias.name.clone();
+        alias.columns.push(sqlparser::ast::TableAliasColumnDef { name, data_type: None });
+    }
+    let alias = alias.or_else(|| Some(named("unnest")));
+    *factor = TableFactor::Derived { lateral: true, subquery, alias, sample: None };
+    Ok(())
+}
+
+fn named(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: quoted(name), columns: Vec::new(), at: None }
+}
+
+pub(super) fn has_column(expr: &Expr) -> bool {
+    let mut expr = expr.clone();
+    matches!(expr.visit(&mut FindColumn), ControlFlow::Break(()))
+}
+
+struct FindColumn;
+
+impl VisitorMut for FindColumn {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// `a ASOF JOIN b ON a.k = b.k AND a.t >= b.t`: of the rows of `b` that fit, the one that is nearest.
+fn latest(factor: &mut TableFactor, constraint: JoinConstraint) -> Result<()> {
+    let JoinConstraint::On(condition) = constraint else { return Err(as_of_form()) };
+    let alias = match &*factor {
+        TableFactor::Table { name, alias, .. } => match alias {
+            Some(alias) => Some(alias.name.clone()),
+            None => name.0.last().and_then(|part| part.as_ident()).cloned(),
+        },
+        TableFactor::Derived { alias, .. } => alias.as_ref().map(|alias| alias.name.clone()),
+        _ => None,
+    };
+    let Some(alias) = alias else { return Err(as_of_form()) };
+    let (by, descending) = nearest(&condition, &meaning(&alias))?;
+    let order = if descending { "DESC" } else { "ASC" };
+    let text = format!("SELECT * FROM t WHERE __on ORDER BY __by {order} LIMIT 1");
+    let mut query = template::query(&text, &[("__on", &condition), ("__by", &by)])?;
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && let Some(table) = select.from.first_mut()
+    {
+        std::mem::swap(&mut table.relation, factor);
+    }
+    let alias = TableAlias { explicit: true, name: alias, columns: Vec::new(), at: None };
+    *factor = TableFactor::Derived { lateral: true, subquery: query, alias: Some(alias), sample: None };
+    Ok(())
+}
+
+fn as_of_form() -> Error {
+    Error::invalid("ASOF JOIN needs a condition with one inequality")
+        .with_hint("write `a ASOF JOIN b ON a.k = b.k AND a.t >= b.t`")
+}
+
+/// What the rows are ordered by, and whether the greatest is wanted.
+fn nearest(condition: &Expr, alias: &str) -> Result<(Expr, bool)> {
+    match condition {
+        Expr::Nested(inner) => nearest(inner, alias),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            match (nearest(left, alias), nearest(right, alias)) {
+                (Ok(_), Ok(_)) | (Err(_), Err(_)) => Err(as_of_form()),
+                (Ok(found), Err(_)) | (Err(_), Ok(found)) => Ok(found),
+            }
+        }
+        Expr::BinaryOp { left, op, right } => {
+            let greater = match op {
+                BinaryOperator::Gt | BinaryOperator::GtEq => true,
+                BinaryOperator::Lt | BinaryOperator::LtEq => false,
+                _ => return Err(as_of_form()),
+            };
+            let is_left = |expr: &Expr| {
+                matches!(expr, Expr::CompoundIdentifier(names)
+                    if names.len() > 1 && names.get(names.len() - 2).is_some_and(|name| meaning(name) == alias))
+            };
+            Ok(if is_left(left) {
+                (left.as_ref().clone(), !greater)
+            } else {
+                (right.as_ref().clone(), greater)
+            })
+        }
+        _ => Err(as_of_form()),
+    }
+}
+
+/// `t PIVOT (sum(v) FOR g IN ('a', 'b'))`: one column for each value, grouped by all other columns.
+fn pivot(factor: &mut TableFactor) -> Result<()> {
+    let TableFactor::Pivot { table, aggregate_functions, value_column, value_source, .. } = &*factor else {
+        return Ok(());
+    };
+    let (PivotValueSource::List(values), [column]) = (&*value_source, value_column.as_slice()) else {
+        return Err(Error::unsupported("PIVOT needs one column and its values")
+            .with_hint("write `PIVOT (sum(v) FOR g IN ('a', 'b'))`"));
+    };
+    let mut left_out = vec![column.clone()];
+    aggregate_functions.iter().for_each(|function| columns_of(&function.expr, &mut left_out));
+    let names: Vec<String> = left_out.iter().map(last_name).collect();
+    let mut query =
+        template::query(&format!("SELECT * EXCLUDE ({}) FROM t GROUP BY ALL", names.join(", ")), &[])?;
+    let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
+    for value in values {
+        for function in aggregate_functions.iter() {
+            select.projection.push(pivoted(function, column, value, aggregate_functions.len() > 1)?);
+        }
+    }
+    if let Some(from) = select.from.first_mut() {
+        from.relation = table.as_ref().clone();
+    }
+    derive(factor, query, alias_of(factor))
+}
+
+fn alias_of(factor: &TableFactor) -> Option<TableAlias> {
+    match factor {
+        TableFactor::Pivot { alias, .. } | TableFactor::Unpivot { alias, .. } => alias.clone(),
+        _ => None,
+    }
+}
+
+fn derive(factor: &mut TableFactor, subquery: Box<Query>, alias: Option<TableAlias>) -> Result<()> {
+    *factor = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+    Ok(())
+}
+
+fn pivoted(
+    function: &ExprWithAlias,
+    column: &Expr,
+    value: &ExprWithAlias,
+    several: bool,
+) -> Result<SelectItem> {
+    let Expr::Function(mut called) = function.expr.clone() else {
+        return Err(Error::invalid(format!("`{}` is no aggregate", function.expr)));
+    };
+    called.filter = Some(Box::new(template::expression("c = x", &[("c", column), ("x", &value.expr)])?));
+    let mut name = match &value.alias {
+        Some(alias) => meaning(alias),
+        None => value.expr.to_string().trim_matches('\'').to_owned(),
+    };
+    if several || function.alias.is_some() {
+        let suffix = function.alias.as_ref().map_or_else(|| function.expr.to_string(), meaning);
+        name = format!("{name}_{suffix}");
+    }
+    Ok(SelectItem::ExprWithAlias { expr: Expr::Function(called), alias: quoted(&name) })
+}
+
+fn columns_of(expr: &Expr, found: &mut Vec<Expr>) {
+    struct Collect<'a>(&'a mut Vec<Expr>);
+    impl VisitorMut for Collect<'_> {
+        type Break = std::convert::Infallible;
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+            let column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+            if column && !self.0.iter().any(|there| last_name(there) == last_name(expr)) {
+                self.0.push(expr.clone());
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut expr = expr.clone();
+    let ControlFlow::Continue(()) = expr.visit(&mut Collect(found));
+}
+
+fn last_name(expr: &Expr) -> String {
+    match expr {
+        Expr::CompoundIdentifier(names) => names.last().map(ToString::to_string).unwrap_or_default(),
+        other => other.to_string(),
+    }
+}
+
+/// `t UNPIVOT (value FOR name IN (a, b))`: a row for each of the columns.
+fn unpivot(factor: &mut TableFactor) -> Result<()> {
+    let TableFactor::Unpivot { table, value, name, columns, null_inclusion, .. } = &*factor else {
+        return Ok(());
+    };
+    let Expr::Identifier(value) = value else {
+        return Err(Error::unsupported("UNPIVOT of several values at once is not supported"));
+    };
+    let with_nulls = matches!(null_inclusion, Some(sqlparser::ast::NullInclusion::IncludeNulls));
+    let left_out: Vec<String> = columns.iter().map(|column| last_name(&column.expr)).collect();
+    let branches: Vec<String> =
+        columns.iter().map(|column| branch(column, (&left_out, value, name), with_nulls)).collect();
+    let mut query = template::query(&branches.join(" UNION ALL "), &[])?;
+    fill_tables(&mut query.body, table);
+    derive(factor, query, alias_of(factor))
+}
+
+fn branch(
+    column: &ExprWithAlias,
+    (left_out, value, name): (&[String], &Ident, &Ident),
+    with_nulls: bool,
+) -> String {
+    let of = last_name(&column.expr);
+    let label = match &column.alias {
+        Some(alias) => alias.value.clone(),
+        None => of.trim_matches('"').to_owned(),
+    };
+    let label = label.replace('\'', "''");
+    let filter = if with_nulls { String::new() } else { format!(" WHERE {of} IS NOT NULL") };
+    format!("SELECT * EXCLUDE ({}), '{label}' AS {name}, {of} AS {value} FROM t{filter}", left_out.join(", "))
+}
+
+fn fill_tables(body: &mut SetExpr, table: &TableFactor) {
+    match body {
+        SetExpr::SetOperation { left, right, .. } => {
+            fill_tables(left, table);
+            fill_tables(right, table);
+        }
+        SetExpr::Select(select) => {
+            if let Some(from) = select.from.first_mut() {
+                from.relation = table.clone();
+            }
+        }
+        _ => {}
+    }
+}

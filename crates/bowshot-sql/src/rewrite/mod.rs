@@ -1,0 +1,84 @@
+//! Rewrites statements, on the tree alone. Each file is one kind of change; [`statement`] has their order.
+
+mod column_names;
+mod conditions;
+mod functions;
+mod joins;
+mod operators;
+mod placeholders;
+mod places;
+mod queries;
+mod repairs;
+mod same_names;
+mod shadowed;
+mod versions;
+mod wildcards;
+
+use crate::dialect::DialectName;
+use bowshot_api::Result;
+use same_names::Changes;
+use sqlparser::ast::{Expr, Query, Statement, Visit, VisitMut};
+
+#[cfg(test)]
+mod tests;
+
+pub use column_names::{MARK, shown};
+pub use places::{Wanted, place};
+pub use repairs::{inline_alias, spell};
+pub use versions::{AsOf, marked};
+pub use wildcards::{Named, expand, probe};
+
+/// What is known of the text that a statement comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'text> {
+    /// The text, in whose lines and columns the places of the statement are.
+    pub text: &'text str,
+    /// What it is written in.
+    pub dialect: DialectName,
+}
+
+/// `?` as `$1`, `$2`, … alone, for texts that are planned as they are.
+pub fn placeholders(statement: &mut Statement) {
+    placeholders::number(statement);
+}
+
+/// An expression by itself, such as a default, in forms that the planner knows.
+///
+/// # Errors
+/// As [`statement`].
+pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
+    functions::rewrite(expr, dialect)?;
+    conditions::rewrite(expr)?;
+    operators::rewrite(expr, dialect)
+}
+
+/// The statement in forms that the planner knows and takes for what they mean.
+///
+/// # Errors
+/// `Syntax`, `Invalid` or `Unsupported` for forms that cannot be meant, each with what to write instead.
+pub fn statement(statement: &mut Statement, source: Source<'_>) -> Result<()> {
+    placeholders::number(statement);
+    all(statement, source)
+}
+
+/// A query that is part of a statement which the parser does not know. See [`statement`].
+///
+/// # Errors
+/// As [`statement`].
+pub fn query(query: &mut Query, source: Source<'_>) -> Result<()> {
+    placeholders::number(query);
+    all(query, source)
+}
+
+fn all<T: VisitMut + Visit + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
+    // Names are what was written, so they come before anything is changed.
+    column_names::name(statement, source)?;
+    versions::mark(statement)?;
+    queries::rewrite(statement)?;
+    shadowed::rename(statement);
+    functions::rewrite(statement, source.dialect)?;
+    joins::rewrite(statement)?;
+    same_names::tell_apart(statement);
+    conditions::rewrite(statement)?;
+    operators::rewrite(statement, source.dialect)
+}

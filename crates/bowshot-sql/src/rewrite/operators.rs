@@ -1,0 +1,298 @@
+//! Operators and calls that the planner does not know, or takes for another one.
+
+use crate::dialect::DialectName;
+use crate::template;
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, Value, VisitMut, VisitorMut,
+};
+use std::ops::ControlFlow;
+
+pub(super) fn rewrite(statement: &mut impl VisitMut, dialect: DialectName) -> Result<()> {
+    match statement.visit(&mut Operators(dialect)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Operators(DialectName);
+
+impl VisitorMut for Operators {
+    type Break = Error;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if let Expr::Function(function) = expr {
+            call(function);
+            return ControlFlow::Continue(());
+        }
+        match self.operator(expr) {
+            Ok(Some(rewritten)) => *expr = rewritten,
+            Ok(None) => {}
+            Err(error) => return ControlFlow::Break(error),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Operators {
+    fn operator(&self, expr: &Expr) -> Result<Option<Expr>> {
+        match expr {
+            Expr::BinaryOp { left, op, right } => self.binary(left, op, right),
+            Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+                similar(expr, pattern, escape_char.as_ref().map(|value| &value.value), *negated).map(Some)
+            }
+            Expr::AtTimeZone { timestamp, time_zone } => {
+                template::expression("timezone(z, t)", &[("z", time_zone), ("t", timestamp)]).map(Some)
+            }
+            Expr::Collate { expr, collation } => collated(expr, collation).map(Some),
+            Expr::Interval(interval) => of_interval(interval),
+            Expr::Cast { kind, expr, data_type, .. } => Ok(bytes(kind, expr, data_type)),
+            Expr::Value(value) => Ok(match &value.value {
+                // In MySQL, names are quoted with backticks.
+                Value::DoubleQuotedString(text) if self.0 == DialectName::MySql => {
+                    Some(Expr::value(Value::SingleQuotedString(text.clone())))
+                }
+                _ => None,
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    fn binary(&self, left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Option<Expr>> {
+        let text = match op {
+            // `^` is the exclusive or in MySQL alone.
+            BinaryOperator::BitwiseXor if self.0 != DialectName::MySql => "power(l, r)",
+            BinaryOperator::PGExp => "power(l, r)",
+            BinaryOperator::DuckIntegerDivide | BinaryOperator::MyIntegerDivide => "div(l, r)",
+            BinaryOperator::PGStartsWith => "starts_with(l, r)",
+            BinaryOperator::Xor => "(l AND NOT r) OR (NOT l AND r)",
+            BinaryOperator::Custom(name) if name == "**" => "power(l, r)",
+            _ => return Ok(None),
+        };
+        template::expression(text, &[("l", left), ("r", right)])
+            .map(|expr| Some(Expr::Nested(Box::new(expr))))
+    }
+}
+
+/// `a SIMILAR TO p`: the pattern as a regular expression over the whole text (PostgreSQL's manual, 9.7.2).
+fn similar(expr: &Expr, pattern: &Expr, escape: Option<&Value>, negated: bool) -> Result<Expr> {
+    let escape = match escape {
+        None => Some('\\'),
+        Some(Value::SingleQuotedString(text)) if text.chars().count() <= 1 => text.chars().next(),
+        Some(other) => {
+            return Err(
+                Error::invalid(format!("`{other}` is no escape character")).with_hint("name one character")
+            );
+        }
+    };
+    let text = match pattern {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text),
+            Value::Null => return Ok(Expr::value(Value::Null)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(text) = text else {
+        return Err(Error::unsupported("SIMILAR TO takes a pattern that is written out")
+            .with_hint("compare with a regular expression: `a ~ pattern`"));
+    };
+    let pattern = Expr::value(Value::SingleQuotedString(regular(text, escape)));
+    let text = if negated { "x !~ p" } else { "x ~ p" };
+    Ok(Expr::Nested(Box::new(template::expression(text, &[("x", expr), ("p", &pattern)])?)))
+}
+
+fn regular(pattern: &str, escape: Option<char>) -> String {
+    let mut regular = String::from("^(?s:");
+    let (mut characters, mut in_set) = (pattern.chars(), false);
+    while let Some(character) = characters.next() {
+        match character {
+            _ if Some(character) == escape => {
+                let literal = characters.next().unwrap_or(character);
+                if !literal.is_alphanumeric() {
+                    regular.push('\\');
+                }
+                regular.push(literal);
+            }
+            '[' | ']' => {
+                in_set = character == '[';
+                regular.push(character);
+            }
+            other if in_set => regular.push(other),
+            '%' => regular.push_str(".*"),
+            '_' => regular.push('.'),
+            '.' | '^' | '$' | '\\' => regular.extend(['\\', character]),
+            other => regular.push(other),
+        }
+    }
+    regular.push_str(")$");
+    regular
+}
+
+/// Texts are ordered by their bytes, which these collations ask for.
+fn collated(expr: &Expr, collation: &ObjectName) -> Result<Expr> {
+    let name =
+        collation.0.last().and_then(|part| part.as_ident()).map(|name| name.value.to_ascii_lowercase());
+    match name.as_deref() {
+        Some("c" | "posix" | "binary" | "default" | "ucs_basic" | "utf8mb4_bin" | "pg_c_utf8") => {
+            Ok(expr.clone())
+        }
+        Some("nocase") => template::expression("lower(x)", &[("x", expr)]),
+        _ => Err(Error::unsupported(format!("collation {collation} is not supported")).with_hint(
+            "texts are ordered by their bytes, as with COLLATE \"C\"; NOCASE compares in lower case",
+        )),
+    }
+}
+
+/// `INTERVAL (n) DAY` with something else than a literal.
+fn of_interval(interval: &Interval) -> Result<Option<Expr>> {
+    let Some(unit) = &interval.leading_field else { return Ok(None) };
+    if interval.last_field.is_some() || is_literal(&interval.value) {
+        return Ok(None);
+    }
+    let one = format!("n * INTERVAL '1 {unit}'");
+    let expr = template::expression(&one, &[("n", &interval.value)])?;
+    Ok(Some(Expr::Nested(Box::new(expr))))
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(_) => true,
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_literal(expr),
+        _ => false,
+    }
+}
+
+/// `'\x41'::bytea`: bytes in hexadecimal digits.
+fn bytes(kind: &CastKind, expr: &Expr, data_type: &DataType) -> Option<Expr> {
+    let binary = matches!(
+        data_type,
+        DataType::Bytea | DataType::Blob(_) | DataType::Binary(_) | DataType::Varbinary(_)
+    );
+    let Expr::Value(value) = expr else { return None };
+    let Value::SingleQuotedString(text) = &value.value else { return None };
+    let digits = text.strip_prefix("\\x").filter(|digits| digits.len() % 2 == 0)?;
+    if !binary || *kind == CastKind::TryCast || !digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    Some(Expr::value(Value::HexStringLiteral(digits.to_owned())))
+}
+
+/// Functions whose first argument may be the bare name of a unit.
+const WITH_UNIT: [&str; 17] = [
+    "date_add",
+    "date_diff",
+    "date_part",
+    "date_sub",
+    "date_trunc",
+    "dateadd",
+    "datediff",
+    "datepart",
+    "datesub",
+    "datetrunc",
+    "datetime_diff",
+    "last_day",
+    "time_diff",
+    "timestamp_diff",
+    "timestampadd",
+    "timestampdiff",
+    "trunc",
+];
+
+const UNITS: [&str; 22] = [
+    "microsecond",
+    "microseconds",
+    "millisecond",
+    "milliseconds",
+    "second",
+    "seconds",
+    "minute",
+    "minutes",
+    "hour",
+    "hours",
+    "day",
+    "days",
+    "week",
+    "weeks",
+    "month",
+    "months",
+    "quarter",
+    "quarters",
+    "year",
+    "years",
+    "decade",
+    "century",
+];
+
+fn call(function: &mut Function) {
+    let name =
+        function.name.0.last().and_then(|part| part.as_ident()).map(|name| name.value.to_ascii_lowercase());
+    let Some(name) = name else { return };
+    // `pg_catalog.upper(x)` is `upper(x)`.
+    if function.name.0.len() == 2
+        && function
+            .name
+            .0
+            .first()
+            .and_then(|part| part.as_ident())
+            .is_some_and(|schema| schema.value.eq_ignore_ascii_case("pg_catalog"))
+    {
+        function.name.0.remove(0);
+    }
+    let within = std::mem::take(&mut function.within_group);
+    let FunctionArguments::List(list) = &mut function.args else {
+        function.within_group = within;
+        return;
+    };
+    if WITH_UNIT.contains(&name.as_str()) {
+        unit_as_text(list);
+    }
+    separator(list);
+    if matches!(name.as_str(), "listagg" | "string_agg" | "group_concat") && !within.is_empty() {
+        list.clauses.push(FunctionArgumentClause::OrderBy(within));
+    } else {
+        function.within_group = within;
+    }
+}
+
+/// `date_diff(day, a, b)` is `date_diff('day', a, b)`.
+fn unit_as_text(list: &mut FunctionArgumentList) {
+    if list.args.len() < 2 {
+        return;
+    }
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = list.args.first_mut() else { return };
+    if let Expr::Identifier(Ident { value, quote_style: None, .. }) = first {
+        let unit = value.to_ascii_lowercase();
+        if UNITS.contains(&unit.as_str()) {
+            *first = Expr::value(Value::SingleQuotedString(unit));
+        }
+    }
+}
+
+/// `group_concat(a SEPARATOR ';')` is `group_concat(a, ';')`.
+fn separator(list: &mut FunctionArgumentList) {
+    let place = list.clauses.iter().position(|clause| matches!(clause, FunctionArgumentClause::Separator(_)));
+    let Some(place) = place else { return };
+    if let FunctionArgumentClause::Separator(value) = list.clauses.remove(place) {
+        list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::regular;
+
+    #[test]
+    fn patterns_are_regular_expressions() {
+        for (pattern, expected) in [
+            ("a%", "^(?s:a.*)$"),
+            ("%(b|d)_", "^(?s:.*(b|d).)$"),
+            ("a.b", "^(?s:a\\.b)$"),
+            ("[a-c%]+", "^(?s:[a-c%]+)$"),
+            ("100\\%", "^(?s:100\\%)$"),
+        ] {
+            assert_eq!(regular(pattern, Some('\\')), expected);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Tables of one name in two schemas.
+//!
+//! The planner takes `m.a` for a column of every table whose last name is `m`, and `arch.m.a` for one of a table that is
+//! written as `m` alone. Where a statement has tables of one last name that are written differently, those with a schema get
+//! an alias of their own, and what names their columns names the alias. As in PostgreSQL the innermost query is looked at
+//! first; of two tables in one FROM, `m.a` is that which is written as `m`.
+
+use crate::template::{meaning, quoted};
+use sqlparser::ast::{
+    Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+/// What may change rows of tables, which it names outside of its queries.
+pub(super) trait Changes {
+    /// The statement, if it is one.
+    fn change(&mut self) -> Option<&mut Statement>;
+}
+
+impl Changes for Statement {
+    fn change(&mut self) -> Option<&mut Statement> {
+        Some(self)
+    }
+}
+
+impl Changes for Query {
+    fn change(&mut self) -> Option<&mut Statement> {
+        None
+    }
+}
+
+pub(super) fn tell_apart<T: Visit + VisitMut + Changes>(statement: &mut T) {
+    let mut spellings = Spellings::default();
+    let ControlFlow::Continue(()) = Visit::visit(statement, &mut spellings);
+    let twice: BTreeSet<String> =
+        spellings.0.into_iter().filter(|(_, ways)| ways.len() > 1).map(|(last, _)| last).collect();
+    if twice.is_empty() {
+        return;
+    }
+    let mut aliases = Aliases { twice, scopes: Vec::new() };
+    if let Some(scope) = statement.change().and_then(|change| aliases.scope_of_change(change)) {
+        aliases.scopes.push(scope);
+    }
+    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut aliases);
+}
+
+/// How the tables of each last name are written.
+#[derive(Default)]
+struct Spellings(BTreeMap<String, BTreeSet<Vec<String>>>);
+
+impl Visitor for Spellings {
+    type Break = Infallible;
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Infallible> {
+        if let TableFactor::Table { name, alias, args: None, .. } = factor {
+            let parts = match alias {
+                Some(alias) => vec![meaning(&alias.name)],
+                None => parts(name),
+            };
+            if let Some(last) = parts.last() {
+                self.0.entry(last.clone()).or_default().insert(parts);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn parts(name: &ObjectName) -> Vec<String> {
+    name.0.iter().filter_map(ObjectNamePart::as_ident).map(meaning).collect()
+}
+
+/// A table as a query knows it.
+struct Known {
+    /// As it is written; an alias is one part.
+    parts: Vec<String>,
+    /// What it is called from now on, if that is another name.
+    alias: Option<String>,
+}
+
+struct Aliases {
+    twice: BTreeSet<String>,
+    scopes: Vec<Vec<Known>>,
+}
+
+impl Aliases {
+    fn scope(&self, from: &mut [TableWithJoins]) -> Vec<Known> {
+        let mut scope = Vec::new();
+        for table in from {
+            self.factor(&mut table.relation, &mut scope);
+            for join in &mut table.joins {
+                self.factor(&mut join.relation, &mut scope);
+            }
+        }
+        scope
+    }
+
+    fn factor(&self, factor: &mut TableFactor, scope: &mut Vec<Known>) {
+        match factor {
+            TableFactor::Table { name, alias, args: None, .. } => {
+                let written = parts(name);
+                let Some(last) = written.last() else { return };
+                if let Some(alias) = alias {
+                    // The alias may be one of ours, from a look at the same query before.
+                    let known = meaning(&alias.name);
+                    let parts = if known == called(&written) { written } else { vec![known.clone()] };
+                    let alias = (parts.len() > 1).then_some(known);
+                    scope.push(Known { parts, alias });
+                } else if written.len() > 1 && self.twice.contains(last) {
+                    let known = called(&written);
+                    let columns = Vec::new();
+                    *alias = Some(TableAlias { explicit: true, name: quoted(&known), columns, at: None });
+                    scope.push(Known { parts: written, alias: Some(known) });
+                } else {
+                    scope.push(Known { parts: written, alias: None });
+                }
+            }
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                scope.extend(self.scope(std::slice::from_mut(table_with_joins)));
+            }
+            TableFactor::Derived { alias: Some(alias), .. } => {
+                scope.push(Known { parts: vec![meaning(&alias.name)], alias: None });
+            }
+            _ => {}
+        }
+    }
+
+    /// The tables of a statement that changes rows.
+    fn scope_of_change(&self, statement: &mut Statement) -> Option<Vec<Known>> {
+        Some(match statement {
+            Statement::Delete(delete) => {
+                let (sqlparser::ast::FromTable::WithFromKeyword(from)
+                | sqlparser::ast::FromTable::WithoutKeyword(from)) = &mut delete.from;
+                let mut scope = self.scope(from);
+                scope.extend(delete.using.iter_mut().flat_map(|using| self.scope(using)));
+                scope
+            }
+            Statement::Update(update) => {
+                let mut scope = self.scope(std::slice::from_mut(&mut update.table));
+                if let Some(
+                    sqlparser::ast::UpdateTableFromKind::BeforeSet(from)
+                    | sqlparser::ast::UpdateTableFromKind::AfterSet(from),
+                ) = &mut update.from
+                {
+                    scope.extend(self.scope(from));
+                }
+                scope
+            }
+            Statement::Merge(merge) => {
+                let mut scope = Vec::new();
+                self.factor(&mut merge.table, &mut scope);
+                self.factor(&mut merge.source, &mut scope);
+                scope
+            }
+            _ => return None,
+        })
+    }
+
+    fn select(&mut self, select: &mut Select) {
+        let scope = self.scope(&mut select.from);
+        self.scopes.push(scope);
+        for item in &mut select.projection {
+            if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+                && let Some(alias) = self.alias_of(&parts(name))
+            {
+                *name = ObjectName::from(vec![quoted(&alias)]);
+            }
+        }
+    }
+
+    /// The alias of the table that a qualifier names, if it has one of ours.
+    fn alias_of(&self, qualifier: &[String]) -> Option<String> {
+        for scope in self.scopes.iter().rev() {
+            let exact = scope.iter().find(|known| known.parts == qualifier);
+            // `arch.m` may be written `bowshot.arch.m` in FROM, and `m` alone names it as well.
+            let found = exact.or_else(|| scope.iter().find(|known| known.parts.ends_with(qualifier)));
+            if let Some(known) = found {
+                return known.alias.clone();
+            }
+        }
+        None
+    }
+
+    fn column(&self, names: &[Ident]) -> Option<Vec<Ident>> {
+        // The longest qualifier first: `a.b.c` may be a field `c` of the column `b` of a table `a` too.
+        for end in (1..names.len().min(4)).rev() {
+            let (qualifier, rest) = names.split_at(end);
+            let qualifier: Vec<String> = qualifier.iter().map(meaning).collect();
+            if let Some(alias) = self.alias_of(&qualifier) {
+                return Some(std::iter::once(quoted(&alias)).chain(rest.iter().cloned()).collect());
+            }
+        }
+        None
+    }
+}
+
+fn called(parts: &[String]) -> String {
+    parts.join("__")
+}
+
+impl VisitorMut for Aliases {
+    type Break = Infallible;
+
+    /// ORDER BY belongs to the query, and sees the tables of its SELECT.
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        let scope = match query.body.as_mut() {
+            SetExpr::Select(select) => self.scope(&mut select.from),
+            _ => Vec::new(),
+        };
+        self.scopes.push(scope);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+        self.scopes.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        self.select(select);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<Infallible> {
+        self.scopes.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if let Expr::CompoundIdentifier(names) = expr
+            && let Some(renamed) = self.column(names)
+        {
+            *names = renamed;
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,311 @@
+//! Lists of columns that only the columns themselves can settle: `COLUMNS('a.*')`, `* RENAME (a AS b)`, `* ILIKE '%a'`.
+//!
+//! [`probe`] gives a query whose columns are those that a list is made of, and [`expand`] puts the list in once they are known.
+
+use crate::template::{self, meaning, quoted};
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, RenameSelectItem,
+    Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut, WildcardAdditionalOptions, With,
+};
+use std::ops::ControlFlow;
+
+/// A column by the name of its table, if it has one, and its own.
+pub type Named = (Option<String>, String);
+
+/// `SELECT *` of what the first SELECT with such a list reads; `None` if there is none.
+pub fn probe(statement: &mut impl VisitMut) -> Option<Box<Query>> {
+    match statement.visit(&mut Find { with: Vec::new() }) {
+        ControlFlow::Break(query) => Some(query),
+        ControlFlow::Continue(()) => None,
+    }
+}
+
+/// Puts the columns into the first SELECT with such a list.
+///
+/// # Errors
+/// `Invalid` if none of the columns fits.
+pub fn expand(statement: &mut impl VisitMut, columns: &[Named]) -> Result<()> {
+    match statement.visit(&mut Expand(columns)) {
+        ControlFlow::Break(result) => result,
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+struct Find {
+    with: Vec<Option<With>>,
+}
+
+impl VisitorMut for Find {
+    type Break = Box<Query>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        self.with.push(query.with.clone());
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.with.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        if !select.projection.iter().any(is_wanted) {
+            return ControlFlow::Continue(());
+        }
+        let Ok(mut query) = template::query("SELECT * FROM t", &[]) else { return ControlFlow::Continue(()) };
+        if let SetExpr::Select(all) = query.body.as_mut() {
+            all.from = select.from.clone();
+        }
+        for with in self.with.iter().flatten() {
+            match &mut query.with {
+                Some(there) => there.cte_tables.extend(with.cte_tables.iter().cloned()),
+                None => query.with = Some(with.clone()),
+            }
+        }
+        ControlFlow::Break(query)
+    }
+}
+
+struct Expand<'a>(&'a [Named]);
+
+impl VisitorMut for Expand<'_> {
+    type Break = Result<()>;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        if !select.projection.iter().any(is_wanted) {
+            return ControlFlow::Continue(());
+        }
+        let mut items = Vec::new();
+        for item in std::mem::take(&mut select.projection) {
+            match self.items(item) {
+                Ok(list) => items.extend(list),
+                Err(error) => return ControlFlow::Break(Err(error)),
+            }
+        }
+        select.projection = items;
+        ControlFlow::Break(Ok(()))
+    }
+}
+
+fn is_wanted(item: &SelectItem) -> bool {
+    match item {
+        SelectItem::Wildcard(options) => options.opt_rename.is_some() || options.opt_ilike.is_some(),
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => pattern_in(expr).is_some(),
+        _ => false,
+    }
+}
+
+impl Expand<'_> {
+    fn items(&self, item: SelectItem) -> Result<Vec<SelectItem>> {
+        let items = match item {
+            SelectItem::Wildcard(options) if options.opt_rename.is_some() || options.opt_ilike.is_some() => {
+                self.renamed(&options)
+            }
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }
+                if pattern_in(&expr).is_some() =>
+            {
+                self.each(&expr)?
+            }
+            other => return Ok(vec![other]),
+        };
+        if items.is_empty() {
+            return Err(Error::invalid("no column fits the list of columns"));
+        }
+        Ok(items)
+    }
+
+    fn renamed(&self, options: &WildcardAdditionalOptions) -> Vec<SelectItem> {
+        let excluded = excluded(options);
+        let like = options.opt_ilike.as_ref().map(|like| like.pattern.to_lowercase());
+        let kept = self.0.iter().filter(|(_, name)| {
+            !excluded.contains(name)
+                && like.as_ref().is_none_or(|pattern| is_like(&name.to_lowercase(), pattern))
+        });
+        kept.map(|column| {
+            let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
+            let replaced = replaced.into_iter().find(|item| meaning(&item.column_name) == column.1);
+            let expr = replaced.map_or_else(|| reference(column), |item| item.expr.clone());
+            SelectItem::ExprWithAlias { expr, alias: quoted(&new_name(options, &column.1)) }
+        })
+        .collect()
+    }
+
+    /// The expression once for each column.
+    fn each(&self, expr: &Expr) -> Result<Vec<SelectItem>> {
+        let Some(pattern) = pattern_in(expr) else { return Ok(Vec::new()) };
+        let mut items = Vec::new();
+        for column in self.0.iter().filter(|(_, name)| pattern.fits(name)) {
+            let mut expr = expr.clone();
+            let ControlFlow::Continue(()) = expr.visit(&mut Put(&reference(column)));
+            let mut shown = expr.clone();
+            let ControlFlow::Continue(()) = shown.visit(&mut Short);
+            let alias = match &expr {
+                Expr::CompoundIdentifier(_) | Expr::Identifier(_) => quoted(&column.1),
+                _ => quoted(&shown.to_string()),
+            };
+            items.push(SelectItem::ExprWithAlias { expr, alias });
+        }
+        Ok(items)
+    }
+}
+
+fn reference((table, name): &Named) -> Expr {
+    match table {
+        Some(table) => Expr::CompoundIdentifier(vec![quoted(table), quoted(name)]),
+        None => Expr::Identifier(quoted(name)),
+    }
+}
+
+fn excluded(options: &WildcardAdditionalOptions) -> Vec<String> {
+    let mut names = Vec::new();
+    let last =
+        |name: &sqlparser::ast::ObjectName| name.0.last().and_then(|part| part.as_ident()).map(meaning);
+    match &options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => names.extend(last(name)),
+        Some(ExcludeSelectItem::Multiple(list)) => names.extend(list.iter().filter_map(last)),
+        None => {}
+    }
+    if let Some(except) = &options.opt_except {
+        names.push(meaning(&except.first_element));
+        names.extend(except.additional_elements.iter().map(meaning));
+    }
+    names
+}
+
+fn new_name(options: &WildcardAdditionalOptions, name: &str) -> String {
+    let renamed = match &options.opt_rename {
+        Some(RenameSelectItem::Single(one)) => std::slice::from_ref(one),
+        Some(RenameSelectItem::Multiple(list)) => list.as_slice(),
+        None => &[],
+    };
+    let renamed = renamed.iter().find(|renamed| meaning(&renamed.ident) == name);
+    renamed.map_or_else(|| name.to_owned(), |renamed| meaning(&renamed.alias))
+}
+
+/// What `COLUMNS(…)` asks for.
+enum Pattern {
+    All,
+    Like(String),
+    Names(Vec<String>),
+}
+
+impl Pattern {
+    fn fits(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Like(pattern) => matches_regular(name, pattern),
+            Self::Names(names) => names.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)),
+        }
+    }
+}
+
+/// The `COLUMNS(…)` in an expression, if there is one.
+fn pattern_in(expr: &Expr) -> Option<Pattern> {
+    struct Look;
+    impl sqlparser::ast::Visitor for Look {
+        type Break = Pattern;
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Pattern> {
+            match columns_call(expr) {
+                Some(pattern) => ControlFlow::Break(pattern),
+                None => ControlFlow::Continue(()),
+            }
+        }
+    }
+    match sqlparser::ast::Visit::visit(expr, &mut Look) {
+        ControlFlow::Break(pattern) => Some(pattern),
+        ControlFlow::Continue(()) => None,
+    }
+}
+
+fn columns_call(expr: &Expr) -> Option<Pattern> {
+    let Expr::Function(function) = expr else { return None };
+    if !function.name.to_string().eq_ignore_ascii_case("columns") {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => Some(Pattern::All),
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] => match &value.value {
+            Value::SingleQuotedString(pattern) => Some(Pattern::Like(pattern.clone())),
+            _ => None,
+        },
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Array(array)))] => {
+            let names = array.elem.iter().filter_map(|name| match name {
+                Expr::Value(value) => match &value.value {
+                    Value::SingleQuotedString(name) => Some(name.clone()),
+                    _ => None,
+                },
+                Expr::Identifier(name) => Some(meaning(name)),
+                _ => None,
+            });
+            Some(Pattern::Names(names.collect()))
+        }
+        _ => None,
+    }
+}
+
+struct Put<'a>(&'a Expr);
+
+impl VisitorMut for Put<'_> {
+    type Break = std::convert::Infallible;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if columns_call(expr).is_some() {
+            *expr = self.0.clone();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Names without their tables and quotes, for the name of a column.
+struct Short;
+
+impl VisitorMut for Short {
+    type Break = std::convert::Infallible;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if let Expr::CompoundIdentifier(names) = expr
+            && let Some(last) = names.last()
+        {
+            *expr = Expr::Identifier(Ident::new(last.value.clone()));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// SQL's LIKE over the whole name. A `%` that took too little takes one more, the last one first, so that the time is the
+/// product of both lengths at most.
+fn is_like(name: &str, pattern: &str) -> bool {
+    let (name, pattern): (Vec<char>, Vec<char>) = (name.chars().collect(), pattern.chars().collect());
+    let (mut at, mut of, mut again) = (0, 0, None);
+    while at < name.len() {
+        match pattern.get(of) {
+            Some('%') => {
+                again = Some((at, of));
+                of += 1;
+            }
+            Some(wanted) if *wanted == '_' || name.get(at) == Some(wanted) => (at, of) = (at + 1, of + 1),
+            _ => match again {
+                Some((from, percent)) => {
+                    again = Some((from + 1, percent));
+                    (at, of) = (from + 1, percent + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.iter().skip(of).all(|rest| *rest == '%')
+}
+
+/// The regular expressions that people write for names of columns: `.`, `.*`, `^`, `$` and `|`; all else is itself.
+fn matches_regular(name: &str, pattern: &str) -> bool {
+    pattern.split('|').any(|one| {
+        let (start, one) = (one.starts_with('^'), one.trim_start_matches('^'));
+        let (end, one) = (one.ends_with('$'), one.trim_end_matches('$'));
+        let like = one.replace(".*", "\u{0}").replace('.', "_").replace('\u{0}', "%");
+        let like = format!("{}{like}{}", if start { "" } else { "%" }, if end { "" } else { "%" });
+        is_like(name, &like)
+    })
+}

@@ -1,0 +1,162 @@
+//! Which files the log of a Delta table may name: those below its folder. A log is data that somebody else has written, who
+//! need not be allowed to read what the server can.
+
+use deltalake_core::kernel::{DeletionVectorDescriptor, LogDataHandler, StorageType};
+use std::path::Path;
+use url::Url;
+
+/// How often a path may have been encoded. More are refused.
+const MAX_DECODINGS: usize = 4;
+/// Characters of a file name in the descriptor of deleted rows; what comes before is a folder.
+const ENCODED_UUID: usize = 20;
+
+/// Checks all files that a version of a table consists of.
+///
+/// # Errors
+/// Names the first one that is not below `root`, which has no links.
+pub(crate) fn check(files: LogDataHandler<'_>, root: &Path) -> Result<(), String> {
+    for file in files.iter() {
+        let path = file.path();
+        if !is_below(&path, root) {
+            return Err(outside(&path));
+        }
+        if let Some(deleted) = file.deletion_vector_descriptor() {
+            check_deleted(&deleted, root)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_deleted(deleted: &DeletionVectorDescriptor, root: &Path) -> Result<(), String> {
+    let text = deleted.path_or_inline_dv.as_str();
+    let inside = match deleted.storage_type {
+        StorageType::Inline => true,
+        StorageType::AbsolutePath => is_below(text, root),
+        StorageType::UuidRelativePath => {
+            let folder = text.len().checked_sub(ENCODED_UUID).and_then(|length| text.get(..length));
+            folder.is_some_and(|folder| is_below(folder, root))
+        }
+    };
+    if inside { Ok(()) } else { Err(outside(text)) }
+}
+
+fn outside(path: &str) -> String {
+    format!("its log names `{path}`, which is not in the folder of the table")
+}
+
+/// Whether a path of a log stays below the folder however often somebody decodes it.
+fn is_below(path: &str, root: &Path) -> bool {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_DECODINGS {
+        if !is_plainly_below(&path, root) {
+            return false;
+        }
+        let decoded = decoded(&path);
+        if decoded == path {
+            return true;
+        }
+        path = decoded;
+    }
+    false
+}
+
+fn is_plainly_below(path: &str, root: &Path) -> bool {
+    if path.contains('\0') || path.split(['/', '\\']).any(|part| part.trim() == "..") {
+        return false;
+    }
+    match Url::parse(path) {
+        Ok(url) => url.scheme() == "file" && url.to_file_path().is_ok_and(|file| file.starts_with(root)),
+        // A URL without a scheme can still name another host.
+        Err(_) if path.starts_with("//") || path.starts_with('\\') => false,
+        Err(_) => !path.starts_with('/') || Path::new(path).starts_with(root),
+    }
+}
+
+fn decoded(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = match after {
+            [high, low, ..] if *first == b'%' => hex(*high).zip(hex(*low)),
+            _ => None,
+        };
+        match code {
+            Some((high, low)) => {
+                bytes.push(high << 4 | low);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_log_names_lies_below_its_folder() {
+        let root = Path::new("/data/t");
+        for (path, inside) in [
+            ("part-0.parquet", true),
+            ("a=1/b=x y/part.parquet", true),
+            ("ts=2020-01-01 00%3A00%3A00/part.parquet", true),
+            ("ts=2020-01-01 00:00:00/part.parquet", true),
+            ("a..b/..c/d...parquet", true),
+            ("file:///data/t/part.parquet", true),
+            ("/data/t/part.parquet", true),
+            ("100%/part.parquet", true),
+            ("../secret.parquet", false),
+            ("a/../../secret.parquet", false),
+            ("/etc/passwd", false),
+            ("/data/table2/x.parquet", false),
+            ("file:///etc/passwd", false),
+            ("file:///data/t/../../etc/passwd", false),
+            ("FILE:/etc/passwd", false),
+            ("file:../x", false),
+            ("//host/x", false),
+            ("http://host/x.parquet", false),
+            ("s3://bucket/x.parquet", false),
+            ("%2e%2e/secret.parquet", false),
+            ("%2E./secret.parquet", false),
+            ("%252e%252e/secret.parquet", false),
+            ("a%2F..%2F..%2Fsecret", false),
+            ("%2Fetc%2Fpasswd", false),
+            ("file%3A///etc/passwd", false),
+            ("..\\secret.parquet", false),
+            ("%25252525252e%25252525252e/x", false),
+        ] {
+            assert_eq!(is_below(path, root), inside, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_says_which_rows_are_gone_lies_there_too() {
+        let vector = |storage_type, text: &str| DeletionVectorDescriptor {
+            storage_type,
+            path_or_inline_dv: text.to_owned(),
+            offset: Some(1),
+            size_in_bytes: 1,
+            cardinality: 1,
+        };
+        let name = "ab^-aqEH.-t@S}K{vb[*k^";
+        for (deleted, inside) in [
+            (vector(StorageType::UuidRelativePath, name), true),
+            (vector(StorageType::UuidRelativePath, "vBn[lx{q8@P<9BNH/isA"), true),
+            (vector(StorageType::UuidRelativePath, "../../vBn[lx{q8@P<9BNH/isA"), false),
+            (vector(StorageType::AbsolutePath, "file:///data/t/x.bin"), true),
+            (vector(StorageType::AbsolutePath, "file:///etc/x.bin"), false),
+            (vector(StorageType::Inline, "../anything"), true),
+        ] {
+            assert_eq!(check_deleted(&deleted, Path::new("/data/t")).is_ok(), inside, "{deleted:?}");
+        }
+    }
+}

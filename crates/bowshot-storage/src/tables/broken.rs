@@ -1,0 +1,49 @@
+//! Entries of the catalog that cannot be read: they keep their names, so that everybody is told why, and nothing of them is
+//! changed unless they are dropped. The others are served.
+
+use super::durable::broken_in;
+use super::{EntryName, Error, What};
+use std::path::Path;
+use uuid::Uuid;
+
+/// A table or view as the catalog has it, and what is wrong with it.
+#[derive(Debug, Clone)]
+pub struct Broken {
+    pub(super) id: Uuid,
+    pub(super) what: What,
+    /// What the catalog says, as it is.
+    pub(super) body: String,
+    pub(super) version: u64,
+    pub(super) reason: String,
+}
+
+impl Broken {
+    /// What it was.
+    pub fn what(&self) -> What {
+        self.what
+    }
+
+    /// Why it cannot be read.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The error for who asks for it under this name.
+    pub fn error(&self, name: &EntryName) -> Error {
+        Error::Broken { what: self.what, name: name.to_string(), reason: self.reason.clone() }
+    }
+
+    /// As the catalog calls what it is.
+    pub(super) fn kind(&self) -> &'static str {
+        if self.what == What::View { "view" } else { "table" }
+    }
+}
+
+/// The names in the catalog of a data folder that cannot be read, with reasons. Changes nothing, and may be asked while a
+/// server uses the folder. A folder without a catalog has none.
+///
+/// # Errors
+/// When the catalog as a whole cannot be read.
+pub fn examine(folder: &Path) -> Result<Vec<(String, String)>, Error> {
+    broken_in(folder)
+}

@@ -1,0 +1,100 @@
+"""Nobody takes the last place: limits for each session and user, and who waits for a client holds no slot."""
+
+import contextlib
+import threading
+import time
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+
+from durable import Database
+from server import Server, wait_until
+
+LIMITS = {
+    "BOWSHOT_LIMITS_MAX_RUNNING_QUERIES": "4",
+    "BOWSHOT_LIMITS_MAX_RUNNING_QUERIES_PER_USER": "3",
+    "BOWSHOT_LIMITS_MAX_RUNNING_QUERIES_PER_SESSION": "2",
+    "BOWSHOT_LIMITS_MAX_QUEUED_QUERIES": "8",
+    "BOWSHOT_LIMITS_MAX_QUEUED_QUERIES_PER_USER": "4",
+    "BOWSHOT_LIMITS_RESULT_BUFFER_BYTES": "64KiB",
+}
+LONG = "SELECT value AS x, repeat('x', 100) AS y FROM generate_series(1, 2000000) AS s(value)"
+
+
+@pytest.fixture(scope="module")
+def shared(data_folder):
+    with Server(data_folder, environment=LIMITS) as server:
+        yield server
+
+
+def test_unread_results_hold_no_slot(shared):
+    with contextlib.ExitStack() as stack:
+        for _ in range(12):
+            client = stack.enter_context(flight.connect(shared.grpc_tcp))
+            reader = client.do_get(flight.Ticket(LONG.encode()))
+            reader.read_chunk()
+            stack.callback(reader.cancel)
+        with Database(shared) as db:
+            began = time.monotonic()
+            assert db.one("SELECT 1") == 1
+            assert time.monotonic() - began < 5
+            waiting = db.one("SELECT count(*) FROM system.queries WHERE waits_for = 'its client to read rows'")
+            assert waiting >= 8
+    shared.wait_idle(5)
+
+
+def test_a_paused_result_is_read_to_its_end(shared):
+    with flight.connect(shared.grpc_tcp) as client:
+        reader = client.do_get(flight.Ticket(LONG.encode()))
+        rows = reader.read_chunk().data.num_rows
+        time.sleep(0.5)
+        for chunk in reader:
+            rows += chunk.data.num_rows
+        assert rows == 2_000_000
+    shared.wait_idle(5)
+
+
+def test_uploads_that_send_nothing_hold_no_slot(shared):
+    with Database(shared) as db:
+        db.run("CREATE TABLE quiet (a BIGINT)")
+    schema = pa.schema([("a", pa.int64())])
+    with contextlib.ExitStack() as stack:
+        writers = []
+        for _ in range(6):
+            client = stack.enter_context(flight.connect(shared.grpc_tcp))
+            writer, _ = client.do_put(flight.FlightDescriptor.for_path("quiet"), schema)
+            writer.write_table(pa.table({"a": [1]}))
+            writers.append(writer)
+        with Database(shared) as db:
+            wait_until(
+                lambda: db.one("SELECT count(*) FROM system.queries WHERE waits_for = 'its client to send rows'") >= 5,
+                "they wait",
+                10,
+            )
+            assert db.one("SELECT 1") == 1
+        for writer in writers:
+            with contextlib.suppress(Exception):
+                writer.close()
+    shared.wait_idle(5)
+
+
+def test_a_user_has_a_part_of_the_slots(shared):
+    endless = "SELECT count(*) FROM generate_series(1, 100000000000) AS e(x) WHERE x % 7 = 9"
+
+    def run():
+        with Database(shared) as db:
+            db.run("SET statement_timeout_ms = 4000")
+            with contextlib.suppress(Exception):
+                db.rows(endless)
+
+    threads = [threading.Thread(target=run) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    try:
+        wait_until(lambda: shared.metrics()["bowshot_queued_queries"] >= 1, "one waits", 10)
+        assert shared.metrics()["bowshot_running_queries"] == 3
+    finally:
+        for thread in threads:
+            thread.join()
+    shared.wait_idle(5)

@@ -1,0 +1,183 @@
+"""Every step of a statement ends when it should: planning too, and others do not notice."""
+
+import threading
+import time
+
+import adbc_driver_flightsql.dbapi as dbapi
+import pyarrow.flight as flight
+import pytest
+
+from durable import Database, cursor_of
+from server import Server, wait_until
+
+
+@pytest.fixture(scope="module")
+def shared(data_folder):
+    with Server(data_folder, environment={"BOWSHOT_LIMITS_PLANNING_TIMEOUT": "5s"}) as server:
+        yield server
+
+
+def join_of_many(tables=280):
+    """Takes seconds to plan."""
+    joins = " ".join(f"JOIN nation n{i} ON n{i}.n_nationkey = n{i - 1}.n_nationkey" for i in range(1, tables))
+    return f"SELECT count(*) FROM nation n0 {joins}"
+
+
+def columns(count):
+    return "SELECT " + ", ".join(f"n_nationkey + {i} AS c{i}" for i in range(count)) + " FROM nation"
+
+
+def cte_doubled(times):
+    ctes = ["c0 AS (SELECT 1 AS x)"]
+    ctes += [f"c{i} AS (SELECT a.x FROM c{i - 1} a, c{i - 1} b)" for i in range(1, times + 1)]
+    return f"WITH {', '.join(ctes)} SELECT count(*) FROM c{times}"
+
+
+LONG_PLANNING = {
+    "a join of 280 tables": join_of_many(),
+    "20,000 columns": columns(20_000),
+    "constants that take long": "SELECT levenshtein(repeat('a', 60000), repeat('b', 60000))",
+}
+
+REFUSED = {
+    "a doubled common table": cte_doubled(60),
+    "a cube of 40 columns": "SELECT count(*) FROM nation GROUP BY CUBE (" + ", ".join(["n_nationkey"] * 40) + ")",
+    "cubes that multiply": "SELECT count(*) FROM nation GROUP BY CUBE (n_nationkey, n_name, n_regionkey, n_comment), " * 1
+    + ", ".join(["CUBE (n_nationkey, n_name, n_regionkey, n_comment)"] * 9),
+    "2,000 windows": "SELECT " + ", ".join(f"sum(n_nationkey) OVER (ORDER BY n_nationkey + {i})" for i in range(2000)) + " FROM nation",
+    "300 intersections": " INTERSECT ".join(["SELECT n_nationkey FROM nation"] * 300),
+    "a text without end": "SELECT repeat(arrow_cast('x', 'LargeUtf8'), 100000000000000)",
+    "a list without end": "SELECT array_repeat(1, 100000000000)",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_would_never_end_is_refused(shared, what):
+    began = time.monotonic()
+    with Database(shared) as db:
+        with pytest.raises(Exception):
+            db.rows(REFUSED[what])
+        assert time.monotonic() - began < 10
+        assert db.one("SELECT 1") == 1
+    shared.wait_idle(5)
+
+
+@pytest.mark.parametrize("what", LONG_PLANNING)
+def test_the_deadline_covers_planning(shared, what):
+    with Database(shared) as db:
+        db.run("SET statement_timeout_ms = 50")
+        began = time.monotonic()
+        try:
+            db.rows(LONG_PLANNING[what])
+        except Exception as error:
+            assert "longer than" in str(error), error
+        assert time.monotonic() - began < 1.0
+    shared.wait_idle(2)
+
+
+@pytest.mark.parametrize("what", LONG_PLANNING)
+def test_the_deadline_covers_prepared_statements(shared, what):
+    with dbapi.connect(shared.grpc_tcp, autocommit=True) as connection:
+        with cursor_of(connection) as cursor:
+            cursor.execute("SET statement_timeout_ms = 50")
+        with cursor_of(connection) as cursor:
+            began = time.monotonic()
+            try:
+                cursor.adbc_prepare(LONG_PLANNING[what])
+            except Exception as error:
+                assert "longer than" in str(error), error
+            assert time.monotonic() - began < 1.0
+    shared.wait_idle(2)
+
+
+def test_others_do_not_notice_that_somebody_plans(shared):
+    stop, waits = threading.Event(), []
+
+    def plan():
+        with dbapi.connect(shared.grpc_tcp, autocommit=True) as connection:
+            while not stop.is_set():
+                with cursor_of(connection) as cursor:
+                    try:
+                        cursor.execute("SET statement_timeout_ms = 2000")
+                        cursor.execute(join_of_many())
+                        cursor.fetchall()
+                    except Exception:
+                        pass
+
+    threads = [threading.Thread(target=plan) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    try:
+        time.sleep(0.5)
+        with Database(shared) as db:
+            for _ in range(30):
+                began = time.monotonic()
+                assert db.one("SELECT 1") == 1
+                waits.append(time.monotonic() - began)
+                status, _, _ = shared.get("/health")
+                assert status == 200
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    waits.sort()
+    assert waits[len(waits) // 2] < 0.25 and waits[-1] < 2, waits
+
+
+def test_who_leaves_while_a_statement_is_planned_holds_nothing(shared):
+    with flight.connect(shared.grpc_tcp) as client:
+        options = flight.FlightCallOptions(timeout=0.2)
+        with pytest.raises(Exception):
+            client.do_get(flight.Ticket(join_of_many().encode()), options).read_all()
+    assert shared.metrics()["bowshot_running_queries"] <= 1
+    shared.wait_idle(1)
+
+
+def test_a_nested_loop_ends_with_its_query(shared):
+    sql = (
+        "SELECT count(*) FROM generate_series(1, 300000) a(x) JOIN generate_series(1, 300000) b(y)"
+        " ON a.x * 7 + b.y < -1 - a.x"
+    )
+    with Database(shared) as db:
+        db.run("SET statement_timeout_ms = 300")
+        with pytest.raises(Exception, match="longer than"):
+            db.rows(sql)
+    shared.wait_idle(1)
+
+    def quiet():
+        before = cpu_seconds(shared.process.pid)
+        time.sleep(0.3)
+        return cpu_seconds(shared.process.pid) - before < 0.15
+
+    wait_until(quiet, "nothing burns", 5)
+
+
+def cpu_seconds(pid):
+    import os
+
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_what_runs_is_shown(shared):
+    errors = []
+
+    def run():
+        with Database(shared) as other:
+            other.run("SET statement_timeout_ms = 3000")
+            try:
+                other.rows("SELECT count(*) FROM generate_series(1, 100000000000) AS endless(x) WHERE x % 7 = 9")
+            except Exception as caught:
+                errors.append(str(caught))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    own = "FROM system.queries WHERE statement LIKE '%endless%' AND statement NOT LIKE '%LIKE%'"
+    with Database(shared) as db:
+        ((found, outcome),) = wait_until(lambda: db.rows(f"SELECT query_id, outcome {own}"), "it runs")
+        assert outcome in ("planning", "running"), outcome
+        assert db.one(f"SELECT duration_ms > 0 AND memory_bytes >= 0 {own}")
+        thread.join()
+        assert errors and "longer than" in errors[0]
+        assert db.rows(f"SELECT query_id, outcome {own}") == [(found, "failed")]

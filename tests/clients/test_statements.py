@@ -1,0 +1,105 @@
+"""Statements about the session: settings, named statements, names in force and KILL are a session's own."""
+
+import pytest
+
+from writing import Connection, Status
+
+
+@pytest.fixture
+def two(store):
+    """Two sessions of the same user."""
+    first, second = Connection(store), Connection(store)
+    yield first, second
+    first.close()
+    second.close()
+
+
+def test_settings_are_a_sessions_own(two):
+    first, second = two
+    first.run("SET application_name = 'first'")
+    first.run("SET TIME ZONE '+05:00'")
+    assert first.rows("SHOW application_name") == [("first",)]
+    assert second.rows("SHOW application_name") == [("",)]
+    assert second.rows("SHOW TIME ZONE") == [("+00:00",)]
+    first.run("RESET ALL")
+    assert first.rows("SELECT current_setting('application_name'), current_setting('time_zone')") == [("", "+00:00")]
+
+
+def test_a_list_of_assignments_takes_effect_or_none(two):
+    first, _ = two
+    first.fails("SET application_name = 'x', autocommit = 0", "BEGIN", Status.INVALID_ARGUMENT)
+    assert first.rows("SHOW application_name") == [("",)]
+
+
+def test_names_in_force_are_a_sessions_own(two):
+    first, second = two
+    first.run("CREATE SCHEMA named_by_use")
+    first.run("USE named_by_use")
+    first.run("CREATE TABLE t (a INT)")
+    assert first.rows("SHOW TABLES") == [("t",)]
+    assert first.rows("SELECT current_schema()") == [("named_by_use",)]
+    assert second.rows("SELECT current_schema()") == [("main",)]
+    assert ("t",) not in second.rows("SHOW TABLES")
+    assert second.rows("SHOW TABLES FROM named_by_use") == [("t",)]
+    first.run("USE main")
+    first.run("DROP SCHEMA named_by_use CASCADE")
+
+
+def test_named_statements_are_a_sessions_own(two):
+    first, second = two
+    first.run("PREPARE p AS SELECT $1 + 1")
+    assert first.rows("EXECUTE p(1)") == [(2,)]
+    second.fails("EXECUTE p(1)", "prepared statement `p` not found", Status.NOT_FOUND)
+    second.run("PREPARE p AS SELECT 'other'")
+    assert second.rows("EXECUTE p") == [("other",)]
+    assert first.rows("EXECUTE p(2)") == [(3,)]
+    first.run("DEALLOCATE p")
+    first.fails("EXECUTE p(1)", "not found", Status.NOT_FOUND)
+
+
+def test_a_named_statement_changes_rows_and_says_how_many(two):
+    first, _ = two
+    first.run("CREATE TEMP TABLE t (a INT, b TEXT)")
+    first.run("PREPARE more (INT, TEXT) AS INSERT INTO t VALUES ($1, $2), ($1 + 1, $2)")
+    assert first.run("EXECUTE more(1, 'x')") == 2
+    assert first.rows("SELECT row_count()") == [(2,)]
+    assert first.rows("SELECT a, b FROM t ORDER BY a") == [(1, "x"), (2, "x")]
+    first.run("DISCARD ALL")
+    first.fails("SELECT * FROM t", "not found")
+    first.fails("EXECUTE more(1, 'x')", "not found")
+
+
+def test_temporary_tables_are_listed_for_their_session(two):
+    first, second = two
+    first.run("CREATE TEMP TABLE mine (a INT)")
+    assert ("mine",) in first.rows("SHOW TABLES")
+    assert ("mine",) not in second.rows("SHOW TABLES")
+    kinds = first.rows("SELECT table_type FROM information_schema.tables WHERE table_name = 'mine'")
+    assert kinds == [("LOCAL TEMPORARY",)]
+    first.run("DISCARD TEMP")
+    assert ("mine",) not in first.rows("SHOW TABLES")
+
+
+def test_ids_of_sessions_differ(two):
+    first, second = two
+    (one,), (other,) = first.rows("SELECT connection_id()")[0], second.rows("SELECT connection_id()")[0]
+    assert one != other
+
+
+def test_a_session_is_killed_by_its_number(two):
+    first, second = two
+    ((number,),) = second.rows("SELECT connection_id()")
+    second.run("PREPARE p AS SELECT 1")
+    first.run(f"KILL {number}")
+    # A client that goes on gets another session, which knows nothing of the first.
+    assert second.rows("SELECT connection_id()") != [(number,)]
+    second.fails("EXECUTE p", "not found", Status.NOT_FOUND)
+    first.fails(f"KILL {number}", "not found", Status.NOT_FOUND)
+
+
+def test_what_cannot_be_named_is_no_value(two):
+    first, _ = two
+    first.run("PREPARE p AS SELECT $1")
+    first.fails("EXECUTE p((SELECT 1))", "is no value", Status.INVALID_ARGUMENT)
+    first.fails("EXECUTE p()", "has no value", Status.INVALID_ARGUMENT)
+    first.fails("PREPARE q AS EXECUTE p(1)", "can be prepared", Status.NOT_IMPLEMENTED)

@@ -1,0 +1,160 @@
+"""Runs our own SQL cases, `**/*.slt`, against the built server: one file is one session on a server of its own.
+
+    run.py [--show] [PART OF A FILE'S NAME …]
+
+Reads `bowshot` from the folder in BOWSHOT_BIN. README.md describes the cases.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+import time
+
+import slt
+import values
+from engines import Bowshot, Refused
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+# Words of the inside, which no message may have.
+INSIDE = re.compile(
+    r"\bINTERNAL\b|DataFusion|arrow error|external error|internal error|likely caused by a bug|Utf8|LargeUtf8|Int(32|64)\b|Float64|ScalarValue|"
+    r"Timestamp\(|Decimal128|SchemaError|ParserError|\bSome\(|LogicalPlan",
+)
+
+
+class Failure(Exception):
+    """What is wrong with the answer to one record."""
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("parts", nargs="*", help="only files whose path has one of these in it")
+    arguments.add_argument("--show", action="store_true", help="print each record before it runs")
+    chosen = arguments.parse_args()
+    passed, failed = 0, 0
+    for path in sorted(HERE.rglob("*.slt")):
+        name = str(path.relative_to(HERE))
+        if chosen.parts and not any(part in name for part in chosen.parts):
+            continue
+        started = time.monotonic()
+        good, failures = run_file(path, name, chosen.show)
+        passed += good
+        failed += len(failures)
+        print(f"{name}: {good} of {good + len(failures)}, {time.monotonic() - started:.1f} s")
+        for failure in failures:
+            print(failure)
+        sys.stdout.flush()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+def run_file(path, name, show=False):
+    from server import Server
+
+    records = slt.parse(path.read_text())
+    dialect = slt.header(records, "dialect") or "ansi"
+    passed, failures = 0, []
+    with Server(arguments=["--dialect", dialect]) as server:
+        session = Bowshot(server)
+        for record in records:
+            if record.kind == "end" or not record.runs_on("bowshot"):
+                continue
+            if show:
+                print(f"{name}:{record.line}", flush=True)
+            try:
+                check(record, session)
+                passed += 1
+            except Failure as failure:
+                failures.append(f"  {name}:{record.line}: {failure}\n{indented(record.sql)}")
+        session.close()
+    return passed, failures
+
+
+def check(record, session):
+    """Runs one record; a Failure says how its answer differs."""
+    try:
+        answer = session.run(record.sql)
+    except Refused as refused:
+        other = record.note("or error")
+        if other and re.search(other, str(refused), re.IGNORECASE):
+            return
+        if record.error is None:
+            raise Failure(f"refused: {first_line(refused)}") from None
+        if not re.search(record.error, str(refused), re.IGNORECASE):
+            raise Failure(f"another error than `{record.error}`: {first_line(refused)}") from None
+        if inside := INSIDE.search(str(refused)):
+            raise Failure(f"the message speaks of `{inside[0]}`: {first_line(refused)}") from None
+        return
+    if record.error is not None:
+        raise Failure(f"no error, `{record.error}` is expected; got:\n{indented(lines_of(answer.rows))}")
+    if record.kind == "query":
+        compare(record, answer)
+
+
+def compare(record, answer):
+    if record.types and len(record.types) != len(answer.kinds):
+        raise Failure(f"{len(answer.kinds)} columns, {len(record.types)} are expected:\n{indented(lines_of(answer.rows))}")
+    expected = list(record.expected or [])
+    if record.names:
+        wanted = split(expected.pop(0) if expected else "", len(answer.names))
+        if wanted != answer.names:
+            raise Failure(f"columns are named {answer.names}, expected {wanted}")
+    kinds = record.types or answer.kinds
+    got = sorted_rows(answer.rows, kinds, record.sort)
+    width = 1 if record.sort == "valuesort" else len(kinds)
+    wanted = [split(line, width) for line in expected]
+    if record.sort != "nosort":
+        wanted = sorted_rows(wanted, kinds, record.sort)
+    if not same_rows(wanted, got, kinds):
+        raise Failure(f"expected\n{indented(lines_of(wanted))}\n  got\n{indented(lines_of(got))}")
+    for place, (letter, kind) in enumerate(zip(record.types, answer.kinds), 1):
+        if not values.fits(letter, kind):
+            raise Failure(f"column {place} is of kind {kind}, {letter} is expected")
+
+
+def same_rows(wanted, got, kinds):
+    return len(wanted) == len(got) and all(same_row(left, right, kinds) for left, right in zip(wanted, got))
+
+
+def same_row(wanted, got, kinds):
+    if len(wanted) != len(got):
+        return " ".join(wanted).split() == " ".join(got).split()
+    return all(
+        values.same(left, right, kind) or left.split() == right.split() for left, right, kind in zip(wanted, got, kinds)
+    )
+
+
+def sorted_rows(rows, kinds, sort):
+    if sort == "rowsort":
+        return sorted(rows, key=lambda row: values.sort_key(row, kinds))
+    if sort == "valuesort":
+        return sorted([cell] for row in rows for cell in row)
+    return rows
+
+
+def split(line, width):
+    """A line of a case as cells: divided by tabs, else by two and more spaces, else by single ones."""
+    for separator in (r"\t", r"\t| {2,}", r"\s+"):
+        cells = [cell.strip() for cell in re.split(separator, line.strip())]
+        if len(cells) == width:
+            return cells
+    return [line.strip()]
+
+
+def lines_of(rows):
+    return "\n".join("\t".join(row) for row in rows[:30]) if rows else "(no rows)"
+
+
+def first_line(error):
+    return str(error).strip().split("\n")[0][:300]
+
+
+def indented(text):
+    return "\n".join(f"      {line}" for line in text.split("\n"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
