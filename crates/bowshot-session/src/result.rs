@@ -1,20 +1,20 @@
 //! One started query: its partitions, the tasks that fill them, and how it ends.
 
+mod fill;
+
 use crate::admission::Slot;
 use crate::live::{State, Statement};
-use crate::partition::{Attention, Partition, Policy, Reader, Stopped};
+use crate::partition::{Attention, Partition, Policy, Reader};
 use crate::query_log::{Outcome, QueryLog, QueryRecord};
 use crate::spill::Accounts;
 use crate::task::AbortOnDrop;
-use crate::write::PATIENCE;
-use arrow::record_batch::RecordBatch;
 use bowshot_api::{
     Answer, BatchStream, Delivery, Error, ErrorKind, Layout, Limits, Principal, QueryId, Result, SessionId,
 };
-use bowshot_engine::{Execution, Job, ProgressMeter, QueryRuntime, Stop, checked};
-use futures::future::{poll_immediate, select_all};
-use futures::{FutureExt, StreamExt};
-use std::panic::AssertUnwindSafe;
+use bowshot_engine::{Execution, ProgressMeter, QueryRuntime, Stop};
+use fill::fill;
+use futures::StreamExt;
+use futures::future::select_all;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
@@ -433,88 +433,6 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.touch();
         self.0.waited_for.store(false, Ordering::Release);
-    }
-}
-
-/// Fills a partition; a panic in an operator ends the query and not the server's promise to answer.
-async fn fill(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
-    let work = AssertUnwindSafe(move_batches(Weak::clone(&query), partition, stream));
-    if work.catch_unwind().await.is_err()
-        && let Some(query) = query.upgrade()
-    {
-        query.fail(Error::internal("the query broke down: an operator panicked"));
-    }
-}
-
-/// Moves batches from the engine into a partition until either ends.
-async fn move_batches(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
-    let mut stream = checked(stream);
-    while let Some(batch) = stream.next().await {
-        let pushed = match batch {
-            Ok(batch) => push(&query, &partition, batch).await,
-            Err(error) => Err(error),
-        };
-        match pushed {
-            Ok(Ok(())) => {}
-            Ok(Err(_stopped)) => break,
-            Err(error) => {
-                drop(stream);
-                if let Some(query) = query.upgrade() {
-                    query.fail(error);
-                }
-                return;
-            }
-        }
-    }
-    drop(stream);
-    partition.producer_done();
-    if let Some(query) = query.upgrade() {
-        query.one_less_active();
-        query.settle();
-    }
-}
-
-/// Adds a batch to a partition. While that has to wait for its reader, the query's slot is free for others.
-async fn push(
-    query: &Weak<QueryResult>,
-    partition: &Partition,
-    batch: RecordBatch,
-) -> Result<Result<(), Stopped>> {
-    let bytes = Partition::size(&batch);
-    if let Some(job) = Job::current() {
-        job.handed_over(bytes);
-    }
-    let mut pushing = Box::pin(partition.push(batch, bytes));
-    if let Some(pushed) = poll_immediate(&mut pushing).await {
-        return pushed;
-    }
-    match tokio::time::timeout(PATIENCE, &mut pushing).await {
-        Ok(pushed) => pushed,
-        Err(_elapsed) => {
-            let _idle = Idle::new(query);
-            pushing.await
-        }
-    }
-}
-
-/// A producer that waits for a reader.
-struct Idle<'a>(Option<&'a Weak<QueryResult>>);
-
-impl<'a> Idle<'a> {
-    fn new(query: &'a Weak<QueryResult>) -> Self {
-        if let Some(query) = query.upgrade() {
-            query.one_less_active();
-            drop(query);
-        }
-        Self(Some(query))
-    }
-}
-
-impl Drop for Idle<'_> {
-    fn drop(&mut self) {
-        if let Some(query) = self.0.take().and_then(Weak::upgrade) {
-            query.one_more_active();
-        }
     }
 }
 

@@ -11,7 +11,9 @@ mod pivot;
 mod prefix;
 pub mod rewrite;
 mod template;
+mod walk;
 
 pub use dialect::{Dialect, DialectName};
 pub use offsets::{Offsets, split, stands_at, view_query};
 pub use parse::{Explain, Parsed, parse, parse_expression};
+pub use walk::Tree;

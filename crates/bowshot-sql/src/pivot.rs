@@ -1,7 +1,8 @@
 //! DuckDB's statements `PIVOT t ON c IN (…) USING f(v) GROUP BY g` and `UNPIVOT t ON a, b INTO NAME n VALUE v`, as queries with
 //! the clauses of the same names.
 
-use sqlparser::ast::{Expr, Statement, Visit, Visitor};
+use crate::walk::Tree;
+use sqlparser::ast::{Expr, Statement, Visitor};
 use sqlparser::dialect::GenericDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -93,7 +94,7 @@ fn columns_of(expr: &Expr, found: &mut Vec<String>) {
             ControlFlow::Continue(())
         }
     }
-    let ControlFlow::Continue(()) = expr.visit(&mut Collect(found));
+    let ControlFlow::Continue(()) = expr.look(&mut Collect(found));
 }
 
 fn query(text: &str) -> Result<Statement, ParserError> {

@@ -1,7 +1,8 @@
 //! Pieces of statements that are put into others: written as text, with names in the place of what comes in.
 
+use crate::walk::Tree;
 use bowshot_api::{Error, Result};
-use sqlparser::ast::{Expr, Ident, Query, Statement, VisitMut, VisitorMut};
+use sqlparser::ast::{Expr, Ident, Query, Statement, VisitorMut};
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
 use std::ops::ControlFlow;
@@ -27,7 +28,7 @@ pub(crate) fn query(text: &str, holes: &[(&str, &Expr)]) -> Result<Box<Query>> {
     let mut parsed = parsed.map_err(|error| Error::internal(format!("`{text}` is no query: {error}")))?;
     match parsed.pop() {
         Some(Statement::Query(mut query)) => {
-            fill(&mut query, holes);
+            fill(query.as_mut(), holes);
             Ok(query)
         }
         _ => Err(Error::internal(format!("`{text}` is no query"))),
@@ -44,8 +45,8 @@ pub(crate) fn meaning(ident: &Ident) -> String {
     if ident.quote_style.is_none() { ident.value.to_lowercase() } else { ident.value.clone() }
 }
 
-fn fill(piece: &mut impl VisitMut, holes: &[(&str, &Expr)]) {
-    let ControlFlow::Continue(()) = piece.visit(&mut Fill(holes));
+fn fill(piece: &mut impl Tree, holes: &[(&str, &Expr)]) {
+    let ControlFlow::Continue(()) = piece.walk(&mut Fill(holes));
 }
 
 struct Fill<'a>(&'a [(&'a str, &'a Expr)]);

@@ -7,10 +7,9 @@ use super::{Discarded, Expanded, SessionStatement};
 use crate::plan;
 use crate::write::forms;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_sql::Tree;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, SelectItem, SetExpr, Statement, Value, VisitMut, VisitorMut, visit_expressions,
-};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, SelectItem, SetExpr, Statement, Value, VisitorMut};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -133,15 +132,20 @@ fn typed(values: Vec<Expr>, types: &[String]) -> Result<Vec<Expr>> {
 
 /// What depends on rows is no value.
 fn check_constant(value: &Expr) -> Result<()> {
-    let found = visit_expressions(value, |expr| match expr {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) | Expr::Exists { .. } => {
-            ControlFlow::Break(expr.to_string())
+    let mut of_rows = None;
+    value.has_expression(|expr| {
+        let found = matches!(
+            expr,
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) | Expr::Exists { .. }
+        );
+        if found {
+            of_rows = Some(expr.to_string());
         }
-        _ => ControlFlow::Continue(()),
+        found
     });
-    match found {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(expr) => Err(Error::invalid(format!("`{expr}` is no value"))
+    match of_rows {
+        None => Ok(()),
+        Some(expr) => Err(Error::invalid(format!("`{expr}` is no value"))
             .with_hint("EXECUTE takes literals and what is made of them")),
     }
 }
@@ -173,7 +177,7 @@ pub(super) fn projected(statement: &mut Parsed) -> Option<&mut Expr> {
 fn bind(statement: &mut Statement, values: &[Expr]) -> Result<()> {
     let sizes = values.iter().map(|value| value.to_string().len()).collect();
     let mut bound = Bound { values, sizes, bytes: 0, used: vec![false; values.len()] };
-    match statement.visit(&mut bound) {
+    match statement.walk(&mut bound) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) if bound.used.iter().all(|used| *used) => Ok(()),
         ControlFlow::Continue(()) => {

@@ -4,10 +4,9 @@ use super::asked::{Asked, named, parsed, quoted, texts_in_parts};
 use super::parse::Words;
 use super::{Expanded, describe, show_keys, show_names, show_server, show_tables};
 use bowshot_api::{Error, Result};
+use bowshot_sql::Tree;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, SelectItem, SetExpr, Statement, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, SelectItem, SetExpr, Statement, VisitorMut};
 use std::ops::ControlFlow;
 
 /// Which rows are wanted.
@@ -179,7 +178,7 @@ pub(super) fn filtered_texts(
 }
 
 fn add_condition(statement: &mut Parsed, mut condition: Expr, columns: &[String]) -> Result<()> {
-    let _: ControlFlow<()> = condition.visit(&mut Spelled(columns));
+    let _: ControlFlow<()> = condition.walk(&mut Spelled(columns));
     let select = match statement {
         Parsed::Statement(statement) => match statement.as_mut() {
             Statement::Query(query) => match query.body.as_mut() {

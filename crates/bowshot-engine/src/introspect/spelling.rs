@@ -4,8 +4,9 @@
 use super::asked::{parsed, quoted};
 use super::prepare::projected;
 use bowshot_api::Error;
+use bowshot_sql::Tree;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Value, VisitorMut};
 use std::ops::ControlFlow;
 
 /// Whether a text may have one of them in it.
@@ -21,7 +22,7 @@ pub(crate) fn is_mentioned(sql: &str) -> bool {
 /// `Internal`; does not happen.
 pub(crate) fn understood(statement: &mut Parsed) -> Result<(), Error> {
     let Parsed::Statement(inner) = statement else { return Ok(()) };
-    match inner.visit(&mut Spelling) {
+    match inner.walk(&mut Spelling) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

@@ -1,3 +1,5 @@
+//! A job from its arrival to its end: limits, cancel, and who owns the work.
+
 use super::*;
 use tokio::runtime::Runtime;
 

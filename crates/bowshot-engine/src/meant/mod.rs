@@ -5,10 +5,11 @@ mod natural;
 mod using;
 
 use bowshot_api::{Error, Result};
+use bowshot_sql::Tree;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, CastKind, DataType, ExactNumberInfo, Expr, GroupByExpr, GroupByWithModifier, Query, Select,
-    SetExpr, Value, VisitMut, VisitorMut,
+    SetExpr, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -32,7 +33,7 @@ fn in_statement(statement: &mut Statement) -> Result<()> {
 }
 
 fn in_sql(statement: &mut ast::Statement) -> Result<()> {
-    match statement.visit(&mut Meaning) {
+    match statement.walk(&mut Meaning) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

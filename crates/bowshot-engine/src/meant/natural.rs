@@ -1,10 +1,11 @@
 //! `NATURAL JOIN` is a join with USING on the columns that both sides have. The tables are asked for those; where one cannot be
 //! asked by itself, as a name of WITH, the join stays what it is.
 
+use bowshot_sql::Tree;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{DFParser, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Ident, Join, JoinConstraint, ObjectName, Select, Statement as Sql, TableFactor, TableWithJoins, VisitMut,
+    Ident, Join, JoinConstraint, ObjectName, Select, Statement as Sql, TableFactor, TableWithJoins,
     VisitorMut,
 };
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ const MAX_TABLES: usize = 64;
 pub(crate) async fn named(mut statement: Statement, state: impl Fn() -> SessionState) -> Statement {
     let mut tables = Tables::default();
     if let Some(sql) = sql(&mut statement) {
-        let _: ControlFlow<()> = sql.visit(&mut tables);
+        let _: ControlFlow<()> = sql.walk(&mut tables);
     }
     if tables.0.is_empty() {
         return statement;
@@ -29,7 +30,7 @@ pub(crate) async fn named(mut statement: Statement, state: impl Fn() -> SessionS
         }
     }
     if let Some(sql) = sql(&mut statement) {
-        let _: ControlFlow<()> = sql.visit(&mut Naming(known));
+        let _: ControlFlow<()> = sql.walk(&mut Naming(known));
     }
     statement
 }

@@ -3,9 +3,10 @@
 //! out as `coalesce(t.k, u.k)`, and the join gets its conditions with ON. `SELECT *` begins with such columns.
 
 use bowshot_api::{Error, Result};
+use bowshot_sql::Tree;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -295,12 +296,12 @@ fn columns(select: &mut Select, order: Option<&mut OrderBy>, merged: &[Merged]) 
         })
         .collect();
     let mut spelling = Spelling { merged, depth: 0 };
-    finished(select.visit(&mut spelling))?;
+    finished(select.walk(&mut spelling))?;
     if let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = order {
         // A name alone is that of a column of the result, if there is one.
         let by_result = |expr: &Expr| matches!(expr, Expr::Identifier(name) if shown.iter().any(|alias| same(alias, name)));
         for key in keys.iter_mut().filter(|key| !by_result(&key.expr)) {
-            finished(key.visit(&mut spelling))?;
+            finished(key.walk(&mut spelling))?;
         }
     }
     Ok(())

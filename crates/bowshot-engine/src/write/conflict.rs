@@ -7,10 +7,11 @@ use crate::write::change::{self, ADDRESS, assigned, column};
 use crate::write::merge::{ACT, PUT};
 use crate::write::names::ident;
 use bowshot_api::{Error, Result};
+use bowshot_sql::Tree;
 use bowshot_storage::tables::{Definition, Key};
 use datafusion::sql::sqlparser::ast::{
     Assignment, ConflictTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert,
-    OnConflictAction, OnInsert, Query, SqliteOnConflict, Value, VisitMut, VisitorMut,
+    OnConflictAction, OnInsert, Query, SqliteOnConflict, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -140,7 +141,7 @@ impl Conflict {
         for (value, there) in assigned.iter_mut().zip(&definition.columns) {
             match value {
                 Some(value) => {
-                    let _ = value.visit(&mut scope);
+                    let _ = value.walk(&mut scope);
                 }
                 None => *value = Some(column(alias, there.field.name())),
             }
@@ -149,7 +150,7 @@ impl Conflict {
             None => "TRUE".to_owned(),
             Some(selection) => {
                 let mut selection = selection.clone();
-                let _ = selection.visit(&mut scope);
+                let _ = selection.walk(&mut scope);
                 format!("({address} IS NULL OR ({selection}))")
             }
         };

@@ -7,9 +7,8 @@
 
 use crate::write::change;
 use bowshot_api::{Error, ErrorKind, Result};
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Query, SetExpr, Statement, VisitMut, VisitorMut,
-};
+use bowshot_sql::Tree;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, SetExpr, Statement, VisitorMut};
 use std::ops::ControlFlow;
 
 /// Tests that are spelled out in one statement: each becomes three joins.
@@ -17,7 +16,7 @@ const MAX_TESTS: usize = 16;
 
 /// The statement with null-aware tests in the conditions of all its queries.
 pub(crate) fn aware(statement: &mut Statement) -> Result<()> {
-    match statement.visit(&mut Queries { tests: 0 }) {
+    match statement.walk(&mut Queries { tests: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -75,7 +74,7 @@ fn below_or(condition: &mut Expr, tests: &mut usize) -> Result<()> {
         }
         Expr::Nested(inner) => below_or(inner, tests),
         Expr::InSubquery { negated: false, .. } => Ok(()),
-        other => match other.visit(&mut Spell { depth: 0, tests }) {
+        other => match other.walk(&mut Spell { depth: 0, tests }) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(error),
         },

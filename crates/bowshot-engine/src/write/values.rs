@@ -6,12 +6,12 @@ use crate::write::change;
 use crate::write::defaults;
 use crate::write::names::{self, ident};
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_sql::Tree;
 use bowshot_storage::tables::{Column, Definition};
 use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, Expr, Ident, Insert, ObjectName, SelectItem, SetExpr, SetOperator, SetQuantifier,
-    Values, visit_expressions,
+    Values,
 };
-use std::ops::ControlFlow;
 
 /// Rows with queries among their values in one statement: each becomes a query.
 const MAX_QUERIES: usize = 100;
@@ -79,11 +79,9 @@ pub(crate) fn written_out(insert: &mut Insert, definition: &Definition) -> Resul
 }
 
 fn has_query(values: &Values) -> bool {
-    let found = visit_expressions(values, |expr| match expr {
-        Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    values.has_expression(|expr| {
+        matches!(expr, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. })
+    })
 }
 
 /// `SELECT` of the values of one row, each in the type of its column: rows that are united would change each other's.

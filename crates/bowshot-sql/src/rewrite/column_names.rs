@@ -7,8 +7,9 @@
 use super::Source;
 use crate::dialect::{Dialect, DialectName};
 use crate::template::{meaning, quoted};
+use crate::walk::Tree;
 use bowshot_api::Result;
-use sqlparser::ast::{Expr, Ident, Select, SelectItem, SetExpr, VisitMut, VisitorMut};
+use sqlparser::ast::{Expr, Ident, Select, SelectItem, SetExpr, VisitorMut};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use std::collections::HashSet;
@@ -23,9 +24,9 @@ pub fn shown(name: &str) -> &str {
     bowshot_api::shown_name(name)
 }
 
-pub(super) fn name(statement: &mut impl VisitMut, source: Source<'_>) -> Result<()> {
+pub(super) fn name(statement: &mut impl Tree, source: Source<'_>) -> Result<()> {
     let mut names = Names { source, tokens: None };
-    let ControlFlow::Continue(()) = statement.visit(&mut names);
+    let ControlFlow::Continue(()) = statement.walk(&mut names);
     Ok(())
 }
 

@@ -2,12 +2,13 @@
 //! `a = ANY (list)`.
 
 use crate::template;
+use crate::walk::Tree;
 use bowshot_api::{Error, Result};
-use sqlparser::ast::{BinaryOperator, Expr, Query, Value, VisitMut, VisitorMut};
+use sqlparser::ast::{BinaryOperator, Expr, Query, Value, VisitorMut};
 use std::ops::ControlFlow;
 
-pub(super) fn rewrite(statement: &mut impl VisitMut) -> Result<()> {
-    match statement.visit(&mut Conditions) {
+pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
+    match statement.walk(&mut Conditions) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -142,7 +143,7 @@ fn row_in_query(value: &Expr, query: &Query, negated: bool) -> Result<Option<Exp
     );
     let filled: Vec<(&str, &Expr)> = holes.iter().map(String::as_str).zip(left).collect();
     let mut expr = template::expression(&text, &filled)?;
-    let ControlFlow::Continue(()) = expr.visit(&mut Rows(query));
+    let ControlFlow::Continue(()) = expr.walk(&mut Rows(query));
     Ok(Some(expr))
 }
 

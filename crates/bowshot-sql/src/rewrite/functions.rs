@@ -3,15 +3,16 @@
 
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
+use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Select, TableAlias,
-    TableAliasColumnDef, TableFactor, UnaryOperator, Value, VisitMut, VisitorMut,
+    TableAliasColumnDef, TableFactor, UnaryOperator, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
-pub(super) fn rewrite(statement: &mut impl VisitMut, dialect: DialectName) -> Result<()> {
-    match statement.visit(&mut Functions(dialect)) {
+pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result<()> {
+    match statement.walk(&mut Functions(dialect)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

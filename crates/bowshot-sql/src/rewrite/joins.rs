@@ -1,15 +1,16 @@
 //! Joins that the planner does not know: SEMI and ANTI, APPLY, ASOF, UNNEST of a column beside it, PIVOT and UNPIVOT.
 
 use crate::template::{self, meaning, quoted};
+use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     BinaryOperator, Expr, ExprWithAlias, Ident, Join, JoinConstraint, JoinOperator, PivotValueSource, Query,
-    Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitMut, VisitorMut,
+    Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
 };
 use std::ops::ControlFlow;
 
-pub(super) fn rewrite(statement: &mut impl VisitMut) -> Result<()> {
-    match statement.visit(&mut Joins) {
+pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
+    match statement.walk(&mut Joins) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -142,7 +143,7 @@ fn named(name: &str) -> TableAlias {
 
 pub(super) fn has_column(expr: &Expr) -> bool {
     let mut expr = expr.clone();
-    matches!(expr.visit(&mut FindColumn), ControlFlow::Break(()))
+    matches!(expr.walk(&mut FindColumn), ControlFlow::Break(()))
 }
 
 struct FindColumn;
@@ -292,7 +293,7 @@ fn columns_of(expr: &Expr, found: &mut Vec<Expr>) {
         }
     }
     let mut expr = expr.clone();
-    let ControlFlow::Continue(()) = expr.visit(&mut Collect(found));
+    let ControlFlow::Continue(()) = expr.walk(&mut Collect(found));
 }
 
 fn last_name(expr: &Expr) -> String {

@@ -15,9 +15,10 @@ mod versions;
 mod wildcards;
 
 use crate::dialect::DialectName;
+use crate::walk::Tree;
 use bowshot_api::Result;
 use same_names::Changes;
-use sqlparser::ast::{Expr, Query, Statement, Visit, VisitMut};
+use sqlparser::ast::{Expr, Query, Statement};
 
 #[cfg(test)]
 mod tests;
@@ -70,7 +71,7 @@ pub fn query(query: &mut Query, source: Source<'_>) -> Result<()> {
     all(query, source)
 }
 
-fn all<T: VisitMut + Visit + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
+fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     // Names are what was written, so they come before anything is changed.
     column_names::name(statement, source)?;
     versions::mark(statement)?;

@@ -2,15 +2,16 @@
 
 use crate::dialect::DialectName;
 use crate::template;
+use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, Value, VisitMut, VisitorMut,
+    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
-pub(super) fn rewrite(statement: &mut impl VisitMut, dialect: DialectName) -> Result<()> {
-    match statement.visit(&mut Operators(dialect)) {
+pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result<()> {
+    match statement.walk(&mut Operators(dialect)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

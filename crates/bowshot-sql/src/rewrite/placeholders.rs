@@ -1,18 +1,19 @@
 //! `?` becomes `$1`, `$2`, … in the order of the text; `?3` is SQLite's numbered form.
 
-use sqlparser::ast::{Value, ValueWithSpan, VisitMut, VisitorMut};
+use crate::walk::Tree;
+use sqlparser::ast::{Value, ValueWithSpan, VisitorMut};
 use sqlparser::tokenizer::Location;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-pub(super) fn number(statement: &mut impl VisitMut) {
+pub(super) fn number(statement: &mut impl Tree) {
     let mut places = Places(Vec::new());
-    let ControlFlow::Continue(()) = statement.visit(&mut places);
+    let ControlFlow::Continue(()) = statement.walk(&mut places);
     if places.0.is_empty() {
         return;
     }
     places.0.sort_unstable();
-    let ControlFlow::Continue(()) = statement.visit(&mut Numbers(places.0));
+    let ControlFlow::Continue(()) = statement.walk(&mut Numbers(places.0));
 }
 
 struct Places(Vec<Location>);

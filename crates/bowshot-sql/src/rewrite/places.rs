@@ -1,7 +1,8 @@
 //! Where in a text something stands that the planner complains of.
 
 use crate::template::meaning;
-use sqlparser::ast::{Expr, Ident, ObjectName, Visit, Visitor};
+use crate::walk::Tree;
+use sqlparser::ast::{Expr, Ident, ObjectName, Visitor};
 use std::ops::ControlFlow;
 
 /// What is looked for, by the name that it has inside of plans.
@@ -16,8 +17,8 @@ pub enum Wanted<'name> {
 }
 
 /// Line and column, both from 1, of the first place where it stands; `None` for one that only a rewritten form has.
-pub fn place(statement: &impl Visit, wanted: Wanted<'_>) -> Option<(u64, u64)> {
-    match statement.visit(&mut Look(wanted)) {
+pub fn place(statement: &impl Tree, wanted: Wanted<'_>) -> Option<(u64, u64)> {
+    match statement.look(&mut Look(wanted)) {
         ControlFlow::Break(place) => Some(place),
         ControlFlow::Continue(()) => None,
     }

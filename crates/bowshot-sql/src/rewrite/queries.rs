@@ -1,16 +1,17 @@
 //! Clauses of queries: FETCH and TOP as LIMIT, `TABLE t`, `FROM t` alone, GROUP BY … WITH ROLLUP, ORDER BY ALL, samples.
 
 use crate::template;
+use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, Fetch, GroupByExpr, GroupByWithModifier, LimitClause, OrderByExpr, OrderByKind, OrderByOptions,
     Query, Select, SelectFlavor, SelectItem, SetExpr, TableFactor, TableSampleKind, TableSampleUnit,
-    TopQuantity, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    TopQuantity, Value, VisitorMut, WildcardAdditionalOptions,
 };
 use std::ops::ControlFlow;
 
-pub(super) fn rewrite(statement: &mut impl VisitMut) -> Result<()> {
-    match statement.visit(&mut Queries) {
+pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
+    match statement.walk(&mut Queries) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

@@ -1,18 +1,19 @@
 //! Changes that only the planner can ask for: names of columns that it did not find.
 
 use crate::template::meaning;
+use crate::walk::Tree;
 use sqlparser::ast::{
     ExcludeSelectItem, Expr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
-    ObjectNamePart, Select, SelectItem, TableWithJoins, VisitMut, VisitorMut,
+    ObjectNamePart, Select, SelectItem, TableWithJoins, VisitorMut,
 };
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 /// Writes a column as it is spelled where it comes from, wherever a name has the meaning `name`; quoted names only if they
 /// are to count. Returns whether there was one.
-pub fn spell(statement: &mut impl VisitMut, name: &str, spelling: &str, quoted_too: bool) -> bool {
+pub fn spell(statement: &mut impl Tree, name: &str, spelling: &str, quoted_too: bool) -> bool {
     let mut spell = Spell { name, spelling, quoted_too, found: false };
-    let ControlFlow::Continue(()) = statement.visit(&mut spell);
+    let ControlFlow::Continue(()) = statement.walk(&mut spell);
     spell.found
 }
 
@@ -92,9 +93,9 @@ impl VisitorMut for Spell<'_> {
 
 /// Puts what a column of the result is computed of in the place of its name, where the same SELECT uses the name:
 /// `SELECT a + 1 AS b, b * 2 AS c`. Returns whether there was one.
-pub fn inline_alias(statement: &mut impl VisitMut, name: &str) -> bool {
+pub fn inline_alias(statement: &mut impl Tree, name: &str) -> bool {
     let mut inline = Inline { name, found: false };
-    let ControlFlow::Continue(()) = statement.visit(&mut inline);
+    let ControlFlow::Continue(()) = statement.walk(&mut inline);
     inline.found
 }
 
@@ -116,15 +117,15 @@ impl VisitorMut for Inline<'_> {
         };
         let mut put = Put { name: self.name, expr: &expr, found: false };
         for item in select.projection.iter_mut().skip(defined + 1) {
-            let ControlFlow::Continue(()) = item.visit(&mut put);
+            let ControlFlow::Continue(()) = item.walk(&mut put);
         }
         for condition in
             [&mut select.selection, &mut select.having, &mut select.qualify].into_iter().flatten()
         {
-            let ControlFlow::Continue(()) = condition.visit(&mut put);
+            let ControlFlow::Continue(()) = condition.walk(&mut put);
         }
         if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
-            let ControlFlow::Continue(()) = keys.visit(&mut put);
+            let ControlFlow::Continue(()) = keys.walk(&mut put);
         }
         self.found |= put.found;
         ControlFlow::Continue(())

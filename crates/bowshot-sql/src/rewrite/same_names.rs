@@ -6,9 +6,10 @@
 //! first; of two tables in one FROM, `m.a` is that which is written as `m`.
 
 use crate::template::{meaning, quoted};
+use crate::walk::Tree;
 use sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+    SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Visitor, VisitorMut,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -32,9 +33,9 @@ impl Changes for Query {
     }
 }
 
-pub(super) fn tell_apart<T: Visit + VisitMut + Changes>(statement: &mut T) {
+pub(super) fn tell_apart<T: Tree + Changes>(statement: &mut T) {
     let mut spellings = Spellings::default();
-    let ControlFlow::Continue(()) = Visit::visit(statement, &mut spellings);
+    let ControlFlow::Continue(()) = statement.look(&mut spellings);
     let twice: BTreeSet<String> =
         spellings.0.into_iter().filter(|(_, ways)| ways.len() > 1).map(|(last, _)| last).collect();
     if twice.is_empty() {
@@ -44,7 +45,7 @@ pub(super) fn tell_apart<T: Visit + VisitMut + Changes>(statement: &mut T) {
     if let Some(scope) = statement.change().and_then(|change| aliases.scope_of_change(change)) {
         aliases.scopes.push(scope);
     }
-    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut aliases);
+    let ControlFlow::Continue(()) = statement.walk(&mut aliases);
 }
 
 /// How the tables of each last name are written.

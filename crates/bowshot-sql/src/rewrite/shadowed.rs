@@ -2,12 +2,13 @@
 //! name, and its uses an alias.
 
 use crate::template::{meaning, quoted};
-use sqlparser::ast::{ObjectName, Query, TableAlias, TableFactor, VisitMut, VisitorMut};
+use crate::walk::Tree;
+use sqlparser::ast::{ObjectName, Query, TableAlias, TableFactor, VisitorMut};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-pub(super) fn rename(statement: &mut impl VisitMut) {
-    let ControlFlow::Continue(()) = statement.visit(&mut Shadowed::default());
+pub(super) fn rename(statement: &mut impl Tree) {
+    let ControlFlow::Continue(()) = statement.walk(&mut Shadowed::default());
 }
 
 #[derive(Default)]

@@ -1,3 +1,5 @@
+//! What statements are rewritten into.
+
 use super::{MARK, Source, statement};
 use crate::{Dialect, DialectName, Parsed, parse};
 

@@ -2,10 +2,10 @@
 //! carries which state is meant, in a form that no text can have.
 
 use crate::template::{meaning, quoted};
+use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor, TableVersion, Value, VisitMut,
-    VisitorMut,
+    Expr, Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor, TableVersion, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -31,8 +31,8 @@ pub fn marked(name: &str) -> Option<(&str, AsOf<'_>)> {
     Some((name, state))
 }
 
-pub(super) fn mark(statement: &mut impl VisitMut) -> Result<()> {
-    match statement.visit(&mut Marks) {
+pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {
+    match statement.walk(&mut Marks) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

@@ -3,10 +3,11 @@
 //! [`probe`] gives a query whose columns are those that a list is made of, and [`expand`] puts the list in once they are known.
 
 use crate::template::{self, meaning, quoted};
+use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, RenameSelectItem,
-    Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut, WildcardAdditionalOptions, With,
+    Select, SelectItem, SetExpr, Value, VisitorMut, WildcardAdditionalOptions, With,
 };
 use std::ops::ControlFlow;
 
@@ -14,8 +15,8 @@ use std::ops::ControlFlow;
 pub type Named = (Option<String>, String);
 
 /// `SELECT *` of what the first SELECT with such a list reads; `None` if there is none.
-pub fn probe(statement: &mut impl VisitMut) -> Option<Box<Query>> {
-    match statement.visit(&mut Find { with: Vec::new() }) {
+pub fn probe(statement: &mut impl Tree) -> Option<Box<Query>> {
+    match statement.walk(&mut Find { with: Vec::new() }) {
         ControlFlow::Break(query) => Some(query),
         ControlFlow::Continue(()) => None,
     }
@@ -25,8 +26,8 @@ pub fn probe(statement: &mut impl VisitMut) -> Option<Box<Query>> {
 ///
 /// # Errors
 /// `Invalid` if none of the columns fits.
-pub fn expand(statement: &mut impl VisitMut, columns: &[Named]) -> Result<()> {
-    match statement.visit(&mut Expand(columns)) {
+pub fn expand(statement: &mut impl Tree, columns: &[Named]) -> Result<()> {
+    match statement.walk(&mut Expand(columns)) {
         ControlFlow::Break(result) => result,
         ControlFlow::Continue(()) => Ok(()),
     }
@@ -137,9 +138,9 @@ impl Expand<'_> {
         let mut items = Vec::new();
         for column in self.0.iter().filter(|(_, name)| pattern.fits(name)) {
             let mut expr = expr.clone();
-            let ControlFlow::Continue(()) = expr.visit(&mut Put(&reference(column)));
+            let ControlFlow::Continue(()) = expr.walk(&mut Put(&reference(column)));
             let mut shown = expr.clone();
-            let ControlFlow::Continue(()) = shown.visit(&mut Short);
+            let ControlFlow::Continue(()) = shown.walk(&mut Short);
             let alias = match &expr {
                 Expr::CompoundIdentifier(_) | Expr::Identifier(_) => quoted(&column.1),
                 _ => quoted(&shown.to_string()),
@@ -213,7 +214,7 @@ fn pattern_in(expr: &Expr) -> Option<Pattern> {
             }
         }
     }
-    match sqlparser::ast::Visit::visit(expr, &mut Look) {
+    match expr.look(&mut Look) {
         ControlFlow::Break(pattern) => Some(pattern),
         ControlFlow::Continue(()) => None,
     }

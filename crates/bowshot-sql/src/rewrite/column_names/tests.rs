@@ -1,3 +1,5 @@
+//! Names of the columns of a result, as the text has them.
+
 use crate::rewrite::{self, Source};
 use crate::{Dialect, DialectName, Parsed, parse};
 
