@@ -80,6 +80,16 @@ macro_rules! trees {
     };
 }
 
+impl<T: Tree> Tree for Box<T> {
+    fn walk_with(&mut self, hooks: &mut Changing<'_>) -> ControlFlow<()> {
+        self.as_mut().walk_with(hooks)
+    }
+
+    fn look_with(&self, hooks: &mut Looking<'_>) -> ControlFlow<()> {
+        self.as_ref().look_with(hooks)
+    }
+}
+
 trees!(
     Expr,
     OrderByExpr,
