@@ -2,7 +2,7 @@
 //! part of a batch at a time where it is much, between which the query can end, and not at all where it would be too much.
 
 use crate::job::{self, Job};
-use bowshot_api::{Error, ErrorKind};
+use bowshot_api::Error;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::compute::kernels::length::length;
 use datafusion::arrow::compute::{CastOptions, cast_with_options, concat};
@@ -95,7 +95,8 @@ impl Guarded {
     }
 }
 
-/// What one value, and all of a batch, would cost.
+/// What one value, and all of a batch, would cost. What one may cost cannot be configured: who asks for more asks for what makes
+/// no sense.
 fn check(cost: Cost, largest: u64, whole: u64) -> Result<()> {
     let refused = |error: Error| DataFusionError::External(Box::new(error));
     if cost == Cost::Product || cost == Cost::Text {
@@ -103,15 +104,13 @@ fn check(cost: Cost, largest: u64, whole: u64) -> Result<()> {
             return Ok(());
         }
         return Err(refused(
-            Error::new(ErrorKind::LimitReached, "the texts are too long to be compared")
+            Error::invalid("the texts are too long to be compared")
                 .with_hint("compare shorter ones, such as `left(text, 1000)`"),
         ));
     }
     if largest > MAX_VALUE_BYTES {
         let message = format!("a value of {largest} bytes is larger than the limit of {MAX_VALUE_BYTES}");
-        return Err(refused(
-            Error::new(ErrorKind::LimitReached, message).with_hint("ask for shorter values"),
-        ));
+        return Err(refused(Error::invalid(message).with_hint("ask for shorter values")));
     }
     Job::current().map_or(Ok(()), |job| job.check_piece(whole)).map_err(refused)
 }

@@ -6,7 +6,9 @@
 //! ends before the AND.
 
 use crate::{pivot, prefix};
-use sqlparser::ast::{BinaryOperator, ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement};
+use sqlparser::ast::{
+    BinaryOperator, ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement, UnaryOperator,
+};
 use sqlparser::dialect::{Dialect as Base, GenericDialect, MySqlDialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -120,7 +122,7 @@ impl Base for Dialect {
         supports_comma_separated_set_assignments, supports_update_order_by,
         supports_select_wildcard_except, convert_type_before_value, supports_triple_quoted_string,
         supports_trailing_commas, supports_limit_comma, supports_string_literal_concatenation,
-        supports_string_literal_concatenation_with_newline, supports_projection_trailing_commas,
+        supports_projection_trailing_commas,
         supports_from_trailing_commas, supports_column_definition_trailing_commas,
         supports_object_name_double_dot_notation, supports_struct_literal, supports_empty_projections,
         supports_select_expr_star, supports_from_first_select, supports_from_first_insert,
@@ -157,6 +159,11 @@ impl Base for Dialect {
     }
 
     fn supports_numeric_literal_underscores(&self) -> bool {
+        self.binds_as_postgres()
+    }
+
+    /// `'a'` and `'b'` on the next line are one text in the standard.
+    fn supports_string_literal_concatenation_with_newline(&self) -> bool {
         self.binds_as_postgres()
     }
 
@@ -278,6 +285,9 @@ impl Base for Dialect {
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        if let Some(signed) = self.signed(parser) {
+            return Some(signed);
+        }
         prefix::parse(parser).or_else(|| self.base().parse_prefix(parser))
     }
 
@@ -292,6 +302,9 @@ impl Base for Dialect {
         }
         if let Some(between) = self.between_symmetric(parser, expr) {
             return Some(between);
+        }
+        if self.name == DialectName::Ansi && parser.peek_token_ref().token == Token::Sharp {
+            return Some(exclusive_or(parser, expr, precedence));
         }
         self.base().parse_infix(parser, expr, precedence)
     }
@@ -317,6 +330,22 @@ impl Base for Dialect {
 }
 
 impl Dialect {
+    /// `-2 ^ 2` is `(-2) ^ 2`: a sign binds tighter than all operators but `::`, `[…]` and COLLATE. `~2 + 1` is `~(2 + 1)`.
+    fn signed(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        if !self.binds_as_postgres() {
+            return None;
+        }
+        let (op, precedence) = match &parser.peek_token_ref().token {
+            Token::Minus => (UnaryOperator::Minus, Precedence::AtTz),
+            Token::Plus => (UnaryOperator::Plus, Precedence::AtTz),
+            Token::Tilde => (UnaryOperator::BitwiseNot, Precedence::PgOther),
+            _ => return None,
+        };
+        parser.advance_token();
+        let of = parser.parse_subexpr(self.prec_value(precedence));
+        Some(of.map(|of| Expr::UnaryOp { op, expr: Box::new(of) }))
+    }
+
     /// `a IS [NOT] DISTINCT FROM b`. The parser's own way takes all that follows, ANDs and all, for its right side.
     fn distinct_from(&self, parser: &mut Parser<'_>, left: &Expr) -> Option<Result<Expr, ParserError>> {
         let is = |at: usize, keyword: Keyword| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == keyword);
@@ -359,6 +388,13 @@ impl Dialect {
             other => other,
         }))
     }
+}
+
+/// `a # b`, which the parser knows of PostgreSQL alone.
+fn exclusive_or(parser: &mut Parser<'_>, left: &Expr, precedence: u8) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    let right = Box::new(parser.parse_subexpr(precedence)?);
+    Ok(Expr::BinaryOp { left: Box::new(left.clone()), op: BinaryOperator::PGBitwiseXor, right })
 }
 
 fn either_way(expr: Expr, negated: bool, (low, high): (Expr, Expr)) -> Expr {

@@ -5,6 +5,8 @@
 //! (the spelling of mixed-case names, `COLUMNS('a.*')`) is not decided here.
 
 mod dialect;
+mod exclusions;
+mod numbers;
 mod offsets;
 mod parse;
 mod pivot;

@@ -2,6 +2,7 @@
 //! then it is parsed.
 
 use crate::dialect::Dialect;
+use crate::{exclusions, numbers};
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::keywords::Keyword;
@@ -35,10 +36,7 @@ pub struct Explain {
 /// # Errors
 /// `Syntax`, with the place.
 pub fn parse(sql: &str, dialect: Dialect, recursion_limit: usize) -> Result<Vec<Parsed>> {
-    let tokens = Tokenizer::new(&dialect, sql)
-        .tokenize_with_location()
-        .map_err(|error| syntax(&ParserError::from(error)))?;
-    let (tokens, versions) = understood(tokens);
+    let (tokens, versions) = understood(sql, dialect)?;
     let dialect = if versions { dialect.with_versions() } else { dialect };
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(recursion_limit).with_tokens_with_locations(tokens);
@@ -50,7 +48,8 @@ pub fn parse(sql: &str, dialect: Dialect, recursion_limit: usize) -> Result<Vec<
 /// # Errors
 /// `Syntax` for a text that is none.
 pub fn parse_expression(sql: &str, dialect: Dialect) -> Result<Expr> {
-    let mut parser = Parser::new(&dialect).try_with_sql(sql).map_err(|error| syntax(&error))?;
+    let (tokens, _) = understood(sql, dialect)?;
+    let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
     let expr = parser.parse_expr().map_err(|error| syntax(&error))?;
     parser.expect_token(&Token::EOF).map_err(|error| syntax(&error))?;
     Ok(expr)
@@ -146,8 +145,13 @@ fn nothing() -> Statement {
 /// The tokens in forms that the parser knows, and whether they ask for an earlier state of a table.
 ///
 /// `a ASOF [LEFT] JOIN b ON …` comes as `a [GLOBAL] STRAIGHT_JOIN b ON …`, which nobody else writes in these dialects;
-/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR; `WITH x AS MATERIALIZED (…)` loses the hint.
-fn understood(tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSpan>, bool) {
+/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR; `WITH x AS MATERIALIZED (…)` loses the hint. Numbers and
+/// EXCLUDE of frames have files of their own.
+fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)> {
+    let tokens = Tokenizer::new(&dialect, sql)
+        .tokenize_with_location()
+        .map_err(|error| syntax(&ParserError::from(error)))?;
+    let tokens = numbers::in_digits(tokens, dialect.name())?;
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut versions = false;
     let mut rest = tokens.into_iter().peekable();
@@ -161,10 +165,11 @@ fn understood(tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSpan>, bool) {
         }
         kept.push(token);
     }
-    (kept, versions)
+    exclusions::mark(&mut kept);
+    Ok((kept, versions))
 }
 
-fn keyword(token: &Token) -> Keyword {
+pub(crate) fn keyword(token: &Token) -> Keyword {
     match token {
         Token::Word(word) if word.quote_style.is_none() => word.keyword,
         _ => Keyword::NoKeyword,
@@ -176,7 +181,7 @@ fn last_words(kept: &[TokenWithSpan]) -> impl Iterator<Item = usize> + '_ {
     (0..kept.len()).rev().filter(|at| kept.get(*at).is_some_and(|token| !is_blank(&token.token)))
 }
 
-fn is_blank(token: &Token) -> bool {
+pub(crate) fn is_blank(token: &Token) -> bool {
     matches!(token, Token::Whitespace(_))
 }
 
@@ -231,7 +236,7 @@ fn as_of_join(kept: &mut [TokenWithSpan], join: &mut TokenWithSpan) {
     }
 }
 
-fn word(value: &str, keyword: Keyword) -> Token {
+pub(crate) fn word(value: &str, keyword: Keyword) -> Token {
     Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
 }
 

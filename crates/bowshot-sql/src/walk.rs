@@ -5,7 +5,7 @@
 //! a table of functions. A walk happens once per statement, so what that costs at run time is not seen.
 
 use sqlparser::ast::{
-    Expr, ObjectName, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
+    Distinct, Expr, ObjectName, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
     TableWithJoins, ValueWithSpan, Values, Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::ops::ControlFlow;
@@ -90,7 +90,28 @@ impl<T: Tree> Tree for Box<T> {
     }
 }
 
+impl<T: Tree> Tree for Vec<T> {
+    fn walk_with(&mut self, hooks: &mut Changing<'_>) -> ControlFlow<()> {
+        self.iter_mut().try_for_each(|part| part.walk_with(hooks))
+    }
+
+    fn look_with(&self, hooks: &mut Looking<'_>) -> ControlFlow<()> {
+        self.iter().try_for_each(|part| part.look_with(hooks))
+    }
+}
+
+impl<T: Tree> Tree for Option<T> {
+    fn walk_with(&mut self, hooks: &mut Changing<'_>) -> ControlFlow<()> {
+        self.iter_mut().try_for_each(|part| part.walk_with(hooks))
+    }
+
+    fn look_with(&self, hooks: &mut Looking<'_>) -> ControlFlow<()> {
+        self.iter().try_for_each(|part| part.look_with(hooks))
+    }
+}
+
 trees!(
+    Distinct,
     Expr,
     OrderByExpr,
     Query,
@@ -101,7 +122,6 @@ trees!(
     TableFactor,
     TableWithJoins,
     Values,
-    Vec<Expr>,
 );
 
 impl VisitorMut for Changing<'_> {

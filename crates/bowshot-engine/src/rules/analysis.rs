@@ -11,7 +11,9 @@ use std::sync::Arc;
 pub(crate) fn with_our_meaning(mut state: SessionStateBuilder) -> SessionStateBuilder {
     state.scalar_functions().get_or_insert_default().extend(integers::functions());
     state.scalar_functions().get_or_insert_default().extend(operators::functions());
-    state.expr_planners().get_or_insert_default().insert(0, Arc::new(operators::IntervalPlanner));
+    let planners = state.expr_planners().get_or_insert_default();
+    planners.insert(0, Arc::new(operators::IntervalPlanner));
+    planners.insert(0, Arc::new(integers::IntegerLiterals));
     state.with_analyzer_rules(rules())
 }
 
@@ -65,6 +67,9 @@ mod tests {
         // As PostgreSQL 15 and DuckDB 2.0 have them.
         for (sql, expected) in [
             ("SELECT 9223372036854775806 + 1", "9223372036854775807"),
+            ("SELECT 2147483648 - 1", "2147483647"),
+            ("SELECT x + 1 FROM (VALUES (CAST(2147483647 AS BIGINT))) AS v(x)", "2147483648"),
+            ("SELECT x + 1 FROM (VALUES (CAST(127 AS TINYINT))) AS v(x)", "128"),
             ("SELECT 9007199254740993 = 9007199254740992.0", "false"),
             ("SELECT 0.1 + 0.2 = 0.3", "true"),
             ("SELECT 1.0 / 4", "0.25"),
@@ -76,6 +81,20 @@ mod tests {
             ("SELECT CAST(2.5 AS INT)", "3"),
             ("SELECT CAST(CAST(2.5 AS DOUBLE) AS INT)", "2"),
             ("SELECT (a IN (1) AND a IN (2)) IS NULL FROM (VALUES (CAST(NULL AS INT))) AS v(a)", "true"),
+            (
+                "SELECT count(*) FROM (VALUES (CAST(NULL AS INT))) AS v(a) WHERE (a IN (1) AND a IN (2)) IS NULL",
+                "1",
+            ),
+            (
+                "SELECT count(*) FROM (VALUES (CAST(NULL AS INT))) AS v(a) WHERE a NOT IN (1) OR a NOT IN (2)",
+                "0",
+            ),
+            ("SELECT count(*) FROM (VALUES (1, 1, 1)) AS v(a, b, c) WHERE a IN (b, 2) AND a IN (c, 3)", "1"),
+            ("SELECT count(*) FROM (VALUES (1)) AS v(a) WHERE a IN (1, 2) AND a NOT IN (2, NULL)", "0"),
+            (
+                "SELECT ((a = 1 OR a = 2) AND (a = 3 OR a = 4)) IS NULL FROM (VALUES (CAST(NULL AS INT))) AS v(a)",
+                "true",
+            ),
             ("SELECT count(*) FROM (VALUES (1), (1), (2) EXCEPT ALL VALUES (1)) AS v", "2"),
             ("SELECT count(*) FROM (VALUES (1), (1), (2) INTERSECT ALL VALUES (1), (1), (1)) AS v", "2"),
             ("SELECT x <> 0 AND 10 / x > 1 FROM (VALUES (0)) AS v(x)", "false"),
@@ -94,6 +113,8 @@ mod tests {
         for (sql, expected) in [
             ("SELECT 9223372036854775807 + 1", "bigint out of range"),
             ("SELECT x * x FROM (VALUES (3037000500)) AS v(x)", "bigint out of range"),
+            ("SELECT 2147483647 + 1", "integer out of range"),
+            ("SELECT x - 10 FROM (VALUES (CAST(-2147483648 AS INT))) AS v(x)", "integer out of range"),
             ("SELECT CAST(100 AS TINYINT) + CAST(100 AS TINYINT)", "tinyint out of range"),
             (
                 "SELECT count(*) FROM (VALUES (9223372036854775807)) AS v(x) GROUP BY x + 1",

@@ -75,8 +75,13 @@ pub(crate) fn update(
     if update.output.is_some() {
         return Err(no_output());
     }
-    if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
-        return Err(Error::unsupported("UPDATE has no OR, ORDER BY and LIMIT")
+    if update.or.is_some() {
+        return Err(Error::unsupported("UPDATE has no OR").with_hint("name the rows with WHERE"));
+    }
+    let of_some = !update.order_by.is_empty() || update.limit.is_some();
+    if of_some && (update.from.is_some() || !update.table.joins.is_empty()) {
+        // A row that meets several others would count as often.
+        return Err(Error::unsupported("UPDATE has ORDER BY and LIMIT for one table alone")
             .with_hint("name the rows with WHERE … IN (SELECT … ORDER BY … LIMIT n)"));
     }
     let (name, target, alias) = retarget(&update.table)?;
@@ -96,9 +101,23 @@ pub(crate) fn update(
         let expr = value.unwrap_or_else(|| column(&alias, name));
         select.projection.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) });
     }
+    select.selection =
+        if of_some { Some(among_first(update, &target, &alias)?) } else { update.selection.clone() };
     select.from = std::iter::once(target).chain(others).collect();
-    select.selection.clone_from(&update.selection);
     Ok(Changed { name, alias, query })
+}
+
+/// Whether a row is one of those that ORDER BY and LIMIT choose. They see what the row was, so they are in a query of their own:
+/// the columns beside them are what it becomes.
+fn among_first(update: &Update, target: &TableWithJoins, alias: &Ident) -> Result<Expr> {
+    let mut query = template()?;
+    query.order_by = order(&update.order_by)?;
+    query.limit_clause = limit(update.limit.as_ref())?;
+    let select = select_of(&mut query)?;
+    select.projection = vec![SelectItem::UnnamedExpr(column(alias, ADDRESS))];
+    select.from = vec![target.clone()];
+    select.selection.clone_from(&update.selection);
+    Ok(Expr::InSubquery { expr: Box::new(column(alias, ADDRESS)), subquery: query, negated: false })
 }
 
 /// For each column of the table what is assigned to it.

@@ -28,6 +28,14 @@ pub(super) fn in_its_zone(arguments: &Arguments, local: &ArrayRef) -> Result<Arr
     Ok(cast(local, &arguments.gives)?)
 }
 
+/// A date stays one: what is added has no hours.
+fn days_type(given: &[DataType]) -> Result<DataType> {
+    match given.first() {
+        Some(DataType::Date32) => Ok(DataType::Date32),
+        _ => moved_type(given, 0),
+    }
+}
+
 fn add_type(given: &[DataType]) -> Result<DataType> {
     match given {
         [_, DataType::Int64] => Ok(DataType::Date32),
@@ -219,6 +227,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     )
     .aliases(&["adddate", "dateadd", "timestampadd"]),
     scalar("subdate", "a date or timestamp earlier", MOVED, Gives::By(add_type), |a| add(a, -1)),
+    scalar(
+        "date_plus",
+        "a date or timestamp later by an interval of days or months; a date stays a date",
+        &[&[At, Span]],
+        Gives::By(days_type),
+        |a| add(a, 1),
+    ),
     scalar("days_add", "a date so many days later", DAY_FORMS, Gives::Date, |a| add(a, 1)),
     scalar("days_sub", "a date so many days earlier", DAY_FORMS, Gives::Date, |a| add(a, -1)),
     scalar("weeks_add", "a date so many weeks later", DAY_FORMS, Gives::Date, |a| {

@@ -2,8 +2,11 @@
 
 mod column_names;
 mod conditions;
+mod frames;
 mod functions;
 mod joins;
+mod likes;
+mod mysql;
 mod operators;
 mod placeholders;
 mod places;
@@ -13,6 +16,7 @@ mod same_names;
 mod shadowed;
 mod versions;
 mod wildcards;
+mod windows;
 
 use crate::dialect::DialectName;
 use crate::walk::Tree;
@@ -58,6 +62,7 @@ pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
 /// # Errors
 /// `Syntax`, `Invalid` or `Unsupported` for forms that cannot be meant, each with what to write instead.
 pub fn statement(statement: &mut Statement, source: Source<'_>) -> Result<()> {
+    mysql::check(statement, source.dialect)?;
     placeholders::number(statement);
     all(statement, source)
 }
@@ -76,6 +81,8 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     column_names::name(statement, source)?;
     versions::mark(statement)?;
     queries::rewrite(statement)?;
+    windows::rewrite(statement)?;
+    frames::rewrite(statement)?;
     shadowed::rename(statement);
     functions::rewrite(statement, source.dialect)?;
     joins::rewrite(statement)?;

@@ -1,12 +1,13 @@
 //! Operators and calls that the planner does not know, or takes for another one.
 
+use super::{likes, mysql};
 use crate::dialect::DialectName;
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, Value, VisitorMut,
+    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, UnaryOperator, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -25,7 +26,6 @@ impl VisitorMut for Operators {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         if let Expr::Function(function) = expr {
             call(function);
-            return ControlFlow::Continue(());
         }
         match self.operator(expr) {
             Ok(Some(rewritten)) => *expr = rewritten,
@@ -39,6 +39,13 @@ impl VisitorMut for Operators {
 impl Operators {
     fn operator(&self, expr: &Expr) -> Result<Option<Expr>> {
         match expr {
+            Expr::Function(function) if self.0 == DialectName::MySql => mysql::call(function),
+            Expr::Like { .. } | Expr::ILike { .. } => likes::escaped(expr),
+            // Of an integer of any width.
+            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr } => {
+                let not = template::expression("-1 - x", &[("x", expr)])?;
+                Ok(Some(Expr::Nested(Box::new(not))))
+            }
             Expr::BinaryOp { left, op, right } => self.binary(left, op, right),
             Expr::SimilarTo { negated, expr, pattern, escape_char } => {
                 similar(expr, pattern, escape_char.as_ref().map(|value| &value.value), *negated).map(Some)
@@ -49,18 +56,30 @@ impl Operators {
             Expr::Collate { expr, collation } => collated(expr, collation).map(Some),
             Expr::Interval(interval) => of_interval(interval),
             Expr::Cast { kind, expr, data_type, .. } => Ok(bytes(kind, expr, data_type)),
-            Expr::Value(value) => Ok(match &value.value {
-                // In MySQL, names are quoted with backticks.
-                Value::DoubleQuotedString(text) if self.0 == DialectName::MySql => {
-                    Some(Expr::value(Value::SingleQuotedString(text.clone())))
-                }
-                _ => None,
-            }),
+            Expr::Value(value) => Ok(self.text(&value.value)),
             _ => Ok(None),
         }
     }
 
+    /// Texts in forms that the planner does not know.
+    fn text(&self, value: &Value) -> Option<Expr> {
+        let text = match value {
+            // In MySQL, names are quoted with backticks.
+            Value::DoubleQuotedString(text) if self.0 == DialectName::MySql => text,
+            Value::UnicodeStringLiteral(text)
+            | Value::NationalStringLiteral(text)
+            | Value::SingleQuotedRawStringLiteral(text) => text,
+            _ => return None,
+        };
+        Some(Expr::value(Value::SingleQuotedString(text.clone())))
+    }
+
     fn binary(&self, left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Option<Expr>> {
+        if self.0 == DialectName::MySql
+            && let Some(rewritten) = mysql::binary(left, op, right)?
+        {
+            return Ok(Some(rewritten));
+        }
         let text = match op {
             // `^` is the exclusive or in MySQL alone.
             BinaryOperator::BitwiseXor if self.0 != DialectName::MySql => "power(l, r)",

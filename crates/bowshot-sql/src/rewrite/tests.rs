@@ -168,3 +168,156 @@ fn calls_have_forms_that_are_planned() {
         assert_eq!(rewritten(sql), expected);
     }
 }
+
+#[test]
+fn numbers_and_signs_are_those_of_postgres() {
+    for (sql, expected) in [
+        (
+            "SELECT 0xFF AS a, 0b1_01 AS b, 0o17 AS c, 0XA AS d, x'FF' AS e",
+            "SELECT 255 AS a, 5 AS b, 15 AS c, 10 AS d, X'FF' AS e",
+        ),
+        ("SELECT 0 b, 0x_FF_FF AS c, -0x10 AS d", "SELECT 0 AS b, 65535 AS c, -16 AS d"),
+        ("SELECT -2^2 AS a", "SELECT (power((-2), (2))) AS a"),
+        ("SELECT -a::int AS a, - 5 % 3 AS b", "SELECT -a::INT AS a, -5 % 3 AS b"),
+        ("SELECT ~5 # 3 AS a, ~5 + 1 AS b", "SELECT (-1 - (5)) # 3 AS a, (-1 - (5 + 1)) AS b"),
+        ("SELECT U&'\\0041b' AS a, N'c' AS b", "SELECT 'Ab' AS a, 'c' AS b"),
+        ("SELECT 'a'\n  'b' AS a", "SELECT 'ab' AS a"),
+    ] {
+        assert_eq!(rewritten(sql), expected, "{sql}");
+    }
+    for number in ["0b12", "0o8", "0x", "0b1__0", "0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"] {
+        let refused = parse(&format!("SELECT {number}"), Dialect::new(DialectName::Ansi), 50);
+        let expected = format!("syntax error: `{number}` is no number");
+        assert_eq!(refused.expect_err(number).to_string(), expected);
+    }
+}
+
+#[test]
+fn escapes_of_like_are_backslashes() {
+    for (sql, expected) in [
+        ("SELECT a FROM t WHERE a LIKE 'a!%' ESCAPE '!'", "SELECT a FROM t WHERE a LIKE 'a\\%'"),
+        (
+            "SELECT a FROM t WHERE a NOT ILIKE b ESCAPE '!'",
+            "SELECT a FROM t WHERE (NOT ilike_escape((a), (b), ('!')))",
+        ),
+        ("SELECT a FROM t WHERE a LIKE b ESCAPE '\\'", "SELECT a FROM t WHERE a LIKE b"),
+        ("SELECT a FROM t WHERE a LIKE 'b' ESCAPE 'xy'", "`'xy'` is no escape character; name one character"),
+        ("SELECT a FROM t WHERE a LIKE 'b!' ESCAPE '!'", "the pattern `b!` ends with its escape character"),
+    ] {
+        assert_eq!(rewritten(sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn operators_of_mysql_have_its_meaning() {
+    for (sql, expected) in [
+        (
+            "SELECT 7 / a AS b FROM t",
+            "SELECT (CAST((7) AS DOUBLE) / nullif(CAST((a) AS DOUBLE), 0)) AS b FROM t",
+        ),
+        ("SELECT 7 DIV a AS b FROM t", "SELECT (div((7), nullif((a), 0))) AS b FROM t"),
+        ("SELECT a + 1 AS b FROM t", "SELECT a + CAST((1) AS BIGINT) AS b FROM t"),
+        (
+            "SELECT a + INTERVAL 1 MONTH AS b FROM t",
+            "SELECT (date_plus((a), (INTERVAL 1 MONTH))) AS b FROM t",
+        ),
+        ("SELECT a + INTERVAL 1 HOUR AS b FROM t", "SELECT a + INTERVAL 1 HOUR AS b FROM t"),
+        (
+            "SELECT DATE_SUB(a, INTERVAL b DAY) AS b FROM t",
+            "SELECT date_plus((a), -(((b) * INTERVAL '1 DAY'))) AS b FROM t",
+        ),
+    ] {
+        assert_eq!(rewritten_in(sql, DialectName::MySql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn some_rows_are_updated_in_mysql_alone() {
+    let sql = "UPDATE t SET a = 1 ORDER BY b LIMIT 2";
+    assert_eq!(rewritten_in(sql, DialectName::MySql), sql);
+    assert!(rewritten(sql).starts_with("UPDATE has ORDER BY and LIMIT in dialect `mysql` alone"));
+}
+
+#[test]
+fn windows_are_written_out() {
+    for (sql, expected) in [
+        (
+            "SELECT sum(v) OVER (w ROWS 1 PRECEDING) AS s FROM t WINDOW w AS (PARTITION BY g ORDER BY k)",
+            "SELECT sum(v) OVER (PARTITION BY g ORDER BY k ROWS 1 PRECEDING) AS s FROM t",
+        ),
+        (
+            "SELECT a FROM t WINDOW v AS (PARTITION BY g), w AS (v ORDER BY k) ORDER BY rank() OVER w",
+            "SELECT a FROM t ORDER BY rank() OVER (PARTITION BY g ORDER BY k)",
+        ),
+        (
+            "SELECT sum(v) OVER W AS s FROM t WINDOW w AS (ORDER BY k ROWS 1 PRECEDING)",
+            "SELECT sum(v) OVER (ORDER BY k ROWS 1 PRECEDING) AS s FROM t",
+        ),
+        (
+            "SELECT (SELECT sum(v) OVER w FROM u) AS s FROM t WINDOW w AS (ORDER BY k)",
+            "window `w` does not exist; define it in the WINDOW clause of the same SELECT",
+        ),
+        (
+            "SELECT (SELECT sum(v) OVER (w) AS s FROM u WINDOW w AS (ORDER BY j)) AS s, rank() OVER w AS r FROM t WINDOW w AS (ORDER BY k)",
+            "SELECT (SELECT sum(v) OVER (ORDER BY j) AS s FROM u) AS s, rank() OVER (ORDER BY k) AS r FROM t",
+        ),
+        (
+            "SELECT sum(v) OVER (w PARTITION BY a) AS s FROM t WINDOW w AS (ORDER BY k)",
+            "cannot override PARTITION BY clause of window `w`",
+        ),
+        (
+            "SELECT sum(v) OVER (w ORDER BY a) AS s FROM t WINDOW w AS (ORDER BY k)",
+            "cannot override ORDER BY clause of window `w`",
+        ),
+        (
+            "SELECT sum(v) OVER (w) AS s FROM t WINDOW w AS (ORDER BY k ROWS 1 PRECEDING)",
+            "cannot copy window `w` because it has a frame clause; write OVER and the name without brackets",
+        ),
+        (
+            "SELECT sum(v) OVER w AS s FROM t WINDOW w AS (ORDER BY k), w AS (ORDER BY v)",
+            "window `w` is defined twice",
+        ),
+        (
+            "SELECT sum(v) OVER w AS s FROM t WINDOW w AS (x ORDER BY k), x AS (PARTITION BY v)",
+            "window `x` does not exist; define it in the WINDOW clause of the same SELECT",
+        ),
+    ] {
+        assert_eq!(one_line(&rewritten(sql)), expected, "{sql}");
+    }
+}
+
+#[test]
+fn frames_leave_rows_out() {
+    let sum = |frame: &str| format!("SELECT sum(v) OVER (ORDER BY k {frame}) AS s FROM t");
+    for (frame, expected) in [
+        ("ROWS 2 PRECEDING EXCLUDE NO OTHERS", "sum(v) OVER (ORDER BY k ROWS 2 PRECEDING)"),
+        (
+            "ROWS 2 PRECEDING EXCLUDE CURRENT ROW",
+            "(sum(v) OVER (ORDER BY k ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING))",
+        ),
+        (
+            "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW",
+            "(sum(v) OVER (ORDER BY k ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING))",
+        ),
+    ] {
+        assert_eq!(one_line(&rewritten(&sum(frame))), format!("SELECT {expected} AS s FROM t"), "{frame}");
+    }
+    for (frame, windows) in [
+        ("ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW", 4),
+        ("RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE GROUP", 4),
+        ("GROUPS BETWEEN 2 PRECEDING AND 2 FOLLOWING EXCLUDE TIES", 10),
+    ] {
+        let rewritten = one_line(&rewritten(&sum(frame)));
+        assert!(!rewritten.contains("excluding"), "{rewritten}");
+        // `coalesce(l + r, l, r)` of each two.
+        assert_eq!(rewritten.matches("OVER").count(), windows, "{rewritten}");
+    }
+    let refused = rewritten(&sum("ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING EXCLUDE TIES"));
+    assert!(refused.starts_with("EXCLUDE TIES is not supported"), "{refused}");
+    assert_eq!(rewritten("SELECT * EXCLUDE (a) FROM t"), "SELECT * EXCLUDE (a) FROM t");
+}
+
+/// Windows are printed over several lines.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace("( ", "(").replace(" )", ")")
+}

@@ -4,6 +4,7 @@
 
 mod function;
 mod kernel;
+mod literals;
 
 use super::expressions::in_plan;
 use datafusion::arrow::datatypes::DataType;
@@ -14,6 +15,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 use function::IntegerArithmetic;
+pub(super) use literals::IntegerLiterals;
 use std::sync::{Arc, LazyLock};
 
 /// Whether errors may come of a function: it is one of these.

@@ -1,6 +1,4 @@
-//! Lists of IN. Two of them on one expression are joined by DataFusion into one, or into a constant: `a IN (1) AND a IN (2)`
-//! is false then, also for a NULL, for which it is unknown. Where rows are taken by it, that is the same; elsewhere the lists
-//! are kept apart. A list of more than a few floating-point numbers is looked up by their bits, which tell two zeros apart.
+//! Lists of floating-point numbers. One of more than a few numbers is looked up by their bits, which tell two zeros apart.
 
 use crate::rules::expressions::in_plan;
 use datafusion::arrow::datatypes::DataType;
@@ -8,32 +6,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
-
-/// The expression with its lists kept from one another.
-pub(super) fn kept_apart(expr: Expr) -> Result<Transformed<Expr>> {
-    expr.transform_up(|node| match node {
-        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })
-            if ends_in_list(&left) && ends_in_list(&right) =>
-        {
-            let name = right.schema_name().to_string();
-            let right = Box::new(right.alias(name));
-            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, op, right))))
-        }
-        node => Ok(Transformed::no(node)),
-    })
-}
-
-fn ends_in_list(expr: &Expr) -> bool {
-    match expr {
-        Expr::InList(list) => list.list.len() > 1 || !list.negated,
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
-            ends_in_list(left) || ends_in_list(right)
-        }
-        _ => false,
-    }
-}
 
 /// Adds the other zero to lists of floating-point numbers with one. Types must have been settled before.
 #[derive(Debug)]

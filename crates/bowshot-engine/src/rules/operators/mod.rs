@@ -2,6 +2,7 @@
 //! quotients of decimals, lists of floating-point numbers, and lists whose intersection forgets that the value may be NULL.
 //! They are rewritten before types are settled, when what was written can still be told.
 
+mod apart;
 mod dates;
 mod floats;
 mod functions;
@@ -11,6 +12,7 @@ mod numbers;
 mod order;
 
 use super::expressions::in_node;
+use apart::Place;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
@@ -27,7 +29,7 @@ pub(super) use numbers::is_division;
 
 /// The functions that operators become, for those that look them up by name.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
-    functions::all().iter().map(Arc::clone).chain(numbers::functions()).collect()
+    functions::all().iter().map(Arc::clone).chain(numbers::functions()).chain([apart::function()]).collect()
 }
 
 /// See the module.
@@ -39,7 +41,9 @@ impl AnalyzerRule for OperatorsOfSql {
         plan.transform_up_with_subqueries(|node| match node {
             LogicalPlan::Union(union) => floats::union(union),
             node => {
-                let mut rewritten = in_node(node, in_expression)?;
+                let takes_rows =
+                    matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_) | LogicalPlan::TableScan(_));
+                let mut rewritten = in_node(node, if takes_rows { in_condition } else { in_expression })?;
                 if let LogicalPlan::Sort(sort) = &mut rewritten.data {
                     order::by(sort);
                     rewritten.transformed = true;
@@ -56,9 +60,14 @@ impl AnalyzerRule for OperatorsOfSql {
 }
 
 fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let lists = lists::kept_apart(expr)?;
-    let rewritten = lists.transform_data(|expr| expr.transform_up(|node| in_part(node, schema)))?;
-    Ok(rewritten)
+    apart::kept_apart(expr, Place::Value)?
+        .transform_data(|expr| expr.transform_up(|node| in_part(node, schema)))
+}
+
+/// The same for what takes rows.
+fn in_condition(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    apart::kept_apart(expr, Place::Rows)?
+        .transform_data(|expr| expr.transform_up(|node| in_part(node, schema)))
 }
 
 fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -1,0 +1,185 @@
+//! Frames without some of their rows: `EXCLUDE CURRENT ROW`, `EXCLUDE GROUP`, `EXCLUDE TIES`. An aggregate over such a frame is
+//! put together of those over the frames before and behind what is left out, where these are frames.
+
+use crate::exclusions::EXCLUDING;
+use crate::template;
+use crate::walk::Tree;
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, NullTreatment, Value, VisitorMut, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    WindowSpec, WindowType,
+};
+use std::ops::ControlFlow;
+
+pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
+    match statement.walk(&mut Frames) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Frames;
+
+impl VisitorMut for Frames {
+    type Break = Error;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        let Expr::Function(function) = &*expr else { return ControlFlow::Continue(()) };
+        match without(function) {
+            Ok(Some(rewritten)) => *expr = Expr::Nested(Box::new(rewritten)),
+            Ok(None) => {}
+            Err(error) => return ControlFlow::Break(error),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The call over a frame with an EXCLUDE, without one.
+fn without(function: &Function) -> Result<Option<Expr>> {
+    let Some(WindowType::WindowSpec(window)) = &function.over else { return Ok(None) };
+    let Some(frame) = &window.window_frame else { return Ok(None) };
+    let Some((what, start_bound)) = marked(&frame.start_bound) else { return Ok(None) };
+    let frame = WindowFrame { start_bound, ..frame.clone() };
+    let parts = parts(what, frame, !window.order_by.is_empty());
+    let parts = parts.ok_or_else(|| {
+        Error::unsupported(format!("EXCLUDE {} is not supported for this frame", what.to_uppercase()))
+            .with_hint(
+                "CURRENT ROW goes with ROWS, GROUP and TIES with GROUPS and an ORDER BY, or with all rows of \
+                 the partition",
+            )
+    })?;
+    together(function, window, &parts).map(Some)
+}
+
+/// What is excluded, and the bound itself.
+fn marked(bound: &WindowFrameBound) -> Option<(&str, WindowFrameBound)> {
+    let (WindowFrameBound::Preceding(Some(rows)) | WindowFrameBound::Following(Some(rows))) = bound else {
+        return None;
+    };
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = rows.as_ref() else {
+        return None;
+    };
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(what)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(rows)),
+    ] = list.args.as_slice()
+    else {
+        return None;
+    };
+    let what = text(what).filter(|_| name.to_string() == EXCLUDING)?;
+    let precedes = matches!(bound, WindowFrameBound::Preceding(_));
+    let rows = match text(rows) {
+        Some("current") => return Some((what, WindowFrameBound::CurrentRow)),
+        Some("unbounded") => None,
+        _ => Some(Box::new(rows.clone())),
+    };
+    let bound = if precedes { WindowFrameBound::Preceding(rows) } else { WindowFrameBound::Following(rows) };
+    Some((what, bound))
+}
+
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The frames that hold what is left, in their order.
+fn parts(what: &str, frame: WindowFrame, ordered: bool) -> Option<Vec<WindowFrame>> {
+    let end = frame.end_bound.unwrap_or(WindowFrameBound::CurrentRow);
+    let all =
+        frame.start_bound == WindowFrameBound::Preceding(None) && end == WindowFrameBound::Following(None);
+    let units = match what {
+        "current row" if all || frame.units == WindowFrameUnits::Rows => WindowFrameUnits::Rows,
+        "group" | "ties" if ordered && (all || frame.units == WindowFrameUnits::Groups) => {
+            WindowFrameUnits::Groups
+        }
+        _ => return None,
+    };
+    let one = || Some(Box::new(Expr::value(Value::Number("1".to_owned(), false))));
+    let part = |units, start_bound, end_bound| WindowFrame { units, start_bound, end_bound: Some(end_bound) };
+    let mut parts = Vec::with_capacity(3);
+    match frame.start_bound {
+        WindowFrameBound::CurrentRow => {}
+        WindowFrameBound::Preceding(rows) if is_some_rows(rows.as_deref()) => {
+            parts.push(part(units, WindowFrameBound::Preceding(rows), WindowFrameBound::Preceding(one())));
+        }
+        _ => return None,
+    }
+    if what == "ties" {
+        let current = WindowFrameBound::CurrentRow;
+        parts.push(part(WindowFrameUnits::Rows, current.clone(), current));
+    }
+    match end {
+        WindowFrameBound::CurrentRow => {}
+        WindowFrameBound::Following(rows) if is_some_rows(rows.as_deref()) => {
+            parts.push(part(units, WindowFrameBound::Following(one()), WindowFrameBound::Following(rows)));
+        }
+        _ => return None,
+    }
+    (!parts.is_empty()).then_some(parts)
+}
+
+/// Whether a bound lies at least one row or group away.
+fn is_some_rows(rows: Option<&Expr>) -> bool {
+    match rows {
+        None => true,
+        Some(Expr::Value(value)) => {
+            matches!(&value.value, Value::Number(rows, _) if rows.parse::<u64>().is_ok_and(|rows| rows > 0))
+        }
+        Some(_) => false,
+    }
+}
+
+fn over(function: &Function, window: &WindowSpec, frame: &WindowFrame) -> Expr {
+    let window = WindowSpec { window_frame: Some(frame.clone()), ..window.clone() };
+    Expr::Function(Function { over: Some(WindowType::WindowSpec(window)), ..function.clone() })
+}
+
+fn together(function: &Function, window: &WindowSpec, frames: &[WindowFrame]) -> Result<Expr> {
+    let name = function.name.to_string().to_ascii_lowercase();
+    let values: Vec<Expr> = frames.iter().map(|frame| over(function, window, frame)).collect();
+    let distinct = matches!(&function.args, FunctionArguments::List(list)
+        if list.duplicate_treatment == Some(DuplicateTreatment::Distinct));
+    let pairs = match name.as_str() {
+        "sum" if !distinct => "coalesce(l + r, l, r)",
+        "count" if !distinct => "l + r",
+        "min" => "coalesce(least(l, r), l, r)",
+        "max" => "coalesce(greatest(l, r), l, r)",
+        "first_value" => return first(function, window, frames.iter().zip(values).collect()),
+        "last_value" => return first(function, window, frames.iter().zip(values).rev().collect()),
+        _ => {
+            return Err(Error::unsupported(format!("`{name}` is not supported over a frame with EXCLUDE"))
+                .with_hint("sum, count, min, max, first_value and last_value are"));
+        }
+    };
+    let mut values = values.into_iter();
+    let first = values.next().ok_or_else(|| Error::internal("a frame has no parts"))?;
+    values.try_fold(first, |left, right| template::expression(pairs, &[("l", &left), ("r", &right)]))
+}
+
+/// The value of the first part that has a row, or of the first that has a value where NULLs are ignored.
+fn first(function: &Function, window: &WindowSpec, mut parts: Vec<(&WindowFrame, Expr)>) -> Result<Expr> {
+    let ignores = function.null_treatment == Some(NullTreatment::IgnoreNulls)
+        || matches!(&function.args, FunctionArguments::List(list) if list
+            .clauses
+            .contains(&FunctionArgumentClause::IgnoreOrRespectNulls(NullTreatment::IgnoreNulls)));
+    let (_, mut value) = parts.pop().ok_or_else(|| Error::internal("a frame has no parts"))?;
+    for (frame, before) in parts.into_iter().rev() {
+        value = if ignores {
+            template::expression("coalesce(l, r)", &[("l", &before), ("r", &value)])?
+        } else {
+            let Expr::Function(count) = template::expression("count(*)", &[])? else {
+                return Err(Error::internal("`count(*)` is no call"));
+            };
+            let rows = over(&count, window, frame);
+            let holes = [("n", &rows), ("l", &before), ("r", &value)];
+            template::expression("CASE WHEN n > 0 THEN l ELSE r END", &holes)?
+        };
+    }
+    Ok(value)
+}

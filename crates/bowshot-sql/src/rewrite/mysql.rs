@@ -1,0 +1,103 @@
+//! What is MySQL's own. Operators mean something else: `7 / 2` is 3.5, what is divided by zero is NULL, and a date stays one when
+//! days are added to it. UPDATE has ORDER BY and LIMIT.
+
+use crate::dialect::DialectName;
+use crate::template;
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval, Statement,
+    Value,
+};
+
+/// Units that leave a date a date, without the S of many.
+const WHOLE_DAYS: [&str; 6] = ["DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "YEAR_MONTH"];
+
+/// Refuses what only MySQL has.
+pub(super) fn check(statement: &Statement, dialect: DialectName) -> Result<()> {
+    match statement {
+        Statement::Update(update)
+            if dialect != DialectName::MySql && (!update.order_by.is_empty() || update.limit.is_some()) =>
+        {
+            Err(Error::unsupported("UPDATE has ORDER BY and LIMIT in dialect `mysql` alone")
+                .with_hint("name the rows with WHERE … IN (SELECT … ORDER BY … LIMIT n)"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `None` for operators that mean the same everywhere.
+pub(super) fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Option<Expr>> {
+    let text = match op {
+        BinaryOperator::Divide => "CAST(l AS DOUBLE) / nullif(CAST(r AS DOUBLE), 0)",
+        BinaryOperator::Modulo => "l % nullif(r, 0)",
+        BinaryOperator::MyIntegerDivide => "div(l, nullif(r, 0))",
+        BinaryOperator::Plus if is_of_days(right) => "date_plus(l, r)",
+        BinaryOperator::Plus if is_of_days(left) => "date_plus(r, l)",
+        BinaryOperator::Minus if is_of_days(right) => "date_plus(l, -r)",
+        // Whole numbers have 64 bits, where those that are written have 32 elsewhere.
+        BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply
+            if is_whole(left) || is_whole(right) =>
+        {
+            let (left, right) = (Box::new(widened(left)?), Box::new(widened(right)?));
+            return Ok(Some(Expr::BinaryOp { left, op: op.clone(), right }));
+        }
+        _ => return Ok(None),
+    };
+    template::expression(text, &[("l", left), ("r", right)]).map(|expr| Some(Expr::Nested(Box::new(expr))))
+}
+
+/// `DATE_ADD(d, INTERVAL 1 DAY)` and its like; `None` for other calls.
+pub(super) fn call(function: &Function) -> Result<Option<Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(from)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(span)),
+    ] = list.args.as_slice()
+    else {
+        return Ok(None);
+    };
+    let text = match function.name.to_string().to_ascii_lowercase().as_str() {
+        "date_add" | "adddate" if is_of_days(span) => "date_plus(l, r)",
+        "date_sub" | "subdate" if is_of_days(span) => "date_plus(l, -r)",
+        _ => return Ok(None),
+    };
+    template::expression(text, &[("l", from), ("r", span)]).map(Some)
+}
+
+fn widened(expr: &Expr) -> Result<Expr> {
+    if is_whole(expr) { template::expression("CAST(n AS BIGINT)", &[("n", expr)]) } else { Ok(expr.clone()) }
+}
+
+fn is_whole(expr: &Expr) -> bool {
+    let is_digits = |value: &Value| matches!(value, Value::Number(text, _) if text.bytes().all(|byte| byte.is_ascii_digit()));
+    matches!(expr, Expr::Value(value) if is_digits(&value.value))
+}
+
+/// Whether it is an interval of whole days or months.
+fn is_of_days(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_of_days(inner),
+        // What `INTERVAL (n) DAY` became.
+        Expr::BinaryOp { op: BinaryOperator::Multiply, right, .. } => is_of_days(right),
+        Expr::Interval(Interval { leading_field: Some(unit), last_field: None, .. }) => {
+            is_whole_days(&unit.to_string())
+        }
+        Expr::Interval(Interval { leading_field: None, value, .. }) => match value.as_ref() {
+            Expr::Value(value) => match &value.value {
+                Value::SingleQuotedString(text) => {
+                    let mut words = text.split_whitespace();
+                    words.next();
+                    words.next().is_some_and(is_whole_days) && words.next().is_none()
+                }
+                _ => false,
+            },
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn is_whole_days(unit: &str) -> bool {
+    let unit = unit.to_ascii_uppercase();
+    WHOLE_DAYS.contains(&unit.strip_suffix('S').unwrap_or(&unit))
+}
