@@ -11,6 +11,7 @@ mod pivot;
 mod prefix;
 pub mod rewrite;
 mod template;
+mod tokens;
 
 pub use dialect::{Dialect, DialectName};
 pub use offsets::{Offsets, split, stands_at, view_query};

@@ -2,11 +2,12 @@
 //! then it is parsed.
 
 use crate::dialect::Dialect;
+use crate::tokens::{self, is_blank, keyword, word};
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 /// A statement as it was written, but for [`crate::rewrite`].
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ pub fn parse(sql: &str, dialect: Dialect, recursion_limit: usize) -> Result<Vec<
     let tokens = Tokenizer::new(&dialect, sql)
         .tokenize_with_location()
         .map_err(|error| syntax(&ParserError::from(error)))?;
-    let (tokens, versions) = understood(tokens);
+    let (tokens, versions) = understood(tokens::known(tokens));
     let dialect = if versions { dialect.with_versions() } else { dialect };
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(recursion_limit).with_tokens_with_locations(tokens);
@@ -164,20 +165,9 @@ fn understood(tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSpan>, bool) {
     (kept, versions)
 }
 
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
-}
-
 /// Places of the last words before the end, the last one first; blanks are left out.
 fn last_words(kept: &[TokenWithSpan]) -> impl Iterator<Item = usize> + '_ {
     (0..kept.len()).rev().filter(|at| kept.get(*at).is_some_and(|token| !is_blank(&token.token)))
-}
-
-fn is_blank(token: &Token) -> bool {
-    matches!(token, Token::Whitespace(_))
 }
 
 /// Before OF: whether `VERSION AS` or `TIMESTAMP AS` stands there; a FOR before it goes.
@@ -229,10 +219,6 @@ fn as_of_join(kept: &mut [TokenWithSpan], join: &mut TokenWithSpan) {
             };
         }
     }
-}
-
-fn word(value: &str, keyword: Keyword) -> Token {
-    Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
 }
 
 /// What the parser says, in our words.

@@ -1,16 +1,21 @@
 //! Rewrites statements, on the tree alone. Each file is one kind of change; [`statement`] has their order.
 
+mod around;
 mod column_names;
 mod conditions;
 mod functions;
 mod joins;
 mod operators;
+mod patterns;
 mod placeholders;
 mod places;
 mod queries;
 mod repairs;
 mod same_names;
+mod scopes;
 mod shadowed;
+mod strangers;
+mod ties;
 mod versions;
 mod wildcards;
 
@@ -22,9 +27,11 @@ use sqlparser::ast::{Expr, Query, Statement, Visit, VisitMut};
 #[cfg(test)]
 mod tests;
 
+pub use around::{AROUND, inside};
 pub use column_names::{MARK, shown};
 pub use places::{Wanted, place};
 pub use repairs::{inline_alias, spell};
+pub use strangers::{Defaults, keep_strangers_out, stranger};
 pub use versions::{AsOf, marked};
 pub use wildcards::{Named, expand, probe};
 
@@ -78,7 +85,8 @@ fn all<T: VisitMut + Visit + Changes>(statement: &mut T, source: Source<'_>) -> 
     shadowed::rename(statement);
     functions::rewrite(statement, source.dialect)?;
     joins::rewrite(statement)?;
-    same_names::tell_apart(statement);
+    same_names::tell_apart(statement)?;
+    around::qualify(statement);
     conditions::rewrite(statement)?;
     operators::rewrite(statement, source.dialect)
 }
