@@ -18,6 +18,7 @@
 //! that costs CPU runs on its own runtime ([`runtime`]), never on the sockets' one.
 
 mod about_tables;
+mod around;
 mod as_of;
 mod catalog;
 mod commit;

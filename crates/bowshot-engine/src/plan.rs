@@ -2,9 +2,9 @@
 
 use crate::error::classify;
 use crate::write::copy::{self, parse::CopyStatement, parse::Direction};
-use crate::{complexity, enforce, meant, parameters};
+use crate::{around, complexity, enforce, meant, parameters};
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_sql::rewrite::{self, Source, Wanted};
+use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
 use bowshot_sql::{Dialect, DialectName, Explain};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::format::{ExplainFormat, ExplainStatementOptions};
@@ -107,11 +107,23 @@ pub(crate) fn logical<'a>(
         if let Statement::Statement(statement) = &mut statement {
             lists_of_columns(state, statement).await?;
         }
+        // What was wrong before a name was taken for a field.
+        let mut before = None;
         for _ in 0..MAX_REPAIRS {
             match Box::pin(state.statement_to_plan(statement.clone())).await {
+                Err(error) if around::read_inside(&mut statement, &error) => before = Some(error),
                 Err(error) if repaired(&mut statement, &error, state.config_options()) => {}
-                Err(error) => return Err(placed(&statement, error)),
-                planned => return planned,
+                Err(error) => {
+                    let about_name = matches!(error.find_root(), DataFusionError::SchemaError(..));
+                    let told = before.filter(|_| !about_name).unwrap_or(error);
+                    return Err(placed(&statement, told));
+                }
+                Ok(plan) => {
+                    return match before {
+                        Some(error) if !around::fields_are_there(&plan) => Err(placed(&statement, error)),
+                        _ => Ok(plan),
+                    };
+                }
             }
         }
         Box::pin(state.statement_to_plan(statement)).await
@@ -122,6 +134,9 @@ pub(crate) fn logical<'a>(
 /// The error with the place in the text that it is about, if that is known.
 fn placed(statement: &Statement, error: DataFusionError) -> DataFusionError {
     let Statement::Statement(statement) = statement else { return error };
+    if let Some(told) = around::about_stranger(statement, &error) {
+        return DataFusionError::External(Box::new(told.with_source(error)));
+    }
     let place = match error.find_root() {
         DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
             SchemaError::FieldNotFound { field, .. } | SchemaError::AmbiguousReference { field } => {
@@ -236,6 +251,7 @@ pub(crate) fn parse(options: &ConfigOptions, sql: &str) -> Result<Parsed> {
     let copy = copy::parse::parse(sql, &dialect, limit);
     if let Some(mut copy) = copy.map_err(|error| classify(DataFusionError::SQL(Box::new(error), None)))? {
         if let Direction::QueryOut(query) = &mut copy.direction {
+            rewrite::keep_strangers_out(query, defaults(options));
             rewrite::query(query, Source { text: sql, dialect: dialect.name() })?;
         }
         return Ok(Parsed::Copy(copy));
@@ -269,15 +285,21 @@ fn read(options: &ConfigOptions, sql: &str, dialect: DialectName) -> Result<Vec<
     parsed
         .map(|parsed| match parsed {
             bowshot_sql::Parsed::Statement(mut statement) => {
+                rewrite::keep_strangers_out(&mut statement, defaults(options));
                 rewrite::statement(&mut statement, source)?;
                 Ok(Statement::Statement(statement))
             }
             bowshot_sql::Parsed::Explain(mut explain) => {
+                rewrite::keep_strangers_out(&mut explain.statement, defaults(options));
                 rewrite::statement(&mut explain.statement, source)?;
                 explained(explain)
             }
         })
         .collect()
+}
+
+fn defaults(options: &ConfigOptions) -> Defaults<'_> {
+    Defaults { catalog: &options.catalog.default_catalog, schema: &options.catalog.default_schema }
 }
 
 fn explained(explain: Explain) -> Result<Statement> {

@@ -274,13 +274,6 @@ impl Base for Dialect {
     }
 
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
-        let begins = match &parser.peek_token_ref().token {
-            Token::Word(word) if word.quote_style.is_none() => word.keyword,
-            _ => Keyword::NoKeyword,
-        };
-        if begins == Keyword::TABLE {
-            return Some(parser.parse_query().map(Statement::Query));
-        }
         pivot::parse(parser).or_else(|| self.base().parse_statement(parser))
     }
 
@@ -306,6 +299,11 @@ impl Base for Dialect {
         if self.name == DialectName::Ansi && parser.peek_token_ref().token == Token::Sharp {
             return Some(exclusive_or(parser, expr, precedence));
         }
+        if self.binds_as_postgres()
+            && let Some(word) = operator_word(parser)
+        {
+            return Some(self.word_operator(parser, expr, word));
+        }
         self.base().parse_infix(parser, expr, precedence)
     }
 
@@ -314,6 +312,10 @@ impl Base for Dialect {
             return match &parser.peek_token_ref().token {
                 // A slice of a list, or a field of a map literal.
                 Token::Colon => None,
+                Token::Word(_) => match operator_word(parser) {
+                    Some(word) => Some(Ok(self.prec_value(word.precedence()))),
+                    None => PostgreSqlDialect {}.get_next_precedence(parser),
+                },
                 _ => PostgreSqlDialect {}.get_next_precedence(parser),
             };
         }
@@ -395,6 +397,58 @@ fn exclusive_or(parser: &mut Parser<'_>, left: &Expr, precedence: u8) -> Result<
     parser.advance_token();
     let right = Box::new(parser.parse_subexpr(precedence)?);
     Ok(Expr::BinaryOp { left: Box::new(left.clone()), op: BinaryOperator::PGBitwiseXor, right })
+}
+
+/// Words that are operators in PostgreSQL or DuckDB, and unknown to the parser.
+#[derive(Clone, Copy)]
+enum OperatorWord {
+    IsNull,
+    Glob,
+}
+
+impl OperatorWord {
+    fn precedence(self) -> Precedence {
+        match self {
+            Self::IsNull => Precedence::Is,
+            Self::Glob => Precedence::Like,
+        }
+    }
+}
+
+/// The next word, if it is one of them; `GLOB` may be a name where no pattern follows.
+fn operator_word(parser: &Parser<'_>) -> Option<OperatorWord> {
+    let Token::Word(word) = &parser.peek_token_ref().token else { return None };
+    if word.quote_style.is_some() {
+        return None;
+    }
+    let pattern = || matches!(parser.peek_nth_token_ref(1).token, Token::SingleQuotedString(_));
+    if word.value.eq_ignore_ascii_case("isnull") {
+        Some(OperatorWord::IsNull)
+    } else if word.value.eq_ignore_ascii_case("glob") && pattern() {
+        Some(OperatorWord::Glob)
+    } else {
+        None
+    }
+}
+
+impl Dialect {
+    /// `a ISNULL` and `a GLOB 'x*'`.
+    fn word_operator(
+        &self,
+        parser: &mut Parser<'_>,
+        left: &Expr,
+        word: OperatorWord,
+    ) -> Result<Expr, ParserError> {
+        parser.advance_token();
+        let left = Box::new(left.clone());
+        match word {
+            OperatorWord::IsNull => Ok(Expr::IsNull(left)),
+            OperatorWord::Glob => {
+                let right = Box::new(parser.parse_subexpr(self.prec_value(Precedence::Like))?);
+                Ok(Expr::BinaryOp { left, op: BinaryOperator::Custom("GLOB".to_owned()), right })
+            }
+        }
+    }
 }
 
 fn either_way(expr: Expr, negated: bool, (low, high): (Expr, Expr)) -> Expr {

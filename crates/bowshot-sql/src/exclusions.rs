@@ -2,7 +2,7 @@
 //! a call around the first bound of the frame, which [`crate::rewrite`] takes off again: `ROWS BETWEEN 2 PRECEDING AND …
 //! EXCLUDE TIES` is read as `ROWS BETWEEN __excluding('ties', 2) PRECEDING AND …`.
 
-use crate::parse::{is_blank, keyword, word};
+use crate::tokens::{is_blank, keyword, word};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 

@@ -13,6 +13,7 @@ mod pivot;
 mod prefix;
 pub mod rewrite;
 mod template;
+mod tokens;
 mod walk;
 
 pub use dialect::{Dialect, DialectName};

@@ -2,12 +2,13 @@
 //! then it is parsed.
 
 use crate::dialect::Dialect;
+use crate::tokens::{self, is_blank, keyword, word};
 use crate::{exclusions, numbers};
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 /// A statement as it was written, but for [`crate::rewrite`].
 #[derive(Debug, Clone)]
@@ -151,7 +152,7 @@ fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)>
     let tokens = Tokenizer::new(&dialect, sql)
         .tokenize_with_location()
         .map_err(|error| syntax(&ParserError::from(error)))?;
-    let tokens = numbers::in_digits(tokens, dialect.name())?;
+    let tokens = numbers::in_digits(tokens::known(tokens), dialect.name())?;
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut versions = false;
     let mut rest = tokens.into_iter().peekable();
@@ -169,20 +170,9 @@ fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)>
     Ok((kept, versions))
 }
 
-pub(crate) fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
-}
-
 /// Places of the last words before the end, the last one first; blanks are left out.
 fn last_words(kept: &[TokenWithSpan]) -> impl Iterator<Item = usize> + '_ {
     (0..kept.len()).rev().filter(|at| kept.get(*at).is_some_and(|token| !is_blank(&token.token)))
-}
-
-pub(crate) fn is_blank(token: &Token) -> bool {
-    matches!(token, Token::Whitespace(_))
 }
 
 /// Before OF: whether `VERSION AS` or `TIMESTAMP AS` stands there; a FOR before it goes.
@@ -234,10 +224,6 @@ fn as_of_join(kept: &mut [TokenWithSpan], join: &mut TokenWithSpan) {
             };
         }
     }
-}
-
-pub(crate) fn word(value: &str, keyword: Keyword) -> Token {
-    Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
 }
 
 /// What the parser says, in our words.

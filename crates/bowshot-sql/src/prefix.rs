@@ -1,9 +1,9 @@
 //! Expressions whose beginning the parser would read as something else: lambdas in the arguments of functions over lists,
-//! and `current_user` as a word and as a call.
+//! lists that are made of others, and `current_user` as a word and as a call.
 
 use sqlparser::ast::{
-    Expr, Function, FunctionArguments, Ident, LambdaFunction, LambdaFunctionParameter, LambdaSyntax,
-    ObjectName, OneOrManyWithParens,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    LambdaFunction, LambdaFunctionParameter, LambdaSyntax, ObjectName, OneOrManyWithParens,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -45,6 +45,9 @@ const CALLED: [&str; 1] = ["user"];
 
 /// `None` where nothing of the kind begins.
 pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    if is_comprehension(parser) {
+        return Some(comprehension(parser));
+    }
     let Token::Word(word) = &parser.peek_token_ref().token else {
         return parameters_in_brackets(parser).then(|| lambda(parser));
     };
@@ -75,16 +78,76 @@ fn user(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         parser.advance_token();
         parser.advance_token();
     }
-    Some(Ok(Expr::Function(Function {
+    Some(Ok(function(name, FunctionArguments::None)))
+}
+
+/// Whether `[… for x in …]` comes next.
+fn is_comprehension(parser: &Parser<'_>) -> bool {
+    if parser.peek_token_ref().token != Token::LBracket {
+        return false;
+    }
+    let mut depth = 0_usize;
+    let mut last = Keyword::NoKeyword;
+    for at in parser.get_current_index() + 1.. {
+        match &parser.token_at(at).token {
+            Token::Whitespace(_) => continue,
+            Token::LBracket | Token::LParen | Token::LBrace => depth += 1,
+            Token::RBracket | Token::RParen | Token::RBrace if depth > 1 => depth -= 1,
+            Token::RBracket | Token::RParen | Token::RBrace | Token::EOF | Token::SemiColon => break,
+            Token::Comma if depth == 1 => break,
+            Token::Word(_) if last == Keyword::FOR => return true,
+            Token::Word(word) if depth == 1 && word.quote_style.is_none() => {
+                last = word.keyword;
+                continue;
+            }
+            _ => {}
+        }
+        last = Keyword::NoKeyword;
+    }
+    false
+}
+
+/// `[f(x) FOR x IN list IF p(x)]` is `list_transform(list_filter(list, x -> p(x)), x -> f(x))`.
+fn comprehension(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    parser.expect_token(&Token::LBracket)?;
+    let body = parser.parse_expr()?;
+    parser.expect_keyword_is(Keyword::FOR)?;
+    let variable = parser.parse_identifier()?;
+    parser.expect_keyword_is(Keyword::IN)?;
+    let mut list = parser.parse_expr()?;
+    if parser.parse_keyword(Keyword::IF) {
+        let condition = parser.parse_expr()?;
+        list = over_list("list_filter", list, &variable, condition);
+    }
+    parser.expect_token(&Token::RBracket)?;
+    Ok(over_list("list_transform", list, &variable, body))
+}
+
+fn over_list(function: &str, list: Expr, variable: &Ident, body: Expr) -> Expr {
+    let lambda = Expr::Lambda(LambdaFunction {
+        params: OneOrManyWithParens::Many(vec![LambdaFunctionParameter {
+            name: variable.clone(),
+            data_type: None,
+        }]),
+        body: Box::new(body),
+        syntax: LambdaSyntax::Arrow,
+    });
+    let args = [list, lambda].map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
+    let list = FunctionArgumentList { duplicate_treatment: None, args: args.into(), clauses: Vec::new() };
+    self::function(Ident::new(function), FunctionArguments::List(list))
+}
+
+fn function(name: Ident, args: FunctionArguments) -> Expr {
+    Expr::Function(Function {
         name: ObjectName::from(vec![name]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
-        args: FunctionArguments::None,
+        args,
         filter: None,
         null_treatment: None,
         over: None,
         within_group: Vec::new(),
-    })))
+    })
 }
 
 /// Whether `(a, b) ->` comes next, in the arguments of a function over lists.

@@ -1,5 +1,5 @@
 //! What the columns of a result are called: an expression by its own text, as it was written; two columns by the same name, if
-//! they were written so.
+//! they were written so. A cast with `::` leaves a column its name.
 //!
 //! The planner wants names that differ, so a name that was there before gets a number behind a [`MARK`], which [`shown`]
 //! takes off again where the schema of a result is made.
@@ -9,7 +9,9 @@ use crate::dialect::{Dialect, DialectName};
 use crate::template::{meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::Result;
-use sqlparser::ast::{Expr, Ident, Select, SelectItem, SetExpr, VisitorMut};
+use sqlparser::ast::{
+    CastKind, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visitor, VisitorMut,
+};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use std::collections::HashSet;
@@ -25,7 +27,7 @@ pub fn shown(name: &str) -> &str {
 }
 
 pub(super) fn name(statement: &mut impl Tree, source: Source<'_>) -> Result<()> {
-    let mut names = Names { source, tokens: None };
+    let mut names = Names { source, tokens: None, sorted: Vec::new() };
     let ControlFlow::Continue(()) = statement.walk(&mut names);
     Ok(())
 }
@@ -33,19 +35,50 @@ pub(super) fn name(statement: &mut impl Tree, source: Source<'_>) -> Result<()> 
 struct Names<'text> {
     source: Source<'text>,
     tokens: Option<Vec<TokenWithSpan>>,
+    /// Of each query around: names that its ORDER BY computes with, if they may be those of casts.
+    sorted: Vec<HashSet<String>>,
 }
 
 impl VisitorMut for Names<'_> {
     type Break = Infallible;
 
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        let mut said = Said::default();
+        if let SetExpr::Select(select) = query.body.as_ref()
+            && select.projection.iter().any(|item| self.is_unnamed_cast(item))
+            && let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &query.order_by
+        {
+            // A name alone is that of a column of the result.
+            keys.iter().filter(|key| !is_column(&key.expr)).for_each(|key| said.add(&key.expr));
+        }
+        self.sorted.push(said.0);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+        self.sorted.pop();
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        let mut said = Said(self.sorted.last_mut().map(std::mem::take).unwrap_or_default());
+        let casts: Vec<bool> = select.projection.iter().map(|item| self.is_unnamed_cast(item)).collect();
+        if casts.contains(&true) {
+            [&select.having, &select.qualify].into_iter().flatten().for_each(|expr| said.add(expr));
+        }
         self.name_expressions(select);
-        number_same(&mut select.projection);
+        number_same(&mut select.projection, &casts, &said.0);
         ControlFlow::Continue(())
     }
 }
 
 impl Names<'_> {
+    /// Whether it is a cast that is called as its column.
+    fn is_unnamed_cast(&self, item: &SelectItem) -> bool {
+        let short = self.source.dialect != DialectName::Postgres;
+        matches!(item, SelectItem::UnnamedExpr(expr) if is_cast_column(expr, short))
+    }
+
     fn name_expressions(&mut self, select: &mut Select) {
         let wanted = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(expr) if !is_column(expr));
         if !select.projection.iter().any(wanted) {
@@ -57,11 +90,12 @@ impl Names<'_> {
         };
         for (at, item) in select.projection.iter_mut().enumerate() {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
-            if is_column(expr) || is_columns(expr) {
+            if is_column(expr) || super::wildcards::has_list(expr) {
                 continue;
             }
             let name = match (&texts, self.source.dialect) {
                 (_, DialectName::Postgres) => postgres_name(expr),
+                _ if is_cast_column(expr, true) => postgres_name(expr),
                 (Some(texts), _) => texts.get(at).cloned().unwrap_or_else(|| expr.to_string()),
                 (None, _) => expr.to_string(),
             };
@@ -99,7 +133,11 @@ fn items(tokens: &[TokenWithSpan]) -> Vec<String> {
                 continue;
             }
             Token::Word(word) if depth == 0 && word.quote_style.is_none() => {
-                if ends_list(word.keyword) && !(word.keyword == Keyword::FROM && last == Keyword::DISTINCT) {
+                let within = matches!(
+                    (last, word.keyword),
+                    (Keyword::DISTINCT, Keyword::FROM) | (Keyword::WITHIN, Keyword::GROUP)
+                );
+                if ends_list(word.keyword) && !within {
                     break;
                 }
                 last = word.keyword;
@@ -171,10 +209,35 @@ fn is_column(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
-/// `COLUMNS(…)` is a list of columns.
-fn is_columns(expr: &Expr) -> bool {
-    matches!(expr, Expr::Function(function)
-        if function.name.to_string().eq_ignore_ascii_case("columns"))
+/// A column under casts, with `::` alone if so asked.
+fn is_cast_column(expr: &Expr, short: bool) -> bool {
+    match expr {
+        Expr::Cast { kind, expr, .. } if !short || *kind == CastKind::DoubleColon => {
+            is_column(expr) || is_cast_column(expr, short)
+        }
+        _ => false,
+    }
+}
+
+/// Names that are said of columns of the tables, where the planner would take those of the result first.
+#[derive(Default)]
+struct Said(HashSet<String>);
+
+impl Said {
+    fn add(&mut self, expr: &Expr) {
+        let ControlFlow::Continue(()) = expr.look(self);
+    }
+}
+
+impl Visitor for Said {
+    type Break = Infallible;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
+        if let Expr::Identifier(name) = expr {
+            self.0.insert(meaning(name));
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// What PostgreSQL calls a column (its manual, "SELECT", output names; `FigureColname` in its parser).
@@ -217,10 +280,12 @@ fn figured(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Gives a number to names that came before, and to columns that `*` may give too.
-fn number_same(items: &mut [SelectItem]) {
+/// Gives a number to names that came before, to columns that `*` may give too, and to casts that would hide what is said of
+/// the columns under them.
+fn number_same(items: &mut [SelectItem], casts: &[bool], said: &HashSet<String>) {
     let all =
         items.iter().any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
+    let is_cast = |at: usize| casts.get(at) == Some(&true);
     let mut seen = HashSet::new();
     for (at, item) in items.iter_mut().enumerate() {
         let (expr, name, written) = match &*item {
@@ -230,11 +295,11 @@ fn number_same(items: &mut [SelectItem]) {
                     None => continue,
                 }
             }
-            SelectItem::ExprWithAlias { expr, alias } => (expr.clone(), meaning(alias), true),
+            SelectItem::ExprWithAlias { expr, alias } => (expr.clone(), meaning(alias), !is_cast(at)),
             _ => continue,
         };
         let twice = !seen.insert(name.clone());
-        if twice || all && !written {
+        if twice || all && !written || is_cast(at) && said.contains(&name) {
             let alias = Ident::with_quote('"', format!("{name}{MARK}{at}"));
             *item = SelectItem::ExprWithAlias { expr, alias };
         }

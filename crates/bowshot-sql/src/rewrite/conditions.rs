@@ -4,7 +4,9 @@
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
-use sqlparser::ast::{BinaryOperator, Expr, Query, Value, VisitorMut};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Value, VisitorMut,
+};
 use std::ops::ControlFlow;
 
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
@@ -24,8 +26,8 @@ impl VisitorMut for Conditions {
             Expr::BinaryOp { left, op, right } => rows(left, op, right),
             Expr::InList { expr, list, negated } => row_in_list(expr, list, *negated),
             Expr::InSubquery { expr, subquery, negated } => row_in_query(expr, subquery, *negated),
-            Expr::Like { any: true, pattern, .. } | Expr::ILike { any: true, pattern, .. } => {
-                any_pattern(expr, pattern)
+            Expr::Like { any, pattern, .. } | Expr::ILike { any, pattern, .. } => {
+                several_patterns(expr, *any, pattern)
             }
             Expr::AnyOp { left, compare_op, right, .. } => {
                 with_list("quantified_any", left, compare_op, right)
@@ -166,12 +168,19 @@ impl VisitorMut for Rows<'_> {
     }
 }
 
-/// `LIKE ANY (…)` is one LIKE or another.
-fn any_pattern(expr: &Expr, pattern: &Expr) -> Result<Option<Expr>> {
-    let patterns: Vec<&Expr> = match pattern {
-        Expr::Tuple(patterns) => patterns.iter().collect(),
-        Expr::Nested(one) => vec![one.as_ref()],
-        _ => return Err(Error::unsupported("LIKE ANY takes a list of patterns in brackets")),
+/// `LIKE ANY (…)` is one LIKE or another, `LIKE ALL (…)` one and another. `NOT LIKE ANY ('a', 'b')` is neither; with an array,
+/// which is PostgreSQL's form, not all of them.
+fn several_patterns(expr: &Expr, any: bool, pattern: &Expr) -> Result<Option<Expr>> {
+    let list = match pattern {
+        Expr::Function(function) if !any && is_all(function) => all_of_list(function),
+        _ if !any => return Ok(None),
+        Expr::Tuple(patterns) => Some((patterns.iter().collect(), false)),
+        Expr::Nested(one) => Some(listed(one)),
+        Expr::Array(_) => Some(listed(pattern)),
+        _ => None,
+    };
+    let Some((patterns, is_array)) = list else {
+        return Err(Error::unsupported("LIKE ANY and LIKE ALL take a list of patterns in brackets"));
     };
     let mut negation = false;
     let tests = patterns.into_iter().map(|one| {
@@ -186,8 +195,33 @@ fn any_pattern(expr: &Expr, pattern: &Expr) -> Result<Option<Expr>> {
         test
     });
     let tests: Vec<Expr> = tests.collect();
-    let op = if negation { BinaryOperator::And } else { BinaryOperator::Or };
+    let op = if any && (!negation || is_array) { BinaryOperator::Or } else { BinaryOperator::And };
     Ok(all_of(tests, op))
+}
+
+/// The patterns in brackets, and whether they are those of an array.
+fn listed(expr: &Expr) -> (Vec<&Expr>, bool) {
+    match expr {
+        Expr::Array(array) => (array.elem.iter().collect(), true),
+        other => (vec![other], false),
+    }
+}
+
+fn is_all(function: &Function) -> bool {
+    function.over.is_none() && function.name.to_string().eq_ignore_ascii_case("all")
+}
+
+/// The patterns of `ALL (…)`, which the parser takes for a call.
+fn all_of_list(function: &Function) -> Option<(Vec<&Expr>, bool)> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let patterns = list.args.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern)) => Some(pattern),
+        _ => None,
+    });
+    match patterns.collect::<Option<Vec<_>>>()?.as_slice() {
+        [Expr::Array(array)] => Some((array.elem.iter().collect(), true)),
+        patterns => Some((patterns.to_vec(), false)),
+    }
 }
 
 /// `a = ANY (list)` with a list in the place of a query: a function that knows three answers.

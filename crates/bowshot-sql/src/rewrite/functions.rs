@@ -161,6 +161,10 @@ fn of_any(function: &Function, all: bool) -> Option<Expr> {
 /// `FROM t, json_each(t.j)`: a function that gives rows, of columns beside it. One of constants is a table of its own, whose
 /// alias names its column, too.
 fn rows_of(factor: &mut TableFactor) -> Result<()> {
+    if let Some(unnest) = lateral_unnest(factor) {
+        *factor = unnest;
+        return Ok(());
+    }
     let (name, arguments, alias, counted) = match factor {
         TableFactor::Table { name, args: Some(arguments), alias, with_ordinality, .. } => {
             (name_of(name), arguments.args.as_slice(), alias, *with_ordinality)
@@ -195,6 +199,25 @@ fn rows_of(factor: &mut TableFactor) -> Result<()> {
         of_list(&name, list, &values, alias, counted)?
     };
     Ok(())
+}
+
+/// `LATERAL unnest(t.l)`, which the parser takes for a call like any other.
+fn lateral_unnest(factor: &TableFactor) -> Option<TableFactor> {
+    let TableFactor::Function { name, args, alias, with_ordinality, .. } = factor else { return None };
+    if name_of(name)? != "unnest" {
+        return None;
+    }
+    let values = args.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    });
+    Some(TableFactor::UNNEST {
+        alias: alias.clone(),
+        array_exprs: values.collect::<Option<Vec<_>>>()?,
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality: *with_ordinality,
+    })
 }
 
 /// Whether the planner has a table function of that name.

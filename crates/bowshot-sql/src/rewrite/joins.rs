@@ -4,8 +4,8 @@ use crate::template::{self, meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    BinaryOperator, Expr, ExprWithAlias, Ident, Join, JoinConstraint, JoinOperator, PivotValueSource, Query,
-    Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
+    BinaryOperator, Expr, ExprWithAlias, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
+    PivotValueSource, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -26,8 +26,11 @@ impl VisitorMut for Joins {
             if let Err(error) = lateral(&mut table.relation) {
                 return ControlFlow::Break(error);
             }
-            for join in &mut table.joins {
-                if let Err(error) = lateral(&mut join.relation).and_then(|()| of_join(join)) {
+            for at in 0..table.joins.len() {
+                // What USING compares with, if it can be only one table.
+                let left = if at == 0 { called(&table.relation) } else { None };
+                let Some(join) = table.joins.get_mut(at) else { continue };
+                if let Err(error) = lateral(&mut join.relation).and_then(|()| of_join(join, left)) {
                     return ControlFlow::Break(error);
                 }
             }
@@ -48,7 +51,7 @@ impl VisitorMut for Joins {
     }
 }
 
-fn of_join(join: &mut Join) -> Result<()> {
+fn of_join(join: &mut Join, left: Option<Ident>) -> Result<()> {
     let none = || JoinConstraint::None;
     join.join_operator = match std::mem::replace(&mut join.join_operator, JoinOperator::CrossJoin(none())) {
         JoinOperator::Semi(constraint) => JoinOperator::LeftSemi(constraint),
@@ -64,7 +67,12 @@ fn of_join(join: &mut Join) -> Result<()> {
         // The words that ASOF was read as.
         JoinOperator::StraightJoin(constraint) => {
             let outer = std::mem::take(&mut join.global);
-            latest(&mut join.relation, constraint)?;
+            match (constraint, left) {
+                (JoinConstraint::Using(columns), Some(left)) => {
+                    latest_of_columns(&mut join.relation, &columns, &left)?;
+                }
+                (constraint, _) => latest(&mut join.relation, constraint)?,
+            }
             if outer {
                 JoinOperator::Left(JoinConstraint::On(always()))
             } else {
@@ -162,19 +170,45 @@ impl VisitorMut for FindColumn {
 /// `a ASOF JOIN b ON a.k = b.k AND a.t >= b.t`: of the rows of `b` that fit, the one that is nearest.
 fn latest(factor: &mut TableFactor, constraint: JoinConstraint) -> Result<()> {
     let JoinConstraint::On(condition) = constraint else { return Err(as_of_form()) };
-    let alias = match &*factor {
+    let Some(alias) = called(factor) else { return Err(as_of_form()) };
+    let (by, descending) = nearest(&condition, &meaning(&alias))?;
+    let order = if descending { "DESC" } else { "ASC" };
+    let text = format!("SELECT * FROM t WHERE __on ORDER BY __by {order} LIMIT 1");
+    replace(factor, alias, template::query(&text, &[("__on", &condition), ("__by", &by)])?);
+    Ok(())
+}
+
+/// `a ASOF JOIN b USING (k, t)`: equal keys, and the nearest `t` that is not later. The columns are those of `a`.
+fn latest_of_columns(factor: &mut TableFactor, columns: &[ObjectName], left: &Ident) -> Result<()> {
+    let Some(alias) = called(factor) else { return Err(as_of_form()) };
+    let names: Vec<&Ident> = columns.iter().filter_map(|name| name.0.last()?.as_ident()).collect();
+    let Some((last, keys)) = names.split_last() else { return Err(as_of_form()) };
+    let mut tests: Vec<String> = keys.iter().map(|key| format!("{left}.{key} = {alias}.{key}")).collect();
+    tests.push(format!("{left}.{last} >= {alias}.{last}"));
+    let shared: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let text = format!(
+        "SELECT * EXCLUDE ({}) FROM t WHERE {} ORDER BY {alias}.{last} DESC LIMIT 1",
+        shared.join(", "),
+        tests.join(" AND ")
+    );
+    replace(factor, alias, template::query(&text, &[])?);
+    Ok(())
+}
+
+/// What the columns of a table are qualified with.
+fn called(factor: &TableFactor) -> Option<Ident> {
+    match factor {
         TableFactor::Table { name, alias, .. } => match alias {
             Some(alias) => Some(alias.name.clone()),
             None => name.0.last().and_then(|part| part.as_ident()).cloned(),
         },
         TableFactor::Derived { alias, .. } => alias.as_ref().map(|alias| alias.name.clone()),
         _ => None,
-    };
-    let Some(alias) = alias else { return Err(as_of_form()) };
-    let (by, descending) = nearest(&condition, &meaning(&alias))?;
-    let order = if descending { "DESC" } else { "ASC" };
-    let text = format!("SELECT * FROM t WHERE __on ORDER BY __by {order} LIMIT 1");
-    let mut query = template::query(&text, &[("__on", &condition), ("__by", &by)])?;
+    }
+}
+
+/// Puts a query of the table in its place, which sees the tables before it.
+fn replace(factor: &mut TableFactor, alias: Ident, mut query: Box<Query>) {
     if let SetExpr::Select(select) = query.body.as_mut()
         && let Some(table) = select.from.first_mut()
     {
@@ -182,7 +216,6 @@ fn latest(factor: &mut TableFactor, constraint: JoinConstraint) -> Result<()> {
     }
     let alias = TableAlias { explicit: true, name: alias, columns: Vec::new(), at: None };
     *factor = TableFactor::Derived { lateral: true, subquery: query, alias: Some(alias), sample: None };
-    Ok(())
 }
 
 fn as_of_form() -> Error {

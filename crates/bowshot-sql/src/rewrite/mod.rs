@@ -1,5 +1,6 @@
 //! Rewrites statements, on the tree alone. Each file is one kind of change; [`statement`] has their order.
 
+mod around;
 mod column_names;
 mod conditions;
 mod frames;
@@ -8,12 +9,16 @@ mod joins;
 mod likes;
 mod mysql;
 mod operators;
+mod patterns;
 mod placeholders;
 mod places;
 mod queries;
 mod repairs;
 mod same_names;
+mod scopes;
 mod shadowed;
+mod strangers;
+mod ties;
 mod versions;
 mod wildcards;
 mod windows;
@@ -27,9 +32,11 @@ use sqlparser::ast::{Expr, Query, Statement};
 #[cfg(test)]
 mod tests;
 
+pub use around::{AROUND, inside};
 pub use column_names::{MARK, shown};
 pub use places::{Wanted, place};
 pub use repairs::{inline_alias, spell};
+pub use strangers::{Defaults, keep_strangers_out, stranger};
 pub use versions::{AsOf, marked};
 pub use wildcards::{Named, expand, probe};
 
@@ -86,7 +93,8 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     shadowed::rename(statement);
     functions::rewrite(statement, source.dialect)?;
     joins::rewrite(statement)?;
-    same_names::tell_apart(statement);
+    same_names::tell_apart(statement)?;
+    around::qualify(statement);
     conditions::rewrite(statement)?;
     operators::rewrite(statement, source.dialect)
 }

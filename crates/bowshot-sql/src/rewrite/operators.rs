@@ -1,13 +1,14 @@
 //! Operators and calls that the planner does not know, or takes for another one.
 
-use super::{likes, mysql};
+use super::{likes, mysql, patterns};
 use crate::dialect::DialectName;
-use crate::template;
+use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, UnaryOperator, Value, VisitorMut,
+    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName,
+    UnaryOperator, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -26,6 +27,10 @@ impl VisitorMut for Operators {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         if let Expr::Function(function) = expr {
             call(function);
+        }
+        if let Expr::CompoundFieldAccess { root, access_chain } = expr {
+            fields(root, access_chain);
+            return ControlFlow::Continue(());
         }
         match self.operator(expr) {
             Ok(Some(rewritten)) => *expr = rewritten,
@@ -48,7 +53,8 @@ impl Operators {
             }
             Expr::BinaryOp { left, op, right } => self.binary(left, op, right),
             Expr::SimilarTo { negated, expr, pattern, escape_char } => {
-                similar(expr, pattern, escape_char.as_ref().map(|value| &value.value), *negated).map(Some)
+                patterns::similar(expr, pattern, escape_char.as_ref().map(|value| &value.value), *negated)
+                    .map(Some)
             }
             Expr::AtTimeZone { timestamp, time_zone } => {
                 template::expression("timezone(z, t)", &[("z", time_zone), ("t", timestamp)]).map(Some)
@@ -88,6 +94,7 @@ impl Operators {
             BinaryOperator::PGStartsWith => "starts_with(l, r)",
             BinaryOperator::Xor => "(l AND NOT r) OR (NOT l AND r)",
             BinaryOperator::Custom(name) if name == "**" => "power(l, r)",
+            BinaryOperator::Custom(name) if name == "GLOB" => return patterns::glob(left, right).map(Some),
             _ => return Ok(None),
         };
         template::expression(text, &[("l", left), ("r", right)])
@@ -95,59 +102,20 @@ impl Operators {
     }
 }
 
-/// `a SIMILAR TO p`: the pattern as a regular expression over the whole text (PostgreSQL's manual, 9.7.2).
-fn similar(expr: &Expr, pattern: &Expr, escape: Option<&Value>, negated: bool) -> Result<Expr> {
-    let escape = match escape {
-        None => Some('\\'),
-        Some(Value::SingleQuotedString(text)) if text.chars().count() <= 1 => text.chars().next(),
-        Some(other) => {
-            return Err(
-                Error::invalid(format!("`{other}` is no escape character")).with_hint("name one character")
-            );
-        }
+/// `(a).b`: the planner takes a name for a field only right behind the name of a column, and a text elsewhere.
+fn fields(root: &Expr, access_chain: &mut [AccessExpr]) {
+    let is_name = |access: &AccessExpr| matches!(access, AccessExpr::Dot(Expr::Identifier(_)));
+    let names = match root {
+        Expr::Identifier(_) => access_chain.iter().take_while(|access| is_name(access)).count(),
+        _ => 0,
     };
-    let text = match pattern {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text),
-            Value::Null => return Ok(Expr::value(Value::Null)),
-            _ => None,
-        },
-        _ => None,
-    };
-    let Some(text) = text else {
-        return Err(Error::unsupported("SIMILAR TO takes a pattern that is written out")
-            .with_hint("compare with a regular expression: `a ~ pattern`"));
-    };
-    let pattern = Expr::value(Value::SingleQuotedString(regular(text, escape)));
-    let text = if negated { "x !~ p" } else { "x ~ p" };
-    Ok(Expr::Nested(Box::new(template::expression(text, &[("x", expr), ("p", &pattern)])?)))
-}
-
-fn regular(pattern: &str, escape: Option<char>) -> String {
-    let mut regular = String::from("^(?s:");
-    let (mut characters, mut in_set) = (pattern.chars(), false);
-    while let Some(character) = characters.next() {
-        match character {
-            _ if Some(character) == escape => {
-                let literal = characters.next().unwrap_or(character);
-                if !literal.is_alphanumeric() {
-                    regular.push('\\');
-                }
-                regular.push(literal);
-            }
-            '[' | ']' => {
-                in_set = character == '[';
-                regular.push(character);
-            }
-            other if in_set => regular.push(other),
-            '%' => regular.push_str(".*"),
-            '_' => regular.push('.'),
-            '.' | '^' | '$' | '\\' => regular.extend(['\\', character]),
-            other => regular.push(other),
+    for access in access_chain.iter_mut().skip(names) {
+        if let AccessExpr::Dot(field) = access
+            && let Expr::Identifier(name) = field
+        {
+            *field = Expr::value(Value::SingleQuotedString(meaning(name)));
         }
     }
-    regular.push_str(")$");
-    regular
 }
 
 /// Texts are ordered by their bytes, which these collations ask for.
@@ -296,23 +264,5 @@ fn separator(list: &mut FunctionArgumentList) {
     let Some(place) = place else { return };
     if let FunctionArgumentClause::Separator(value) = list.clauses.remove(place) {
         list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::regular;
-
-    #[test]
-    fn patterns_are_regular_expressions() {
-        for (pattern, expected) in [
-            ("a%", "^(?s:a.*)$"),
-            ("%(b|d)_", "^(?s:.*(b|d).)$"),
-            ("a.b", "^(?s:a\\.b)$"),
-            ("[a-c%]+", "^(?s:[a-c%]+)$"),
-            ("100\\%", "^(?s:100\\%)$"),
-        ] {
-            assert_eq!(regular(pattern, Some('\\')), expected);
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! Where in a text something stands that the planner complains of.
 
+use super::around::qualifiers;
 use crate::template::meaning;
 use crate::walk::Tree;
 use sqlparser::ast::{Expr, Ident, ObjectName, Visitor};
@@ -58,7 +59,7 @@ impl Visitor for Look<'_> {
         match (self.0, expr) {
             (Wanted::Column(name), Expr::Identifier(ident)) => Self::at(ident, name),
             (Wanted::Column(name), Expr::CompoundIdentifier(names)) => {
-                names.iter().skip(1).try_for_each(|ident| Self::at(ident, name))
+                names.iter().skip(qualifiers(names)).try_for_each(|ident| Self::at(ident, name))
             }
             (Wanted::Function(name), Expr::Function(function)) => Self::last(&function.name, name),
             _ => ControlFlow::Continue(()),

@@ -1,12 +1,13 @@
-//! Clauses of queries: FETCH and TOP as LIMIT, `TABLE t`, `FROM t` alone, GROUP BY … WITH ROLLUP, ORDER BY ALL, samples.
+//! Clauses of queries: FETCH and TOP as LIMIT or, with ties, by rank, `TABLE t`, `FROM t` alone, GROUP BY … WITH ROLLUP, ORDER BY ALL, samples.
 
+use super::ties;
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    Expr, Fetch, GroupByExpr, GroupByWithModifier, LimitClause, OrderByExpr, OrderByKind, OrderByOptions,
-    Query, Select, SelectFlavor, SelectItem, SetExpr, TableFactor, TableSampleKind, TableSampleUnit,
-    TopQuantity, Value, VisitorMut, WildcardAdditionalOptions,
+    Expr, GroupByExpr, GroupByWithModifier, LimitClause, OrderByExpr, OrderByKind, OrderByOptions, Query,
+    Select, SelectFlavor, SelectItem, SetExpr, TableFactor, TableSampleKind, TableSampleUnit, TopQuantity,
+    Value, VisitorMut, WildcardAdditionalOptions,
 };
 use std::ops::ControlFlow;
 
@@ -48,13 +49,18 @@ fn of_query(query: &mut Query) -> Result<()> {
         with.cte_tables.iter_mut().for_each(|table| table.materialized = None);
     }
     table(&mut query.body)?;
+    order_by_all(query);
     if let Some(fetch) = query.fetch.take() {
-        limit(query, fetched(fetch)?)?;
+        if fetch.percent {
+            return Err(Error::unsupported("FETCH takes a number of rows").with_hint("count the rows first"));
+        }
+        let rows = fetch.quantity.unwrap_or_else(|| number(1));
+        if fetch.with_ties { ties::ranked(query, rows)? } else { limit(query, rows)? }
     }
     if let SetExpr::Select(select) = query.body.as_mut()
         && let Some(top) = select.top.take()
     {
-        if top.percent || top.with_ties {
+        if top.percent {
             return Err(Error::unsupported("TOP takes a number of rows").with_hint("use LIMIT"));
         }
         let rows = match top.quantity {
@@ -62,22 +68,23 @@ fn of_query(query: &mut Query) -> Result<()> {
             Some(TopQuantity::Expr(expr)) => expr,
             None => number(1),
         };
-        limit(query, rows)?;
+        if top.with_ties { ties::ranked(query, rows)? } else { limit(query, rows)? }
     }
-    order_by_all(query);
+    without_limit(query);
     Ok(())
+}
+
+/// `LIMIT NULL` is none.
+fn without_limit(query: &mut Query) {
+    if let Some(LimitClause::LimitOffset { limit, .. }) = &mut query.limit_clause
+        && matches!(limit, Some(Expr::Value(value)) if value.value == Value::Null)
+    {
+        *limit = None;
+    }
 }
 
 fn number(number: u64) -> Expr {
     Expr::value(Value::Number(number.to_string(), false))
-}
-
-fn fetched(fetch: Fetch) -> Result<Expr> {
-    if fetch.percent || fetch.with_ties {
-        return Err(Error::unsupported("FETCH takes a number of rows, ONLY")
-            .with_hint("compute rank() in an inner query and compare it, for rows with ties"));
-    }
-    Ok(fetch.quantity.unwrap_or_else(|| number(1)))
 }
 
 fn limit(query: &mut Query, rows: Expr) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Changes that only the planner can ask for: names of columns that it did not find.
 
+use super::around::qualifiers;
 use crate::template::meaning;
 use crate::walk::Tree;
 use sqlparser::ast::{
@@ -84,7 +85,10 @@ impl VisitorMut for Spell<'_> {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
         match expr {
             Expr::Identifier(ident) => self.ident(ident),
-            Expr::CompoundIdentifier(names) => names.iter_mut().skip(1).for_each(|name| self.ident(name)),
+            Expr::CompoundIdentifier(names) => {
+                let before = qualifiers(names);
+                names.iter_mut().skip(before).for_each(|name| self.ident(name));
+            }
             _ => {}
         }
         ControlFlow::Continue(())

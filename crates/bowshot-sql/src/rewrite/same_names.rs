@@ -3,10 +3,12 @@
 //! The planner takes `m.a` for a column of every table whose last name is `m`, and `arch.m.a` for one of a table that is
 //! written as `m` alone. Where a statement has tables of one last name that are written differently, those with a schema get
 //! an alias of their own, and what names their columns names the alias. As in PostgreSQL the innermost query is looked at
-//! first; of two tables in one FROM, `m.a` is that which is written as `m`.
+//! first. Of two tables in one FROM, `m.a` is ambiguous; only where rows are changed it is that which is written as `m`.
 
+use super::scopes::{dotted, with_access};
 use crate::template::{meaning, quoted};
 use crate::walk::Tree;
+use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Visitor, VisitorMut,
@@ -33,19 +35,22 @@ impl Changes for Query {
     }
 }
 
-pub(super) fn tell_apart<T: Tree + Changes>(statement: &mut T) {
+pub(super) fn tell_apart<T: Tree + Changes>(statement: &mut T) -> Result<()> {
     let mut spellings = Spellings::default();
     let ControlFlow::Continue(()) = statement.look(&mut spellings);
     let twice: BTreeSet<String> =
         spellings.0.into_iter().filter(|(_, ways)| ways.len() > 1).map(|(last, _)| last).collect();
     if twice.is_empty() {
-        return;
+        return Ok(());
     }
     let mut aliases = Aliases { twice, scopes: Vec::new() };
     if let Some(scope) = statement.change().and_then(|change| aliases.scope_of_change(change)) {
-        aliases.scopes.push(scope);
+        aliases.scopes.push(Scope { known: scope, changed: true });
     }
-    let ControlFlow::Continue(()) = statement.walk(&mut aliases);
+    match statement.walk(&mut aliases) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
 }
 
 /// How the tables of each last name are written.
@@ -81,9 +86,37 @@ struct Known {
     alias: Option<String>,
 }
 
+/// The tables of one query, or those of a statement that changes rows.
+struct Scope {
+    known: Vec<Known>,
+    changed: bool,
+}
+
+impl Scope {
+    fn of_query(known: Vec<Known>) -> Self {
+        Self { known, changed: false }
+    }
+
+    /// The table that a qualifier names.
+    fn table(&self, qualifier: &[String]) -> Result<Option<&Known>> {
+        // `arch.m` may be written `bowshot.arch.m` in FROM, and `m` alone names it as well.
+        let mut fitting = self.known.iter().filter(|known| known.parts.ends_with(qualifier));
+        let first = fitting.next();
+        if let [name] = qualifier
+            && !self.changed
+            && fitting.next().is_some()
+        {
+            return Err(Error::invalid(format!("table name `{name}` is ambiguous"))
+                .with_hint("give the tables other names with AS, or write their schemas"));
+        }
+        let exact = self.known.iter().find(|known| known.parts == qualifier);
+        Ok(exact.or(first))
+    }
+}
+
 struct Aliases {
     twice: BTreeSet<String>,
-    scopes: Vec<Vec<Known>>,
+    scopes: Vec<Scope>,
 }
 
 impl Aliases {
@@ -159,41 +192,45 @@ impl Aliases {
         })
     }
 
-    fn select(&mut self, select: &mut Select) {
+    fn select(&mut self, select: &mut Select) -> Result<()> {
         let scope = self.scope(&mut select.from);
-        self.scopes.push(scope);
+        self.scopes.push(Scope::of_query(scope));
         for item in &mut select.projection {
             if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
-                && let Some(alias) = self.alias_of(&parts(name))
+                && let Some(alias) = self.alias_of(&parts(name))?
             {
                 *name = ObjectName::from(vec![quoted(&alias)]);
             }
         }
+        Ok(())
     }
 
     /// The alias of the table that a qualifier names, if it has one of ours.
-    fn alias_of(&self, qualifier: &[String]) -> Option<String> {
+    fn alias_of(&self, qualifier: &[String]) -> Result<Option<String>> {
         for scope in self.scopes.iter().rev() {
-            let exact = scope.iter().find(|known| known.parts == qualifier);
-            // `arch.m` may be written `bowshot.arch.m` in FROM, and `m` alone names it as well.
-            let found = exact.or_else(|| scope.iter().find(|known| known.parts.ends_with(qualifier)));
-            if let Some(known) = found {
-                return known.alias.clone();
+            if let Some(known) = scope.table(qualifier)? {
+                return Ok(known.alias.clone());
             }
         }
-        None
+        Ok(None)
     }
 
-    fn column(&self, names: &[Ident]) -> Option<Vec<Ident>> {
+    fn column(&self, names: &[Ident]) -> Result<Option<Vec<Ident>>> {
         // The longest qualifier first: `a.b.c` may be a field `c` of the column `b` of a table `a` too.
         for end in (1..names.len().min(4)).rev() {
             let (qualifier, rest) = names.split_at(end);
             let qualifier: Vec<String> = qualifier.iter().map(meaning).collect();
-            if let Some(alias) = self.alias_of(&qualifier) {
-                return Some(std::iter::once(quoted(&alias)).chain(rest.iter().cloned()).collect());
+            if let Some(alias) = self.alias_of(&qualifier)? {
+                return Ok(Some(std::iter::once(quoted(&alias)).chain(rest.iter().cloned()).collect()));
             }
         }
-        None
+        Ok(None)
+    }
+
+    /// The expression with the alias of its table, if that has one of ours.
+    fn renamed(&self, expr: &Expr) -> Result<Option<Expr>> {
+        let Some((names, rest)) = dotted(expr) else { return Ok(None) };
+        Ok(self.column(&names)?.map(|names| with_access(names, rest.to_vec())))
     }
 }
 
@@ -202,38 +239,37 @@ fn called(parts: &[String]) -> String {
 }
 
 impl VisitorMut for Aliases {
-    type Break = Infallible;
+    type Break = Error;
 
     /// ORDER BY belongs to the query, and sees the tables of its SELECT.
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         let scope = match query.body.as_mut() {
             SetExpr::Select(select) => self.scope(&mut select.from),
             _ => Vec::new(),
         };
-        self.scopes.push(scope);
+        self.scopes.push(Scope::of_query(scope));
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
         self.scopes.pop();
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
-        self.select(select);
-        ControlFlow::Continue(())
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        self.select(select).map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
-    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<Infallible> {
+    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<Error> {
         self.scopes.pop();
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Expr::CompoundIdentifier(names) = expr
-            && let Some(renamed) = self.column(names)
-        {
-            *names = renamed;
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        match self.renamed(expr) {
+            Ok(Some(renamed)) => *expr = renamed,
+            Ok(None) => {}
+            Err(error) => return ControlFlow::Break(error),
         }
         ControlFlow::Continue(())
     }

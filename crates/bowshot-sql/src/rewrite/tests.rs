@@ -16,6 +16,13 @@ fn rewritten_in(sql: &str, dialect: DialectName) -> String {
     }
 }
 
+fn statement_of(sql: &str) -> sqlparser::ast::Statement {
+    let mut parsed =
+        parse(sql, Dialect::new(DialectName::Ansi), 50).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let Some(Parsed::Statement(parsed)) = parsed.pop() else { unreachable!("it is one statement") };
+    *parsed
+}
+
 #[test]
 fn operators_bind_as_in_postgres() {
     for (sql, expected) in [
@@ -39,6 +46,26 @@ fn operators_bind_as_in_postgres() {
         (
             "SELECT a FROM t WHERE 4 = ANY ([1, NULL])",
             "SELECT a FROM t WHERE (quantified_any(('='), (4), ([1, NULL])))",
+        ),
+        (
+            "SELECT a FROM t WHERE a NOT LIKE ALL (ARRAY['a%', 'b%'])",
+            "SELECT a FROM t WHERE (a NOT LIKE 'a%' AND a NOT LIKE 'b%')",
+        ),
+        (
+            "SELECT a FROM t WHERE a NOT LIKE ANY (ARRAY['a%', 'b%'])",
+            "SELECT a FROM t WHERE (a NOT LIKE 'a%' OR a NOT LIKE 'b%')",
+        ),
+        ("SELECT a FROM t WHERE a LIKE 'x!%' ESCAPE '!'", "SELECT a FROM t WHERE a LIKE 'x\\%'"),
+        ("SELECT a FROM t WHERE a ISNULL AND b", "SELECT a FROM t WHERE a IS NULL AND b"),
+        ("SELECT a FROM t WHERE a GLOB 'x?' OR b", "SELECT a FROM t WHERE ((a) ~ ('^(?s:x.)$')) OR b"),
+        ("SELECT a glob FROM t", "SELECT a AS glob FROM t"),
+        (
+            "SELECT [x + 1 FOR x IN l IF x > 1] AS m FROM t",
+            "SELECT list_transform(list_filter(l, (x) -> x > 1), (x) -> x + 1) AS m FROM t",
+        ),
+        (
+            "SELECT (s).f AS f, l[1].g AS g, t.s.f AS h FROM t",
+            "SELECT (s).'f' AS f, l[1].'g' AS g, t.s.f AS h FROM t",
         ),
         ("SELECT a FROM t WHERE a = ANY (SELECT 1)", "SELECT a FROM t WHERE a = ANY(SELECT 1 AS \"1\")"),
         (
@@ -79,11 +106,36 @@ fn clauses_have_forms_that_are_planned() {
         ("SELECT DISTINCT version AS of FROM f", "SELECT DISTINCT version AS of FROM f"),
         (
             "SELECT * FROM d, unnest(d.b) AS u",
-            "SELECT * FROM d, LATERAL (SELECT unnest((d.b)) AS \"unnest\") AS u (u)",
+            "SELECT * FROM d, LATERAL (SELECT unnest((\"#\".d.b)) AS \"unnest\") AS u (u)",
         ),
         (
             "SELECT * FROM a ASOF JOIN b ON a.k = b.k AND a.t >= b.t",
-            "SELECT * FROM a CROSS JOIN LATERAL (SELECT * FROM b WHERE (a.k = b.k AND a.t >= b.t) ORDER BY (b.t) DESC LIMIT 1) AS b",
+            "SELECT * FROM a CROSS JOIN LATERAL (SELECT * FROM b WHERE (\"#\".a.k = b.k AND \"#\".a.t >= b.t) ORDER BY (b.t) DESC LIMIT 1) AS b",
+        ),
+        (
+            "SELECT k FROM a ASOF JOIN b USING (k, t)",
+            "SELECT k FROM a CROSS JOIN LATERAL (SELECT * EXCLUDE (k, t) FROM b WHERE \"#\".a.k = b.k AND \"#\".a.t >= b.t ORDER BY b.t DESC LIMIT 1) AS b",
+        ),
+        ("FROM t WHERE a > 1", "FROM t SELECT * WHERE a > 1"),
+        ("SELECT a FROM (FROM t WHERE a = 1) q", "SELECT a FROM (FROM t SELECT * WHERE a = 1) q"),
+        ("WITH x AS (FROM t) FROM x WHERE a", "WITH x AS (SELECT * FROM t) FROM x SELECT * WHERE a"),
+        ("SELECT a FROM t EXCEPT FROM u WHERE a", "SELECT a FROM t EXCEPT FROM u SELECT * WHERE a"),
+        ("DELETE FROM t WHERE a = 1", "DELETE FROM t WHERE a = 1"),
+        ("TABLE s.t ORDER BY a LIMIT 1", "SELECT * FROM s.t ORDER BY a LIMIT 1"),
+        ("CREATE TABLE u AS TABLE t", "CREATE TABLE u AS SELECT * FROM t"),
+        ("SELECT a AS table FROM t", "SELECT a AS table FROM t"),
+        ("SELECT a FROM t LIMIT NULL", "SELECT a FROM t"),
+        (
+            "SELECT a AS b FROM t ORDER BY b, 1 OFFSET 1 FETCH FIRST 2 ROWS WITH TIES",
+            "SELECT a AS b FROM t QUALIFY rank() OVER (ORDER BY a, a) <= ((1) + (2)) ORDER BY b, 1 OFFSET 1",
+        ),
+        (
+            "SELECT a FROM t USING SAMPLE 5 ROWS",
+            "SELECT a FROM (SELECT * FROM t ORDER BY random() LIMIT (5)) AS t",
+        ),
+        (
+            "SELECT x FROM d CROSS JOIN LATERAL unnest(d.b) AS q(x)",
+            "SELECT x FROM d CROSS JOIN LATERAL (SELECT unnest((\"#\".d.b)) AS \"unnest\") AS q (x)",
         ),
     ] {
         assert_eq!(rewritten(sql), expected);
@@ -116,16 +168,119 @@ fn tables_of_one_name_are_told_apart() {
         ),
         (
             "SELECT a FROM arch.m WHERE EXISTS (SELECT 1 FROM m WHERE m.a = arch.m.a)",
-            "SELECT a FROM arch.m AS \"arch__m\" WHERE EXISTS (SELECT 1 AS \"1\" FROM m WHERE m.a = \"arch__m\".a)",
+            "SELECT a FROM arch.m AS \"arch__m\" WHERE EXISTS (SELECT 1 AS \"1\" FROM m WHERE m.a = \"#\".\"arch__m\".a)",
         ),
         (
             "SELECT a FROM m WHERE EXISTS (SELECT 1 FROM arch.m WHERE m.a = 1)",
             "SELECT a FROM m WHERE EXISTS (SELECT 1 AS \"1\" FROM arch.m AS \"arch__m\" WHERE \"arch__m\".a = 1)",
         ),
         ("SELECT s.m.a FROM s.m", "SELECT s.m.a FROM s.m"),
+        ("SELECT s.m.l[1] AS l FROM m, s.m", "SELECT \"s__m\".l[1] AS l FROM m, s.m AS \"s__m\""),
     ] {
         assert_eq!(rewritten(sql), expected);
     }
+}
+
+#[test]
+fn tables_of_one_name_are_ambiguous_without_their_schema() {
+    for sql in [
+        "SELECT tbl.i FROM tbl, s1.tbl",
+        "SELECT tbl.* FROM tbl, s1.tbl",
+        "SELECT m.a FROM m JOIN arch.m ON m.a = arch.m.a",
+        "SELECT 1 FROM t WHERE EXISTS (SELECT 1 FROM m, arch.m ORDER BY m.a)",
+    ] {
+        assert!(rewritten(sql).contains("is ambiguous"), "{sql}");
+    }
+}
+
+#[test]
+fn columns_of_tables_around_are_no_fields() {
+    for (sql, expected) in [
+        ("SELECT c.id FROM c", "SELECT c.id FROM c"),
+        (
+            "SELECT a FROM c WHERE c.id IN (SELECT o.c FROM o)",
+            "SELECT a FROM c WHERE c.id IN (SELECT o.c FROM o)",
+        ),
+        (
+            "SELECT a FROM c WHERE EXISTS (SELECT * FROM o WHERE o.c = c.id)",
+            "SELECT a FROM c WHERE EXISTS (SELECT * FROM o WHERE o.c = #.c.id)",
+        ),
+        (
+            "SELECT a FROM c WHERE EXISTS (SELECT * FROM o WHERE EXISTS (SELECT * FROM p WHERE p.o = o.id AND c.id = 1))",
+            "SELECT a FROM c WHERE EXISTS (SELECT * FROM o WHERE EXISTS (SELECT * FROM p WHERE p.o = #.o.id AND #.c.id = 1))",
+        ),
+        (
+            "SELECT a FROM s.c WHERE EXISTS (SELECT * FROM o WHERE c.id = s.c.d AND c.f.g = c.l[1])",
+            "SELECT a FROM s.c WHERE EXISTS (SELECT * FROM o WHERE #.s.c.id = #.s.c.d AND #.s.c.f.'g' = #.s.c.l[1])",
+        ),
+        // A query in FROM sees what stands before it with LATERAL alone, and one of WITH no table of its query.
+        ("SELECT * FROM c, (SELECT c.x FROM o) q", "SELECT * FROM c, (SELECT c.x FROM o) q"),
+        (
+            "SELECT * FROM c, LATERAL (SELECT c.x FROM o) q",
+            "SELECT * FROM c, LATERAL (SELECT #.c.x FROM o) q",
+        ),
+        (
+            "WITH w AS (SELECT c.x FROM o) SELECT a FROM w, c",
+            "WITH w AS (SELECT c.x FROM o) SELECT a FROM w, c",
+        ),
+        (
+            "SELECT a FROM c ORDER BY (SELECT o.x FROM o WHERE o.c = c.id)",
+            "SELECT a FROM c ORDER BY (SELECT o.x FROM o WHERE o.c = #.c.id)",
+        ),
+        (
+            "UPDATE c SET a = (SELECT o.x FROM o WHERE o.c = c.id) WHERE c.id > 1",
+            "UPDATE c SET a = (SELECT o.x FROM o WHERE o.c = #.c.id) WHERE c.id > 1",
+        ),
+        (
+            "DELETE FROM c USING d WHERE EXISTS (SELECT * FROM o WHERE o.c = c.id AND o.d = d.id)",
+            "DELETE FROM c USING d WHERE EXISTS (SELECT * FROM o WHERE o.c = #.c.id AND o.d = #.d.id)",
+        ),
+        (
+            "INSERT INTO c SELECT c.x FROM o ON CONFLICT (id) DO UPDATE SET a = (SELECT o.x FROM o WHERE o.c = c.id)",
+            "INSERT INTO c SELECT c.x FROM o ON CONFLICT(id) DO UPDATE SET a = (SELECT o.x FROM o WHERE o.c = #.c.id)",
+        ),
+    ] {
+        assert_eq!(rewritten(sql).replace('"', ""), expected);
+    }
+}
+
+#[test]
+fn a_field_is_one_after_all() {
+    let sql = "SELECT a FROM c WHERE EXISTS (SELECT * FROM o WHERE c.f = c.id)";
+    let mut parsed = statement_of(sql);
+    super::around::qualify(&mut parsed);
+    assert!(super::inside(&mut parsed, "c", "f"));
+    assert!(!super::inside(&mut parsed, "c", "f"));
+    assert_eq!(
+        parsed.to_string().replace(MARK, "#"),
+        "SELECT a FROM c WHERE EXISTS (SELECT * FROM o WHERE c.f = \"#\".c.id)"
+    );
+}
+
+#[test]
+fn tables_of_other_schemas_are_strangers() {
+    let defaults = super::Defaults { catalog: "bowshot", schema: "main" };
+    for (sql, expected) in [
+        ("SELECT main.m.a, bowshot.main.m.b FROM m", "SELECT main.m.a, bowshot.main.m.b FROM m"),
+        ("SELECT arch.m.a, bowshot.arch.m.b FROM arch.m", "SELECT arch.m.a, bowshot.arch.m.b FROM arch.m"),
+        ("SELECT pg_catalog.pg_class.oid FROM pg_class", "SELECT pg_catalog.pg_class.oid FROM pg_class"),
+        ("SELECT x.m.f FROM m, x", "SELECT x.m.f FROM m, x"),
+        ("SELECT arch.m.a FROM m", "SELECT arch.'m'.'a' FROM m"),
+        ("SELECT arch.m.a FROM arch.n AS m", "SELECT arch.'m'.'a' FROM arch.n AS m"),
+        ("SELECT other.main.m.a FROM m", "SELECT other.'main'.'m'.'a' FROM m"),
+        (
+            "SELECT a FROM arch.m WHERE EXISTS (SELECT 1 FROM m WHERE m.a = arch.m.a)",
+            "SELECT a FROM arch.m WHERE EXISTS (SELECT 1 FROM m WHERE m.a = arch.m.a)",
+        ),
+    ] {
+        let mut parsed = statement_of(sql);
+        super::keep_strangers_out(&mut parsed, defaults);
+        assert_eq!(parsed.to_string(), expected);
+    }
+    let mut parsed = statement_of("SELECT arch.m.a FROM m");
+    super::keep_strangers_out(&mut parsed, defaults);
+    assert_eq!(super::stranger(&parsed, "arch"), Some(("arch.m".to_owned(), (1, 8))));
+    assert_eq!(super::stranger(&parsed, "m"), None);
 }
 
 #[test]
@@ -134,6 +289,9 @@ fn lists_of_columns_are_made_of_what_is_there() {
     for (sql, expected) in [
         ("SELECT COLUMNS(*) FROM t", "SELECT \"t\".\"v\" AS \"v\", \"t\".\"Ab\" AS \"Ab\" FROM t"),
         ("SELECT max(COLUMNS('^A')) FROM t", "SELECT max(\"t\".\"Ab\") AS \"max(Ab)\" FROM t"),
+        ("SELECT * LIKE 'A%' FROM t", "SELECT \"t\".\"Ab\" AS \"Ab\" FROM t"),
+        ("SELECT COLUMNS(* EXCLUDE (v)) FROM t", "SELECT \"t\".\"Ab\" AS \"Ab\" FROM t"),
+        ("SELECT COLUMNS('^v') + 1 AS x FROM t", "SELECT \"t\".\"v\" + 1 AS x FROM t"),
         ("SELECT * RENAME (v AS w) FROM t", "SELECT \"t\".\"v\" AS \"w\", \"t\".\"Ab\" AS \"Ab\" FROM t"),
     ] {
         let mut parsed = parse(sql, Dialect::new(DialectName::Ansi), 50).expect("parses");

@@ -1,8 +1,11 @@
 //! Lists of columns that only the columns themselves can settle: `COLUMNS('a.*')`, `* RENAME (a AS b)`, `* ILIKE '%a'`.
+//! `* LIKE 'a%'` comes as [`COLUMNS_LIKE`].
 //!
 //! [`probe`] gives a query whose columns are those that a list is made of, and [`expand`] puts the list in once they are known.
 
+use super::MARK;
 use crate::template::{self, meaning, quoted};
+use crate::tokens::COLUMNS_LIKE;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
@@ -92,7 +95,7 @@ impl VisitorMut for Expand<'_> {
 fn is_wanted(item: &SelectItem) -> bool {
     match item {
         SelectItem::Wildcard(options) => options.opt_rename.is_some() || options.opt_ilike.is_some(),
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => pattern_in(expr).is_some(),
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_list(expr),
         _ => false,
     }
 }
@@ -103,11 +106,8 @@ impl Expand<'_> {
             SelectItem::Wildcard(options) if options.opt_rename.is_some() || options.opt_ilike.is_some() => {
                 self.renamed(&options)
             }
-            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }
-                if pattern_in(&expr).is_some() =>
-            {
-                self.each(&expr)?
-            }
+            SelectItem::UnnamedExpr(expr) if has_list(&expr) => self.each(&expr, None)?,
+            SelectItem::ExprWithAlias { expr, alias } if has_list(&expr) => self.each(&expr, Some(&alias))?,
             other => return Ok(vec![other]),
         };
         if items.is_empty() {
@@ -132,18 +132,20 @@ impl Expand<'_> {
         .collect()
     }
 
-    /// The expression once for each column.
-    fn each(&self, expr: &Expr) -> Result<Vec<SelectItem>> {
+    /// The expression once for each column. An alias is that of all of them.
+    fn each(&self, expr: &Expr, named: Option<&Ident>) -> Result<Vec<SelectItem>> {
         let Some(pattern) = pattern_in(expr) else { return Ok(Vec::new()) };
-        let mut items = Vec::new();
+        let mut items: Vec<SelectItem> = Vec::new();
         for column in self.0.iter().filter(|(_, name)| pattern.fits(name)) {
             let mut expr = expr.clone();
             let ControlFlow::Continue(()) = expr.walk(&mut Put(&reference(column)));
             let mut shown = expr.clone();
             let ControlFlow::Continue(()) = shown.walk(&mut Short);
-            let alias = match &expr {
-                Expr::CompoundIdentifier(_) | Expr::Identifier(_) => quoted(&column.1),
-                _ => quoted(&shown.to_string()),
+            let alias = match (named, &expr) {
+                (Some(alias), _) if items.is_empty() => alias.clone(),
+                (Some(alias), _) => quoted(&format!("{}{MARK}{}", meaning(alias), items.len())),
+                (None, Expr::CompoundIdentifier(_) | Expr::Identifier(_)) => quoted(&column.1),
+                (None, _) => quoted(&shown.to_string()),
             };
             items.push(SelectItem::ExprWithAlias { expr, alias });
         }
@@ -187,18 +189,27 @@ fn new_name(options: &WildcardAdditionalOptions, name: &str) -> String {
 /// What `COLUMNS(…)` asks for.
 enum Pattern {
     All,
+    Matching(String),
     Like(String),
     Names(Vec<String>),
+    Except(Vec<String>),
 }
 
 impl Pattern {
     fn fits(&self, name: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Like(pattern) => matches_regular(name, pattern),
+            Self::Matching(pattern) => matches_regular(name, pattern),
+            Self::Like(pattern) => is_like(name, pattern),
             Self::Names(names) => names.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)),
+            Self::Except(names) => !names.iter().any(|left_out| left_out.eq_ignore_ascii_case(name)),
         }
     }
+}
+
+/// Whether an expression stands for several columns.
+pub(super) fn has_list(expr: &Expr) -> bool {
+    pattern_in(expr).is_some()
 }
 
 /// The `COLUMNS(…)` in an expression, if there is one.
@@ -222,14 +233,20 @@ fn pattern_in(expr: &Expr) -> Option<Pattern> {
 
 fn columns_call(expr: &Expr) -> Option<Pattern> {
     let Expr::Function(function) = expr else { return None };
-    if !function.name.to_string().eq_ignore_ascii_case("columns") {
+    let name = function.name.to_string();
+    let like = name.eq_ignore_ascii_case(COLUMNS_LIKE);
+    if !like && !name.eq_ignore_ascii_case("columns") {
         return None;
     }
     let FunctionArguments::List(list) = &function.args else { return None };
     match list.args.as_slice() {
         [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => Some(Pattern::All),
+        [FunctionArg::Unnamed(FunctionArgExpr::WildcardWithOptions(options))] => {
+            Some(Pattern::Except(excluded(options)))
+        }
         [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] => match &value.value {
-            Value::SingleQuotedString(pattern) => Some(Pattern::Like(pattern.clone())),
+            Value::SingleQuotedString(pattern) if like => Some(Pattern::Like(pattern.clone())),
+            Value::SingleQuotedString(pattern) => Some(Pattern::Matching(pattern.clone())),
             _ => None,
         },
         [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Array(array)))] => {

@@ -24,6 +24,18 @@ fn expressions_are_called_by_their_text() {
             "SELECT DISTINCT ON (a) a+1, 'x, y' FROM t",
             "SELECT DISTINCT ON (a) a + 1 AS \"a+1\", 'x, y' AS \"'x, y'\" FROM t",
         ),
+        (
+            "SELECT v::bigint, t.v::int::text FROM t",
+            "SELECT v::BIGINT AS \"v\", t.v::INT::TEXT AS \"v#1\" FROM t",
+        ),
+        (
+            "SELECT CAST(v AS INT), 1::int FROM t",
+            "SELECT CAST(v AS INT) AS \"CAST(v AS INT)\", 1::INT AS \"1::int\" FROM t",
+        ),
+        (
+            "SELECT rank(2) WITHIN GROUP (ORDER BY v) FROM t",
+            "SELECT rank(2) WITHIN GROUP (ORDER BY v) AS \"rank(2) WITHIN GROUP (ORDER BY v)\" FROM t",
+        ),
         ("SELECT (SELECT 2)", "SELECT (SELECT 2 AS \"2\") AS \"(SELECT 2)\""),
     ] {
         assert_eq!(names(sql, DialectName::Ansi), expected);
@@ -37,6 +49,13 @@ fn names_that_are_there_get_a_number() {
         ("SELECT v, V FROM t", "SELECT v, V AS \"v#1\" FROM t"),
         ("SELECT *, v FROM t", "SELECT *, v AS \"v#1\" FROM t"),
         ("SELECT *, v AS w FROM t", "SELECT *, v AS w FROM t"),
+        ("SELECT *, v::int FROM t", "SELECT *, v::INT AS \"v#1\" FROM t"),
+        ("SELECT v::text FROM t ORDER BY v", "SELECT v::TEXT AS \"v\" FROM t ORDER BY v"),
+        ("SELECT v::text FROM t ORDER BY -v", "SELECT v::TEXT AS \"v#0\" FROM t ORDER BY -v"),
+        (
+            "SELECT v::text FROM t GROUP BY v HAVING v > 1",
+            "SELECT v::TEXT AS \"v#0\" FROM t GROUP BY v HAVING v > 1",
+        ),
     ] {
         assert_eq!(names(sql, DialectName::Ansi), expected);
     }

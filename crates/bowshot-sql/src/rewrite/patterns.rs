@@ -1,0 +1,150 @@
+//! Comparisons with patterns: SIMILAR TO and GLOB as regular expressions.
+
+use crate::template;
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{Expr, Value};
+
+const BACKSLASH: char = '\\';
+
+fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Nested(inner) => text_of(inner),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// `a GLOB 'x*'`: the pattern as a regular expression over the whole text.
+pub(super) fn glob(expr: &Expr, pattern: &Expr) -> Result<Expr> {
+    let Some(text) = text_of(pattern) else {
+        return Err(Error::unsupported("GLOB takes a pattern that is written out")
+            .with_hint("compare with a regular expression: `a ~ pattern`"));
+    };
+    let pattern = Expr::value(Value::SingleQuotedString(of_glob(text)));
+    Ok(Expr::Nested(Box::new(template::expression("x ~ p", &[("x", expr), ("p", &pattern)])?)))
+}
+
+fn of_glob(pattern: &str) -> String {
+    let mut regular = String::from("^(?s:");
+    let (mut characters, mut in_set) = (pattern.chars().peekable(), false);
+    while let Some(character) = characters.next() {
+        match character {
+            ']' if in_set => {
+                in_set = false;
+                regular.push(']');
+            }
+            '\\' => {
+                let literal = characters.next().unwrap_or(BACKSLASH);
+                push_literal(&mut regular, literal);
+            }
+            other if in_set => regular.push(other),
+            '[' => {
+                in_set = true;
+                regular.push('[');
+                if characters.next_if(|next| *next == '!').is_some() {
+                    regular.push('^');
+                }
+            }
+            '*' => regular.push_str(".*"),
+            '?' => regular.push('.'),
+            other => push_literal(&mut regular, other),
+        }
+    }
+    regular.push_str(")$");
+    regular
+}
+
+fn push_literal(regular: &mut String, character: char) {
+    if character.is_ascii_punctuation() {
+        regular.push(BACKSLASH);
+    }
+    regular.push(character);
+}
+
+/// `a SIMILAR TO p`: the pattern as a regular expression over the whole text (PostgreSQL's manual, 9.7.2).
+pub(super) fn similar(expr: &Expr, pattern: &Expr, escape: Option<&Value>, negated: bool) -> Result<Expr> {
+    let escape = match escape {
+        None => Some('\\'),
+        Some(Value::SingleQuotedString(text)) if text.chars().count() <= 1 => text.chars().next(),
+        Some(other) => {
+            return Err(
+                Error::invalid(format!("`{other}` is no escape character")).with_hint("name one character")
+            );
+        }
+    };
+    let text = match pattern {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text),
+            Value::Null => return Ok(Expr::value(Value::Null)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(text) = text else {
+        return Err(Error::unsupported("SIMILAR TO takes a pattern that is written out")
+            .with_hint("compare with a regular expression: `a ~ pattern`"));
+    };
+    let pattern = Expr::value(Value::SingleQuotedString(regular(text, escape)));
+    let text = if negated { "x !~ p" } else { "x ~ p" };
+    Ok(Expr::Nested(Box::new(template::expression(text, &[("x", expr), ("p", &pattern)])?)))
+}
+
+fn regular(pattern: &str, escape: Option<char>) -> String {
+    let mut regular = String::from("^(?s:");
+    let (mut characters, mut in_set) = (pattern.chars(), false);
+    while let Some(character) = characters.next() {
+        match character {
+            _ if Some(character) == escape => {
+                let literal = characters.next().unwrap_or(character);
+                if !literal.is_alphanumeric() {
+                    regular.push('\\');
+                }
+                regular.push(literal);
+            }
+            '[' | ']' => {
+                in_set = character == '[';
+                regular.push(character);
+            }
+            other if in_set => regular.push(other),
+            '%' => regular.push_str(".*"),
+            '_' => regular.push('.'),
+            '.' | '^' | '$' | '\\' => regular.extend(['\\', character]),
+            other => regular.push(other),
+        }
+    }
+    regular.push_str(")$");
+    regular
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{of_glob, regular};
+
+    #[test]
+    fn patterns_are_regular_expressions() {
+        for (pattern, expected) in [
+            ("a%", "^(?s:a.*)$"),
+            ("%(b|d)_", "^(?s:.*(b|d).)$"),
+            ("a.b", "^(?s:a\\.b)$"),
+            ("[a-c%]+", "^(?s:[a-c%]+)$"),
+            ("100\\%", "^(?s:100\\%)$"),
+        ] {
+            assert_eq!(regular(pattern, Some('\\')), expected);
+        }
+    }
+
+    #[test]
+    fn globs_are_regular_expressions() {
+        for (pattern, expected) in [
+            ("a*", "^(?s:a.*)$"),
+            ("?.b", "^(?s:.\\.b)$"),
+            ("[!a-c]x", "^(?s:[^a-c]x)$"),
+            ("\\*", "^(?s:\\*)$"),
+        ] {
+            assert_eq!(of_glob(pattern), expected);
+        }
+    }
+}

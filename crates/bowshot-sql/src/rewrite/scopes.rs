@@ -1,0 +1,188 @@
+//! Which tables a place in a statement can see. A visitor tells what it enters and leaves.
+
+use crate::template::meaning;
+use sqlparser::ast::{
+    AccessExpr, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Statement,
+    TableAlias, TableFactor, TableObject, TableWithJoins, UpdateTableFromKind,
+};
+
+/// A table as a query knows it.
+pub(super) struct Known {
+    /// Its name as it is written; an alias is one part.
+    pub(super) parts: Vec<String>,
+    /// Whether it is written without an alias.
+    pub(super) plain: bool,
+}
+
+struct Scope {
+    tables: Vec<Known>,
+    /// Queries that come first and do not see the tables: those of WITH, and the rows that INSERT adds.
+    blind: usize,
+    /// How many scopes around it cannot be seen from it.
+    hidden: usize,
+}
+
+/// The queries around a place, the innermost last.
+#[derive(Default)]
+pub(super) struct Scopes {
+    scopes: Vec<Scope>,
+    /// Whether the next query stands in FROM without LATERAL.
+    derived: bool,
+}
+
+impl Scopes {
+    pub(super) fn enter_statement(&mut self, statement: &Statement) {
+        let blind = usize::from(matches!(statement, Statement::Insert(insert) if insert.source.is_some()));
+        self.scopes.push(Scope { tables: changed(statement), blind, hidden: 0 });
+    }
+
+    pub(super) fn leave_statement(&mut self) {
+        self.scopes.pop();
+    }
+
+    /// ORDER BY belongs to the query, and sees the tables of its SELECT.
+    pub(super) fn enter_query(&mut self, query: &Query) {
+        let blind = self.scopes.last().is_some_and(|around| around.blind > 0);
+        let hidden = match (std::mem::take(&mut self.derived), blind) {
+            // The SELECT with that FROM, and its query.
+            (true, _) => 2,
+            (false, true) => 1,
+            (false, false) => 0,
+        };
+        let tables = match query.body.as_ref() {
+            SetExpr::Select(select) => tables(&select.from),
+            _ => Vec::new(),
+        };
+        let blind = query.with.as_ref().map_or(0, |with| with.cte_tables.len());
+        self.scopes.push(Scope { tables, blind, hidden });
+    }
+
+    pub(super) fn leave_query(&mut self) {
+        self.scopes.pop();
+        if let Some(around) = self.scopes.last_mut() {
+            around.blind = around.blind.saturating_sub(1);
+        }
+    }
+
+    pub(super) fn enter_select(&mut self, select: &Select) {
+        self.scopes.push(Scope { tables: tables(&select.from), blind: 0, hidden: 0 });
+    }
+
+    pub(super) fn leave_select(&mut self) {
+        self.scopes.pop();
+    }
+
+    pub(super) fn enter_factor(&mut self, factor: &TableFactor) {
+        self.derived = matches!(factor, TableFactor::Derived { lateral: false, .. });
+    }
+
+    /// The tables of each scope that can be seen, the innermost first.
+    pub(super) fn seen(&self) -> impl Iterator<Item = &[Known]> {
+        let mut hidden = 0_usize;
+        self.scopes.iter().rev().filter_map(move |scope| {
+            let seen = hidden == 0;
+            hidden = hidden.saturating_sub(1).max(scope.hidden);
+            seen.then_some(scope.tables.as_slice())
+        })
+    }
+}
+
+/// The tables of a statement that changes rows.
+fn changed(statement: &Statement) -> Vec<Known> {
+    let mut known = Vec::new();
+    match statement {
+        Statement::Delete(delete) => {
+            let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+            add_all(from, &mut known);
+            delete.using.iter().for_each(|using| add_all(using, &mut known));
+        }
+        Statement::Update(update) => {
+            add_all(std::slice::from_ref(&update.table), &mut known);
+            if let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) =
+                &update.from
+            {
+                add_all(from, &mut known);
+            }
+        }
+        Statement::Merge(merge) => {
+            add(&merge.table, &mut known);
+            add(&merge.source, &mut known);
+        }
+        Statement::Insert(insert) => {
+            if let TableObject::TableName(name) = &insert.table {
+                let alias = insert.table_alias.as_ref().map(|alias| &alias.alias);
+                named(alias, Some(name), &mut known);
+            }
+        }
+        _ => {}
+    }
+    known
+}
+
+fn tables(from: &[TableWithJoins]) -> Vec<Known> {
+    let mut known = Vec::new();
+    add_all(from, &mut known);
+    known
+}
+
+fn add_all(from: &[TableWithJoins], known: &mut Vec<Known>) {
+    for table in from {
+        add(&table.relation, known);
+        table.joins.iter().for_each(|join| add(&join.relation, known));
+    }
+}
+
+fn add(factor: &TableFactor, known: &mut Vec<Known>) {
+    let of = |alias: &Option<TableAlias>| alias.as_ref().map(|alias| alias.name.clone());
+    match factor {
+        TableFactor::Table { name, alias, .. } | TableFactor::Function { name, alias, .. } => {
+            named(of(alias).as_ref(), Some(name), known);
+        }
+        TableFactor::NestedJoin { table_with_joins, alias: None } => {
+            add_all(std::slice::from_ref(table_with_joins.as_ref()), known);
+        }
+        TableFactor::Derived { alias, .. }
+        | TableFactor::TableFunction { alias, .. }
+        | TableFactor::UNNEST { alias, .. }
+        | TableFactor::NestedJoin { alias, .. }
+        | TableFactor::Pivot { alias, .. }
+        | TableFactor::Unpivot { alias, .. } => named(of(alias).as_ref(), None, known),
+        _ => {}
+    }
+}
+
+fn named(alias: Option<&Ident>, name: Option<&ObjectName>, known: &mut Vec<Known>) {
+    let parts = match (alias, name) {
+        (Some(alias), _) => vec![meaning(alias)],
+        (None, Some(name)) => name.0.iter().filter_map(ObjectNamePart::as_ident).map(meaning).collect(),
+        (None, None) => return,
+    };
+    known.push(Known { parts, plain: alias.is_none() });
+}
+
+/// The names of `a.b.c`, and what follows them in `a.b[1].c`, which the parser keeps apart. `None` for what has no dot.
+pub(super) fn dotted(expr: &Expr) -> Option<(Vec<Ident>, &[AccessExpr])> {
+    match expr {
+        Expr::CompoundIdentifier(names) => Some((names.clone(), &[])),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let Expr::Identifier(first) = root.as_ref() else { return None };
+            let names = access_chain.iter().map_while(|access| match access {
+                AccessExpr::Dot(Expr::Identifier(name)) => Some(name.clone()),
+                _ => None,
+            });
+            let names: Vec<Ident> = std::iter::once(first.clone()).chain(names).collect();
+            let rest = access_chain.get(names.len() - 1..).unwrap_or_default();
+            (names.len() > 1).then_some((names, rest))
+        }
+        _ => None,
+    }
+}
+
+/// A column and what is taken out of it.
+pub(super) fn with_access(names: Vec<Ident>, access_chain: Vec<AccessExpr>) -> Expr {
+    let column = Expr::CompoundIdentifier(names);
+    if access_chain.is_empty() {
+        return column;
+    }
+    Expr::CompoundFieldAccess { root: Box::new(column), access_chain }
+}

@@ -1,0 +1,88 @@
+//! `FETCH FIRST n ROWS WITH TIES`: the rows up to that rank, in the order of the query.
+
+use crate::template::{self, meaning};
+use crate::walk::Tree;
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    Expr, Function, LimitClause, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value, VisitorMut,
+    WindowSpec, WindowType,
+};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+/// Keeps the rows up to a rank. OFFSET stays what it is, and its rows are counted.
+pub(super) fn ranked(query: &mut Query, rows: Expr) -> Result<()> {
+    let keys = match query.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(keys)) if !keys.is_empty() => keys.clone(),
+        _ => return Err(Error::invalid("WITH TIES needs an ORDER BY").with_hint("say in which order")),
+    };
+    let before = match &query.limit_clause {
+        None => None,
+        Some(LimitClause::LimitOffset { limit: None, offset, .. }) => {
+            offset.as_ref().map(|offset| offset.value.clone())
+        }
+        Some(_) => return Err(Error::invalid("the query has more than one limit")),
+    };
+    let rows = match before {
+        Some(before) => template::expression("a + b", &[("a", &before), ("b", &rows)])?,
+        None => rows,
+    };
+    let SetExpr::Select(select) = query.body.as_mut() else { return Err(unclear()) };
+    if select.distinct.is_some() || select.qualify.is_some() {
+        return Err(unclear());
+    }
+    let keys = keys.into_iter().map(|key| meant(key, &select.projection)).collect::<Result<Vec<_>>>()?;
+    let mut condition = template::expression("rank() OVER (ORDER BY k) <= n", &[("n", &rows)])?;
+    let ControlFlow::Continue(()) = condition.walk(&mut Order(keys));
+    select.qualify = Some(condition);
+    Ok(())
+}
+
+fn unclear() -> Error {
+    Error::unsupported("WITH TIES takes a plain SELECT without DISTINCT and QUALIFY")
+        .with_hint("put the query into FROM: `SELECT * FROM (…) AS q ORDER BY … FETCH … WITH TIES`")
+}
+
+/// A key with the expression in the place of its number or name among the columns of the result.
+fn meant(key: OrderByExpr, columns: &[SelectItem]) -> Result<OrderByExpr> {
+    let column = match &key.expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => {
+                let place = number.to_string().parse::<usize>().ok().and_then(|place| place.checked_sub(1));
+                let all = |item: &SelectItem| {
+                    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+                };
+                if columns.iter().any(all) {
+                    return Err(unclear());
+                }
+                place.and_then(|place| columns.get(place))
+            }
+            _ => None,
+        },
+        Expr::Identifier(name) => columns.iter().find(
+            |item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if meaning(alias) == meaning(name)),
+        ),
+        _ => None,
+    };
+    Ok(match column {
+        Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => {
+            OrderByExpr { expr: expr.clone(), ..key }
+        }
+        _ => key,
+    })
+}
+
+/// Puts the keys into the window.
+struct Order(Vec<OrderByExpr>);
+
+impl VisitorMut for Order {
+    type Break = Infallible;
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if let Expr::Function(Function { over: Some(WindowType::WindowSpec(window)), .. }) = expr {
+            let WindowSpec { order_by, .. } = window;
+            *order_by = std::mem::take(&mut self.0);
+        }
+        ControlFlow::Continue(())
+    }
+}
