@@ -16,7 +16,7 @@ use fill::fill;
 use futures::StreamExt;
 use futures::future::select_all;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How soon a client comes for a result that it has started.
