@@ -5,6 +5,7 @@
 //! (the spelling of mixed-case names, `COLUMNS('a.*')`) is not decided here.
 
 mod dialect;
+mod intervals;
 mod offsets;
 mod parse;
 mod pivot;
@@ -13,5 +14,6 @@ pub mod rewrite;
 mod template;
 
 pub use dialect::{Dialect, DialectName};
+pub use intervals::{Interval, read_interval};
 pub use offsets::{Offsets, split, stands_at, view_query};
 pub use parse::{Explain, Parsed, parse, parse_expression};

@@ -3,6 +3,7 @@
 mod column_names;
 mod conditions;
 mod functions;
+mod intervals;
 mod joins;
 mod operators;
 mod placeholders;
