@@ -16,16 +16,17 @@ use std::sync::Arc;
 const MAX_ROWS: usize = 1_000;
 
 /// The rows of a plan that computes nothing: projections that name, arrange and cast the columns of a few rows of literals.
-/// They come in their own types. `None` for any other plan.
+/// They come in their own types. `None` for any other plan, and where a literal cannot be cast by Arrow alone: a plan knows
+/// more forms, or says what is wrong.
 ///
 /// # Errors
-/// `Invalid` for a literal that cannot be cast.
+/// `Invalid` for a literal that is no value.
 pub(crate) fn rows(plan: &LogicalPlan) -> Result<Option<RecordBatch>> {
     match plan {
         LogicalPlan::Values(values) => values_of(values),
         LogicalPlan::Projection(projection) if projection.expr.iter().all(is_plain) => {
             let Some(input) = rows(&projection.input)? else { return Ok(None) };
-            projected(projection, &input).map(Some)
+            Ok(projected(projection, &input).ok())
         }
         _ => Ok(None),
     }

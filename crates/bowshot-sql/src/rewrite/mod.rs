@@ -5,6 +5,7 @@ mod column_names;
 mod conditions;
 mod frames;
 mod functions;
+mod intervals;
 mod joins;
 mod likes;
 mod mysql;

@@ -79,6 +79,29 @@ fn operators_bind_as_in_postgres() {
 }
 
 #[test]
+fn intervals_become_texts_of_whole_parts() {
+    for (sql, expected) in [
+        ("SELECT INTERVAL '1-2' YEAR TO MONTH AS a", "SELECT INTERVAL '14 months' AS a"),
+        (
+            "SELECT INTERVAL '3 days 04:05:06' AS a",
+            "SELECT INTERVAL '3 days 14706000000000 nanoseconds' AS a",
+        ),
+        ("SELECT INTERVAL 3 DAY AS a", "SELECT INTERVAL '3 days' AS a"),
+        ("SELECT -INTERVAL '1 year 2 days' AS a", "SELECT INTERVAL '-12 months -2 days' AS a"),
+        ("SELECT '1 day ago'::interval AS a", "SELECT INTERVAL '-1 days' AS a"),
+        ("SELECT CAST('P1Y' AS INTERVAL) AS a", "SELECT INTERVAL '12 months' AS a"),
+        ("SELECT INTERVAL (n) DAY AS a FROM t", "SELECT (((n)) * INTERVAL '1 days') AS a FROM t"),
+        ("SELECT make_interval(days => 3) AS a", "SELECT make_interval(0, 0, 0, 3) AS a"),
+        (
+            "SELECT INTERVAL 'x' AS a",
+            "invalid input syntax for type interval: \"x\"; write it as in '1 year 2 months 3 days 04:05:06'",
+        ),
+    ] {
+        assert_eq!(rewritten(sql), expected, "{sql}");
+    }
+}
+
+#[test]
 fn clauses_have_forms_that_are_planned() {
     for (sql, expected) in [
         ("TABLE t", "SELECT * FROM t"),
