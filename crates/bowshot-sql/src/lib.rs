@@ -6,6 +6,7 @@
 
 mod dialect;
 mod exclusions;
+mod infix;
 mod intervals;
 mod numbers;
 mod offsets;

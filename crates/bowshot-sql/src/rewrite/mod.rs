@@ -10,6 +10,7 @@ mod joins;
 mod likes;
 mod mysql;
 mod operators;
+mod outer_aggregates;
 mod patterns;
 mod placeholders;
 mod places;
@@ -90,6 +91,7 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     versions::mark(statement)?;
     queries::rewrite(statement)?;
     windows::rewrite(statement)?;
+    outer_aggregates::rewrite(statement)?;
     frames::rewrite(statement)?;
     shadowed::rename(statement);
     functions::rewrite(statement, source.dialect)?;

@@ -59,6 +59,11 @@ impl Operators {
             Expr::AtTimeZone { timestamp, time_zone } => {
                 template::expression("timezone(z, t)", &[("z", time_zone), ("t", timestamp)]).map(Some)
             }
+            Expr::RLike { negated, expr, pattern, .. } => {
+                let text = if *negated { "t !~ p" } else { "t ~ p" };
+                let found = template::expression(text, &[("t", expr), ("p", pattern)])?;
+                Ok(Some(Expr::Nested(Box::new(found))))
+            }
             Expr::Collate { expr, collation } => collated(expr, collation).map(Some),
             Expr::Interval(interval) => intervals::interval(interval),
             Expr::UnaryOp { op, expr } => intervals::negative(*op, expr),
@@ -98,6 +103,7 @@ impl Operators {
             BinaryOperator::BitwiseXor if self.0 != DialectName::MySql => "power(l, r)",
             BinaryOperator::PGExp => "power(l, r)",
             BinaryOperator::DuckIntegerDivide | BinaryOperator::MyIntegerDivide => "div(l, r)",
+            BinaryOperator::PGOverlap => "array_has_any(l, r)",
             BinaryOperator::PGStartsWith => "starts_with(l, r)",
             BinaryOperator::PGOverlap => "array_has_any(l, r)",
             BinaryOperator::Xor => "(l AND NOT r) OR (NOT l AND r)",

@@ -1,5 +1,7 @@
 //! What statements are rewritten into.
 
+mod around;
+
 use super::{MARK, Source, statement};
 use crate::{Dialect, DialectName, Parsed, parse};
 

@@ -1,0 +1,45 @@
+//! What stands in a subquery and belongs to the query around it, and operators that are read as others.
+
+use super::{DialectName, rewritten, rewritten_in};
+
+#[test]
+fn aggregates_of_a_query_around_are_columns_of_its_groups() {
+    for (sql, expected) in [
+        (
+            "SELECT g FROM a GROUP BY g HAVING NOT EXISTS (SELECT 1 FROM b WHERE b.y = max(a.x))",
+            "SELECT \"__groups_1\".\"g\" AS \"g\" FROM (SELECT g AS \"g\", max(a.x) AS \"__aggregate_0\" FROM a \
+             GROUP BY g) AS \"__groups_1\" WHERE NOT EXISTS (SELECT 1 AS \"1\" FROM b WHERE b.y = \
+             \"\u{1}\".\"__groups_1\".\"__aggregate_0\")",
+        ),
+        // One of columns inside is not one around.
+        (
+            "SELECT g FROM a GROUP BY g HAVING g IN (SELECT max(b.g) FROM b WHERE b.g = a.g)",
+            "SELECT g FROM a GROUP BY g HAVING g IN (SELECT max(b.g) AS \"max(b.g)\" FROM b WHERE b.g = \
+             \"\u{1}\".a.g)",
+        ),
+    ] {
+        assert_eq!(rewritten(sql), expected.replace('\u{1}', "#"), "{sql}");
+    }
+}
+
+#[test]
+fn operators_are_told_from_what_looks_like_them() {
+    for (sql, expected) in [
+        (
+            "SELECT a FROM t WHERE a ? 'x' OR a ?| b AND c = ?",
+            "SELECT a FROM t WHERE a ? 'x' OR a ?| b AND c = $1",
+        ),
+        (
+            "SELECT a FROM t WHERE a NOT IN ((SELECT b FROM u), 1)",
+            "SELECT a FROM t WHERE a NOT IN ((SELECT b FROM u), 1)",
+        ),
+        ("SELECT a FROM t WHERE a IN ((SELECT b FROM u))", "SELECT a FROM t WHERE a IN ((SELECT b FROM u))"),
+        ("SELECT a FROM t WHERE a && b", "SELECT a FROM t WHERE (array_has_any((a), (b)))"),
+    ] {
+        assert_eq!(rewritten(sql), expected, "{sql}");
+    }
+    let mysql = "SELECT a FROM t WHERE a DIV 2 + 1 = a MOD 3 AND a NOT REGEXP 'x' GROUP BY a WITH ROLLUP";
+    let expected = "SELECT a FROM t WHERE (div((a), nullif((2), 0))) + CAST((1) AS BIGINT) = ((a) % nullif((3), 0)) \
+                    AND ((a) !~ ('x')) GROUP BY ROLLUP (a)";
+    assert_eq!(rewritten_in(mysql, DialectName::MySql), expected);
+}
