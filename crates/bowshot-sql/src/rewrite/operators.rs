@@ -105,7 +105,6 @@ impl Operators {
             BinaryOperator::DuckIntegerDivide | BinaryOperator::MyIntegerDivide => "div(l, r)",
             BinaryOperator::PGOverlap => "array_has_any(l, r)",
             BinaryOperator::PGStartsWith => "starts_with(l, r)",
-            BinaryOperator::PGOverlap => "array_has_any(l, r)",
             BinaryOperator::Xor => "(l AND NOT r) OR (NOT l AND r)",
             BinaryOperator::Custom(name) if name == "**" => "power(l, r)",
             BinaryOperator::Custom(name) if name == "GLOB" => return patterns::glob(left, right).map(Some),
