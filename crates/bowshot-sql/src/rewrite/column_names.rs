@@ -121,8 +121,7 @@ impl Names<'_> {
 fn items(tokens: &[TokenWithSpan]) -> Vec<String> {
     let (mut items, mut text) = (Vec::new(), String::new());
     let (mut depth, mut last) = (0_usize, Keyword::SELECT);
-    let mut rest = tokens.iter().skip(without_distinct(tokens)).peekable();
-    while let Some(token) = rest.next() {
+    for token in tokens.iter().skip(without_distinct(tokens)) {
         match &token.token {
             Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
             Token::RParen | Token::RBracket | Token::RBrace if depth == 0 => break,

@@ -5,9 +5,9 @@ use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    Expr, GroupByExpr, GroupByWithModifier, LimitClause, OrderByExpr, OrderByKind, OrderByOptions, Query,
-    Select, SelectFlavor, SelectItem, SetExpr, TableFactor, TableSampleKind, TableSampleUnit, TopQuantity,
-    Value, VisitorMut, WildcardAdditionalOptions,
+    Expr, GroupByExpr, GroupByWithModifier, LimitClause, OrderByExpr, OrderByKind, Query, Select,
+    SelectFlavor, SelectItem, SetExpr, TableFactor, TableSampleKind, TableSampleUnit, TopQuantity, Value,
+    VisitorMut, WildcardAdditionalOptions,
 };
 use std::ops::ControlFlow;
 
@@ -133,7 +133,7 @@ fn order_by_all(query: &mut Query) {
     }
     let by = |at: usize| OrderByExpr {
         expr: number(u64::try_from(at).unwrap_or(u64::MAX)),
-        options: OrderByOptions { ..options.clone() },
+        options: *options,
         with_fill: None,
     };
     order_by.kind = OrderByKind::Expressions((1..=columns).map(by).collect());
