@@ -4,7 +4,7 @@
 use crate::error::classify;
 use bowshot_api::Result;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -37,9 +37,14 @@ fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) => true,
         Expr::Alias(alias) => is_plain(&alias.expr),
-        Expr::Cast(cast) => is_plain(&cast.expr),
+        // Arrow reads texts as moments and intervals in other forms than SQL does.
+        Expr::Cast(cast) => is_plain(&cast.expr) && !is_read(cast.field.data_type()),
         other => is_literal(other),
     }
+}
+
+fn is_read(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(..) | DataType::Interval(_))
 }
 
 fn is_literal(expr: &Expr) -> bool {

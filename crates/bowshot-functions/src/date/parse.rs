@@ -65,9 +65,7 @@ fn read_date(text: &str) -> Option<(NaiveDate, &str)> {
 /// `07:08`, `07:08:09`, `07:08:09.123456`, in microseconds.
 pub(super) fn read_clock(text: &str) -> Option<(i64, &str)> {
     let (hours, rest) = number(text)?;
-    let Some(rest) = rest.strip_prefix(':') else {
-        return None;
-    };
+    let rest = rest.strip_prefix(':')?;
     let (minutes, rest) = number(rest)?;
     let (mut seconds, mut fraction, mut rest) = (0, 0, rest);
     if let Some(after) = rest.strip_prefix(':') {

@@ -5,6 +5,7 @@ mod column_names;
 mod conditions;
 mod frames;
 mod functions;
+mod groups;
 mod intervals;
 mod joins;
 mod likes;
@@ -72,6 +73,7 @@ pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
 /// `Syntax`, `Invalid` or `Unsupported` for forms that cannot be meant, each with what to write instead.
 pub fn statement(statement: &mut Statement, source: Source<'_>) -> Result<()> {
     mysql::check(statement, source.dialect)?;
+    mysql::assigned_row(statement)?;
     placeholders::number(statement);
     all(statement, source)
 }

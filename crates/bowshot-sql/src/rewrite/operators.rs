@@ -6,7 +6,7 @@ use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName, UnaryOperator, Value,
     VisitorMut,
 };
@@ -66,6 +66,7 @@ impl Operators {
             }
             Expr::Collate { expr, collation } => collated(expr, collation).map(Some),
             Expr::Interval(interval) => intervals::interval(interval),
+            Expr::Array(array) => Ok(of_columns(array)),
             Expr::UnaryOp { op, expr } => intervals::negative(*op, expr),
             Expr::Cast { kind, expr, data_type, .. } => match bytes(kind, expr, data_type) {
                 Some(bytes) => Ok(Some(bytes)),
@@ -177,6 +178,33 @@ fn collated(expr: &Expr, collation: &ObjectName) -> Result<Expr> {
             "texts are ordered by their bytes, as with COLLATE \"C\"; NOCASE compares in lower case",
         )),
     }
+}
+
+/// The planner reads the elements of a list as if there were no queries around them.
+fn of_columns(array: &Array) -> Option<Expr> {
+    let said = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) | Expr::Exists { .. }
+        )
+    };
+    if !array.elem.has_expression(said) {
+        return None;
+    }
+    let arguments =
+        array.elem.iter().map(|element| FunctionArg::Unnamed(FunctionArgExpr::Expr(element.clone())));
+    let list =
+        FunctionArgumentList { duplicate_treatment: None, args: arguments.collect(), clauses: Vec::new() };
+    Some(Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new("make_array")]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    }))
 }
 
 /// `'\x41'::bytea`: bytes in hexadecimal digits.

@@ -1,6 +1,6 @@
 //! Clauses of queries: FETCH and TOP as LIMIT or, with ties, by rank, `TABLE t`, `FROM t` alone, GROUP BY … WITH ROLLUP, ORDER BY ALL, samples.
 
-use super::ties;
+use super::{groups, ties};
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
@@ -147,7 +147,8 @@ fn of_select(select: &mut Select) -> Result<()> {
     if is_dual(select) {
         select.from.clear();
     }
-    with_modifiers(&mut select.group_by)
+    with_modifiers(&mut select.group_by)?;
+    groups::rewrite(&mut select.group_by)
 }
 
 /// Oracle's and MySQL's table of one row.

@@ -43,3 +43,30 @@ fn operators_are_told_from_what_looks_like_them() {
                     AND ((a) !~ ('x')) GROUP BY ROLLUP (a)";
     assert_eq!(rewritten_in(mysql, DialectName::MySql), expected);
 }
+
+#[test]
+fn forms_become_those_that_the_planner_knows() {
+    for (sql, expected) in [
+        (
+            "SELECT a FROM t WHERE (a, b) = (SELECT c, d FROM u)",
+            "SELECT a FROM t WHERE ((SELECT (a = __row.__field_0 AND b = __row.__field_1) FROM (SELECT c, d FROM u) \
+             AS __row (__field_0, __field_1)))",
+        ),
+        ("SELECT a FROM t WHERE ARRAY[1, a] = [1, 2]", "SELECT a FROM t WHERE make_array(1, a) = [1, 2]"),
+        (
+            "SELECT a FROM t GROUP BY ROLLUP ((a, b), c)",
+            "SELECT a FROM t GROUP BY GROUPING SETS ((a, b, c), (a, b), ())",
+        ),
+        (
+            "SELECT a FROM t GROUP BY GROUPING SETS (ROLLUP (a, b), (c), CUBE (a))",
+            "SELECT a FROM t GROUP BY GROUPING SETS ((a, b), (a), (), (c), (a), ())",
+        ),
+        ("INSERT INTO t (a) VALUES (1)", "INSERT INTO t (a) VALUES (1)"),
+    ] {
+        assert_eq!(rewritten(sql), expected, "{sql}");
+    }
+    let set = rewritten_in("INSERT INTO t SET k = 3, b = \"three\"", DialectName::MySql);
+    assert_eq!(set, "INSERT INTO t (k, b) VALUES (3, 'three')");
+    let cast = rewritten_in("SELECT 1::bigint, '1'::timestamp(3) with time zone", DialectName::Postgres);
+    assert_eq!(cast, "SELECT 1::BIGINT AS \"int8\", '1'::TIMESTAMP(3) WITH TIME ZONE AS \"timestamptz\"");
+}
