@@ -129,7 +129,8 @@ fn no_time(text: &str, to: &DataType) -> Error {
         .with_hint("write it as in '2024-01-31' or '2024-01-31 01:02:03'")
 }
 
-/// A function of a text and of a NULL whose type is that of the result: nobody calls it by name.
+/// A function of a text, of a NULL whose type is that of the result, and of the name of that type: nobody calls it by name.
+/// Two NULLs count as equal whatever their zones, so without the name two readings of a column would be taken for one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Read {
     name: &'static str,
@@ -140,7 +141,7 @@ struct Read {
 /// The function that reads, and the one that tries to.
 pub(super) fn functions() -> [ScalarUDF; 2] {
     [("__bowshot_time", false), ("__bowshot_try_time", true)].map(|(name, tries)| {
-        ScalarUDF::new_from_impl(Read { name, tries, signature: Signature::any(2, Volatility::Immutable) })
+        ScalarUDF::new_from_impl(Read { name, tries, signature: Signature::any(3, Volatility::Immutable) })
     })
 }
 
@@ -148,7 +149,8 @@ pub(super) fn functions() -> [ScalarUDF; 2] {
 pub(super) fn call(text: Expr, to: &DataType, tries: bool) -> Result<Expr> {
     let [strict, trying] = functions();
     let nothing = Expr::Literal(ScalarValue::try_from(to)?, None);
-    Ok(if tries { trying } else { strict }.call(vec![text, nothing]))
+    let named = Expr::Literal(ScalarValue::from(to.to_string()), None);
+    Ok(if tries { trying } else { strict }.call(vec![text, nothing, named]))
 }
 
 impl ScalarUDFImpl for Read {
@@ -162,13 +164,13 @@ impl ScalarUDFImpl for Read {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {
-            [_, to] => Ok(to.clone()),
+            [_, to, _] => Ok(to.clone()),
             _ => plan_err!("a text is read in one type"),
         }
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let [text, to] = arguments.arg_fields else { return plan_err!("a text is read in one type") };
+        let [text, to, _] = arguments.arg_fields else { return plan_err!("a text is read in one type") };
         Ok(Arc::new(Field::new(self.name, to.data_type().clone(), self.tries || text.is_nullable())))
     }
 
