@@ -89,10 +89,10 @@ fn offset(seconds: i32) -> String {
     let sign = if seconds < 0 { '-' } else { '+' };
     let rest = seconds.unsigned_abs();
     let mut text = format!("{sign}{:02}", rest / 3600);
-    if rest % 3600 != 0 {
+    if !rest.is_multiple_of(3600) {
         text.push_str(&format!(":{:02}", rest / 60 % 60));
     }
-    if rest % 60 != 0 {
+    if !rest.is_multiple_of(60) {
         text.push_str(&format!(":{:02}", rest % 60));
     }
     text
