@@ -59,6 +59,14 @@ impl Operators {
             Expr::AtTimeZone { timestamp, time_zone } => {
                 template::expression("timezone(z, t)", &[("z", time_zone), ("t", timestamp)]).map(Some)
             }
+            Expr::RLike { negated, expr, pattern, .. } => {
+                let matches = if *negated { "l !~ r" } else { "l ~ r" };
+                let matches = template::expression(matches, &[("l", expr), ("r", pattern)])?;
+                Ok(Some(Expr::Nested(Box::new(matches))))
+            }
+            Expr::Convert { is_try, expr, data_type, charset, .. } => {
+                Ok(Some(converted(*is_try, expr, data_type.as_ref(), charset.is_some())))
+            }
             Expr::Collate { expr, collation } => collated(expr, collation).map(Some),
             Expr::Interval(interval) => of_interval(interval),
             Expr::Cast { kind, expr, data_type, .. } => Ok(bytes(kind, expr, data_type)),
@@ -116,6 +124,18 @@ fn fields(root: &Expr, access_chain: &mut [AccessExpr]) {
             *field = Expr::value(Value::SingleQuotedString(meaning(name)));
         }
     }
+}
+
+/// `CONVERT(x, CHAR)` is a cast; with USING alone the text stays as it is, since all texts are UTF-8.
+fn converted(is_try: bool, expr: &Expr, data_type: Option<&DataType>, charset: bool) -> Expr {
+    let Some(data_type) = data_type.filter(|_| !charset) else { return expr.clone() };
+    let data_type = match data_type {
+        DataType::Char(None) => DataType::Text,
+        DataType::Signed | DataType::SignedInteger => DataType::BigInt(None),
+        other => other.clone(),
+    };
+    let kind = if is_try { CastKind::TryCast } else { CastKind::Cast };
+    Expr::Cast { kind, expr: Box::new(expr.clone()), data_type, array: false, format: None }
 }
 
 /// Texts are ordered by their bytes, which these collations ask for.

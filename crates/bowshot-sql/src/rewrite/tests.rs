@@ -56,6 +56,11 @@ fn operators_bind_as_in_postgres() {
             "SELECT a FROM t WHERE (a NOT LIKE 'a%' OR a NOT LIKE 'b%')",
         ),
         ("SELECT a FROM t WHERE a LIKE 'x!%' ESCAPE '!'", "SELECT a FROM t WHERE a LIKE 'x\\%'"),
+        (
+            "SELECT a FROM t WHERE NOT EXISTS (SELECT b FROM t) IS NULL AND c",
+            "SELECT a FROM t WHERE NOT (EXISTS (SELECT b FROM t) IS NULL) AND c",
+        ),
+        ("SELECT a FROM t WHERE a NOT RLIKE 'x'", "SELECT a FROM t WHERE ((a) !~ ('x'))"),
         ("SELECT a FROM t WHERE a ISNULL AND b", "SELECT a FROM t WHERE a IS NULL AND b"),
         ("SELECT a FROM t WHERE a GLOB 'x?' OR b", "SELECT a FROM t WHERE ((a) ~ ('^(?s:x.)$')) OR b"),
         ("SELECT a glob FROM t", "SELECT a AS glob FROM t"),
