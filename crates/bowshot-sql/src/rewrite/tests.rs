@@ -24,6 +24,14 @@ fn statement_of(sql: &str) -> sqlparser::ast::Statement {
 }
 
 #[test]
+fn rows_are_looked_for_in_rows_that_are_looked_for() {
+    let sql = "SELECT a FROM t WHERE (a, b) IN (SELECT c, d FROM u WHERE (c, d) NOT IN (SELECT e, f FROM v))";
+    let text = rewritten(sql);
+    assert_eq!(text.matches("FROM u").count(), 2, "{text}");
+    assert_eq!(text.matches("FROM v").count(), 4, "{text}");
+}
+
+#[test]
 fn operators_bind_as_in_postgres() {
     for (sql, expected) in [
         (
