@@ -134,7 +134,7 @@ STEPS = {
     "delete": ["DELETE FROM {t} WHERE id % 3 = 0", "DELETE FROM {t} WHERE id < 1000"],
     "delete all": ["DELETE FROM {t}"],
     "merge": [
-        "MERGE INTO {t} AS t USING (SELECT value AS id FROM generate_series(49990, 50010)) AS s ON t.id = s.id "
+        "MERGE INTO {t} AS t USING (SELECT value AS id FROM generate_series(49990, 50010) AS s(value)) AS s ON t.id = s.id "
         "WHEN MATCHED AND t.id % 2 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET word = 'merged' "
         "WHEN NOT MATCHED THEN INSERT (id, word) VALUES (s.id, 'new')"
     ],

@@ -270,7 +270,7 @@ def test_what_is_not_committed_is_not_seen(db, other, table):
 
 
 def test_a_transaction_sees_no_new_rows(db, other, table):
-    db.run(f"CREATE TABLE {table} AS SELECT value AS x FROM generate_series(1, 100)", "BEGIN")
+    db.run(f"CREATE TABLE {table} AS SELECT value AS x FROM generate_series(1, 100) AS s(value)", "BEGIN")
     sql = f"SELECT count(*), sum(x) FROM {table} WHERE x > 50"
     before = db.rows(sql)
     other.run(f"INSERT INTO {table} VALUES (1000)", f"DELETE FROM {table} WHERE x = 60", f"UPDATE {table} SET x = x + 500 WHERE x < 10")

@@ -65,7 +65,7 @@ def test_explain_says_why_a_join_is_computed():
     still = {**ON, "BOWSHOT_JOIN_CACHE_FILL_AFTER": "2", "BOWSHOT_JOIN_CACHE_FORECAST": "false"}
     with serving(environment=still) as (_, db):
         for name in "abcd":
-            db.run(f"CREATE TABLE {name} AS SELECT value AS k, value % 10 AS x FROM generate_series(1, 100)")
+            db.run(f"CREATE TABLE {name} AS SELECT value AS k, value % 10 AS x FROM generate_series(1, 100) AS s(value)")
         pair = "SELECT a.k, b.k FROM a JOIN b ON a.k = b.k"
         assert "it was asked for 0 times, and is cached after 2" in plan(db, pair)
         db.rows(pair)

@@ -13,10 +13,10 @@ from durable import Database
 from server import computing, wait_until
 from test_join_cache import EAGER, ON, hits, serving
 
-TEXTS = "CREATE TABLE t AS SELECT value AS k, '2021-01-0' || (1 + value % 9) || ' 00:00:00' AS t FROM generate_series(1, 900)"
+TEXTS = "CREATE TABLE t AS SELECT value AS k, '2021-01-0' || (1 + value % 9) || ' 00:00:00' AS t FROM generate_series(1, 900) AS s(value)"
 MOMENTS = (
-    "CREATE TABLE u AS SELECT 1609459200 + 3600 * value AS u, value % 7 AS v FROM generate_series(-48, 240)",
-    "CREATE TABLE w AS SELECT value AS k, value % 5 AS x FROM generate_series(1, 900)",
+    "CREATE TABLE u AS SELECT 1609459200 + 3600 * value AS u, value % 7 AS v FROM generate_series(-48, 240) AS s(value)",
+    "CREATE TABLE w AS SELECT value AS k, value % 5 AS x FROM generate_series(1, 900) AS s(value)",
 )
 
 
@@ -56,7 +56,7 @@ def test_a_backup_that_is_put_back_brings_back_no_join_of_what_came_after_it(tmp
     environment = {**EAGER, "BOWSHOT_JOIN_CACHE_FOLDER": str(cache)}
     sql = "SELECT a.k, a.x, b.y FROM a JOIN b ON a.k = b.k ORDER BY 1"
     with serving(data=data, environment=environment) as (_, db):
-        db.run("CREATE TABLE a AS SELECT 1 AS k, 'old' AS x", "CREATE TABLE b AS SELECT value AS k, 1 AS y FROM generate_series(1, 9)")
+        db.run("CREATE TABLE a AS SELECT 1 AS k, 'old' AS x", "CREATE TABLE b AS SELECT value AS k, 1 AS y FROM generate_series(1, 9) AS s(value)")
     shutil.copytree(data, backup)
     with serving(data=data, environment=environment) as (_, db):
         db.run("INSERT INTO a VALUES (2, 'lost')")
@@ -120,8 +120,8 @@ def test_two_servers_do_not_share_a_folder(tmp_path):
 def test_stricter_queries_use_a_join_of_keys_of_different_types():
     with serving() as (_, db):
         db.run(
-            "CREATE TABLE a AS SELECT CAST(value AS INT) AS k, value % 10 AS x FROM generate_series(1, 500)",
-            "CREATE TABLE b AS SELECT value AS k, 'y' || (value % 10) AS y FROM generate_series(1, 500)",
+            "CREATE TABLE a AS SELECT CAST(value AS INT) AS k, value % 10 AS x FROM generate_series(1, 500) AS s(value)",
+            "CREATE TABLE b AS SELECT value AS k, 'y' || (value % 10) AS y FROM generate_series(1, 500) AS s(value)",
         )
         db.rows("SELECT a.k, a.x, b.y FROM a JOIN b ON a.k = b.k")
         sql = "SELECT a.k, b.y FROM a JOIN b ON a.k = b.k WHERE b.y <> 'y4' AND a.x > 5 ORDER BY 1"
@@ -136,8 +136,8 @@ def test_a_pattern_that_is_none_fails_no_more_rows_than_without_the_cache():
     with serving() as (_, db):
         db.run(
             "CREATE TABLE a AS SELECT value AS k, CASE WHEN value = 7 THEN 're' ELSE 'text' END AS kind, "
-            "CASE WHEN value = 7 THEN 'y.*' ELSE '(' END AS pat FROM generate_series(1, 20) ",
-            "CREATE TABLE b AS SELECT value AS k, 'y' || value AS y FROM generate_series(1, 20)",
+            "CASE WHEN value = 7 THEN 'y.*' ELSE '(' END AS pat FROM generate_series(1, 20) AS s(value) ",
+            "CREATE TABLE b AS SELECT value AS k, 'y' || value AS y FROM generate_series(1, 20) AS s(value)",
         )
         db.rows("SELECT a.k, a.kind, a.pat, b.y FROM a JOIN b ON a.k = b.k")
         sql = "SELECT a.k FROM a JOIN b ON a.k = b.k WHERE a.kind = 're' AND b.y ~ a.pat"
@@ -149,7 +149,7 @@ def test_a_pattern_that_is_none_fails_no_more_rows_than_without_the_cache():
 def looks(db):
     """Until joins have been looked after at least twice: the join of new tables is computed by the second look."""
     for name in ("x", "y"):
-        db.run(f"CREATE TABLE {name} AS SELECT value AS k FROM generate_series(1, 10)")
+        db.run(f"CREATE TABLE {name} AS SELECT value AS k FROM generate_series(1, 10) AS s(value)")
     sql = "SELECT x.k FROM x JOIN y ON x.k = y.k"
     there = "SELECT count(*) FROM bowshot.system.join_cache WHERE tables = 'x, y'"
     for _ in range(2):
@@ -168,8 +168,8 @@ def test_what_was_dropped_or_cleared_stays_away():
     with computing(environment={**ON, "BOWSHOT_JOIN_CACHE_FILL_AFTER": "2"}) as server, Database(server) as db:
         for day in (3, 4, 5):
             db.run(
-                f"CREATE TABLE s2021080{day} AS SELECT value AS k, {day} AS x FROM generate_series(1, 100)",
-                f"CREATE TABLE r2021080{day} AS SELECT value AS k, {day} AS y FROM generate_series(1, 100)",
+                f"CREATE TABLE s2021080{day} AS SELECT value AS k, {day} AS x FROM generate_series(1, 100) AS s(value)",
+                f"CREATE TABLE r2021080{day} AS SELECT value AS k, {day} AS y FROM generate_series(1, 100) AS s(value)",
             )
             if day < 5:
                 for _ in range(3):
@@ -192,9 +192,9 @@ def test_what_was_dropped_or_cleared_stays_away():
 def test_a_pin_follows_the_newest_version_and_has_a_limit():
     with serving(environment={**EAGER, "BOWSHOT_JOIN_CACHE_MEMORY_BYTES": "7MiB"}) as (_, db):
         db.run(
-            "CREATE TABLE a AS SELECT value AS k, value AS x FROM generate_series(1, 60000)",
-            "CREATE TABLE b AS SELECT value AS k, value AS y FROM generate_series(1, 60000)",
-            "CREATE TABLE c AS SELECT value AS k, value + 1 AS z, value + 2 AS zz, value * 3 AS zzz FROM generate_series(1, 60000)",
+            "CREATE TABLE a AS SELECT value AS k, value AS x FROM generate_series(1, 60000) AS s(value)",
+            "CREATE TABLE b AS SELECT value AS k, value AS y FROM generate_series(1, 60000) AS s(value)",
+            "CREATE TABLE c AS SELECT value AS k, value + 1 AS z, value + 2 AS zz, value * 3 AS zzz FROM generate_series(1, 60000) AS s(value)",
         )
         db.rows("SELECT a.k, x, y FROM a JOIN b ON a.k = b.k")
 

@@ -78,7 +78,7 @@ def test_results_are_not_kept_for_others(tmp_path):
     with serving(tmp_path, kept_results="64MiB") as (server, users):
         users["ada"].run(
             "CREATE TABLE accounts AS SELECT value AS id, CASE value % 3 WHEN 0 THEN 'ada' WHEN 1 THEN 'bob' ELSE 'eve' END "
-            "AS owner FROM generate_series(1, 300000)",
+            "AS owner FROM generate_series(1, 300000) AS s(value)",
             "CREATE VIEW mine AS SELECT * FROM accounts WHERE owner = current_user",
         )
         own = "accounts WHERE session_user = owner"

@@ -311,7 +311,7 @@ def test_messages_fit_the_smallest_receive_limit(server):
 
 def test_one_message_of_a_long_result_is_large():
     sizes = {"BOWSHOT_LIMITS_MESSAGE_BYTES": "16KiB", "BOWSHOT_LIMITS_LARGE_MESSAGE_BYTES": "1MiB"}
-    numbers = flight.Ticket(b"SELECT value, CAST(value AS VARCHAR) AS text FROM generate_series(1, 1000000) ORDER BY value")
+    numbers = flight.Ticket(b"SELECT value, CAST(value AS VARCHAR) AS text FROM generate_series(1, 1000000) AS s(value) ORDER BY value")
     limited = flight.FlightCallOptions(headers=[(b"bowshot-max-message-bytes", b"65536")])
     unlimited = flight.FlightCallOptions()
     with Server(environment=sizes) as server, flight.connect(server.grpc_tcp) as client:

@@ -34,7 +34,7 @@ def db(server):
     with Database(server) as db:
         db.run(
             f"CREATE TABLE t AS SELECT value AS x, 'word ' || CAST(value % 97 AS VARCHAR) AS word "
-            f"FROM generate_series(1, {ROWS})"
+            f"FROM generate_series(1, {ROWS}) AS s(value)"
         )
         yield db
 
@@ -201,7 +201,7 @@ def test_a_result_that_is_not_read_to_its_end_is_not_kept(server, db):
 
 def test_memory_is_bounded(tmp_path):
     with Server(data="memory", environment={"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "1MiB"}) as server, Database(server) as db:
-        db.run(f"CREATE TABLE t AS SELECT value AS x, value % 7 AS y FROM generate_series(1, {ROWS})")
+        db.run(f"CREATE TABLE t AS SELECT value AS x, value % 7 AS y FROM generate_series(1, {ROWS}) AS s(value)")
         whole = "SELECT x, y FROM t"
         assert len(db.rows(whole)) == ROWS
         assert db.rows("SELECT * FROM bowshot.system.result_cache") == [], "a result of 4.8 MB"
@@ -212,7 +212,7 @@ def test_memory_is_bounded(tmp_path):
         assert server.metrics()["bowshot_result_cache_bytes"] == bytes_
         assert server.metrics()["bowshot_result_cache_evictions_total"] > 50
     with Server(data="memory", environment={"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "0"}) as server, Database(server) as db:
-        db.run(f"CREATE TABLE t AS SELECT value AS x, 'a' AS word FROM generate_series(1, {ROWS})")
+        db.run(f"CREATE TABLE t AS SELECT value AS x, 'a' AS word FROM generate_series(1, {ROWS}) AS s(value)")
         assert not is_given(db, SLOW) and "ResultCache" not in str(db.rows("EXPLAIN " + SLOW))
         with pytest.raises(Exception, match="result_cache.memory_bytes"):
             db.run("CALL result_cache_clear()")
@@ -306,7 +306,7 @@ def test_an_answer_promises_the_same_each_time(server, db):
 
 def test_a_key_that_is_too_large_displaces_nothing(tmp_path):
     with Server(data="memory", environment={"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "1MiB"}) as server, Database(server) as db:
-        db.run(f"CREATE TABLE t AS SELECT value AS x, 'a' AS word FROM generate_series(1, {ROWS})")
+        db.run(f"CREATE TABLE t AS SELECT value AS x, 'a' AS word FROM generate_series(1, {ROWS}) AS s(value)")
         assert is_given(db, SLOW)
         db.rows(f"SELECT count(*) FROM t WHERE word <> '{'x' * 500_000}'")
         assert db.one("SELECT count(*) FROM bowshot.system.result_cache") == 1

@@ -30,7 +30,7 @@ def test_what_was_given_again_survives_a_restart(tmp_path):
     with Server(folder, data=tmp_path / "data") as server, Database(server) as db:
         for name, column in (("t", "x"), ("other", "y")):
             db.run(f"CREATE TABLE {name} AS SELECT value AS {column}, 'word ' || CAST(value % 97 AS VARCHAR) AS word "
-                   f"FROM generate_series(1, {ROWS})")
+                   f"FROM generate_series(1, {ROWS}) AS s(value)")
         wait_until(lambda: "ResultCache: miss" in str(db.rows("EXPLAIN " + files)), "a file that has settled")
         answers = {sql: db.rows(sql) for sql in (durable, files, joined, changed, once)}
         for sql in (durable, files, joined, changed):
@@ -78,7 +78,7 @@ def test_what_was_given_again_survives_a_restart(tmp_path):
 def test_results_that_had_to_leave_memory_come_back_from_disk(tmp_path):
     environment = {"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "1MiB"}
     with Server(data=tmp_path / "data", environment=environment) as server, Database(server) as db:
-        db.run(f"CREATE TABLE t AS SELECT value AS x, value % 7 AS y FROM generate_series(1, {ROWS})")
+        db.run(f"CREATE TABLE t AS SELECT value AS x, value % 7 AS y FROM generate_series(1, {ROWS}) AS s(value)")
         first = "SELECT x FROM t WHERE y = 3 ORDER BY sin(x), cos(x) LIMIT 3000"
         answer = db.rows(first)
         wait_until(lambda: is_given(db, first), "a result that is kept")

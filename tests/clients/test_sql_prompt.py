@@ -11,7 +11,7 @@ import pytest
 
 from server import binaries, wait_until
 
-ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000000000)"
+ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000000000) AS s(value)"
 
 
 class Prompt:

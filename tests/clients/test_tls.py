@@ -66,7 +66,7 @@ def test_rows_are_the_same_as_without(tls_server, server):
 
 
 def test_a_large_result_crosses_whole(tls_server):
-    sql = "SELECT value AS n, value * 2 AS m, 'text ' || value AS t FROM generate_series(1, 2000000)"
+    sql = "SELECT value AS n, value * 2 AS m, 'text ' || value AS t FROM generate_series(1, 2000000) AS s(value)"
     with connect(tls_server) as client:
         table = ask(client, sql)
     assert table.num_rows == 2_000_000
@@ -197,7 +197,7 @@ def test_versions(version, answer, tls_server):
 
 def test_a_client_that_goes_away_within_a_result_frees_it(tls_server):
     client = connect(tls_server)
-    reader = client.do_get(flight.Ticket(b"SELECT value AS n, 'text ' || value AS t FROM generate_series(1, 50000000)"))
+    reader = client.do_get(flight.Ticket(b"SELECT value AS n, 'text ' || value AS t FROM generate_series(1, 50000000) AS s(value)"))
     assert reader.read_chunk().data.num_rows > 0
     reader.cancel()
     client.close()

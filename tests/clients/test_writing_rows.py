@@ -66,7 +66,7 @@ def test_rows_with_queries_keep_their_values(db, table):
     assert db.rows(f"SELECT count(d), count(*) FROM {table}") == [(3, 8)]
     assert db.run(f"INSERT INTO {table} (n, s) VALUES (0, (SELECT 'x')), (0, 0)") == 2
     db.fails(f"INSERT INTO {table} (n) VALUES ((SELECT 'seven')), (1)", "seven")
-    db.fails(f"INSERT INTO {table} (n) VALUES ((SELECT value FROM generate_series(1, 2)))", "")
+    db.fails(f"INSERT INTO {table} (n) VALUES ((SELECT value FROM generate_series(1, 2) AS s(value)))", "")
     assert db.rows(f"SELECT count(*) FROM {table}") == [(10,)]
 
 
@@ -85,7 +85,7 @@ def test_values_beside_a_query_mean_what_they_mean_in_their_dialect(db, table):
 
 def test_queries_before_a_statement_that_changes_rows(db, table):
     db.run(f"CREATE TABLE {table} (n INT, s TEXT)")
-    few = "WITH few AS (SELECT value AS n FROM generate_series(1, 3))"
+    few = "WITH few AS (SELECT value AS n FROM generate_series(1, 3) AS s(value))"
     assert db.run(f"{few} INSERT INTO {table} SELECT n, 'new' FROM few") == 3
     assert db.run(f"{few} INSERT INTO {table} WITH more AS (SELECT n + 3 AS n FROM few) SELECT n, 'more' FROM more") == 3
     assert db.run(f"{few} UPDATE {table} SET s = 'few' FROM few WHERE few.n = {table}.n AND few.n > 1") == 2
@@ -124,7 +124,7 @@ def test_rows_that_came_one_by_one_are_read_together(db, table):
 @pytest.mark.parametrize("rows", [1, 10_000])
 def test_a_key_is_there_once_however_few_or_many_rows_come(db, table, rows):
     db.run(f"CREATE TABLE {table} (a BIGINT, b TEXT, c INT, PRIMARY KEY (a, b))")
-    fill = f"INSERT INTO {table} SELECT value, 'k' || (value % 3), 0 FROM generate_series({{}}, {{}})"
+    fill = f"INSERT INTO {table} SELECT value, 'k' || (value % 3), 0 FROM generate_series({{}}, {{}}) AS s(value)"
     assert db.run(fill.format(1, rows)) == rows
     assert db.run(fill.format(rows + 1, 2 * rows)) == rows
     assert db.run(f"INSERT INTO {table} VALUES (1, 'other', 1), (1, 'third', 1)") == 2
@@ -141,7 +141,7 @@ def test_parameters_under_casts_and_limits_have_their_types(db):
         ("SELECT CAST(? AS BIGINT) + 1", (41,), [(42,)]),
         ("SELECT CAST(? AS BIGINT) + 1", ("41",), [(42,)]),
         ("SELECT TRY_CAST(? AS INT)", (7,), [(7,)]),
-        ("SELECT value FROM generate_series(1, 9) ORDER BY value LIMIT ? OFFSET ?", (2, 3), [(4,), (5,)]),
+        ("SELECT value FROM generate_series(1, 9) AS s(value) ORDER BY value LIMIT ? OFFSET ?", (2, 3), [(4,), (5,)]),
         ("SELECT CAST($1 AS BIGINT) AS a, CAST($1 AS VARCHAR) AS b", (7,), [(7, "7")]),
     ]:
         with db.connection.cursor() as cursor:
@@ -172,7 +172,7 @@ def test_returning(db, table, storage, rows):
         ["id", "name", "n"], [(1, "nobody", None), (2, "nobody", None)],
     )  # fmt: skip
     names, found = many(
-        f"INSERT INTO {table} SELECT value, 'x', 1 FROM generate_series(3, {rows + 2}) RETURNING id, {table}.id * 2 AS twice"
+        f"INSERT INTO {table} SELECT value, 'x', 1 FROM generate_series(3, {rows + 2}) AS s(value) RETURNING id, {table}.id * 2 AS twice"
     )
     assert names == ["id", "twice"] and found == sorted([(n, 2 * n) for n in range(3, rows + 3)], key=str)
     assert many(f"UPDATE {table} AS t SET n = t.id + 1, name = upper(name) WHERE id < 3 RETURNING t.id, name, n + 1 AS m") == (
@@ -224,7 +224,7 @@ def test_a_condition_stays_with_its_column_where_another_has_its_name(db, table)
     outer = f"FROM {a} FULL JOIN {b} ON {a}.c1 = {b}.c0 WHERE CAST({b}.c1 AS VARCHAR) LIKE '%1%' AND {a}.c0 IS NULL"
     assert sorted(db.rows(f"SELECT {a}.c0, {b}.c0 {outer}"), key=str) == [(None, 1), (None, 2), (None, 5), (None, None)]
     for name in (a, b):
-        db.run(f"CREATE OR REPLACE TABLE {name} AS SELECT value AS k, value * 7919 % 10007 AS c0 FROM generate_series(1, 20000)")
+        db.run(f"CREATE OR REPLACE TABLE {name} AS SELECT value AS k, value * 7919 % 10007 AS c0 FROM generate_series(1, 20000) AS s(value)")
     top = f"SELECT {a}.c0, {b}.c0 FROM {a} RIGHT JOIN {b} ON {a}.k = {b}.k + 5 ORDER BY {a}.c0 DESC NULLS LAST, {b}.c0 LIMIT 2"
     assert [first for first, _ in db.rows(top)] == [10006, 10006]
     for name in (a, b):

@@ -6,6 +6,8 @@
 
 mod dialect;
 mod exclusions;
+mod infix;
+mod intervals;
 mod numbers;
 mod offsets;
 mod parse;
@@ -17,6 +19,7 @@ mod tokens;
 mod walk;
 
 pub use dialect::{Dialect, DialectName};
+pub use intervals::{Interval, read_interval};
 pub use offsets::{Offsets, split, stands_at, view_query};
 pub use parse::{Explain, Parsed, parse, parse_expression};
 pub use walk::Tree;

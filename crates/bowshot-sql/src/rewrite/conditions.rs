@@ -23,7 +23,10 @@ impl VisitorMut for Conditions {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         let rewritten = match &*expr {
-            Expr::BinaryOp { left, op, right } => rows(left, op, right),
+            Expr::BinaryOp { left, op, right } => match row_with_query(left, op, right) {
+                Ok(None) => rows(left, op, right),
+                compared => compared,
+            },
             Expr::InList { expr, list, negated } => row_in_list(expr, list, *negated),
             Expr::InSubquery { expr, subquery, negated } => row_in_query(expr, subquery, *negated),
             Expr::Like { any, pattern, .. } | Expr::ILike { any, pattern, .. } => {
@@ -129,6 +132,32 @@ fn row_in_list(value: &Expr, list: &[Expr], negated: bool) -> Result<Option<Expr
         true => Expr::UnaryOp { op: sqlparser::ast::UnaryOperator::Not, expr: Box::new(any) },
         false => any,
     }))
+}
+
+/// `(a, b) = (query)` is a query that compares the fields: unknown without a row, and an error with more than one.
+fn row_with_query(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Option<Expr>> {
+    let (fields, query, is_left) = match (row(left), query_of(right), query_of(left), row(right)) {
+        (Some(fields), Some(query), ..) => (fields, query, true),
+        (_, _, Some(query), Some(fields)) => (fields, query, false),
+        _ => return Ok(None),
+    };
+    let columns: Vec<String> = (0..fields.len()).map(|at| format!("__field_{at}")).collect();
+    let names = columns.iter().map(|name| template::expression(&format!("__row.{name}"), &[]));
+    let (written, read) = (Expr::Tuple(fields.to_vec()), Expr::Tuple(names.collect::<Result<_>>()?));
+    let compared = if is_left { rows(&written, op, &read)? } else { rows(&read, op, &written)? };
+    let Some(compared) = compared else { return Ok(None) };
+    let text = format!("(SELECT __compared FROM (SELECT 1) AS __row ({}))", columns.join(", "));
+    let mut expr = template::expression(&text, &[("__compared", &compared)])?;
+    let ControlFlow::Continue(()) = expr.walk(&mut Rows(query));
+    Ok(Some(expr))
+}
+
+fn query_of(expr: &Expr) -> Option<&Query> {
+    match expr {
+        Expr::Subquery(query) => Some(query),
+        Expr::Nested(inner) => query_of(inner),
+        _ => None,
+    }
 }
 
 /// `(a, b) IN (query)`: yes, unknown or no, as the fields say.

@@ -4,9 +4,9 @@ use crate::program::{Signal, TestServer, show};
 use futures::TryStreamExt;
 
 /// More rows than fit into buffers and sockets, so that the query runs until it is read.
-const LONG: &str = "SELECT value, value + 1 AS next FROM generate_series(1, 20000000)";
+const LONG: &str = "SELECT value, value + 1 AS next FROM generate_series(1, 20000000) AS s(value)";
 /// Never ends by itself.
-const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 100000000) a, generate_series(1, 100000000) b WHERE a.value + b.value = 0";
+const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 100000000) AS a(value), generate_series(1, 100000000) AS b(value) WHERE a.value + b.value = 0";
 
 #[test]
 fn an_idle_server_ends_at_once() {

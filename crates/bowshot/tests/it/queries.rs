@@ -46,7 +46,7 @@ async fn an_abandoned_stream_frees_everything() {
     let server = TestServer::start(&[]);
     let client = server.client().await;
     let query = client
-        .execute("SELECT a.value, b.value AS other FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b")
+        .execute("SELECT a.value, b.value AS other FROM generate_series(1, 1000000) AS a(value), generate_series(1, 1000000) AS b(value)")
         .await
         .expect("start");
     let mut batches = query.batches();
