@@ -87,6 +87,10 @@ fn not_belongs_to_what_is_behind_exists_as_well() {
             "SELECT a FROM t WHERE NOT (EXISTS (SELECT b FROM t) IS NULL) AND c",
         ),
         ("SELECT a FROM t WHERE a NOT RLIKE 'x'", "SELECT a FROM t WHERE ((a) !~ ('x'))"),
+        (
+            "SELECT a FROM t WHERE a IS NOT TRUE OR b",
+            "SELECT a FROM t WHERE ((a) IS DISTINCT FROM true) OR b",
+        ),
         ("SELECT a FROM t WHERE CONVERT(a, CHAR) = b", "SELECT a FROM t WHERE CAST(a AS TEXT) = b"),
     ] {
         assert_eq!(rewritten(sql), expected, "{sql}");
