@@ -287,6 +287,9 @@ impl Base for Dialect {
         if let Some(signed) = self.signed(parser) {
             return Some(signed);
         }
+        if let Some(not) = prefix::not_exists(parser, self.prec_value(Precedence::UnaryNot)) {
+            return Some(not);
+        }
         prefix::parse(parser).or_else(|| self.base().parse_prefix(parser))
     }
 

@@ -178,18 +178,20 @@ fn row_in_query(value: &Expr, query: &Query, negated: bool) -> Result<Option<Exp
     Ok(Some(expr))
 }
 
-/// Puts a query in the place of the one that stands for it.
+/// Puts a query in the place of the one that stands for it, and does not look into it: such a condition within it has been
+/// rewritten, and has rows of its own.
 struct Rows<'a>(&'a Query);
 
 impl VisitorMut for Rows<'_> {
     type Break = std::convert::Infallible;
 
-    fn pre_visit_table_factor(
+    fn post_visit_table_factor(
         &mut self,
         factor: &mut sqlparser::ast::TableFactor,
     ) -> ControlFlow<Self::Break> {
         if let sqlparser::ast::TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
             && alias.name.value == "__row"
+            && subquery.to_string() == "SELECT 1"
         {
             **subquery = self.0.clone();
         }

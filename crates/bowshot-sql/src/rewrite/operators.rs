@@ -64,6 +64,14 @@ impl Operators {
                 let found = template::expression(text, &[("t", expr), ("p", pattern)])?;
                 Ok(Some(Expr::Nested(Box::new(found))))
             }
+            Expr::Convert { is_try, expr, data_type, charset, .. } => {
+                Ok(Some(converted(*is_try, expr, data_type.as_ref(), charset.is_some())))
+            }
+            Expr::IsTrue(of) | Expr::IsNotTrue(of) | Expr::IsFalse(of) | Expr::IsNotFalse(of) => {
+                truth(expr, of).map(Some)
+            }
+            Expr::IsUnknown(of) => Ok(Some(Expr::IsNull(of.clone()))),
+            Expr::IsNotUnknown(of) => Ok(Some(Expr::IsNotNull(of.clone()))),
             Expr::Collate { expr, collation } => collated(expr, collation).map(Some),
             Expr::Interval(interval) => intervals::interval(interval),
             Expr::Array(array) => Ok(of_columns(array)),
@@ -163,6 +171,30 @@ fn fields(root: &Expr, access_chain: &mut [AccessExpr]) {
             *field = Expr::value(Value::SingleQuotedString(meaning(name)));
         }
     }
+}
+
+/// `a IS TRUE` and its like are comparisons. DataFusion makes such of them itself, but takes them for columns without NULL
+/// before and for columns with NULL afterwards, and then refuses to group by them.
+fn truth(test: &Expr, of: &Expr) -> Result<Expr> {
+    let text = match test {
+        Expr::IsTrue(_) => "x IS NOT DISTINCT FROM TRUE",
+        Expr::IsNotTrue(_) => "x IS DISTINCT FROM TRUE",
+        Expr::IsFalse(_) => "x IS NOT DISTINCT FROM FALSE",
+        _ => "x IS DISTINCT FROM FALSE",
+    };
+    Ok(Expr::Nested(Box::new(template::expression(text, &[("x", of)])?)))
+}
+
+/// `CONVERT(x, CHAR)` is a cast; with USING alone the text stays as it is, since all texts are UTF-8.
+fn converted(is_try: bool, expr: &Expr, data_type: Option<&DataType>, charset: bool) -> Expr {
+    let Some(data_type) = data_type.filter(|_| !charset) else { return expr.clone() };
+    let data_type = match data_type {
+        DataType::Char(None) => DataType::Text,
+        DataType::Signed | DataType::SignedInteger => DataType::BigInt(None),
+        other => other.clone(),
+    };
+    let kind = if is_try { CastKind::TryCast } else { CastKind::Cast };
+    Expr::Cast { kind, expr: Box::new(expr.clone()), data_type, array: false, format: None }
 }
 
 /// Texts are ordered by their bytes, which these collations ask for.

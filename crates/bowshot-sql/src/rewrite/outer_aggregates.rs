@@ -183,6 +183,11 @@ impl Lift {
             GroupByExpr::Expressions(lifting.keys.into_iter().map(|key| key.expr).collect(), Vec::new());
         (inner.distinct, inner.having, inner.qualify) = (None, None, None);
         inner.named_window.clear();
+        // Else this would not end.
+        if has_outer_aggregate(&inner, &[]) {
+            return Err(Error::invalid("an aggregate stands within another one of the same query")
+                .with_hint("compute the inner one in a subquery in FROM"));
+        }
         let mut query = template::query("SELECT 1", &[])?;
         *query.body = SetExpr::Select(Box::new(inner));
         let alias = TableAlias { explicit: true, name: groups, columns: Vec::new(), at: None };

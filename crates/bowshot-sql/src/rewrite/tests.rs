@@ -402,9 +402,12 @@ fn operators_of_mysql_have_its_meaning() {
         ("SELECT a + 1 AS b FROM t", "SELECT a + CAST((1) AS BIGINT) AS b FROM t"),
         (
             "SELECT a + INTERVAL 1 MONTH AS b FROM t",
-            "SELECT (date_plus((a), (INTERVAL 1 MONTH))) AS b FROM t",
+            "SELECT (date_plus((a), (INTERVAL '1 months'))) AS b FROM t",
         ),
-        ("SELECT a + INTERVAL 1 HOUR AS b FROM t", "SELECT a + INTERVAL 1 HOUR AS b FROM t"),
+        (
+            "SELECT a + INTERVAL 1 HOUR AS b FROM t",
+            "SELECT a + INTERVAL '3600000000000 nanoseconds' AS b FROM t",
+        ),
         (
             "SELECT DATE_SUB(a, INTERVAL b DAY) AS b FROM t",
             "SELECT date_plus((a), -(((b) * INTERVAL '1 DAY'))) AS b FROM t",

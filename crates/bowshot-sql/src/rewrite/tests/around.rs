@@ -70,3 +70,35 @@ fn forms_become_those_that_the_planner_knows() {
     let cast = rewritten_in("SELECT 1::bigint, '1'::timestamp(3) with time zone", DialectName::Postgres);
     assert_eq!(cast, "SELECT 1::BIGINT AS \"int8\", '1'::TIMESTAMP(3) WITH TIME ZONE AS \"timestamptz\"");
 }
+
+#[test]
+fn rows_are_looked_for_in_rows_that_are_looked_for() {
+    let sql = "SELECT a FROM t WHERE (a, b) IN (SELECT c, d FROM u WHERE (c, d) NOT IN (SELECT e, f FROM v))";
+    let text = rewritten(sql);
+    assert_eq!(text.matches("FROM u").count(), 2, "{text}");
+    assert_eq!(text.matches("FROM v").count(), 4, "{text}");
+}
+
+#[test]
+fn not_belongs_to_what_is_behind_exists_as_well() {
+    for (sql, expected) in [
+        (
+            "SELECT a FROM t WHERE NOT EXISTS (SELECT b FROM t) IS NULL AND c",
+            "SELECT a FROM t WHERE NOT (EXISTS (SELECT b FROM t) IS NULL) AND c",
+        ),
+        ("SELECT a FROM t WHERE a NOT RLIKE 'x'", "SELECT a FROM t WHERE ((a) !~ ('x'))"),
+        (
+            "SELECT a FROM t WHERE a IS NOT TRUE OR b",
+            "SELECT a FROM t WHERE ((a) IS DISTINCT FROM true) OR b",
+        ),
+        ("SELECT a FROM t WHERE CONVERT(a, CHAR) = b", "SELECT a FROM t WHERE CAST(a AS TEXT) = b"),
+    ] {
+        assert_eq!(rewritten(sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn an_aggregate_in_an_aggregate_of_its_query_is_refused() {
+    let sql = "SELECT (SELECT min((SELECT max(b.y) FROM c)) FROM a CROSS JOIN b) FROM d";
+    assert!(rewritten(sql).contains("within another one"), "{}", rewritten(sql));
+}
