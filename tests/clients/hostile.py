@@ -5,6 +5,7 @@ import socket
 import pyarrow as pa
 import pyarrow.flight as flight
 
+import hostile_texts
 from durable import Database
 
 
@@ -250,16 +251,17 @@ def wire():
 def everything():
     """Pairs of a name and what to do with a server and a connection to it."""
 
-    def statement(sql):
+    def session(*texts):
         def send(server):
             with Database(server) as db:
-                db.rows(sql)
+                for text in texts:
+                    db.rows(text)
 
         return send
 
-    for group in (planning, memory, loops, statements):
+    for group in (planning, memory, loops, statements, *hostile_texts.GROUPS):
         for name, sql in group():
-            yield f"{group.__name__}: {name}", statement(sql)
+            yield f"{group.__name__}: {name}", session(sql) if isinstance(sql, str) else session(*sql)
     for group in (uploads, wire):
         for name, send in group():
             yield f"{group.__name__}: {name}", send

@@ -215,6 +215,8 @@ def test_cancel_from_another_thread(private_server):
     ("sql", "status"),
     [
         ("SELEC 1", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
+        # The driver prepares what it runs, which is one statement.
+        ("SELECT 1; SELECT 2", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
         ("SELECT * FROM lineitm", adbc_driver_manager.AdbcStatusCode.NOT_FOUND),
         ("SELECT no_such_column FROM nation", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
     ],

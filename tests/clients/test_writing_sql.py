@@ -82,7 +82,11 @@ def test_constraints_hold(db, table):
     assert keys.num_rows == 1
     db.run(f"DROP TABLE {table}")
     db.fails(f"CREATE TABLE {table} (id INT REFERENCES orders (o_orderkey))", "not enforced", Status.NOT_IMPLEMENTED)
-    db.fails(f"CREATE TABLE {table} (id INT UNIQUE)", "not enforced", Status.NOT_IMPLEMENTED)
+    db.run(f"CREATE TABLE {table} (id INT UNIQUE)")
+    assert db.run(f"INSERT INTO {table} VALUES (1), (NULL), (NULL)") == 3
+    db.fails(f"INSERT INTO {table} VALUES (2), (1)", "unique key", Status.ALREADY_EXISTS)
+    assert db.rows(f"SELECT count(*) FROM {table}") == [(3,)]
+    db.run(f"DROP TABLE {table}")
 
 
 def test_update_and_delete(db, table):
@@ -268,7 +272,8 @@ def test_first_committer_wins(db, other, table):
 def test_statements_that_have_no_support_change_nothing(db, table):
     db.run(f"CREATE TABLE {table} AS SELECT 1 AS x")
     for sql in (
-        f"INSERT INTO {table} VALUES (2) ON CONFLICT DO NOTHING",
+        f"INSERT INTO {table} VALUES (2) ON CONFLICT (x) DO NOTHING",
+        f"INSERT INTO {table} VALUES (2) ON CONFLICT DO UPDATE SET x = 3",
         f"MERGE INTO {table} t USING (SELECT 1 AS y) s ON t.x = s.y WHEN MATCHED THEN DELETE RETURNING t.x",
         f"INSERT INTO {table} VALUES (2) RETURNING nothing",
         f"INSERT INTO {table} VALUES (2) RETURNING x / 0",

@@ -188,6 +188,11 @@ impl Measure {
                 self.level().in_from = true;
             }
             Keyword::JOIN => self.relation()?,
+            // The parser reads each within the one before it, and does not count how deep it is.
+            Keyword::INTERVAL if keyword_of(last) == Keyword::INTERVAL => {
+                self.level().ambiguous += 1;
+                self.ambiguous()?;
+            }
             Keyword::WHERE | Keyword::HAVING | Keyword::ORDER | Keyword::LIMIT => self.level().restart(),
             Keyword::GROUP => {
                 self.level().restart();
@@ -386,6 +391,9 @@ mod tests {
             (format!("SELECT arrow_cast(NULL, '{}Int8{}')", "List(".repeat(33), ")".repeat(33)), true),
             (format!("SELECT 1, ARROW_CAST(NULL, $${}$$)", "List(".repeat(20_000)), true),
             (format!("SELECT 1, '{}'", "(".repeat(20_000)), false),
+            (format!("SELECT {}'1 day'", "INTERVAL ".repeat(3_000)), true),
+            (format!("SELECT a{}", ", INTERVAL '1 day'".repeat(3_000)), false),
+            (format!("SHOW TABLES WHERE a{}", " AND a".repeat(2_000)), true),
             (format!("SELECT 1{}", ", sum(1) OVER ()".repeat(500)), false),
             (format!("SELECT 1{}", ", sum(1) OVER ()".repeat(501)), true),
             (format!("SELECT 1{}", " INTERSECT SELECT 1".repeat(101)), true),

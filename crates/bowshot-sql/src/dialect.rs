@@ -5,7 +5,7 @@
 //! parser reads wrong: operators bind as in PostgreSQL in all dialects but that of MySQL, and `a IS DISTINCT FROM b AND c`
 //! ends before the AND.
 
-use crate::{infix, pivot, prefix};
+use crate::{identity, infix, pivot, prefix};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement, UnaryOperator,
 };
@@ -276,7 +276,10 @@ impl Base for Dialect {
         &self,
         parser: &mut Parser<'_>,
     ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
-        self.base().parse_column_option(parser)
+        match identity::parse(parser)? {
+            Some(option) => Ok(Some(Ok(Some(option)))),
+            None => self.base().parse_column_option(parser),
+        }
     }
 
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {

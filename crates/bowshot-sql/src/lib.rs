@@ -6,6 +6,7 @@
 
 mod dialect;
 mod exclusions;
+mod identity;
 mod infix;
 mod intervals;
 mod numbers;

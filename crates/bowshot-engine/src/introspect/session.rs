@@ -1,6 +1,7 @@
 //! The road of the statements of this room, once they are recognised.
 
 use super::{Asked, Client, Expanded, begins_here, describe, recognise, summarize};
+use crate::complexity;
 use crate::enforce::{self, Action, AuthorizedPlan};
 use crate::execute;
 use crate::pinned::Pinned;
@@ -33,6 +34,8 @@ impl EngineSession {
         let (names, visible) = (self.names(pinned), self.visible(pinned));
         let options = visible.options();
         let dialect = plan::dialect(&options);
+        // Parts of the text are parsed here, as the condition of SHOW is.
+        complexity::check(sql, &dialect)?;
         let asked = Asked {
             dialect: &dialect,
             recursion: options.sql_parser.recursion_limit.get(),

@@ -106,7 +106,7 @@ pub(super) fn sequence(options: &[SequenceOptions]) -> Result<(i64, i64)> {
             SequenceOptions::StartWith(value, _) => start = number(value)?,
             SequenceOptions::IncrementBy(value, _) => step = number(value)?,
             SequenceOptions::Cache(_)
-            | SequenceOptions::Cycle(false)
+            | SequenceOptions::Cycle(true)
             | SequenceOptions::MinValue(_)
             | SequenceOptions::MaxValue(None) => {}
             other => {

@@ -196,7 +196,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     scalar(
         "to_timestamp",
         "the timestamp of seconds since 1970, of a text, or of a text by a pattern of PostgreSQL (`YYYY-MM-DD HH24:MI:SS`) or of strftime",
-        &[&[Number], &[At], &[Words, Words]],
+        // The first one that fits a text is chosen.
+        &[&[At], &[Number], &[Words, Words]],
         Gives::By(to_timestamp_type),
         to_timestamp_all,
     ),

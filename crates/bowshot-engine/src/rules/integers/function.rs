@@ -30,10 +30,21 @@ impl ScalarUDFImpl for IntegerArithmetic {
         }
     }
 
-    /// The operator's own, so that columns keep their names.
+    /// The operator's own, so that columns keep their names. A long sum is written from its first part on: level by level each
+    /// would copy the name of the one within.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let [left, right] = args else { return internal_err!("arithmetic has two sides") };
-        Ok(format!("{} {} {}", left.schema_name(), self.operator, right.schema_name()))
+        let mut left = left;
+        let mut parts = vec![(self.operator, right)];
+        while let Some((operator, inner, right)) = sides(left) {
+            parts.push((operator, right));
+            left = inner;
+        }
+        let mut name = left.schema_name().to_string();
+        for (operator, right) in parts.iter().rev() {
+            name.push_str(&format!(" {operator} {}", right.schema_name()));
+        }
+        Ok(name)
     }
 
     fn signature(&self) -> &Signature {
@@ -61,4 +72,11 @@ impl ScalarUDFImpl for IntegerArithmetic {
         let [left, right] = args.args.as_slice() else { return internal_err!("arithmetic has two sides") };
         kernel::compute(self.operator, left, right)
     }
+}
+
+fn sides(expr: &Expr) -> Option<(Operator, &Expr, &Expr)> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let function = call.func.inner().downcast_ref::<IntegerArithmetic>()?;
+    let [left, right] = call.args.as_slice() else { return None };
+    Some((function.operator, left, right))
 }

@@ -2,10 +2,11 @@
 //! `2147483647 + 1` and `i - 10` are errors where the result is no INT. DataFusion has them of type BIGINT. By themselves they
 //! stay that, and where they do not fit.
 
+use crate::rules::expressions::type_of;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 /// See the module. It changes what is planned, and leaves the planning to others.
@@ -36,8 +37,7 @@ impl ExprPlanner for IntegerLiterals {
 fn is_small(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
         Expr::Literal(ScalarValue::Int64(Some(value)), _) => i32::try_from(*value).is_ok(),
-        expr => expr
-            .get_type(schema)
+        expr => type_of(expr, schema)
             .is_ok_and(|of| matches!(of, DataType::Int8 | DataType::Int16 | DataType::Int32)),
     }
 }

@@ -6,13 +6,13 @@ mod function;
 mod kernel;
 mod literals;
 
-use super::expressions::in_plan;
+use super::expressions::{in_plan, type_of};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 use function::IntegerArithmetic;
 pub(super) use literals::IntegerLiterals;
@@ -59,7 +59,7 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
         }
         // Of a column, the negation of the least number is that number.
-        Expr::Negative(inner) => match (inner.get_type(schema), function_of(Operator::Minus)) {
+        Expr::Negative(inner) => match (type_of(&inner, schema), function_of(Operator::Minus)) {
             (Ok(kind), Some(function)) if kind.is_signed_integer() => {
                 let zero = Expr::Literal(ScalarValue::new_zero(&kind)?, None);
                 let call = ScalarFunction::new_udf(Arc::clone(function), vec![zero, *inner]);
@@ -76,6 +76,6 @@ fn function_of(operator: Operator) -> Option<&'static Arc<ScalarUDF>> {
 }
 
 fn is_of_integers(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
-    let kind = |side: &Expr| side.get_type(schema).ok().filter(DataType::is_integer);
+    let kind = |side: &Expr| type_of(side, schema).ok().filter(DataType::is_integer);
     kind(left).is_some_and(|left| kind(right) == Some(left))
 }

@@ -11,14 +11,14 @@ mod lists;
 mod numbers;
 mod order;
 
-use super::expressions::in_node;
+use super::expressions::{in_node, type_of};
 use apart::Place;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, ScalarUDF};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ fn in_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
 }
 
 fn types(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(DataType, DataType)> {
-    Some((left.get_type(schema).ok()?, right.get_type(schema).ok()?))
+    Some((type_of(left, schema).ok()?, type_of(right, schema).ok()?))
 }
 
 /// Aggregates know durations better than intervals: those of differences take the differences as they are.
