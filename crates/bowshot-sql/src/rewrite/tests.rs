@@ -410,7 +410,7 @@ fn operators_of_mysql_have_its_meaning() {
         ),
         (
             "SELECT DATE_SUB(a, INTERVAL b DAY) AS b FROM t",
-            "SELECT date_plus((a), -(((b) * INTERVAL '1 DAY'))) AS b FROM t",
+            "SELECT date_plus((a), -(((b) * INTERVAL '1 days'))) AS b FROM t",
         ),
     ] {
         assert_eq!(rewritten_in(sql, DialectName::MySql), expected, "{sql}");
