@@ -51,7 +51,7 @@ fn is_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
         Expr::Alias(alias) => is_literal(&alias.expr),
-        Expr::Cast(cast) => is_literal(&cast.expr),
+        Expr::Cast(cast) => is_literal(&cast.expr) && !is_read(cast.field.data_type()),
         Expr::Negative(inner) => is_literal(inner),
         _ => false,
     }
