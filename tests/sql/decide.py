@@ -4,8 +4,8 @@
 
 Every record runs in both. The note `# decided by: WHO` in the first comment of a file, or in a comment right before a
 record, says whose answer counts: `both` (the default: they must agree), `postgres`, `duckdb`, several names (each record is
-right by one of them; where neither PostgreSQL nor DuckDB has the form it is taken as it stands), or `hand` (nothing is
-written; a comment says why). Column kinds are filled in where a record has none. With `--check` nothing is written, and
+right by one of them; where neither PostgreSQL nor DuckDB has the form, or has had one before that changes rows, it is taken as it
+stands), or `hand`, `mysql`, `sqlite` (nothing is written; a comment says why). Column kinds are filled in where a record has none. With `--check` nothing is written, and
 a record that would change is a failure.
 """
 
@@ -59,15 +59,20 @@ def decide_file(path, records, cluster):
     engines = [Postgres(cluster), DuckDB()]
     engines[0].run("SET statement_timeout = '10s'")
     decided, complaints = 0, []
+    astray = set()  # what has refused a change has other rows from there on
     for record in records:
         if record.kind == "end":
             continue
         who = record.note("decided by") or file_who
         who = "any" if "," in who and not who.startswith("hand") else who.split()[0].rstrip(";.,")
-        judged = who != "hand" and record.runs_on("bowshot")
+        judged = who not in ("hand", "mysql", "sqlite") and record.runs_on("bowshot")
         if not judged and (record.kind == "query" or record.error is not None):
             continue  # it changes nothing
         answers = {engine.name: attempt(engine, record) for engine in engines if record.runs_on(engine.name)}
+        if who == "any" and record.error is None:
+            if record.kind == "statement":
+                astray.update(name for name, answer in answers.items() if isinstance(answer, Refused))
+            answers = {name: answer for name, answer in answers.items() if name not in astray}
         if not judged:
             continue
         complaint = decide(record, who, answers)

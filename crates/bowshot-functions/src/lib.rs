@@ -19,5 +19,6 @@ mod text;
 mod values;
 mod window;
 
+pub use date::{add_in_zone, read_time};
 pub use planner::planners;
 pub use registry::{page, register};

@@ -118,7 +118,7 @@ async fn attempt(
     let endpoints = endpoints(request, &options, session);
     live.is(State::Planning);
     let (authorised, execution) = apart(async {
-        let authorised = authorise(session, &request.statement, &pinned).await?;
+        let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
         // What has acted is not to act again.
         *repeatable = matches!(authorised.plan.action(), Action::Query);
         if expected == Expected::Effect && !authorised.plan.action().acts() {
@@ -126,7 +126,7 @@ async fn attempt(
                 .with_hint("run it as a query"));
         }
         let execution = match authorised.plan.action() {
-            Action::Query => Some(execute(session, &authorised, endpoints, &options).await?),
+            Action::Query => Some(Box::pin(execute(session, &authorised, endpoints, &options)).await?),
             _ => None,
         };
         Ok((authorised, execution))
@@ -141,12 +141,12 @@ async fn attempt(
         (None, Action::Write(_)) => {
             let layout = (expected == Expected::Anything).then_some(options.layout);
             let begun = Begun::of(live, layout);
-            write::write(session, &authorised, scope, begun).await?
+            Box::pin(write::write(session, &authorised, scope, begun)).await?
         }
         (None, _) => {
             // What ends a transaction must not wait for itself.
             drop(scope);
-            execute(session, &authorised, endpoints, &options).await?
+            Box::pin(execute(session, &authorised, endpoints, &options)).await?
         }
     };
     let Some(slot) = live.job.release() else {

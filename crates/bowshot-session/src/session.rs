@@ -197,13 +197,13 @@ impl ClientSession {
 
     async fn described(&self, statement: &Statement) -> Result<Description> {
         let pinned = self.pin(self.transaction_of(statement)?).await?;
-        let authorised = query::authorise(self, statement, &pinned).await?;
+        let authorised = Box::pin(query::authorise(self, statement, &pinned)).await?;
         let bound = authorised.parameters.iter().find(|batch| batch.num_rows() > 0);
         self.description(&authorised.plan, bound)
     }
 
     async fn prepared_from(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
-        let plan = query::plan(self, sql, &self.pin(transaction).await?).await?;
+        let plan = Box::pin(query::plan(self, sql, &self.pin(transaction).await?)).await?;
         let description = self.description(&plan, None)?;
         let id =
             self.prepared.add(PreparedStatement::new(sql, plan, transaction), &self.server.house.limits)?;
@@ -213,7 +213,7 @@ impl ClientSession {
     async fn bound(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
         let statement = Statement::Prepared(id);
         let pinned = self.pin(self.transaction_of(&statement)?).await?;
-        let authorised = query::authorise(self, &statement, &pinned).await?;
+        let authorised = Box::pin(query::authorise(self, &statement, &pinned)).await?;
         for batch in &parameters {
             self.engine.check_parameters(&authorised.plan, batch)?;
         }

@@ -5,7 +5,7 @@
 //! parser reads wrong: operators bind as in PostgreSQL in all dialects but that of MySQL, and `a IS DISTINCT FROM b AND c`
 //! ends before the AND.
 
-use crate::{identity, pivot, prefix};
+use crate::{identity, infix, pivot, prefix};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement, UnaryOperator,
 };
@@ -110,7 +110,7 @@ impl Base for Dialect {
         supports_unicode_string_literal, supports_filter_during_aggregation,
         supports_window_clause_named_window_reference, supports_within_after_array_aggregation,
         supports_partition_by_after_order_by, supports_array_join_syntax, supports_group_by_expr,
-        supports_group_by_with_modifier, supports_left_associative_joins_without_parens,
+        supports_left_associative_joins_without_parens,
         supports_outer_join_operator, supports_cross_join_constraint, supports_connect_by,
         supports_execute_immediate, supports_match_recognize, supports_in_empty_list,
         supports_start_transaction_modifier, supports_end_transaction_modifier,
@@ -183,8 +183,14 @@ impl Base for Dialect {
         true
     }
 
+    /// In MySQL, `INSERT INTO t SET a = 1` has no alias, and an alias stands behind the rows.
     fn supports_insert_table_alias(&self) -> bool {
-        true
+        self.binds_as_postgres()
+    }
+
+    /// `GROUP BY a WITH ROLLUP`. PostgreSQL's own dialect has no such words.
+    fn supports_group_by_with_modifier(&self) -> bool {
+        self.name != DialectName::Postgres
     }
 
     /// Only in texts that ask for an earlier state: else `AT`, `BEFORE` and `CHANGES` could not be names of tables.
@@ -284,6 +290,9 @@ impl Base for Dialect {
         if let Some(signed) = self.signed(parser) {
             return Some(signed);
         }
+        if let Some(not) = prefix::not_exists(parser, self.prec_value(Precedence::UnaryNot)) {
+            return Some(not);
+        }
         prefix::parse(parser).or_else(|| self.base().parse_prefix(parser))
     }
 
@@ -293,6 +302,9 @@ impl Base for Dialect {
         expr: &Expr,
         precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if let Some(parsed) = infix::parse(parser, expr, precedence, self.name) {
+            return Some(parsed);
+        }
         if let Some(distinct) = self.distinct_from(parser, expr) {
             return Some(distinct);
         }
@@ -311,6 +323,9 @@ impl Base for Dialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        if let Some(precedence) = infix::precedence(parser, self.name) {
+            return Some(Ok(self.prec_value(precedence)));
+        }
         if self.binds_as_postgres() {
             return match &parser.peek_token_ref().token {
                 // A slice of a list, or a field of a map literal.

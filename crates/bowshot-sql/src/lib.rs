@@ -7,6 +7,8 @@
 mod dialect;
 mod exclusions;
 mod identity;
+mod infix;
+mod intervals;
 mod numbers;
 mod offsets;
 mod parse;
@@ -18,6 +20,7 @@ mod tokens;
 mod walk;
 
 pub use dialect::{Dialect, DialectName};
+pub use intervals::{Interval, read_interval};
 pub use offsets::{Offsets, split, stands_at, view_query};
 pub use parse::{Explain, Parsed, parse, parse_expression};
 pub use walk::Tree;

@@ -1,9 +1,9 @@
 //! Expressions whose beginning the parser would read as something else: lambdas in the arguments of functions over lists,
-//! lists that are made of others, and `current_user` as a word and as a call.
+//! lists that are made of others, `current_user` as a word and as a call, and NOT before EXISTS.
 
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    LambdaFunction, LambdaFunctionParameter, LambdaSyntax, ObjectName, OneOrManyWithParens,
+    LambdaFunction, LambdaFunctionParameter, LambdaSyntax, ObjectName, OneOrManyWithParens, UnaryOperator,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -61,6 +61,20 @@ pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>
     let keyword =
         word.keyword == Keyword::LAMBDA && matches!(parser.peek_nth_token_ref(1).token, Token::Word(_));
     ((arrow || keyword) && in_list_function(parser)).then(|| lambda(parser))
+}
+
+/// `NOT EXISTS (…) IS NULL` is `NOT (EXISTS (…) IS NULL)`: the parser takes the first two words for one.
+/// `None` where they do not come next.
+pub(crate) fn not_exists(parser: &mut Parser<'_>, precedence: u8) -> Option<Result<Expr, ParserError>> {
+    let is = |at: usize, keyword: Keyword| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == keyword);
+    if !is(0, Keyword::NOT) || !is(1, Keyword::EXISTS) {
+        return None;
+    }
+    parser.advance_token();
+    Some(parser.parse_subexpr(precedence).map(|of| match of {
+        Expr::Exists { subquery, negated } => Expr::Exists { subquery, negated: !negated },
+        other => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(other))) },
+    }))
 }
 
 /// `current_user`, with or without empty brackets.

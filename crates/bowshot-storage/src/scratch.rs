@@ -90,7 +90,7 @@ fn is_ram(mounts: &str, path: &Path) -> bool {
         let mut words = line.split(' ').skip(1);
         let place = words.next()?.replace("\\040", " ");
         let kind = words.next()?;
-        path.starts_with(&place).then(|| (place.len(), matches!(kind, "tmpfs" | "ramfs")))
+        path.starts_with(&place).then_some((place.len(), matches!(kind, "tmpfs" | "ramfs")))
     });
     // Of several in one place the last one counts.
     places.max_by_key(|(length, _)| *length).is_some_and(|(_, ram)| ram)

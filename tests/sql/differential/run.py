@@ -15,6 +15,7 @@ import json
 import pathlib
 import random
 import re
+import resource
 import sys
 import time
 import tomllib
@@ -30,6 +31,8 @@ from engines import Bowshot, Cluster, DuckDB, Postgres, Refused  # noqa: E402
 
 ROUND = 50  # statements over the tables of one round
 SHORT = 2000  # statements of the fixed mode
+SLOW = 5  # seconds
+MEMORY = 4 << 30  # bytes: tables are small, so that a server that asks for more has gone astray, and ends
 
 
 # What the references cannot do although it means something: then the other one decides alone. Any other refusal leaves the
@@ -59,6 +62,7 @@ class Three:
             self.bowshot.close()
             self.server.stop()
         self.server = Server()
+        resource.prlimit(self.server.process.pid, resource.RLIMIT_AS, (MEMORY, MEMORY))
         self.bowshot = Bowshot(self.server)
 
     def make(self, tables):
@@ -80,7 +84,15 @@ class Three:
 
     def answers(self, sql, changed):
         """What each says: an Answer, or the refusal."""
-        return [self.ask(engine, sql, changed) for engine in [*self.references, self.bowshot]]
+        return [self.timed(engine, sql, changed) for engine in [*self.references, self.bowshot]]
+
+    def timed(self, engine, sql, changed):
+        """Tells of a statement that takes long, whoever it is that takes so long."""
+        started = time.monotonic()
+        answer = self.ask(engine, sql, changed)
+        if (took := time.monotonic() - started) > SLOW:
+            print(f"\n-- {engine.name} took {took:.0f} s for\n{sql};", flush=True)
+        return answer
 
     def ask(self, engine, sql, changed):
         try:
@@ -150,8 +162,10 @@ class Run:
             try:
                 self.judge(number, root, changed)
             except Crashed as crash:
-                self.counts["wrong"] += 1
-                print(f"\n== {number}: the server has ended: {crash}\n{root.text()};", flush=True)
+                reason = self.is_known(root.text(), "ended", [])
+                self.counts[f"known: {reason}" if reason else "wrong"] += 1
+                if reason is None:
+                    print(f"\n== {number}: the server has ended: {crash}\n{root.text()};", flush=True)
                 self.three.start()
                 made = None
 
@@ -170,7 +184,10 @@ class Run:
             self.report(number, root, changed, how, answers)
 
     def is_known(self, sql, how, answers):
-        message = str(answers[2]) if how == "refused" else ""
+        if how == "wrong":
+            message = "; ".join(", ".join(row) for row in answers[2].rows)
+        else:
+            message = str(answers[2]) if answers else ""
         for statement, said, which, reason in self.known:
             if which == how and statement.search(sql) and said.search(message):
                 return reason

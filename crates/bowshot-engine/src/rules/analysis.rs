@@ -26,6 +26,7 @@ fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             rules.push(Arc::new(operators::OperatorsOfSql) as _);
             rules.push(crate::types::times());
             rules.push(rule);
+            rules.push(crate::types::texts());
             rules.push(Arc::new(integers::IntegersInRange) as _);
             rules.push(Arc::new(operators::BothZeros) as _);
         } else {

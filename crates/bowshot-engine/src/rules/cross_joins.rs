@@ -1,5 +1,6 @@
 //! The rules that make joins of `FROM a, b WHERE …`, and keys of conditions, take all keys for of one kind.
 
+use super::constant_conditions::{DecidedAbove, FILTERS};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
@@ -18,6 +19,7 @@ pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         .map(|rule| match rule.name() {
             CROSS_JOINS => Arc::new(OnlyPlainEqualities(rule)) as Arc<dyn OptimizerRule + Send + Sync>,
             KEYS => Arc::new(OnlyOneKind(rule)) as Arc<_>,
+            FILTERS => Arc::new(DecidedAbove(rule)) as Arc<_>,
             _ => rule,
         })
         .collect()

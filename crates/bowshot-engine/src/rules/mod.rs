@@ -1,6 +1,7 @@
 //! DataFusion's optimiser rules, less those that give wrong answers where they do, and with those that it lacks.
 
 mod analysis;
+mod constant_conditions;
 mod cross_joins;
 mod decimals;
 mod expressions;

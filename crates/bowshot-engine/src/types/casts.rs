@@ -3,7 +3,7 @@
 
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
-use super::zone;
+use super::{moved, zone};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue};
@@ -93,6 +93,7 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
             (expr, field, |expr, field| Expr::TryCast(TryCast { expr, field }))
         }
         Expr::ScalarFunction(_) => return Ok(on_the_clock(expr, columns, zone)),
+        Expr::BinaryExpr(_) => return Ok(moved::arithmetic(expr, columns, zone)),
         _ => return Ok(Transformed::no(expr)),
     };
     let Ok(source) = inner.get_type(columns.all()) else { return Ok(Transformed::no(expr)) };

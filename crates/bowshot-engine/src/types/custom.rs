@@ -1,7 +1,7 @@
 //! Names of types that the parser has no word for.
 
 use super::declared::Declared;
-use super::planner::{Types, decimal, map, plain, refused, timestamp};
+use super::planner::{DIGITS_OF_128_BITS, Types, decimal, map, plain, refused, timestamp};
 use bowshot_api::Error;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::error::Result;
@@ -53,7 +53,7 @@ fn without_parts(name: &str) -> Option<DataType> {
         "INT24" => DataType::Int32,
         "LONG" | "OID" => DataType::Int64,
         "UINTEGER" | "UINT" => DataType::UInt32,
-        "LARGEINT" => DataType::Decimal128(38, 0),
+        "LARGEINT" => DataType::Decimal256(DIGITS_OF_128_BITS, 0),
         "LOGICAL" => DataType::Boolean,
         "NAME" | "TEXT" | "NTEXT" | "LONGVARCHAR" | "NCLOB" => DataType::Utf8,
         "IMAGE" | "LONGVARBINARY" => DataType::Binary,

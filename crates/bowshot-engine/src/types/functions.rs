@@ -122,7 +122,8 @@ pub(crate) fn whole(values: &ArrayRef) -> Option<ArrayRef> {
     })
 }
 
-fn on_array(
+/// A function of its first argument.
+pub(super) fn on_array(
     arguments: ScalarFunctionArgs,
     make: impl Fn(&ArrayRef) -> Result<ArrayRef>,
 ) -> Result<ColumnarValue> {

@@ -3,8 +3,8 @@
 //! ```text
 //! a name in the text ─► planner ─► an Arrow type, and what is declared beyond it (declared)
 //! an Arrow type ─► names ─► its name in SQL
-//! a plan ─► casts: what PostgreSQL rounds, cuts off and checks ─► temporal: dates and times of different
-//!           types meet in microseconds ─► DataFusion's own coercion
+//! a plan ─► casts: what PostgreSQL rounds, cuts off and checks, and moved: instants on the session's clock ─► temporal:
+//!           dates and times of different types meet in microseconds ─► DataFusion's own coercion ─► texts: shown and read
 //! ```
 //!
 //! Time stamps have microseconds, so that the years 0001 to 9999 have a place. One with a time zone is an instant: it is
@@ -14,12 +14,16 @@ pub(crate) mod casts;
 mod custom;
 pub(crate) mod declared;
 pub(crate) mod functions;
+mod moved;
 pub(crate) mod names;
 mod now;
 mod planner;
+mod read;
+mod shown;
 pub(crate) mod stored;
 pub(crate) mod syntax;
 mod temporal;
+mod texts;
 pub(crate) mod zone;
 
 pub(crate) use planner::Types;
@@ -37,7 +41,15 @@ pub(crate) fn times() -> Arc<dyn AnalyzerRule + Send + Sync> {
     Arc::new(temporal::Temporal)
 }
 
-/// The functions whose results have other types than DataFusion gives them.
+/// How times are written as text and read from it, once DataFusion has settled where that happens.
+pub(crate) fn texts() -> Arc<dyn AnalyzerRule + Send + Sync> {
+    Arc::new(texts::Texts)
+}
+
+/// The functions whose results have other types than DataFusion gives them, and those that casts and operators become.
 pub(crate) fn registered() -> Vec<datafusion::logical_expr::ScalarUDF> {
-    vec![now::Now::default().into(), functions::rounded()]
+    let mut functions = vec![now::Now::default().into(), functions::rounded(), shown::function()];
+    functions.extend(read::functions());
+    functions.extend(moved::functions());
+    functions
 }

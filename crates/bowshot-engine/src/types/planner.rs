@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Digits and scale of a number that says neither: unbounded in PostgreSQL, which Arrow has no place for.
 const PLAIN_DECIMAL: (u8, i8) = (38, 10);
+/// Digits of a whole number of 128 bits.
+pub(super) const DIGITS_OF_128_BITS: u8 = 39;
 /// Digits of a second that a time has.
 const DIGITS: u64 = 6;
 /// The zone that instants are kept in.
@@ -182,8 +184,9 @@ fn whole_number(sql_type: &SqlType) -> Option<DataType> {
         | SqlType::UInt64
         | SqlType::Unsigned
         | SqlType::UnsignedInteger => DataType::UInt64,
+        // 128 bits have 39 digits, one more than a decimal of that width.
         SqlType::HugeInt | SqlType::UHugeInt | SqlType::Int128 | SqlType::UInt128 => {
-            DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0)
+            DataType::Decimal256(DIGITS_OF_128_BITS, 0)
         }
         SqlType::Int256 | SqlType::UInt256 => DataType::Decimal256(DECIMAL256_MAX_PRECISION, 0),
         _ => return None,

@@ -7,9 +7,11 @@
 //! | TIME | BIGINT, microseconds since midnight |
 //! | TINYINT, SMALLINT, INTEGER, BIGINT UNSIGNED | SMALLINT, INTEGER, BIGINT, DECIMAL(20, 0) |
 //! | DECIMAL(p, -s) | DECIMAL(p + s, 0) |
+//! | HUGEINT, which is DECIMAL(39, 0) | DECIMAL(38, 0), in which its longest values have no place |
 
 use super::declared::DECLARED;
-use super::names;
+use super::planner::DIGITS_OF_128_BITS;
+use super::{names, texts};
 use bowshot_storage::tables::{Definition, Storage, durable_type};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
@@ -55,6 +57,9 @@ fn physical(logical: &DataType) -> Option<DataType> {
             let digits = precision.checked_add(scale.unsigned_abs())?;
             (digits <= DECIMAL128_MAX_PRECISION).then_some(DataType::Decimal128(digits, 0))
         }
+        DataType::Decimal256(DIGITS_OF_128_BITS, 0) => {
+            Some(DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))
+        }
         _ => None,
     }
 }
@@ -77,7 +82,13 @@ fn meant(text: &str, kept: &DataType) -> Option<DataType> {
         decimal => {
             let parts = decimal.strip_prefix("DECIMAL(")?.strip_suffix(')')?;
             let (precision, scale) = parts.split_once(',')?;
-            DataType::Decimal128(precision.trim().parse().ok()?, scale.trim().parse().ok()?)
+            let precision: u8 = precision.trim().parse().ok()?;
+            let scale: i8 = scale.trim().parse().ok()?;
+            if precision > DECIMAL128_MAX_PRECISION {
+                DataType::Decimal256(precision, scale)
+            } else {
+                DataType::Decimal128(precision, scale)
+            }
         }
     };
     (physical(&meant).as_ref() == Some(kept)).then_some(meant)
@@ -111,6 +122,9 @@ pub(crate) fn differs(definition: &Definition) -> bool {
 pub(crate) fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     if values.data_type() == to {
         return Ok(Arc::clone(values));
+    }
+    if let Some(converted) = texts::converted(values, to) {
+        return converted.map_err(|error| ArrowError::ExternalError(Box::new(error)));
     }
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let through = match (values.data_type(), to) {
@@ -159,6 +173,7 @@ mod tests {
             DataType::UInt32,
             DataType::UInt64,
             DataType::Decimal128(5, -2),
+            DataType::Decimal256(39, 0),
             DataType::Int32,
             DataType::Decimal128(5, 2),
         ] {

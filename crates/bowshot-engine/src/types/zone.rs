@@ -189,6 +189,12 @@ fn shifted(micros: i64, zone: &Tz, instant: bool) -> Result<i64> {
     moved.map(|moved| moved.and_utc().timestamp_micros()).ok_or_else(out_of_range)
 }
 
+/// The instant of what the clock of a zone shows, both in microseconds since 1970. See [`local`].
+pub(super) fn instant(zone: &Tz, micros: i64) -> Option<i64> {
+    let clock = DateTime::from_timestamp_micros(micros)?.naive_utc();
+    local(zone, clock).map(|instant| instant.and_utc().timestamp_micros())
+}
+
 /// The instant of a clock. One that is there twice is the later, in standard time; one that is skipped is that after the
 /// gap, as the clock would show had it not been set: both as PostgreSQL has it.
 fn local(zone: &Tz, clock: NaiveDateTime) -> Option<NaiveDateTime> {

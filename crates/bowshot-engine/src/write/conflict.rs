@@ -28,7 +28,7 @@ enum Act {
     /// It takes the other one's place.
     Replace,
     /// The other one gets these values, where the condition holds.
-    Update(Vec<Assignment>, Option<Expr>),
+    Update(Vec<Assignment>, Option<Box<Expr>>),
 }
 
 /// See the module.
@@ -78,7 +78,7 @@ impl Conflict {
                 match on.action {
                     OnConflictAction::DoNothing => (Act::Nothing, keys),
                     OnConflictAction::DoUpdate(update) => {
-                        (Act::Update(update.assignments, update.selection), keys)
+                        (Act::Update(update.assignments, update.selection.map(Box::new)), keys)
                     }
                 }
             }

@@ -13,6 +13,7 @@ use datafusion::common::{DFSchema, Result, ScalarValue, Statistics};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast};
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use datafusion::physical_plan::ExecutionPlan;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -90,8 +91,15 @@ pub(crate) fn computed(
     state: &SessionState,
 ) -> bowshot_api::Result<ScalarValue> {
     let evaluate = || {
-        let expr = cast(parse(sql, state)?, data_type.clone());
-        let physical = state.create_physical_expr(expr, &DFSchema::empty())?;
+        let none = DFSchema::empty();
+        // `now()` is known to the simplifier alone.
+        let context = SimplifyContext::builder()
+            .with_config_options(Arc::clone(state.config_options()))
+            .with_current_time()
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let expr = simplifier.coerce(cast(parse(sql, state)?, data_type.clone()), &none)?;
+        let physical = state.create_physical_expr(simplifier.simplify(expr)?, &none)?;
         let one = RecordBatchOptions::new().with_row_count(Some(1));
         let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one)?;
         ScalarValue::try_from_array(physical.evaluate(&row)?.into_array(1)?.as_ref(), 0)

@@ -4,7 +4,7 @@
 use crate::error::classify;
 use bowshot_api::Result;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -16,16 +16,17 @@ use std::sync::Arc;
 const MAX_ROWS: usize = 1_000;
 
 /// The rows of a plan that computes nothing: projections that name, arrange and cast the columns of a few rows of literals.
-/// They come in their own types. `None` for any other plan.
+/// They come in their own types. `None` for any other plan, and where a literal cannot be cast by Arrow alone: a plan knows
+/// more forms, or says what is wrong.
 ///
 /// # Errors
-/// `Invalid` for a literal that cannot be cast.
+/// `Invalid` for a literal that is no value.
 pub(crate) fn rows(plan: &LogicalPlan) -> Result<Option<RecordBatch>> {
     match plan {
         LogicalPlan::Values(values) => values_of(values),
         LogicalPlan::Projection(projection) if projection.expr.iter().all(is_plain) => {
             let Some(input) = rows(&projection.input)? else { return Ok(None) };
-            projected(projection, &input).map(Some)
+            Ok(projected(projection, &input).ok())
         }
         _ => Ok(None),
     }
@@ -36,9 +37,14 @@ fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) => true,
         Expr::Alias(alias) => is_plain(&alias.expr),
-        Expr::Cast(cast) => is_plain(&cast.expr),
+        // Arrow reads texts as moments and intervals in other forms than SQL does.
+        Expr::Cast(cast) => is_plain(&cast.expr) && !is_read(cast.field.data_type()),
         other => is_literal(other),
     }
+}
+
+fn is_read(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(..) | DataType::Interval(_))
 }
 
 fn is_literal(expr: &Expr) -> bool {

@@ -60,7 +60,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
             _ => map2::<Int, Int, Int64, _>(a, |left: i64, right: i64| left ^ right),
         }
     }),
-    scalar("error", "fails with this message", &[&[Words]], Gives::Text, |a| raise(a)).aliases(&["raise_error"]).volatile(),
+    scalar("error", "fails with this message", &[&[Words]], Gives::Text, raise).aliases(&["raise_error"]).volatile(),
     scalar("typeof", "the type in SQL's words, as DuckDB names it", &[&[Any]], Gives::Text, |a| types::name(a, types::of_duckdb)),
     scalar("pg_typeof", "the type as PostgreSQL names it", &[&[Any]], Gives::Text, |a| types::name(a, types::of_postgresql)),
 ];

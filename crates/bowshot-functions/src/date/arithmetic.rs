@@ -8,12 +8,15 @@ use super::difference::unit_named;
 use super::month_names;
 use crate::define::{Function, Gives, scalar};
 use crate::values::Kind::{self, Date as Day, Int as Whole, Interval as Span, Stamp as At, Text as Words};
-use crate::values::{Arguments, Date, Days, Int, Interval, Stamp, Stamps, Str, Text, Time, fill, map2, map3};
-use arrow::array::ArrayRef;
+use crate::values::{
+    Arguments, Date, Days, Int, Interval, Moment, Stamp, Stamps, Str, Text, Time, fill, map2, map3,
+};
+use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
+use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit, TimestampMicrosecondType};
 use chrono::{Datelike, NaiveDate};
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
+use std::sync::Arc;
 
 /// The type of a moved timestamp: its own with its zone, without a zone for dates and text.
 pub(super) fn moved_type(given: &[DataType], position: usize) -> Result<DataType> {
@@ -161,6 +164,32 @@ fn time_bucket(arguments: &Arguments) -> Result<ArrayRef> {
     in_its_zone(arguments, &local)
 }
 
+/// Counted in absolute time, from 1970 if no origin is named.
+fn date_bin(arguments: &Arguments) -> Result<ArrayRef> {
+    let (widths, moments) = (arguments.read::<Interval>(0)?, arguments.read::<Moment>(1)?);
+    let origins = arguments.read_if_given::<Moment>(2)?;
+    let made = fill::<Stamps, Result<Option<i64>>>(arguments, |row| {
+        let origin = match &origins {
+            Some(origins) => origins.get(row)?,
+            None => Some(0),
+        };
+        match (widths.get(row)?, moments.get(row)?, origin) {
+            (Some(width), Some(moment), Some(origin)) => bucket(moment, width, Some(origin)).map(Some),
+            _ => Ok(None),
+        }
+    })?;
+    let zone = match &arguments.gives {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    };
+    let made = made.as_primitive::<TimestampMicrosecondType>().clone();
+    Ok(Arc::new(made.with_timezone_opt(zone)))
+}
+
+fn second_moved(given: &[DataType]) -> Result<DataType> {
+    moved_type(given, 1)
+}
+
 fn bucket_type(given: &[DataType]) -> Result<DataType> {
     match given.get(1) {
         Some(DataType::Date32) => Ok(DataType::Date32),
@@ -277,6 +306,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
         &[&[Span, At], &[Span, At, At], &[Span, At, Span]],
         Gives::By(bucket_type),
         time_bucket,
+    ),
+    scalar(
+        "date_bin",
+        "the start of the bucket of that width, counted from an origin",
+        &[&[Span, At], &[Span, At, At]],
+        Gives::By(second_moved),
+        date_bin,
     ),
     scalar(
         "period_add",

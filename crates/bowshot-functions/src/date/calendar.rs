@@ -1,5 +1,7 @@
 //! Arithmetic of the calendar on microseconds since 1970.
 
+use crate::values::{offset_at, offset_micros};
+use arrow::array::timezone::Tz;
 use arrow::datatypes::IntervalMonthDayNano;
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, Timelike};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
@@ -48,6 +50,27 @@ pub(super) fn add_interval(micros: i64, interval: IntervalMonthDayNano) -> Resul
     let days = i64::from(interval.days).checked_mul(DAY).ok_or_else(out_of_range)?;
     let moved = join(time).checked_add(days).and_then(|time| time.checked_add(interval.nanoseconds / 1000));
     moved.ok_or_else(out_of_range)
+}
+
+/// PostgreSQL's `timestamptz + interval`: months and days on the clock of a zone, the rest in absolute time. Without a zone
+/// all of it is on the clock.
+///
+/// # Errors
+/// When the moment is out of range.
+pub fn add_in_zone(utc: i64, interval: IntervalMonthDayNano, zone: Option<Tz>) -> Result<i64> {
+    let Some(zone) = zone else { return add_interval(utc, interval) };
+    let on_the_clock = |utc: i64, months: i32, days: i32| {
+        if months == 0 && days == 0 {
+            return Ok(utc);
+        }
+        let local = utc.saturating_add(offset_micros(zone, utc));
+        let moved = add_interval(local, IntervalMonthDayNano::new(months, days, 0))?;
+        moved.checked_sub(offset_at(zone, moved)).ok_or_else(out_of_range)
+    };
+    // One after the other: each may end where the clock is set.
+    let moved = on_the_clock(utc, interval.months, 0)?;
+    let moved = on_the_clock(moved, 0, interval.days)?;
+    moved.checked_add(interval.nanoseconds / 1000).ok_or_else(out_of_range)
 }
 
 pub(super) fn negated(interval: IntervalMonthDayNano) -> Result<IntervalMonthDayNano> {
@@ -139,4 +162,32 @@ pub(super) fn clock_text(micros: i64) -> String {
         return text;
     }
     format!("{text}.{fraction:06}").trim_end_matches('0').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::date::parse::stamp_of_text;
+
+    #[test]
+    fn days_are_added_on_the_clock_and_hours_are_not() {
+        let at = |text: &str| stamp_of_text(text).unwrap();
+        let new_york = Some("America/New_York".parse().unwrap());
+        let hours = |hours: i64| IntervalMonthDayNano::new(0, 0, hours * HOUR * 1000);
+        let days = |days: i32| IntervalMonthDayNano::new(0, days, 0);
+        let months = |months: i32| IntervalMonthDayNano::new(months, 0, 0);
+        for (utc, interval, expected) in [
+            ("2024-03-10 05:00", days(1), "2024-03-11 04:00"),
+            ("2024-03-10 05:00", hours(24), "2024-03-11 05:00"),
+            ("2024-03-11 04:00", days(-1), "2024-03-10 05:00"),
+            ("2024-02-15 17:00", months(1), "2024-03-15 16:00"),
+            // Half past two is left out: the clock shows half past three.
+            ("2024-03-09 07:30", days(1), "2024-03-10 07:30"),
+            // Half past one is there twice: the later one.
+            ("2024-11-02 05:30", days(1), "2024-11-03 06:30"),
+        ] {
+            assert_eq!(add_in_zone(at(utc), interval, new_york).unwrap(), at(expected), "{utc}");
+        }
+        assert_eq!(add_in_zone(at("9999-12-30"), days(1), None).unwrap(), at("9999-12-31"));
+    }
 }

@@ -143,8 +143,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
     )
     .aliases(&["to_unix_timestamp"])
     .stable(),
-    crate::define::stock("date_bin", "the start of the bucket of that width, counted from an origin"),
-    crate::define::stock("date_trunc", "a timestamp cut to a unit").aliases(&["datetrunc"]),
     crate::define::stock("to_local_time", "a timestamp with time zone on the clock of its zone"),
     crate::define::stock("to_time", "the time of a text"),
     crate::define::stock("to_unixtime", "seconds since 1970 of a timestamp or text"),

@@ -48,9 +48,14 @@ pub(super) fn field_named(name: &str) -> Result<Field> {
 
 /// The first day of the unit that a date lies in.
 pub(crate) fn first_day_of(day: i32, unit: &str) -> Result<i32> {
+    first_day_in(day, field_named(unit)?)
+}
+
+/// See [`first_day_of`].
+pub(super) fn first_day_in(day: i32, unit: Field) -> Result<i32> {
     let date = date_of(day)?;
     let (year, month) = (date.year(), date.month());
-    let (year, month) = match field_named(unit)? {
+    let (year, month) = match unit {
         Field::Week | Field::IsoYear | Field::YearWeek => {
             return Ok(day - i32::try_from(date.weekday().num_days_from_monday()).unwrap_or(0));
         }

@@ -20,13 +20,16 @@ mod percent;
 mod pg_number;
 mod pg_read;
 mod pg_write;
+mod trunc;
 mod zone;
 
 use crate::define::Function;
 
+pub use calendar::add_in_zone;
 pub(crate) use clock::functions as clocks;
 pub(crate) use difference::first_day_of;
 pub(crate) use fields::date_part;
+pub use parse::read_time;
 
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     fields::FUNCTIONS,
@@ -35,6 +38,7 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[
     difference::FUNCTIONS,
     intervals::FUNCTIONS,
     pattern::FUNCTIONS,
+    trunc::FUNCTIONS,
     zone::FUNCTIONS,
     clock::FUNCTIONS,
 ];

@@ -9,7 +9,7 @@ use datafusion::common::{Result, exec_err};
 
 /// Microseconds since 1970 on the clock that the text is about; a zone in it is passed over.
 pub(crate) fn stamp_of_text(text: &str) -> Result<i64> {
-    match read(text) {
+    match read_time(text) {
         Some((micros, _)) => Ok(micros),
         None => exec_err!("`{text}` is not a date or timestamp; write it as `2024-05-06 07:08:09`"),
     }
@@ -18,14 +18,18 @@ pub(crate) fn stamp_of_text(text: &str) -> Result<i64> {
 /// Microseconds since 1970 in UTC, with the zone that the text names.
 pub(crate) fn instant_of_text(text: &str) -> Result<i64> {
     let local = stamp_of_text(text)?;
-    Ok(match read(text).and_then(|(_, zone)| zone) {
+    Ok(match read_time(text).and_then(|(_, zone)| zone) {
         Some(zone) => local.saturating_sub(offset_at(zone, local)),
         None => local,
     })
 }
 
-fn read(text: &str) -> Option<(i64, Option<Tz>)> {
+/// Microseconds since 1970 on the clock that the text is about, and the zone that it names.
+pub fn read_time(text: &str) -> Option<(i64, Option<Tz>)> {
     let text = text.trim();
+    if text.eq_ignore_ascii_case("epoch") {
+        return Some((0, "UTC".parse().ok()));
+    }
     let (date, rest) = read_date(text)?;
     let midnight = join(date.and_time(chrono::NaiveTime::MIN));
     let rest = rest.strip_prefix(['T', 't', ' ']).unwrap_or(rest).trim_start();
@@ -61,9 +65,7 @@ fn read_date(text: &str) -> Option<(NaiveDate, &str)> {
 /// `07:08`, `07:08:09`, `07:08:09.123456`, in microseconds.
 pub(super) fn read_clock(text: &str) -> Option<(i64, &str)> {
     let (hours, rest) = number(text)?;
-    let Some(rest) = rest.strip_prefix(':') else {
-        return None;
-    };
+    let rest = rest.strip_prefix(':')?;
     let (minutes, rest) = number(rest)?;
     let (mut seconds, mut fraction, mut rest) = (0, 0, rest);
     if let Some(after) = rest.strip_prefix(':') {

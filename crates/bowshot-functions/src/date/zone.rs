@@ -7,8 +7,18 @@ use crate::values::{
     Arguments, Flag, Float, Memo, Moment, Moments, Stamp, Stamps, Text, fill, map1, offset_at, offset_micros,
 };
 use arrow::array::ArrayRef;
+use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::Result;
+
+/// A zone as PostgreSQL reads it here: offsets are those of POSIX, in which `+02:00` is west of Greenwich.
+fn posix_zone(name: &str) -> Result<Tz> {
+    match name.trim().split_at_checked(1) {
+        Some(("+", offset)) => known_zone(&format!("-{offset}")),
+        Some(("-", offset)) => known_zone(&format!("+{offset}")),
+        _ => known_zone(name),
+    }
+}
 
 /// A moment becomes the time on the clock of the zone, a time on a clock the moment at which it shows that.
 fn at_zone(arguments: &Arguments) -> Result<ArrayRef> {
@@ -18,13 +28,13 @@ fn at_zone(arguments: &Arguments) -> Result<ArrayRef> {
         let moments = arguments.read::<Moment>(1)?;
         return fill::<Stamps, Result<Option<i64>>>(arguments, |row| {
             let (Some(name), Some(utc)) = (names.get(row)?, moments.get(row)?) else { return Ok(None) };
-            Ok(Some(utc.saturating_add(offset_micros(*zone.get(name, known_zone)?, utc))))
+            Ok(Some(utc.saturating_add(offset_micros(*zone.get(name, posix_zone)?, utc))))
         });
     }
     let stamps = arguments.read::<Stamp>(1)?;
     fill::<Moments, Result<Option<i64>>>(arguments, |row| {
         let (Some(name), Some(local)) = (names.get(row)?, stamps.get(row)?) else { return Ok(None) };
-        Ok(Some(local.saturating_sub(offset_at(*zone.get(name, known_zone)?, local))))
+        Ok(Some(local.saturating_sub(offset_at(*zone.get(name, posix_zone)?, local))))
     })
 }
 
@@ -51,7 +61,7 @@ fn convert(arguments: &Arguments) -> Result<ArrayRef> {
 }
 
 /// Spark's `from_utc_timestamp` and `to_utc_timestamp`.
-fn shift(arguments: &Arguments, from_utc: fn(arrow::array::timezone::Tz, i64) -> i64) -> Result<ArrayRef> {
+fn shift(arguments: &Arguments, from_utc: fn(Tz, i64) -> i64) -> Result<ArrayRef> {
     let (stamps, names) = (arguments.read::<Stamp>(0)?, arguments.read::<Text>(1)?);
     let mut zone = Memo::new();
     fill::<Stamps, Result<Option<i64>>>(arguments, |row| match (stamps.get(row)?, names.get(row)?) {
@@ -100,3 +110,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
         is_finite,
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_those_of_posix() {
+        assert_eq!(offset_micros(posix_zone("+02:00").unwrap(), 0), -7_200_000_000);
+        assert_eq!(offset_micros(posix_zone("-05:30").unwrap(), 0), 19_800_000_000);
+        assert_eq!(offset_micros(posix_zone("Asia/Tokyo").unwrap(), 0), 32_400_000_000);
+    }
+}

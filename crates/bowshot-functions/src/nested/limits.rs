@@ -1,5 +1,6 @@
 //! DataFusion's functions that make lists of any length, with a bound on that length.
 
+use super::moments;
 use super::shape::bounded;
 use crate::define::{Function, made};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
@@ -15,10 +16,10 @@ use std::sync::Arc;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     made("range", "the list of numbers, dates or moments from the first up to the last, without it", || {
-        guarded(range::range_udf(), series)
+        moments::series(guarded(range::range_udf(), series), false)
     }),
     made("generate_series", "the list of numbers, dates or moments from the first to the last", || {
-        guarded(range::gen_series_udf(), series)
+        moments::series(guarded(range::gen_series_udf(), series), true)
     })
     .aliases(&["list_series"]),
     made("array_repeat", "a list with a value so many times", || {

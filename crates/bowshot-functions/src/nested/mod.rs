@@ -8,6 +8,7 @@ mod fold;
 mod limits;
 mod lists;
 mod maps;
+mod moments;
 mod quantified;
 mod records;
 mod reduce;

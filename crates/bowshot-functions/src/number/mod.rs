@@ -2,11 +2,12 @@
 
 mod bits;
 mod domain;
+mod nearest;
 mod rounding;
 mod show;
 mod whole;
 
-use crate::define::{Function, stock};
+use crate::define::{Function, made, stock};
 
 pub(crate) use show::{in_base, with_commas};
 
@@ -21,14 +22,14 @@ const STOCK: &[Function] = &[
     stock("atan2", "the inverse tangent of a quotient"),
     stock("atanh", "the inverse hyperbolic tangent"),
     stock("cbrt", "the cube root"),
-    stock("ceil", "the nearest integer that is not less").aliases(&["ceiling"]),
+    made("ceil", "the nearest integer that is not less", nearest::ceil).aliases(&["ceiling"]),
     stock("cos", "the cosine"),
     stock("cosh", "the hyperbolic cosine"),
     stock("cot", "the cotangent"),
     stock("degrees", "radians in degrees"),
     stock("exp", "e to this power"),
     stock("factorial", "the product of the numbers up to this one"),
-    stock("floor", "the nearest integer that is not greater"),
+    made("floor", "the nearest integer that is not greater", nearest::floor),
     stock("gcd", "the greatest common divisor").aliases(&["greatest_common_divisor"]),
     stock("isnan", "whether it is not a number"),
     stock("iszero", "whether it is 0"),
@@ -38,7 +39,8 @@ const STOCK: &[Function] = &[
     stock("power", "a number to a power").aliases(&["pow"]),
     stock("radians", "degrees in radians"),
     stock("random", "a random number from 0 up to, but not, 1").aliases(&["rand"]),
-    stock("round", "rounded to a number of decimal places, half away from zero"),
+    made("round", "rounded to a number of decimal places, half away from zero", nearest::round)
+        .note("a floating-point number without a number of places: half to even"),
     stock("sin", "the sine"),
     stock("sinh", "the hyperbolic sine"),
     stock("tan", "the tangent"),

@@ -57,16 +57,21 @@ fn unexpected(array: &ArrayRef) -> datafusion::common::DataFusionError {
     exec_datafusion_err!("a value of type {} is not expected here", array.data_type())
 }
 
-/// Microseconds between UTC and local time, by the clock on the wall.
+/// Microseconds between UTC and local time, by the clock on the wall. What the clock shows twice is the later, in standard
+/// time; in the hour that it leaves out the offset before counts: both as PostgreSQL has it.
 pub(crate) fn offset_at(zone: Tz, local: i64) -> i64 {
     let Some(wall) = DateTime::from_timestamp_micros(local) else { return 0 };
-    match zone.offset_from_local_datetime(&wall.naive_utc()) {
-        LocalResult::Single(offset) | LocalResult::Ambiguous(offset, _) => {
-            i64::from(offset.fix().local_minus_utc()) * 1_000_000
+    let seconds = match zone.offset_from_local_datetime(&wall.naive_utc()) {
+        LocalResult::Single(offset) => offset.fix().local_minus_utc(),
+        LocalResult::Ambiguous(one, other) => one.fix().local_minus_utc().min(other.fix().local_minus_utc()),
+        LocalResult::None => {
+            // The day before was no change.
+            let before = DateTime::from_timestamp_micros(local.saturating_sub(DAY)).unwrap_or(wall);
+            let before = zone.offset_from_local_datetime(&before.naive_utc()).earliest();
+            before.map_or(0, |offset| offset.fix().local_minus_utc())
         }
-        // In the hour that a change of the clock leaves out, the offset before it counts.
-        LocalResult::None => offset_micros(zone, local.saturating_sub(3_600_000_000)),
-    }
+    };
+    i64::from(seconds) * 1_000_000
 }
 
 /// Something that denotes a date or a point in time.

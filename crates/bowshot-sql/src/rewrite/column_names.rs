@@ -10,7 +10,8 @@ use crate::template::{meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::Result;
 use sqlparser::ast::{
-    CastKind, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visitor, VisitorMut,
+    CastKind, DataType, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visitor,
+    VisitorMut,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -121,8 +122,7 @@ impl Names<'_> {
 fn items(tokens: &[TokenWithSpan]) -> Vec<String> {
     let (mut items, mut text) = (Vec::new(), String::new());
     let (mut depth, mut last) = (0_usize, Keyword::SELECT);
-    let mut rest = tokens.iter().skip(without_distinct(tokens)).peekable();
-    while let Some(token) = rest.next() {
+    for token in tokens.iter().skip(without_distinct(tokens)) {
         match &token.token {
             Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
             Token::RParen | Token::RBracket | Token::RBrace if depth == 0 => break,
@@ -250,9 +250,7 @@ fn figured(expr: &Expr) -> Option<String> {
         Expr::Identifier(name) => Some(meaning(name)),
         Expr::CompoundIdentifier(names) => names.last().map(meaning),
         Expr::Function(function) => function.name.0.last()?.as_ident().map(meaning),
-        Expr::Cast { expr, data_type, .. } => {
-            figured(expr).or_else(|| Some(data_type.to_string().to_lowercase()))
-        }
+        Expr::Cast { expr, data_type, .. } => figured(expr).or_else(|| Some(internal_name(data_type))),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figured(inner),
         Expr::Case { else_result, .. } => {
             else_result.as_ref().and_then(|result| figured(result)).or_else(|| Some("case".to_owned()))
@@ -278,6 +276,31 @@ fn figured(expr: &Expr) -> Option<String> {
         },
         _ => None,
     }
+}
+
+/// What PostgreSQL calls a type inside.
+fn internal_name(data_type: &DataType) -> String {
+    let name = data_type.to_string().to_lowercase();
+    let plain = name.split('(').next().unwrap_or_default().trim_end();
+    // What stands behind a length in brackets belongs to the name: `timestamp(3) with time zone`.
+    let behind = name.rsplit_once(')').map_or("", |(_, behind)| behind);
+    match format!("{plain}{behind}").as_str() {
+        "bigint" => "int8",
+        "int" | "integer" => "int4",
+        "smallint" => "int2",
+        "double precision" | "double" | "float" => "float8",
+        "real" => "float4",
+        "boolean" => "bool",
+        "decimal" | "dec" => "numeric",
+        "character varying" | "char varying" => "varchar",
+        "character" | "char" => "bpchar",
+        "timestamp without time zone" => "timestamp",
+        "timestamp with time zone" => "timestamptz",
+        "time without time zone" => "time",
+        "time with time zone" => "timetz",
+        other => return other.to_owned(),
+    }
+    .to_owned()
 }
 
 /// Gives a number to names that came before, to columns that `*` may give too, and to casts that would hide what is said of

@@ -23,7 +23,10 @@ impl VisitorMut for Conditions {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         let rewritten = match &*expr {
-            Expr::BinaryOp { left, op, right } => rows(left, op, right),
+            Expr::BinaryOp { left, op, right } => match row_with_query(left, op, right) {
+                Ok(None) => rows(left, op, right),
+                compared => compared,
+            },
             Expr::InList { expr, list, negated } => row_in_list(expr, list, *negated),
             Expr::InSubquery { expr, subquery, negated } => row_in_query(expr, subquery, *negated),
             Expr::Like { any, pattern, .. } | Expr::ILike { any, pattern, .. } => {
@@ -131,6 +134,32 @@ fn row_in_list(value: &Expr, list: &[Expr], negated: bool) -> Result<Option<Expr
     }))
 }
 
+/// `(a, b) = (query)` is a query that compares the fields: unknown without a row, and an error with more than one.
+fn row_with_query(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Option<Expr>> {
+    let (fields, query, is_left) = match (row(left), query_of(right), query_of(left), row(right)) {
+        (Some(fields), Some(query), ..) => (fields, query, true),
+        (_, _, Some(query), Some(fields)) => (fields, query, false),
+        _ => return Ok(None),
+    };
+    let columns: Vec<String> = (0..fields.len()).map(|at| format!("__field_{at}")).collect();
+    let names = columns.iter().map(|name| template::expression(&format!("__row.{name}"), &[]));
+    let (written, read) = (Expr::Tuple(fields.to_vec()), Expr::Tuple(names.collect::<Result<_>>()?));
+    let compared = if is_left { rows(&written, op, &read)? } else { rows(&read, op, &written)? };
+    let Some(compared) = compared else { return Ok(None) };
+    let text = format!("(SELECT __compared FROM (SELECT 1) AS __row ({}))", columns.join(", "));
+    let mut expr = template::expression(&text, &[("__compared", &compared)])?;
+    let ControlFlow::Continue(()) = expr.walk(&mut Rows(query));
+    Ok(Some(expr))
+}
+
+fn query_of(expr: &Expr) -> Option<&Query> {
+    match expr {
+        Expr::Subquery(query) => Some(query),
+        Expr::Nested(inner) => query_of(inner),
+        _ => None,
+    }
+}
+
 /// `(a, b) IN (query)`: yes, unknown or no, as the fields say.
 fn row_in_query(value: &Expr, query: &Query, negated: bool) -> Result<Option<Expr>> {
     let Some(left) = row(value) else { return Ok(None) };
@@ -149,18 +178,20 @@ fn row_in_query(value: &Expr, query: &Query, negated: bool) -> Result<Option<Exp
     Ok(Some(expr))
 }
 
-/// Puts a query in the place of the one that stands for it.
+/// Puts a query in the place of the one that stands for it, and does not look into it: such a condition within it has been
+/// rewritten, and has rows of its own.
 struct Rows<'a>(&'a Query);
 
 impl VisitorMut for Rows<'_> {
     type Break = std::convert::Infallible;
 
-    fn pre_visit_table_factor(
+    fn post_visit_table_factor(
         &mut self,
         factor: &mut sqlparser::ast::TableFactor,
     ) -> ControlFlow<Self::Break> {
         if let sqlparser::ast::TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
             && alias.name.value == "__row"
+            && subquery.to_string() == "SELECT 1"
         {
             **subquery = self.0.clone();
         }

@@ -6,8 +6,8 @@ use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Select, TableAlias,
-    TableAliasColumnDef, TableFactor, UnaryOperator, Value, VisitorMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Select, SelectItem,
+    TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -54,6 +54,13 @@ impl VisitorMut for Functions {
     type Break = Error;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+                && let Some(rows) = series_of_moments(expr)
+            {
+                *expr = rows;
+            }
+        }
         let tables = select.from.iter_mut();
         let factors = tables.flat_map(|table| {
             std::iter::once(&mut table.relation).chain(table.joins.iter_mut().map(|join| &mut join.relation))
@@ -71,6 +78,7 @@ impl VisitorMut for Functions {
         let Some(name) = name_of(&function.name) else { return ControlFlow::Continue(()) };
         match name.as_str() {
             "struct_pack" | "struct_insert" | "struct_update" => members_by_name(function),
+            "make_interval" => in_places(function, &INTERVAL_PARTS),
             "rank" | "dense_rank" | "percent_rank" | "cume_dist" if !function.within_group.is_empty() => {
                 function.name = ObjectName::from(vec![Ident::new(format!("hypothetical_{name}"))]);
             }
@@ -123,6 +131,36 @@ fn members_by_name(function: &mut Function) {
     list.args = arguments;
 }
 
+/// The parameters of `make_interval`.
+const INTERVAL_PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+
+/// `make_interval(days => 3)` is `make_interval(0, 0, 0, 3)`: what is left out is nothing.
+fn in_places(function: &mut Function, names: &[&str]) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let mut places: Vec<Option<FunctionArgExpr>> = vec![None; names.len()];
+    for (at, argument) in list.args.iter().enumerate() {
+        let (name, value) = match argument {
+            FunctionArg::Named { name, arg, .. }
+            | FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, .. } => (Some(meaning(name)), arg),
+            FunctionArg::Unnamed(arg) => (None, arg),
+            FunctionArg::ExprNamed { .. } => return,
+        };
+        let place = name.map_or(Some(at), |name| names.iter().position(|known| *known == name));
+        match place.and_then(|place| places.get_mut(place)) {
+            Some(free) if free.is_none() => *free = Some(value.clone()),
+            // The function itself says what is wrong.
+            _ => return,
+        }
+    }
+    let count = places.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    let zero = || FunctionArgExpr::Expr(Expr::value(Value::Number("0".to_owned(), false)));
+    list.args = places
+        .into_iter()
+        .take(count)
+        .map(|place| FunctionArg::Unnamed(place.unwrap_or_else(zero)))
+        .collect();
+}
+
 fn renamed(function: &Function, name: &str) -> Function {
     let mut function = function.clone();
     function.name = ObjectName::from(vec![Ident::new(name)]);
@@ -141,6 +179,15 @@ fn unnested(function: &Function, list: &str) -> Expr {
         arguments.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(inner))];
     }
     Expr::Function(outer)
+}
+
+/// `SELECT generate_series(a, b, INTERVAL '1 day')`: rows in every dialect, as in PostgreSQL; it is the usual way to write days.
+fn series_of_moments(expr: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = expr else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let step = list.args.get(2);
+    let of_moments = matches!(step, Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Interval(_)))));
+    (of_moments && name_of(&function.name)? == "generate_series").then(|| unnested(function, "list_series"))
 }
 
 /// `none_match(l, x -> p)` is `NOT any_match(l, x -> p)`, and `all_match(l, x -> p)` is `NOT any_match(l, x -> NOT p)`.

@@ -258,7 +258,7 @@ fn pivot(factor: &mut TableFactor) -> Result<()> {
     let TableFactor::Pivot { table, aggregate_functions, value_column, value_source, .. } = &*factor else {
         return Ok(());
     };
-    let (PivotValueSource::List(values), [column]) = (&*value_source, value_column.as_slice()) else {
+    let (PivotValueSource::List(values), [column]) = (value_source, value_column.as_slice()) else {
         return Err(Error::unsupported("PIVOT needs one column and its values")
             .with_hint("write `PIVOT (sum(v) FOR g IN ('a', 'b'))`"));
     };

@@ -5,10 +5,13 @@ mod column_names;
 mod conditions;
 mod frames;
 mod functions;
+mod groups;
+mod intervals;
 mod joins;
 mod likes;
 mod mysql;
 mod operators;
+mod outer_aggregates;
 mod patterns;
 mod placeholders;
 mod places;
@@ -70,6 +73,7 @@ pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
 /// `Syntax`, `Invalid` or `Unsupported` for forms that cannot be meant, each with what to write instead.
 pub fn statement(statement: &mut Statement, source: Source<'_>) -> Result<()> {
     mysql::check(statement, source.dialect)?;
+    mysql::assigned_row(statement)?;
     placeholders::number(statement);
     all(statement, source)
 }
@@ -89,6 +93,7 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     versions::mark(statement)?;
     queries::rewrite(statement)?;
     windows::rewrite(statement)?;
+    outer_aggregates::rewrite(statement)?;
     frames::rewrite(statement)?;
     shadowed::rename(statement);
     functions::rewrite(statement, source.dialect)?;

@@ -5,8 +5,8 @@ use crate::dialect::DialectName;
 use crate::template;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval, Statement,
-    Value,
+    AssignmentTarget, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Interval, SetExpr, Statement, Value,
 };
 
 /// Units that leave a date a date, without the S of many.
@@ -23,6 +23,30 @@ pub(super) fn check(statement: &Statement, dialect: DialectName) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// `INSERT INTO t SET a = 1, b = 2` is `INSERT INTO t (a, b) VALUES (1, 2)`.
+pub(super) fn assigned_row(statement: &mut Statement) -> Result<()> {
+    let Statement::Insert(insert) = statement else { return Ok(()) };
+    if insert.assignments.is_empty() || insert.source.is_some() {
+        return Ok(());
+    }
+    let mut row = Vec::with_capacity(insert.assignments.len());
+    for assignment in std::mem::take(&mut insert.assignments) {
+        let AssignmentTarget::ColumnName(column) = assignment.target else {
+            return Err(Error::invalid("INSERT … SET names one column for each value"));
+        };
+        insert.columns.push(column);
+        row.push(assignment.value);
+    }
+    let mut query = template::query("VALUES (1)", &[])?;
+    if let SetExpr::Values(values) = query.body.as_mut()
+        && let Some(first) = values.rows.first_mut()
+    {
+        **first = row;
+    }
+    insert.source = Some(query);
+    Ok(())
 }
 
 /// `None` for operators that mean the same everywhere.

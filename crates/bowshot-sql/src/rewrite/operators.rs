@@ -1,14 +1,14 @@
 //! Operators and calls that the planner does not know, or takes for another one.
 
-use super::{likes, mysql, patterns};
+use super::{intervals, likes, mysql, patterns};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName,
-    UnaryOperator, Value, VisitorMut,
+    AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName, UnaryOperator, Value,
+    VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -59,9 +59,27 @@ impl Operators {
             Expr::AtTimeZone { timestamp, time_zone } => {
                 template::expression("timezone(z, t)", &[("z", time_zone), ("t", timestamp)]).map(Some)
             }
+            Expr::RLike { negated, expr, pattern, .. } => {
+                let text = if *negated { "t !~ p" } else { "t ~ p" };
+                let found = template::expression(text, &[("t", expr), ("p", pattern)])?;
+                Ok(Some(Expr::Nested(Box::new(found))))
+            }
+            Expr::Convert { is_try, expr, data_type, charset, .. } => {
+                Ok(Some(converted(*is_try, expr, data_type.as_ref(), charset.is_some())))
+            }
+            Expr::IsTrue(of) | Expr::IsNotTrue(of) | Expr::IsFalse(of) | Expr::IsNotFalse(of) => {
+                truth(expr, of).map(Some)
+            }
+            Expr::IsUnknown(of) => Ok(Some(Expr::IsNull(of.clone()))),
+            Expr::IsNotUnknown(of) => Ok(Some(Expr::IsNotNull(of.clone()))),
             Expr::Collate { expr, collation } => collated(expr, collation).map(Some),
-            Expr::Interval(interval) => of_interval(interval),
-            Expr::Cast { kind, expr, data_type, .. } => Ok(bytes(kind, expr, data_type)),
+            Expr::Interval(interval) => intervals::interval(interval),
+            Expr::Array(array) => Ok(of_columns(array)),
+            Expr::UnaryOp { op, expr } => intervals::negative(*op, expr),
+            Expr::Cast { kind, expr, data_type, .. } => match bytes(kind, expr, data_type) {
+                Some(bytes) => Ok(Some(bytes)),
+                None => intervals::cast(kind, expr, data_type),
+            },
             Expr::Value(value) => Ok(self.text(&value.value)),
             _ => Ok(None),
         }
@@ -86,11 +104,15 @@ impl Operators {
         {
             return Ok(Some(rewritten));
         }
+        if *op == BinaryOperator::Overlaps {
+            return overlaps(left, right);
+        }
         let text = match op {
             // `^` is the exclusive or in MySQL alone.
             BinaryOperator::BitwiseXor if self.0 != DialectName::MySql => "power(l, r)",
             BinaryOperator::PGExp => "power(l, r)",
             BinaryOperator::DuckIntegerDivide | BinaryOperator::MyIntegerDivide => "div(l, r)",
+            BinaryOperator::PGOverlap => "array_has_any(l, r)",
             BinaryOperator::PGStartsWith => "starts_with(l, r)",
             BinaryOperator::Xor => "(l AND NOT r) OR (NOT l AND r)",
             BinaryOperator::Custom(name) if name == "**" => "power(l, r)",
@@ -99,6 +121,39 @@ impl Operators {
         };
         template::expression(text, &[("l", left), ("r", right)])
             .map(|expr| Some(Expr::Nested(Box::new(expr))))
+    }
+}
+
+/// `(a, b) OVERLAPS (c, d)`: whichever end of a period comes first; the second may say how long it is. A period without a
+/// length is a point in time.
+fn overlaps(left: &Expr, right: &Expr) -> Result<Option<Expr>> {
+    let (Some((a, b)), Some((c, d))) = (period(left), period(right)) else {
+        return Err(Error::invalid("OVERLAPS takes two periods")
+            .with_hint("write each with its two ends, as in `(DATE '2024-01-01', DATE '2024-02-01')`"));
+    };
+    let text = "(least(a, b) > least(c, d) AND least(a, b) < greatest(c, d)) \
+                OR (least(a, b) < least(c, d) AND least(c, d) < greatest(a, b)) OR least(a, b) = least(c, d)";
+    let expr = template::expression(text, &[("a", &a), ("b", &b), ("c", &c), ("d", &d)])?;
+    Ok(Some(Expr::Nested(Box::new(expr))))
+}
+
+/// The ends of a period.
+fn period(expr: &Expr) -> Option<(Expr, Expr)> {
+    match expr {
+        Expr::Nested(inner) => period(inner),
+        Expr::Tuple(ends) => match ends.as_slice() {
+            [start, length @ Expr::Interval(_)] => {
+                let end = Expr::BinaryOp {
+                    left: Box::new(Expr::Nested(Box::new(start.clone()))),
+                    op: BinaryOperator::Plus,
+                    right: Box::new(length.clone()),
+                };
+                Some((start.clone(), end))
+            }
+            [start, end] => Some((start.clone(), end.clone())),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -118,6 +173,30 @@ fn fields(root: &Expr, access_chain: &mut [AccessExpr]) {
     }
 }
 
+/// `a IS TRUE` and its like are comparisons. DataFusion makes such of them itself, but takes them for columns without NULL
+/// before and for columns with NULL afterwards, and then refuses to group by them.
+fn truth(test: &Expr, of: &Expr) -> Result<Expr> {
+    let text = match test {
+        Expr::IsTrue(_) => "x IS NOT DISTINCT FROM TRUE",
+        Expr::IsNotTrue(_) => "x IS DISTINCT FROM TRUE",
+        Expr::IsFalse(_) => "x IS NOT DISTINCT FROM FALSE",
+        _ => "x IS DISTINCT FROM FALSE",
+    };
+    Ok(Expr::Nested(Box::new(template::expression(text, &[("x", of)])?)))
+}
+
+/// `CONVERT(x, CHAR)` is a cast; with USING alone the text stays as it is, since all texts are UTF-8.
+fn converted(is_try: bool, expr: &Expr, data_type: Option<&DataType>, charset: bool) -> Expr {
+    let Some(data_type) = data_type.filter(|_| !charset) else { return expr.clone() };
+    let data_type = match data_type {
+        DataType::Char(None) => DataType::Text,
+        DataType::Signed | DataType::SignedInteger => DataType::BigInt(None),
+        other => other.clone(),
+    };
+    let kind = if is_try { CastKind::TryCast } else { CastKind::Cast };
+    Expr::Cast { kind, expr: Box::new(expr.clone()), data_type, array: false, format: None }
+}
+
 /// Texts are ordered by their bytes, which these collations ask for.
 fn collated(expr: &Expr, collation: &ObjectName) -> Result<Expr> {
     let name =
@@ -133,23 +212,31 @@ fn collated(expr: &Expr, collation: &ObjectName) -> Result<Expr> {
     }
 }
 
-/// `INTERVAL (n) DAY` with something else than a literal.
-fn of_interval(interval: &Interval) -> Result<Option<Expr>> {
-    let Some(unit) = &interval.leading_field else { return Ok(None) };
-    if interval.last_field.is_some() || is_literal(&interval.value) {
-        return Ok(None);
+/// The planner reads the elements of a list as if there were no queries around them.
+fn of_columns(array: &Array) -> Option<Expr> {
+    let said = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) | Expr::Exists { .. }
+        )
+    };
+    if !array.elem.has_expression(said) {
+        return None;
     }
-    let one = format!("n * INTERVAL '1 {unit}'");
-    let expr = template::expression(&one, &[("n", &interval.value)])?;
-    Ok(Some(Expr::Nested(Box::new(expr))))
-}
-
-fn is_literal(expr: &Expr) -> bool {
-    match expr {
-        Expr::Value(_) => true,
-        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_literal(expr),
-        _ => false,
-    }
+    let arguments =
+        array.elem.iter().map(|element| FunctionArg::Unnamed(FunctionArgExpr::Expr(element.clone())));
+    let list =
+        FunctionArgumentList { duplicate_treatment: None, args: arguments.collect(), clauses: Vec::new() };
+    Some(Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new("make_array")]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    }))
 }
 
 /// `'\x41'::bytea`: bytes in hexadecimal digits.

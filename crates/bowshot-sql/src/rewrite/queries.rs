@@ -1,13 +1,13 @@
 //! Clauses of queries: FETCH and TOP as LIMIT or, with ties, by rank, `TABLE t`, `FROM t` alone, GROUP BY … WITH ROLLUP, ORDER BY ALL, samples.
 
-use super::ties;
+use super::{groups, ties};
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    Expr, GroupByExpr, GroupByWithModifier, LimitClause, OrderByExpr, OrderByKind, OrderByOptions, Query,
-    Select, SelectFlavor, SelectItem, SetExpr, TableFactor, TableSampleKind, TableSampleUnit, TopQuantity,
-    Value, VisitorMut, WildcardAdditionalOptions,
+    Expr, GroupByExpr, GroupByWithModifier, LimitClause, OrderByExpr, OrderByKind, Query, Select,
+    SelectFlavor, SelectItem, SetExpr, TableFactor, TableSampleKind, TableSampleUnit, TopQuantity, Value,
+    VisitorMut, WildcardAdditionalOptions,
 };
 use std::ops::ControlFlow;
 
@@ -133,7 +133,7 @@ fn order_by_all(query: &mut Query) {
     }
     let by = |at: usize| OrderByExpr {
         expr: number(u64::try_from(at).unwrap_or(u64::MAX)),
-        options: OrderByOptions { ..options.clone() },
+        options: *options,
         with_fill: None,
     };
     order_by.kind = OrderByKind::Expressions((1..=columns).map(by).collect());
@@ -147,7 +147,8 @@ fn of_select(select: &mut Select) -> Result<()> {
     if is_dual(select) {
         select.from.clear();
     }
-    with_modifiers(&mut select.group_by)
+    with_modifiers(&mut select.group_by)?;
+    groups::rewrite(&mut select.group_by)
 }
 
 /// Oracle's and MySQL's table of one row.

@@ -119,7 +119,7 @@ fn changed(statement: &Statement) -> Vec<Known> {
     known
 }
 
-fn tables(from: &[TableWithJoins]) -> Vec<Known> {
+pub(super) fn tables(from: &[TableWithJoins]) -> Vec<Known> {
     let mut known = Vec::new();
     add_all(from, &mut known);
     known

@@ -1,5 +1,7 @@
 //! What statements are rewritten into.
 
+mod around;
+
 use super::{MARK, Source, statement};
 use crate::{Dialect, DialectName, Parsed, parse};
 
@@ -75,6 +77,29 @@ fn operators_bind_as_in_postgres() {
         ("SELECT current_user AS u, current_user() AS v", "SELECT current_user AS u, current_user AS v"),
     ] {
         assert_eq!(rewritten(sql), expected);
+    }
+}
+
+#[test]
+fn intervals_become_texts_of_whole_parts() {
+    for (sql, expected) in [
+        ("SELECT INTERVAL '1-2' YEAR TO MONTH AS a", "SELECT INTERVAL '14 months' AS a"),
+        (
+            "SELECT INTERVAL '3 days 04:05:06' AS a",
+            "SELECT INTERVAL '3 days 14706000000000 nanoseconds' AS a",
+        ),
+        ("SELECT INTERVAL 3 DAY AS a", "SELECT INTERVAL '3 days' AS a"),
+        ("SELECT -INTERVAL '1 year 2 days' AS a", "SELECT INTERVAL '-12 months -2 days' AS a"),
+        ("SELECT '1 day ago'::interval AS a", "SELECT INTERVAL '-1 days' AS a"),
+        ("SELECT CAST('P1Y' AS INTERVAL) AS a", "SELECT INTERVAL '12 months' AS a"),
+        ("SELECT INTERVAL (n) DAY AS a FROM t", "SELECT (((n)) * INTERVAL '1 days') AS a FROM t"),
+        ("SELECT make_interval(days => 3) AS a", "SELECT make_interval(0, 0, 0, 3) AS a"),
+        (
+            "SELECT INTERVAL 'x' AS a",
+            "invalid input syntax for type interval: \"x\"; write it as in '1 year 2 months 3 days 04:05:06'",
+        ),
+    ] {
+        assert_eq!(rewritten(sql), expected, "{sql}");
     }
 }
 
@@ -377,12 +402,15 @@ fn operators_of_mysql_have_its_meaning() {
         ("SELECT a + 1 AS b FROM t", "SELECT a + CAST((1) AS BIGINT) AS b FROM t"),
         (
             "SELECT a + INTERVAL 1 MONTH AS b FROM t",
-            "SELECT (date_plus((a), (INTERVAL 1 MONTH))) AS b FROM t",
+            "SELECT (date_plus((a), (INTERVAL '1 months'))) AS b FROM t",
         ),
-        ("SELECT a + INTERVAL 1 HOUR AS b FROM t", "SELECT a + INTERVAL 1 HOUR AS b FROM t"),
+        (
+            "SELECT a + INTERVAL 1 HOUR AS b FROM t",
+            "SELECT a + INTERVAL '3600000000000 nanoseconds' AS b FROM t",
+        ),
         (
             "SELECT DATE_SUB(a, INTERVAL b DAY) AS b FROM t",
-            "SELECT date_plus((a), -(((b) * INTERVAL '1 DAY'))) AS b FROM t",
+            "SELECT date_plus((a), -(((b) * INTERVAL '1 days'))) AS b FROM t",
         ),
     ] {
         assert_eq!(rewritten_in(sql, DialectName::MySql), expected, "{sql}");

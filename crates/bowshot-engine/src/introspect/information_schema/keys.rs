@@ -24,7 +24,10 @@ pub(super) static TABLE_CONSTRAINTS: Defined = Defined {
         ("enforced", Text),
         ("nulls_distinct", Text),
     ],
-    rows: |visible, about, rows| ready(constraints(visible, about, rows)),
+    rows: |visible, about, rows| {
+        constraints(visible, about, rows);
+        ready(())
+    },
 };
 
 pub(super) static KEY_COLUMN_USAGE: Defined = Defined {
@@ -43,7 +46,10 @@ pub(super) static KEY_COLUMN_USAGE: Defined = Defined {
         ("referenced_table_name", Text),
         ("referenced_column_name", Text),
     ],
-    rows: |visible, about, rows| ready(key_columns(visible, about, rows)),
+    rows: |visible, about, rows| {
+        key_columns(visible, about, rows);
+        ready(())
+    },
 };
 
 pub(super) static CONSTRAINT_COLUMN_USAGE: Defined = Defined {
@@ -57,7 +63,10 @@ pub(super) static CONSTRAINT_COLUMN_USAGE: Defined = Defined {
         ("constraint_schema", Text),
         ("constraint_name", Text),
     ],
-    rows: |visible, about, rows| ready(usage(visible, about, rows)),
+    rows: |visible, about, rows| {
+        usage(visible, about, rows);
+        ready(())
+    },
 };
 
 pub(super) static REFERENTIAL_CONSTRAINTS: Defined = Defined {
@@ -87,7 +96,10 @@ pub(super) static CHECK_CONSTRAINTS: Defined = Defined {
         ("constraint_name", Text),
         ("check_clause", Text),
     ],
-    rows: |visible, about, rows| ready(checks(visible, about, rows)),
+    rows: |visible, about, rows| {
+        checks(visible, about, rows);
+        ready(())
+    },
 };
 
 fn ready<'a>((): ()) -> BoxFuture<'a, Result<()>> {

@@ -24,7 +24,10 @@ pub(super) static TABLES: Defined = Defined {
         ("commit_action", Text),
         ("table_comment", Text),
     ],
-    rows: |visible, about, rows| ready(tables(visible, about, rows)),
+    rows: |visible, about, rows| {
+        tables(visible, about, rows);
+        ready(())
+    },
 };
 
 pub(super) static VIEWS: Defined = Defined {
@@ -38,7 +41,10 @@ pub(super) static VIEWS: Defined = Defined {
         ("is_updatable", Text),
         ("is_insertable_into", Text),
     ],
-    rows: |visible, about, rows| ready(views(visible, about, rows)),
+    rows: |visible, about, rows| {
+        views(visible, about, rows);
+        ready(())
+    },
 };
 
 pub(super) static SCHEMATA: Defined = Defined {
@@ -52,7 +58,10 @@ pub(super) static SCHEMATA: Defined = Defined {
         ("default_character_set_name", Text),
         ("sql_path", Text),
     ],
-    rows: |visible, _, rows| ready(schemata(visible, rows)),
+    rows: |visible, _, rows| {
+        schemata(visible, rows);
+        ready(())
+    },
 };
 
 pub(super) static CHARACTER_SETS: Defined = Defined {

@@ -130,7 +130,7 @@ impl ScalarUDFImpl for OfIntervals {
         let computed = match (self.kind, arrays.as_slice()) {
             (Kind::OfDuration, [duration]) => of_duration(duration)?,
             (Kind::Length, [interval]) => length(interval)?,
-            (Kind::Times, [interval, number]) => scaled(interval, number, |number| Ok(number))?,
+            (Kind::Times, [interval, number]) => scaled(interval, number, Ok)?,
             (Kind::Divided, [interval, number]) => scaled(interval, number, |number| {
                 if number == 0.0 { Err(invalid("division by zero")) } else { Ok(1.0 / number) }
             })?,

@@ -8,8 +8,8 @@ use datafusion::common::{Column, Result, not_impl_err};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, DistinctOn, EmptyRelation, Expr, JoinType, Limit, LogicalPlan, Sort, SubqueryAlias,
-    Union, Unnest, Values, Window, cast, lit,
+    Aggregate, Distinct, DistinctOn, EmptyRelation, Expr, JoinType, Limit, LogicalPlan, Operator, Sort,
+    SubqueryAlias, Union, Unnest, Values, Window, binary_expr, cast, lit,
 };
 use std::sync::Arc;
 
@@ -242,7 +242,7 @@ fn only_rows(there: &Expr, mut function: AggregateFunction) -> Expr {
         && matches!(params.args.as_slice(), [Expr::Column(_)])
         && params.null_treatment != Some(NullTreatment::RespectNulls);
     if !passes_over {
-        let condition = there.clone().is_true();
+        let condition = binary_expr(there.clone(), Operator::IsNotDistinctFrom, lit(true));
         let condition = match params.filter.take() {
             Some(filter) => condition.and(*filter),
             None => condition,

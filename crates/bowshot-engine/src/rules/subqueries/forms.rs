@@ -10,7 +10,7 @@ use super::plans::{self, Pairs};
 use datafusion::common::{Column, Result, ScalarValue, Spans, TableReference};
 use datafusion::functions_aggregate::expr_fn::{count, first_value, max, min};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, JoinType, Limit, LogicalPlan, Operator, Subquery, lit, not, when,
+    Expr, ExprSchemable, JoinType, Limit, LogicalPlan, Operator, Subquery, binary_expr, lit, not, when,
 };
 use std::sync::Arc;
 
@@ -232,7 +232,8 @@ impl<'a> Outside<'a> {
     }
 }
 
-/// Whether a value compares so with one of the values between the least and the greatest one.
+/// Whether a value compares so with one of the values between the least and the greatest one. `IS TRUE` would be said to have
+/// no NULL here, and to have one in the plan that runs, which DataFusion refuses.
 fn compared(of: &Comparison, summary: &Attached) -> Expr {
     let (least, most) = (summary.column("__least"), summary.column("__most"));
     let compare = |with: Expr| of.with(with);
@@ -241,7 +242,7 @@ fn compared(of: &Comparison, summary: &Attached) -> Expr {
         Operator::Gt | Operator::GtEq => compare(least),
         _ => compare(least).or(compare(most)),
     };
-    so.is_true()
+    binary_expr(so, Operator::IsNotDistinctFrom, lit(true))
 }
 
 /// A subquery that is the same for all rows, which runs once.

@@ -26,24 +26,11 @@ pub(super) fn dependent(of: &Dependent<'_>, join: Join) -> Result<LogicalPlan> {
     let sides = sides(of, &join)?;
     let columns = columns_after(&join);
     let (left, right) = (join.left, join.right);
+    let kind = (join.join_type, join.null_equality);
     match sides {
-        Sides::Left => rebuilt(
-            of.input(left)?,
-            Arc::unwrap_or_clone(right),
-            on,
-            filter,
-            join.join_type,
-            join.null_equality,
-        ),
-        Sides::Right => rebuilt(
-            Arc::unwrap_or_clone(left),
-            of.input(right)?,
-            on,
-            filter,
-            join.join_type,
-            join.null_equality,
-        ),
-        Sides::Both => both(of, (left, right), (on, filter), (join.join_type, join.null_equality), columns),
+        Sides::Left => rebuilt((of.input(left)?, Arc::unwrap_or_clone(right)), (on, filter), kind),
+        Sides::Right => rebuilt((Arc::unwrap_or_clone(left), of.input(right)?), (on, filter), kind),
+        Sides::Both => both(of, (left, right), (on, filter), kind, columns),
     }
 }
 
@@ -81,12 +68,9 @@ fn columns_after(join: &Join) -> Vec<Expr> {
 }
 
 fn rebuilt(
-    left: LogicalPlan,
-    right: LogicalPlan,
-    on: On,
-    filter: Option<Expr>,
-    kind: JoinType,
-    nulls: NullEquality,
+    (left, right): (LogicalPlan, LogicalPlan),
+    (on, filter): (On, Option<Expr>),
+    (kind, nulls): (JoinType, NullEquality),
 ) -> Result<LogicalPlan> {
     // Keys have to be of one side each; those that the values of the domain are in may not be.
     let (mut keys, mut rest) = (Vec::new(), Vec::new());

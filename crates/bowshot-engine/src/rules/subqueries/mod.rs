@@ -16,6 +16,7 @@ mod forms;
 mod joins;
 mod keep;
 mod lateral;
+mod levels;
 mod limits;
 mod one_row;
 mod places;
@@ -39,7 +40,11 @@ impl AnalyzerRule for Unnest {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        if plans::has_subqueries(&plan)? { walk::rewritten(plan, &Names::default()) } else { Ok(plan) }
+        if !plans::has_subqueries(&plan)? {
+            return Ok(plan);
+        }
+        levels::check(&plan)?;
+        walk::rewritten(plan, &Names::default())
     }
 }
 

@@ -255,6 +255,7 @@ fn views_conflict_when_both_change_them() {
         Entry::View(Arc::new(View {
             id,
             sql,
+            dialect: "ansi".to_owned(),
             default_catalog,
             default_schema,
             columns: vec![],

@@ -1,0 +1,76 @@
+//! Casts between text and times: those that were written, and those that DataFusion puts in where a text meets something
+//! else, as in `'at ' || now()`. What they become: [`shown`] and [`read`].
+
+use super::casts::{Columns, rewritten};
+use super::{read, shown, zone};
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr::{Cast, TryCast};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Texts;
+
+impl AnalyzerRule for Texts {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let zone = zone::of(config);
+        rewritten(plan, &|expr, columns| cast(expr, columns, &zone))
+    }
+
+    fn name(&self) -> &str {
+        "texts_of_times"
+    }
+}
+
+fn is_text(of: &DataType) -> bool {
+    matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {
+    let (inner, field, tries): (&Expr, &FieldRef, bool) = match &expr {
+        Expr::Cast(Cast { expr, field }) => (expr.as_ref(), field, false),
+        Expr::TryCast(TryCast { expr, field }) => (expr.as_ref(), field, true),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let to = field.data_type();
+    if !(is_text(to) || read::is_ours(to)) || !field.metadata().is_empty() {
+        return Ok(Transformed::no(expr));
+    }
+    let made = match inner.get_type(columns.all()) {
+        Ok(from) if is_text(to) && shown::is_ours(&from) => Some(as_text(inner, &from, (to, zone))),
+        Ok(from) if is_text(&from) && read::is_ours(to) => Some(read::call(inner.clone(), to, tries)?),
+        _ => None,
+    };
+    Ok(match made {
+        Some(made) => Transformed::yes(made),
+        None => Transformed::no(expr),
+    })
+}
+
+/// A time as text, an instant as the clock of the session's zone shows it.
+fn as_text(inner: &Expr, from: &DataType, (to, zone): (&DataType, &Arc<str>)) -> Expr {
+    let cast = |expr: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(expr), to));
+    let inner = match from {
+        DataType::Timestamp(unit, Some(there)) if there != zone => {
+            cast(inner.clone(), DataType::Timestamp(*unit, Some(Arc::clone(zone))))
+        }
+        _ => inner.clone(),
+    };
+    let text = shown::function().call(vec![inner]);
+    if *to == DataType::Utf8 { text } else { cast(text, to.clone()) }
+}
+
+/// Values of one of the two in the other one; `None` for casts that are Arrow's.
+pub(super) fn converted(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
+    let from = values.data_type();
+    if *to == DataType::Utf8 && shown::is_ours(from) {
+        return Some(shown::texts(values));
+    }
+    (is_text(from) && read::is_ours(to)).then(|| read::values(values, to, false))
+}

@@ -1,0 +1,110 @@
+//! Operators that the parser reads as something else: `?` on JSON where `?` is a parameter too, `DIV` and `MOD` of MySQL, and
+//! lists behind IN that begin with a query.
+
+use crate::dialect::DialectName;
+use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::dialect::Precedence;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+/// How tight the next token binds, if it is such an operator.
+pub(crate) fn precedence(parser: &Parser<'_>, dialect: DialectName) -> Option<Precedence> {
+    match &parser.peek_token_ref().token {
+        token if is_question(token) => Some(Precedence::PgOther),
+        token if division(token, dialect).is_some() => Some(Precedence::MulDivModOp),
+        _ => None,
+    }
+}
+
+/// The expression with its right side, if such an operator comes next. `precedence` is how tight it binds.
+pub(crate) fn parse(
+    parser: &mut Parser<'_>,
+    left: &Expr,
+    precedence: u8,
+    dialect: DialectName,
+) -> Option<Result<Expr, ParserError>> {
+    if let Some(negated) = list_with_query(parser) {
+        return Some(in_list(parser, left, negated));
+    }
+    let token = &parser.peek_token_ref().token;
+    let op = if is_question(token) { Some(BinaryOperator::Question) } else { division(token, dialect) }?;
+    parser.advance_token();
+    let op = if op == BinaryOperator::Question { of_keys(parser) } else { op };
+    let right = parser.parse_subexpr(precedence);
+    Some(right.map(|right| Expr::BinaryOp { left: Box::new(left.clone()), op, right: Box::new(right) }))
+}
+
+/// A parameter cannot stand behind an expression.
+fn is_question(token: &Token) -> bool {
+    matches!(token, Token::Placeholder(name) if name == "?")
+}
+
+/// `?`, `?|` or `?&`, whose first character has been read.
+fn of_keys(parser: &mut Parser<'_>) -> BinaryOperator {
+    let op = match parser.peek_token_no_skip().token {
+        Token::Pipe => BinaryOperator::QuestionPipe,
+        Token::Ampersand => BinaryOperator::QuestionAnd,
+        _ => return BinaryOperator::Question,
+    };
+    parser.advance_token();
+    op
+}
+
+/// The parser takes all that follows for the right side of `DIV`, and does not know `MOD` between two numbers.
+fn division(token: &Token, dialect: DialectName) -> Option<BinaryOperator> {
+    let Token::Word(word) = token else { return None };
+    if dialect != DialectName::MySql || word.quote_style.is_some() {
+        return None;
+    }
+    match word.value.to_ascii_uppercase().as_str() {
+        "DIV" => Some(BinaryOperator::MyIntegerDivide),
+        "MOD" => Some(BinaryOperator::Modulo),
+        _ => None,
+    }
+}
+
+/// Whether `[NOT] IN ((SELECT …), …)` comes next, and whether with NOT. The parser takes the first element for the whole.
+fn list_with_query(parser: &Parser<'_>) -> Option<bool> {
+    let keyword = |at: usize, keyword: Keyword| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == keyword);
+    let bracket = |at: usize| parser.peek_nth_token_ref(at).token == Token::LParen;
+    let negated = keyword(0, Keyword::NOT);
+    let at = usize::from(negated);
+    let query = |at: usize| keyword(at, Keyword::SELECT) || keyword(at, Keyword::WITH);
+    if !keyword(at, Keyword::IN) || !bracket(at + 1) || !bracket(at + 2) || !query(at + 3) {
+        return None;
+    }
+    goes_on(parser).then_some(negated)
+}
+
+/// Whether the first element in the brackets is not all that there is.
+fn goes_on(parser: &Parser<'_>) -> bool {
+    let (mut depth, mut closed) = (0_usize, false);
+    for at in parser.get_current_index() + 1.. {
+        match &parser.token_at(at).token {
+            Token::Whitespace(_) => {}
+            Token::Comma | Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::DoubleColon
+                if closed =>
+            {
+                return true;
+            }
+            _ if closed => return false,
+            Token::LParen => depth += 1,
+            Token::RParen => {
+                depth = depth.saturating_sub(1);
+                closed = depth == 1;
+            }
+            Token::EOF | Token::SemiColon => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn in_list(parser: &mut Parser<'_>, left: &Expr, negated: bool) -> Result<Expr, ParserError> {
+    (0..usize::from(negated) + 1).for_each(|_| parser.advance_token());
+    parser.expect_token(&Token::LParen)?;
+    let list = parser.parse_comma_separated(Parser::parse_expr)?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::InList { expr: Box::new(left.clone()), list, negated })
+}
