@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Rows enough to overflow every buffer of these tests many times over.
-const LONG: &str = "SELECT value, value + 1 AS next FROM generate_series(1, 3000000)";
+const LONG: &str = "SELECT value, value + 1 AS next FROM generate_series(1, 3000000) AS s(value)";
 /// Does not end in the time of a test.
-const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 10000000000000)";
+const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 10000000000000) AS s(value)";
 
 fn server(limits: Limits) -> Arc<Bowshot> {
     let config = EngineConfig { threads: 2, ..EngineConfig::default() };
@@ -120,7 +120,7 @@ async fn a_partition_that_nobody_reads_spills_and_the_others_go_on() {
     let session = session(&server).await;
     session.set_option("endpoints", Some(OptionValue::Int64(3))).await.expect("sets");
     // A round-robin exchange below: each partition gets rows whether or not it is read.
-    let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000)";
+    let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000) AS s(value)";
     let answer = session.start(&Request::sql(sql)).await.expect("starts");
     assert_eq!(answer.partitions, 3);
     assert!(!answer.ordered);
@@ -193,7 +193,7 @@ async fn joins_that_only_count_can_be_cancelled() {
     let session = session(&server).await;
     let numbers = "generate_series(1, 300000)";
     for join in ["a.value < b.value", "a.value % 2 = b.value % 2"] {
-        let sql = format!("SELECT count(*) FROM {numbers} AS a JOIN {numbers} AS b ON {join}");
+        let sql = format!("SELECT count(*) FROM {numbers} AS a(value) JOIN {numbers} AS b(value) ON {join}");
         let request = Request { delivery: Some(Delivery::Spool), ..Request::sql(sql) };
         for _ in 0..4 {
             let answer = session.start(&request).await.expect("starts");
@@ -233,7 +233,7 @@ async fn a_statement_may_take_longer_to_its_first_row_than_a_result_may_wait() {
     let server = server(Limits { result_timeout: Duration::from_millis(1), ..small() });
     let session = session(&server).await;
     // The sweep comes every half second; this takes longer than that on any machine.
-    let sql = "SELECT count(*) FROM generate_series(1, 60000) a JOIN generate_series(1, 60000) b ON a.value < b.value";
+    let sql = "SELECT count(*) FROM generate_series(1, 60000) AS a(value) JOIN generate_series(1, 60000) AS b(value) ON a.value < b.value";
     session.start(&Request::sql(sql)).await.expect("the result has not expired while its caller waits");
 }
 
@@ -307,8 +307,8 @@ async fn order_decides_the_number_of_partitions() {
     let server = server(small());
     let session = session(&server).await;
     for (sql, ordered) in [
-        ("SELECT value FROM generate_series(1, 100000) ORDER BY value DESC", true),
-        ("SELECT DISTINCT value FROM generate_series(1, 100000)", false),
+        ("SELECT value FROM generate_series(1, 100000) AS s(value) ORDER BY value DESC", true),
+        ("SELECT DISTINCT value FROM generate_series(1, 100000) AS s(value)", false),
     ] {
         let request = Request { endpoints: Some(Endpoints::Exactly(4)), ..Request::sql(sql) };
         let answer = session.start(&request).await.expect("starts");
@@ -446,7 +446,7 @@ async fn a_client_that_reads_one_endpoint_after_another_is_not_stalled() {
     let server = server(Limits { reader_timeout: Duration::from_secs(1), ..small() });
     let session = session(&server).await;
     session.set_option("endpoints", Some(OptionValue::Int64(2))).await.expect("sets");
-    let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000)";
+    let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000) AS s(value)";
     let answer = session.start(&Request::sql(sql)).await.expect("starts");
     assert_eq!(answer.partitions, 2);
     let first = server.attach(session.principal(), answer.query, 0).await.expect("attaches");

@@ -170,7 +170,7 @@ async fn a_file_that_is_there_is_replaced_only_on_demand() {
 async fn a_query_that_fails_leaves_nothing() {
     let world = World::open().await;
     world.run("CREATE TABLE t (a TEXT)").await;
-    world.run("INSERT INTO t SELECT CASE WHEN value = 90000 THEN 'x' ELSE '1' END FROM generate_series(1, 100000)").await;
+    world.run("INSERT INTO t SELECT CASE WHEN value = 90000 THEN 'x' ELSE '1' END FROM generate_series(1, 100000) AS s(value)").await;
     for file in ["f.csv", "f.parquet", "f.json", "f.arrow"] {
         world
             .says(
@@ -181,7 +181,7 @@ async fn a_query_that_fails_leaves_nothing() {
             .await;
     }
     world.session.set_option("statement_timeout_ms", Some(OptionValue::Int64(50))).await.expect("sets");
-    let endless = "COPY (SELECT value FROM generate_series(1, 10000000000000)) TO 'f.csv'";
+    let endless = "COPY (SELECT value FROM generate_series(1, 10000000000000) AS s(value)) TO 'f.csv'";
     let error = world.error(endless).await;
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
     let gone = async {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Does not end in the time of a test, and gives its rows one after the other.
 const ENDLESS_INSERT: &str =
-    "INSERT INTO t SELECT value FROM generate_series(1, 10000000000000) WHERE value < 0";
+    "INSERT INTO t SELECT value FROM generate_series(1, 10000000000000) AS s(value) WHERE value < 0";
 
 fn store(limits: Limits) -> Arc<Bowshot> {
     let config = EngineConfig { threads: 2, ..EngineConfig::default() };
