@@ -375,7 +375,7 @@ mod tests {
                 "Int64(60000000)",
             ),
             ("SELECT repeat('ab', 3)", "Utf8(\"ababab\")"),
-            ("SELECT repeat(NULL, 3)", "Utf8(NULL)"),
+            ("SELECT repeat(NULL, 3)", "Utf8View(NULL)"),
             ("SELECT array_length(range(5, 1, -2))", "UInt64(2)"),
             (
                 "SELECT sum(levenshtein(repeat('a', 3000), repeat('b', 3000 + v::INT))) FROM (SELECT value % 3 AS v FROM range(9))",

@@ -32,7 +32,7 @@ impl Scratch {
         private::folder(base)?;
         let removed = remove_abandoned(base);
         if removed > 0 {
-            tracing::info!(removed, "spilled data of servers that were killed is removed");
+            tracing::debug!(removed, "spilled data of servers that were killed is removed");
         }
         let path = base.join(format!("{PREFIX}{}", Uuid::new_v4()));
         let lock_path = path.with_extension(LOCK);

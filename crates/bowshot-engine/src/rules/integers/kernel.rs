@@ -62,7 +62,8 @@ fn out_of_range(kind: &DataType) -> Error {
 fn fits(operator: Operator, left: &ColumnarValue, right: &ColumnarValue) -> bool {
     let (Some((left, width)), Some((right, _))) = (bits(left), bits(right)) else { return false };
     match operator {
-        Operator::Multiply => left + right <= width,
+        // The least number of a type times itself with a sign is one more than the greatest.
+        Operator::Multiply => left + right < width,
         // Below zero there is nothing without a sign.
         Operator::Minus if width % 8 == 0 => false,
         _ => left.max(right) < width,
