@@ -36,7 +36,7 @@ def cte_doubled(times):
 LONG_PLANNING = {
     "a join of 280 tables": join_of_many(),
     "20,000 columns": columns(20_000),
-    "constants that take long": "SELECT levenshtein(repeat('a', 60000), repeat('b', 60000))",
+    "constants that take long": "SELECT levenshtein(repeat('a', 30000), repeat('b', 30000))",
 }
 
 REFUSED = {
@@ -175,8 +175,8 @@ def test_what_runs_is_shown(shared):
     thread.start()
     own = "FROM system.queries WHERE statement LIKE '%endless%' AND statement NOT LIKE '%LIKE%'"
     with Database(shared) as db:
-        ((found, outcome),) = wait_until(lambda: db.rows(f"SELECT query_id, outcome {own}"), "it runs")
-        assert outcome in ("planning", "running"), outcome
+        # Before it runs the driver prepares it, which is another query.
+        ((found,),) = wait_until(lambda: db.rows(f"SELECT query_id {own} AND outcome = 'running'"), "it runs")
         assert db.one(f"SELECT duration_ms > 0 AND memory_bytes >= 0 {own}")
         thread.join()
         assert errors and "longer than" in errors[0]

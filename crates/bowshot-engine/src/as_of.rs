@@ -21,6 +21,12 @@ fn time(text: &str) -> Result<DateTime<Utc>> {
     if let Ok(time) = DateTime::parse_from_rfc3339(&text.replacen(' ', "T", 1)) {
         return Ok(time.to_utc());
     }
+    // As casts write it: `+00`, without minutes.
+    for format in ["%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M:%S%.f%#z"] {
+        if let Ok(time) = DateTime::parse_from_str(text, format) {
+            return Ok(time.to_utc());
+        }
+    }
     for format in ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M"] {
         if let Ok(time) = NaiveDateTime::parse_from_str(text, format) {
             return Ok(time.and_utc());
@@ -44,6 +50,8 @@ mod tests {
         for (text, expected) in [
             ("1970-01-01 00:00:01", Some(1_000_000)),
             ("1970-01-01T01:00:01+01:00", Some(1_000_000)),
+            ("1970-01-01 00:00:01.5+00", Some(1_500_000)),
+            ("1970-01-01 05:30:01+0530", Some(1_000_000)),
             ("1970-01-02", Some(86_400_000_000)),
             ("soon", None),
         ] {

@@ -201,7 +201,7 @@ def short_lived(client, rng, number, owned):
     while not client.killed.is_set():
         name, kind = f"short_{next(number)}", rng.choice(SHORT_KINDS)
         count = rng.choice([1, 10, 30_000])
-        rows = f"AS SELECT value AS x, 'row ' || value AS y FROM generate_series(1, {count})"
+        rows = f"AS SELECT value AS x, 'row ' || value AS y FROM generate_series(1, {count}) AS s(value)"
         steps = {
             "empty": [(f"CREATE TABLE {name} (x BIGINT)", 0), (f"INSERT INTO {name} VALUES (1), (2)", 2)],
             "filled": [(f"CREATE TABLE {name} {rows}", count), (f"DELETE FROM {name} WHERE x > 5", min(count, 5))],
