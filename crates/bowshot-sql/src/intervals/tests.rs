@@ -1,3 +1,5 @@
+//! Intervals from texts of every form.
+
 use super::*;
 
 /// Months, days and microseconds.
