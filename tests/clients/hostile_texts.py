@@ -109,9 +109,9 @@ def views():
         made = [f"CREATE VIEW {view} AS {query.format(before)}" for before, view in zip(below, below[1:], strict=False)]
         return [*made, f"SELECT count(*) FROM {below[-1]}"]
 
-    yield "views over views", over("v", 300, "SELECT a + 1 AS a FROM {}")
-    yield "views doubled", over("w", 40, "SELECT x.a FROM {0} x, {0} y")
-    yield "views in their columns", over("x", 40, "SELECT a + a AS a FROM {}")
+    yield "views over views", over("v", 36, "SELECT a + 1 AS a FROM {}")
+    yield "views doubled", over("w", 36, "SELECT x.a FROM {0} x, {0} y")
+    yield "views in their columns", over("x", 36, "SELECT a + a AS a FROM {}")
 
 
 GROUPS = (types, definitions, documents, patterns, conditions, around_statements, views)
