@@ -153,7 +153,7 @@ impl Intake {
         loop {
             let last = match wire.message().await? {
                 Some(Message::CopyData(bytes)) => {
-                    self.source.add(&bytes)?;
+                    self.add(&bytes)?;
                     false
                 }
                 Some(Message::CopyDone) => true,
@@ -177,6 +177,11 @@ impl Intake {
                 return Ok(());
             }
         }
+    }
+
+    /// Takes bytes that have come.
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.source.add(bytes)
     }
 
     /// Takes one record, if one is whole.
