@@ -126,16 +126,17 @@ impl Running {
         let mut sent = 0;
         while let Some(rows) = self.rows(wire, cancel).await? {
             while self.next_row < rows.count() {
-                if limit.is_some_and(|limit| sent >= limit) {
-                    self.batch = Some(rows);
-                    return Ok((sent, false));
-                }
                 rows.data_row(self.next_row, &self.formats, wire.out())?;
                 self.next_row += 1;
                 sent += 1;
                 wire.flush_some(cancel).await?;
                 if cancel.is_cancelled() {
                     return Err(cancelled().into());
+                }
+                // Whether more follow is not looked at, as in PostgreSQL.
+                if limit == Some(sent) {
+                    self.batch = Some(rows);
+                    return Ok((sent, false));
                 }
             }
         }

@@ -38,7 +38,6 @@ fn statements_are_read() {
     assert!(CopyStatement::parse("copy t to 'file.csv'").unwrap().is_none());
     for sql in [
         "copy (select 1) from stdin",
-        "copy t (a from stdin",
         "copy t from stdin (colour 'red')",
         "copy t from stdin csv delimiter ',,'",
         "copy t from stdin where a > 1",

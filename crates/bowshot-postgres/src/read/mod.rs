@@ -4,6 +4,7 @@
 mod array;
 mod binary;
 mod column;
+mod interval;
 mod numeric;
 mod text;
 

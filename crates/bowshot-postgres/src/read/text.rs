@@ -1,11 +1,11 @@
 //! Values in text.
 
 use super::column::Values;
-use super::{array, invalid};
+use super::{array, interval, invalid};
 use crate::message::Format;
 use crate::status::Failure;
 use arrow::array::timezone::Tz;
-use arrow::compute::kernels::cast_utils::{Parser, parse_interval_month_day_nano, string_to_datetime};
+use arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
 use arrow::datatypes::{Date32Type, Time64MicrosecondType};
 use std::str::FromStr;
 
@@ -37,8 +37,8 @@ pub(super) fn push(values: &mut Values, text: &str) -> Result<(), Failure> {
         Values::Timestamp(builder) => builder.append_value(timestamp(bare, "timestamp")?),
         Values::Timestamptz(builder) => builder.append_value(timestamp(bare, "timestamp with time zone")?),
         Values::Interval(builder) => {
-            let interval = parse_interval_month_day_nano(bare).map_err(|_| date_failure("interval", text))?;
-            builder.append_value(interval);
+            let parts = interval::parse(bare).ok_or_else(|| date_failure("interval", text))?;
+            Values::push_interval(builder, parts)?;
         }
         Values::Uuid(values) => values.push(Some(uuid(bare).ok_or_else(|| invalid("uuid", text))?)),
         Values::List(list) => {

@@ -14,7 +14,7 @@ async fn statements_of_a_text_run_in_turn() {
         ("rows 1; fail; rows 2", "T[n 20] D[0] C[ROWS] E[22012: divide by zero] ZI"),
         (
             "rows 1; wrong",
-            "T[n 20] D[0] C[ROWS] E[42601: syntax error: unexpected `x` at line 1, column 4: 13] ZI",
+            "T[n 20] D[0] C[ROWS] E[42601: syntax error: unexpected `x` at line 1, column 4: 12] ZI",
         ),
     ] {
         assert_eq!(client.query(sql).await, expected, "{sql}");
