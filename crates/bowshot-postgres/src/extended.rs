@@ -81,7 +81,7 @@ impl Connection {
     }
 
     async fn plan(&mut self, sql: String, declared: &[u32]) -> Result<Prepared> {
-        let session = self.session.clone();
+        let session = Arc::clone(&self.session);
         let planned = self.attend(session.prepare(&sql, None)).await;
         let prepared = planned.map_err(|trouble| trouble.placed(&sql, 0))?;
         let told = &prepared.description;
@@ -142,7 +142,7 @@ impl Connection {
         if portal.statement.bound.load(Ordering::Relaxed) == portal.serial {
             return Ok(());
         }
-        let session = self.session.clone();
+        let session = Arc::clone(&self.session);
         portal.statement.bound.store(NOBODY, Ordering::Relaxed);
         self.attend(session.bind(planned.id, vec![values.clone()])).await?;
         portal.statement.bound.store(portal.serial, Ordering::Relaxed);
@@ -189,7 +189,7 @@ impl Connection {
         }
         let nulls =
             read::row(statement.types.iter().take(planned.parameters).map(|oid| (*oid, Format::Text, None)))?;
-        let session = self.session.clone();
+        let session = Arc::clone(&self.session);
         statement.bound.store(NOBODY, Ordering::Relaxed);
         self.attend(session.bind(planned.id, vec![nulls])).await?;
         let told = self.attend(session.describe(&Statement::Prepared(planned.id))).await?;
@@ -206,7 +206,7 @@ impl Connection {
             return columns(&planned.schema, &portal.formats).map(Some);
         }
         self.put_values(portal).await?;
-        let session = self.session.clone();
+        let session = Arc::clone(&self.session);
         let told = self.attend(session.describe(&Statement::Prepared(planned.id))).await?;
         columns(&told.schema, &portal.formats).map(Some)
     }
@@ -239,7 +239,7 @@ impl Connection {
             let request = Request::prepared(planned.id);
             if planned.is_update {
                 portal.state = PortalState::Done;
-                let session = self.session.clone();
+                let session = Arc::clone(&self.session);
                 let rows = self.attend(session.update(&request)).await?;
                 backend::complete(self.wire.out(), &tag(&statement.sql, rows));
                 return Ok(());

@@ -7,9 +7,10 @@ use crate::lex::split;
 use crate::message::Format;
 use crate::portal::{Running, columns};
 use crate::statement::{Sort, verb};
-use crate::status::{Failure, Result};
+use crate::status::{Failure, Result, Trouble};
 use crate::tag::tag;
 use bowshot_api::{Request, TransactionEnd};
+use std::sync::Arc;
 
 impl Connection {
     /// Answers a text with all but ReadyForQuery.
@@ -24,7 +25,7 @@ impl Connection {
         }
         let texts: Vec<&str> = places.iter().filter_map(|place| sql.get(place.clone())).collect();
         if self.is_one_transaction(&texts) {
-            let around = self.session.clone();
+            let around = Arc::clone(&self.session);
             self.around = Some(self.attend(async { around.begin().await }).await?);
         }
         let mut ran = Ok(());
@@ -39,7 +40,7 @@ impl Connection {
             let end = if ran.is_ok() { TransactionEnd::Commit } else { TransactionEnd::Rollback };
             let ended = self.session.end(around, end).await;
             ran?;
-            return Ok(ended?);
+            return ended.map_err(Trouble::from);
         }
         ran
     }
@@ -73,16 +74,16 @@ impl Connection {
 
     /// Planned once: what the plan tells decides how it runs.
     async fn plain(&mut self, sql: &str) -> Result<()> {
-        let (session, around) = (self.session.clone(), self.around);
+        let (session, around) = (Arc::clone(&self.session), self.around);
         let prepared = self.attend(session.prepare(sql, around)).await?;
         let ran = self.planned(sql, &Request::prepared(prepared.id), prepared.description.is_update).await;
         let closed = session.close_prepared(prepared.id).await;
         ran?;
-        Ok(closed?)
+        closed.map_err(Trouble::from)
     }
 
     async fn planned(&mut self, sql: &str, request: &Request, is_update: bool) -> Result<()> {
-        let session = self.session.clone();
+        let session = Arc::clone(&self.session);
         if is_update {
             let rows = self.attend(session.update(request)).await?;
             backend::complete(self.wire.out(), &tag(sql, rows));
@@ -99,7 +100,7 @@ impl Connection {
 
     /// Starts a statement that gives rows.
     pub(crate) async fn start(&mut self, request: &Request) -> Result<Running> {
-        let (server, session) = (self.server.clone(), self.session.clone());
+        let (server, session) = (Arc::clone(&self.server), Arc::clone(&self.session));
         Running::start(&mut self.wire, &self.cancel, (server, session), request).await
     }
 
@@ -149,7 +150,7 @@ impl Connection {
     }
 
     async fn run_control(&mut self, sql: &str) -> Result<()> {
-        let session = self.session.clone();
+        let session = Arc::clone(&self.session);
         self.attend(session.update(&Request::sql(sql))).await.map(drop)
     }
 

@@ -11,7 +11,7 @@ use bowshot_api::{Error, ErrorKind, OptionValue, Server, Session};
 use std::sync::Arc;
 
 /// The version of PostgreSQL whose protocol and catalog clients may expect.
-pub(crate) const SERVER_VERSION: &str = "16.4";
+pub(crate) const SERVER_VERSION: &str = "16.0";
 /// The minor version of the protocol that is spoken.
 const MINOR: i32 = 0;
 
@@ -85,11 +85,25 @@ async fn set_up(session: &dyn Session, startup: &Startup, user: &str) -> Result<
                     set(session, &name, &value).await?;
                 }
             }
+            "client_encoding" => check_encoding(value)?,
             name if name.starts_with("_pq_.") => {}
             name => set(session, name, value).await?,
         }
     }
     Ok(())
+}
+
+/// Names of encodings are compared by their letters and digits, as in PostgreSQL; asyncpg sends `'utf-8'` with its quotes.
+fn check_encoding(value: &str) -> Result<(), Failure> {
+    let name: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+    match name.to_ascii_lowercase().as_str() {
+        "utf8" | "unicode" => Ok(()),
+        _ => Err(Failure::new(
+            "22023",
+            format!("invalid value for parameter \"client_encoding\": \"{value}\""),
+        )
+        .with_hint("texts are UTF8")),
+    }
 }
 
 async fn set(session: &dyn Session, name: &str, value: &str) -> Result<(), Failure> {
@@ -158,6 +172,15 @@ fn words(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_utf8() {
+        for (name, good) in
+            [("UTF8", true), ("'utf-8'", true), ("unicode", true), ("LATIN1", false), ("", false)]
+        {
+            assert_eq!(check_encoding(name).is_ok(), good, "{name}");
+        }
+    }
 
     #[test]
     fn switches_are_assignments() {

@@ -161,7 +161,7 @@ impl Wire {
     pub(crate) async fn end(mut self) {
         let ended = async {
             self.flush().await?;
-            Ok::<_, Trouble>(self.stream.shutdown().await?)
+            self.stream.shutdown().await.map_err(Trouble::from)
         };
         _ = timeout(Duration::from_secs(5), ended).await;
     }

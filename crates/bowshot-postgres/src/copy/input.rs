@@ -31,7 +31,7 @@ type Batches = mpsc::Sender<bowshot_api::Result<RecordBatch>>;
 
 impl Connection {
     pub(super) async fn copy_in(&mut self, table: &Table, options: &Options) -> Result<()> {
-        let session = self.session.clone();
+        let session = Arc::clone(&self.session);
         let told = self.attend(session.describe(&Statement::Sql(table.query()))).await?;
         let fields = told.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));

@@ -10,27 +10,24 @@ use bytes::{BufMut, BytesMut};
 
 /// Begins the binary form (PostgreSQL manual, COPY, "Binary Format"): signature, flags, length of what follows the head.
 pub(super) const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
+pub(super) const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 impl Connection {
     pub(super) async fn copy_out(&mut self, mut running: Running, options: &Options) -> Result<()> {
         let told = columns(running.schema(), &[options.format()])?;
         backend::copy_response(self.wire.out(), b'H', options.format(), told.len());
-        match options.form {
-            Form::Binary => backend::message(self.wire.out(), b'd', |out| {
-                out.put_slice(SIGNATURE);
-                out.put_i64(0);
-            }),
-            Form::Text | Form::Csv if options.header => {
-                let names: Vec<&str> = told.iter().map(|column| column.name.as_str()).collect();
-                header(self.wire.out(), &names, options);
-            }
-            Form::Text | Form::Csv => {}
+        if options.header && options.form != Form::Binary {
+            let names: Vec<&str> = told.iter().map(|column| column.name.as_str()).collect();
+            header(self.wire.out(), &names, options);
         }
+        // In one message with what follows, as PostgreSQL sends it: psycopg takes each message for a row.
+        let mut head = HEAD;
         let mut count: u64 = 0;
         let mut scratch = BytesMut::new();
         while let Some(rows) = running.rows(&mut self.wire, &self.cancel).await? {
             for row in 0..rows.count() {
-                put_row(&rows, row, options, self.wire.out(), &mut scratch)?;
+                put_row(&rows, row, (options, head), self.wire.out(), &mut scratch)?;
+                head = &[];
                 count += 1;
                 self.wire.flush_some(&self.cancel).await?;
                 if self.cancel.is_cancelled() {
@@ -39,7 +36,10 @@ impl Connection {
             }
         }
         if options.form == Form::Binary {
-            backend::message(self.wire.out(), b'd', |out| out.put_i16(-1));
+            backend::message(self.wire.out(), b'd', |out| {
+                out.put_slice(head);
+                out.put_i16(-1);
+            });
         }
         backend::bare(self.wire.out(), backend::COPY_DONE);
         backend::complete(self.wire.out(), &format!("COPY {count}"));
@@ -59,12 +59,12 @@ pub(super) fn header(out: &mut BytesMut, names: &[&str], options: &Options) {
 pub(super) fn put_row(
     rows: &Rows,
     row: usize,
-    options: &Options,
+    (options, head): (&Options, &[u8]),
     out: &mut BytesMut,
     scratch: &mut BytesMut,
 ) -> std::result::Result<(), Failure> {
     match options.form {
-        Form::Binary => rows.copy_tuple(row, out),
+        Form::Binary => rows.copy_tuple(row, head, out),
         Form::Text | Form::Csv => {
             rows.copy_texts(row, out, scratch, |index, text, out| put_text(options, index, text, out))
         }

@@ -1,6 +1,6 @@
 //! Values in binary.
 
-use super::column::Values;
+use super::column::{Values, canonical};
 use super::{array, malformed};
 use crate::message::Format;
 use crate::rows::{EPOCH_DAYS, EPOCH_MICROS, binary_numeric};
@@ -59,7 +59,7 @@ pub(super) fn push(values: &mut Values, bytes: &[u8]) -> Result<(), Failure> {
             let (micros, days, months) = (bytes.get_i64(), bytes.get_i32(), bytes.get_i32());
             Values::push_interval(builder, (months, days, micros))?;
         }
-        Values::Uuid(values) => values.push(Some(exact(bytes, "uuid")?)),
+        Values::Uuid(builder) => builder.append_value(canonical(exact(bytes, "uuid")?)),
         Values::List(list) => {
             let items = array::binary(bytes, list.element)?;
             Values::push_list(list, items.into_iter().map(Ok), Format::Binary)?;

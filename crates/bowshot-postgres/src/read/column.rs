@@ -6,9 +6,9 @@ use crate::message::Format;
 use crate::rows::{Kind, PgType};
 use crate::status::Failure;
 use arrow::array::{
-    Array, ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, FixedSizeBinaryArray, Float32Builder,
-    Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, ListArray,
-    StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
+    Array, ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Float32Builder, Float64Builder,
+    Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, ListArray, StringBuilder,
+    Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -40,7 +40,8 @@ pub(super) enum Values {
     Timestamp(TimestampMicrosecondBuilder),
     Timestamptz(TimestampMicrosecondBuilder),
     Interval(IntervalMonthDayNanoBuilder),
-    Uuid(Vec<Option<[u8; 16]>>),
+    /// As canonical text, which is what UUIDs are in Bowshot.
+    Uuid(StringBuilder),
     List(List),
 }
 
@@ -83,7 +84,7 @@ impl Column {
                 Values::Timestamptz(TimestampMicrosecondBuilder::new().with_timezone("+00:00"))
             }
             Kind::Interval => Values::Interval(IntervalMonthDayNanoBuilder::new()),
-            Kind::Uuid => Values::Uuid(Vec::new()),
+            Kind::Uuid => Values::Uuid(StringBuilder::new()),
         };
         Self { values, target }
     }
@@ -129,13 +130,14 @@ impl Values {
             Self::Float4(builder) => builder.append_null(),
             Self::Float8(builder) => builder.append_null(),
             Self::Numeric(numbers) => numbers.push_null(),
-            Self::Text(builder) | Self::Json(builder) | Self::Jsonb(builder) => builder.append_null(),
+            Self::Text(builder) | Self::Json(builder) | Self::Jsonb(builder) | Self::Uuid(builder) => {
+                builder.append_null();
+            }
             Self::Bytea(builder) => builder.append_null(),
             Self::Date(builder) => builder.append_null(),
             Self::Time(builder) => builder.append_null(),
             Self::Timestamp(builder) | Self::Timestamptz(builder) => builder.append_null(),
             Self::Interval(builder) => builder.append_null(),
-            Self::Uuid(values) => values.push(None),
             Self::List(list) => list.end(false),
         }
     }
@@ -149,15 +151,15 @@ impl Values {
             Self::Float4(mut builder) => Arc::new(builder.finish()),
             Self::Float8(mut builder) => Arc::new(builder.finish()),
             Self::Numeric(numbers) => numbers.finish()?,
-            Self::Text(mut builder) | Self::Json(mut builder) | Self::Jsonb(mut builder) => {
-                Arc::new(builder.finish())
-            }
+            Self::Text(mut builder)
+            | Self::Json(mut builder)
+            | Self::Jsonb(mut builder)
+            | Self::Uuid(mut builder) => Arc::new(builder.finish()),
             Self::Bytea(mut builder) => Arc::new(builder.finish()),
             Self::Date(mut builder) => Arc::new(builder.finish()),
             Self::Time(mut builder) => Arc::new(builder.finish()),
             Self::Timestamp(mut builder) | Self::Timestamptz(mut builder) => Arc::new(builder.finish()),
             Self::Interval(mut builder) => Arc::new(builder.finish()),
-            Self::Uuid(values) => Arc::new(uuids(&values)?),
             Self::List(list) => Arc::new(list.finish()?),
         })
     }
@@ -188,9 +190,11 @@ impl Values {
     }
 }
 
-fn uuids(values: &[Option<[u8; 16]>]) -> Result<FixedSizeBinaryArray, Failure> {
-    FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.iter().copied(), 16)
-        .map_err(|error| Failure::new("XX000", format!("identifiers make no column: {error}")))
+/// A UUID in its canonical form.
+pub(super) fn canonical(bytes: [u8; 16]) -> String {
+    let digits = format!("{:032x}", u128::from_be_bytes(bytes));
+    let part = |range| digits.get(range).unwrap_or_default();
+    [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
 }
 
 impl List {

@@ -9,6 +9,7 @@ mod numeric;
 mod text;
 
 pub(crate) use column::Column;
+pub(crate) use text::uuid_bytes;
 
 use crate::message::Format;
 use crate::rows::{Kind, PgType};

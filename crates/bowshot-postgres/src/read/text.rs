@@ -1,6 +1,6 @@
 //! Values in text.
 
-use super::column::Values;
+use super::column::{Values, canonical};
 use super::{array, interval, invalid};
 use crate::message::Format;
 use crate::status::Failure;
@@ -40,7 +40,9 @@ pub(super) fn push(values: &mut Values, text: &str) -> Result<(), Failure> {
             let parts = interval::parse(bare).ok_or_else(|| date_failure("interval", text))?;
             Values::push_interval(builder, parts)?;
         }
-        Values::Uuid(values) => values.push(Some(uuid(bare).ok_or_else(|| invalid("uuid", text))?)),
+        Values::Uuid(builder) => {
+            builder.append_value(canonical(uuid_bytes(bare).ok_or_else(|| invalid("uuid", text))?));
+        }
         Values::List(list) => {
             let items = array::text(bare).ok_or_else(|| array_failure(text))?;
             Values::push_list(list, items.into_iter().map(Ok), Format::Text)?;
@@ -124,7 +126,8 @@ fn hex(digits: &str) -> Option<Vec<u8>> {
     rest.is_empty().then(|| pairs.iter().map(|[high, low]| (high << 4) | low).collect())
 }
 
-fn uuid(text: &str) -> Option<[u8; 16]> {
+/// The bytes of a UUID with or without hyphens and brackets.
+pub(crate) fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
     let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
     hex(&text.replace('-', ""))?.try_into().ok()
 }

@@ -4,10 +4,11 @@ use super::numbers::{numeric_binary, put_float4, put_float8};
 use super::times::{self, Interval};
 use super::types::is;
 use super::{Cell, Done, Of, PgType, json, lists};
+use crate::read::uuid_bytes;
 use crate::status::Failure;
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryViewArray, FixedSizeBinaryArray, GenericBinaryArray,
-    GenericStringArray, NullArray, OffsetSizeTrait, PrimitiveArray, StringViewArray,
+    GenericStringArray, OffsetSizeTrait, PrimitiveArray, StringViewArray,
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
@@ -17,36 +18,58 @@ use arrow::datatypes::{
 };
 use bytes::{BufMut, BytesMut};
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 /// The cell of a column.
 pub(super) fn cell(array: &ArrayRef, field: &Field) -> Result<Box<dyn Cell>, Failure> {
-    let recast = |to: DataType| {
+    let uuid = is(field, "uuid");
+    if let Some(to) = wider(array.data_type(), uuid) {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         let array = cast_with_options(array, &to, &strict).map_err(|error| {
             let message =
                 format!("column `{}` of type {} cannot be sent: {error}", field.name(), field.data_type());
             Failure::new("22003", message).with_hint("cast it in the query")
         })?;
-        cell(&array, &field.clone().with_data_type(to))
-    };
-    Ok(match array.data_type() {
-        DataType::Dictionary(_, value) => return recast(value.as_ref().clone()),
-        DataType::RunEndEncoded(_, values) => return recast(values.data_type().clone()),
-        DataType::Int8 | DataType::UInt8 => return recast(DataType::Int16),
-        DataType::UInt16 => return recast(DataType::Int32),
-        DataType::UInt32 => return recast(DataType::Int64),
-        DataType::Float16 => return recast(DataType::Float32),
-        DataType::Date64 => return recast(DataType::Date32),
+        return cell(&array, &field.clone().with_data_type(to));
+    }
+    if PgType::of(field).is_array {
+        return lists::cell(array, field);
+    }
+    match number(array).or_else(|| text_or_bytes(array, uuid)) {
+        Some(cell) => Ok(cell),
+        None => match time(array)? {
+            Some(cell) => Ok(cell),
+            None => json::cell(array, field),
+        },
+    }
+}
+
+/// The type to which one is brought before it is written.
+fn wider(data_type: &DataType, is_uuid: bool) -> Option<DataType> {
+    Some(match data_type {
+        DataType::LargeUtf8 | DataType::Utf8View if is_uuid => DataType::Utf8,
+        DataType::Dictionary(_, value) => value.as_ref().clone(),
+        DataType::RunEndEncoded(_, values) => values.data_type().clone(),
+        DataType::Int8 | DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 => DataType::Int64,
+        DataType::Float16 => DataType::Float32,
+        DataType::Date64 => DataType::Date32,
         DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
-            return recast(DataType::Decimal128(*precision, *scale));
+            DataType::Decimal128(*precision, *scale)
         }
         DataType::Time32(_) | DataType::Time64(TimeUnit::Nanosecond) => {
-            return recast(DataType::Time64(TimeUnit::Microsecond));
+            DataType::Time64(TimeUnit::Microsecond)
         }
-        DataType::ListView(item) => return recast(DataType::List(item.clone())),
-        DataType::LargeListView(item) => return recast(DataType::LargeList(item.clone())),
-        _ if PgType::of(field).is_array => lists::cell(array, field)?,
-        DataType::Null => nulls(array.len()),
+        DataType::ListView(item) => DataType::List(Arc::clone(item)),
+        DataType::LargeListView(item) => DataType::LargeList(Arc::clone(item)),
+        _ => return None,
+    })
+}
+
+fn number(array: &ArrayRef) -> Option<Box<dyn Cell>> {
+    Some(match array.data_type() {
+        DataType::Null => Box::new(Nulls),
         DataType::Boolean => boolean(array),
         DataType::Int16 => integer::<Int16Type>(array, |out, value| out.put_i16(value)),
         DataType::Int32 => integer::<Int32Type>(array, |out, value| out.put_i32(value)),
@@ -54,55 +77,72 @@ pub(super) fn cell(array: &ArrayRef, field: &Field) -> Result<Box<dyn Cell>, Fai
         DataType::UInt64 => numeric(array.as_primitive::<UInt64Type>(), |value| value.to_string()),
         DataType::Decimal128(precision, scale) => decimal::<Decimal128Type>(array, *precision, *scale),
         DataType::Decimal256(precision, scale) => decimal::<Decimal256Type>(array, *precision, *scale),
-        DataType::Float32 => of(
+        DataType::Float32 => sure(
             array.as_primitive::<Float32Type>().clone(),
-            |array, row, out| Ok(put_float4(array.value(row), out)),
-            |array, row, out| Ok(out.put_f32(array.value(row))),
+            |array, row, out| put_float4(array.value(row), out),
+            |array, row, out| out.put_f32(array.value(row)),
         ),
-        DataType::Float64 => of(
+        DataType::Float64 => sure(
             array.as_primitive::<Float64Type>().clone(),
-            |array, row, out| Ok(put_float8(array.value(row), out)),
-            |array, row, out| Ok(out.put_f64(array.value(row))),
+            |array, row, out| put_float8(array.value(row), out),
+            |array, row, out| out.put_f64(array.value(row)),
         ),
+        _ => return None,
+    })
+}
+
+fn text_or_bytes(array: &ArrayRef, is_uuid: bool) -> Option<Box<dyn Cell>> {
+    Some(match array.data_type() {
+        DataType::Utf8 if is_uuid => text_uuid(array),
         DataType::Utf8 => text::<i32>(array),
         DataType::LargeUtf8 => text::<i64>(array),
         DataType::Utf8View => {
             let put = |array: &StringViewArray, row: usize, out: &mut BytesMut| {
-                Ok(out.put_slice(array.value(row).as_bytes()))
+                out.put_slice(array.value(row).as_bytes());
             };
-            of(array.as_string_view().clone(), put, put)
+            sure(array.as_string_view().clone(), put, put)
         }
         DataType::Binary => bytes::<i32>(array),
         DataType::LargeBinary => bytes::<i64>(array),
-        DataType::BinaryView => of(
+        DataType::BinaryView => sure(
             array.as_binary_view().clone(),
-            |array: &BinaryViewArray, row, out| Ok(put_hex(array.value(row), out)),
-            |array, row, out| Ok(out.put_slice(array.value(row))),
+            |array: &BinaryViewArray, row, out| put_hex(array.value(row), out),
+            |array, row, out| out.put_slice(array.value(row)),
         ),
-        DataType::FixedSizeBinary(16) if is(field, "arrow.uuid") => uuid(array),
-        DataType::FixedSizeBinary(_) => of(
+        DataType::FixedSizeBinary(16) if is_uuid => uuid(array),
+        DataType::FixedSizeBinary(_) => sure(
             array.as_fixed_size_binary().clone(),
-            |array: &FixedSizeBinaryArray, row, out| Ok(put_hex(array.value(row), out)),
-            |array, row, out| Ok(out.put_slice(array.value(row))),
+            |array: &FixedSizeBinaryArray, row, out| put_hex(array.value(row), out),
+            |array, row, out| out.put_slice(array.value(row)),
         ),
+        _ => return None,
+    })
+}
+
+fn time(array: &ArrayRef) -> Result<Option<Box<dyn Cell>>, Failure> {
+    Ok(Some(match array.data_type() {
         DataType::Date32 => of(
             array.as_primitive::<Date32Type>().clone(),
-            |array, row, out| Ok(times::put_date(array.value(row), out)),
+            |array, row, out| {
+                times::put_date(array.value(row), out);
+                Ok(())
+            },
             |array, row, out| times::binary_date(array.value(row), out),
         ),
-        DataType::Time64(TimeUnit::Microsecond) => of(
+        DataType::Time64(TimeUnit::Microsecond) => sure(
             array.as_primitive::<Time64MicrosecondType>().clone(),
-            |array, row, out| Ok(times::put_time(array.value(row), out)),
-            |array, row, out| Ok(out.put_i64(array.value(row))),
+            |array, row, out| times::put_time(array.value(row), out),
+            |array, row, out| out.put_i64(array.value(row)),
         ),
         DataType::Timestamp(unit, zone) => timestamp(array, *unit, zone.is_some())?,
         DataType::Duration(unit) => duration(array, *unit)?,
         DataType::Interval(unit) => interval(array, *unit),
-        _ => json::cell(array, field)?,
-    })
+        _ => return Ok(None),
+    }))
 }
 
-pub(super) fn of<A, T, B>(array: A, text: T, binary: B) -> Box<dyn Cell>
+/// A cell whose values may not fit.
+fn of<A, T, B>(array: A, text: T, binary: B) -> Box<dyn Cell>
 where
     A: Array + 'static,
     T: Fn(&A, usize, &mut BytesMut) -> Done + Send + Sync + 'static,
@@ -111,34 +151,53 @@ where
     Box::new(Of { array, text, binary })
 }
 
+/// A cell all of whose values fit.
+pub(super) fn sure<A, T, B>(array: A, text: T, binary: B) -> Box<dyn Cell>
+where
+    A: Array + 'static,
+    T: Fn(&A, usize, &mut BytesMut) + Send + Sync + 'static,
+    B: Fn(&A, usize, &mut BytesMut) + Send + Sync + 'static,
+{
+    of(
+        array,
+        move |array, row, out| {
+            text(array, row, out);
+            Ok(())
+        },
+        move |array, row, out| {
+            binary(array, row, out);
+            Ok(())
+        },
+    )
+}
+
 /// Writes what shows itself; a buffer of memory takes all of it.
 pub(super) fn put(out: &mut BytesMut, shown: fmt::Arguments<'_>) {
     _ = out.write_fmt(shown);
 }
 
 /// Every row is null, whatever the array says: one of type `Null` has no marks for it.
-fn nulls(length: usize) -> Box<dyn Cell> {
-    struct Nulls;
-    impl Cell for Nulls {
-        fn is_null(&self, _: usize) -> bool {
-            true
-        }
-        fn text(&self, _: usize, _: &mut BytesMut) -> Done {
-            Ok(())
-        }
-        fn binary(&self, _: usize, _: &mut BytesMut) -> Done {
-            Ok(())
-        }
+struct Nulls;
+
+impl Cell for Nulls {
+    fn is_null(&self, _: usize) -> bool {
+        true
     }
-    debug_assert_eq!(NullArray::new(length).len(), length);
-    Box::new(Nulls)
+
+    fn text(&self, _: usize, _: &mut BytesMut) -> Done {
+        Ok(())
+    }
+
+    fn binary(&self, _: usize, _: &mut BytesMut) -> Done {
+        Ok(())
+    }
 }
 
 fn boolean(array: &ArrayRef) -> Box<dyn Cell> {
-    of(
+    sure(
         array.as_boolean().clone(),
-        |array, row, out| Ok(out.put_u8(if array.value(row) { b't' } else { b'f' })),
-        |array, row, out| Ok(out.put_u8(u8::from(array.value(row)))),
+        |array, row, out| out.put_u8(if array.value(row) { b't' } else { b'f' }),
+        |array, row, out| out.put_u8(u8::from(array.value(row))),
     )
 }
 
@@ -149,10 +208,10 @@ fn integer<T: ArrowPrimitiveType>(
 where
     T::Native: fmt::Display,
 {
-    of(
+    sure(
         array.as_primitive::<T>().clone(),
-        |array, row, out| Ok(put(out, format_args!("{}", array.value(row)))),
-        move |array, row, out| Ok(binary(out, array.value(row))),
+        |array, row, out| put(out, format_args!("{}", array.value(row))),
+        move |array, row, out| binary(out, array.value(row)),
     )
 }
 
@@ -167,28 +226,31 @@ fn numeric<T: ArrowPrimitiveType>(
     let shown = digits.clone();
     of(
         array.clone(),
-        move |array, row, out| Ok(out.put_slice(shown(array.value(row)).as_bytes())),
+        move |array, row, out| {
+            out.put_slice(shown(array.value(row)).as_bytes());
+            Ok(())
+        },
         move |array, row, out| numeric_binary(&digits(array.value(row)), out),
     )
 }
 
 fn text<O: OffsetSizeTrait>(array: &ArrayRef) -> Box<dyn Cell> {
     let put = |array: &GenericStringArray<O>, row: usize, out: &mut BytesMut| {
-        Ok(out.put_slice(array.value(row).as_bytes()))
+        out.put_slice(array.value(row).as_bytes());
     };
-    of(array.as_string::<O>().clone(), put, put)
+    sure(array.as_string::<O>().clone(), put, put)
 }
 
 fn bytes<O: OffsetSizeTrait>(array: &ArrayRef) -> Box<dyn Cell> {
-    of(
+    sure(
         array.as_binary::<O>().clone(),
-        |array: &GenericBinaryArray<O>, row, out| Ok(put_hex(array.value(row), out)),
-        |array, row, out| Ok(out.put_slice(array.value(row))),
+        |array: &GenericBinaryArray<O>, row, out| put_hex(array.value(row), out),
+        |array, row, out| out.put_slice(array.value(row)),
     )
 }
 
 fn uuid(array: &ArrayRef) -> Box<dyn Cell> {
-    of(
+    sure(
         array.as_fixed_size_binary().clone(),
         |array: &FixedSizeBinaryArray, row, out| {
             for (index, byte) in array.value(row).iter().enumerate() {
@@ -197,9 +259,26 @@ fn uuid(array: &ArrayRef) -> Box<dyn Cell> {
                 }
                 put_byte(*byte, out);
             }
+        },
+        |array, row, out| out.put_slice(array.value(row)),
+    )
+}
+
+/// UUIDs that are kept as texts.
+fn text_uuid(array: &ArrayRef) -> Box<dyn Cell> {
+    of(
+        array.as_string::<i32>().clone(),
+        |array, row, out| {
+            out.put_slice(array.value(row).as_bytes());
             Ok(())
         },
-        |array, row, out| Ok(out.put_slice(array.value(row))),
+        |array, row, out| {
+            let text = array.value(row);
+            let bytes =
+                uuid_bytes(text).ok_or_else(|| Failure::new("22P02", format!("`{text}` is no UUID")))?;
+            out.put_slice(&bytes);
+            Ok(())
+        },
     )
 }
 

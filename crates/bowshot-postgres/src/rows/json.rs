@@ -99,9 +99,8 @@ fn map(array: &ArrayRef) -> Result<Form, Failure> {
 fn truth(array: &ArrayRef) -> Box<dyn Cell> {
     let put = |array: &arrow::array::BooleanArray, row: usize, out: &mut BytesMut| {
         out.put_slice(if array.value(row) { b"true" } else { b"false" });
-        Ok(())
     };
-    cells::of(array.as_boolean().clone(), put, put)
+    cells::sure(array.as_boolean().clone(), put, put)
 }
 
 impl Node {

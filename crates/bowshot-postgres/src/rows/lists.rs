@@ -8,6 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, OffsetSizeTrait};
 use arrow::datatypes::{DataType, Field};
 use bytes::{BufMut, BytesMut};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Where the elements of each row lie.
 type Place = Box<dyn Fn(usize) -> Range<usize> + Send + Sync>;
@@ -30,15 +31,15 @@ pub(super) fn cell(array: &ArrayRef, field: &Field) -> Result<Box<dyn Cell>, Fai
 pub(super) fn parts(array: &ArrayRef) -> Result<(Place, ArrayRef, Field), Failure> {
     Ok(match array.data_type() {
         DataType::List(item) => {
-            (offsets::<i32>(array), array.as_list::<i32>().values().clone(), item.as_ref().clone())
+            (offsets::<i32>(array), Arc::clone(array.as_list::<i32>().values()), item.as_ref().clone())
         }
         DataType::LargeList(item) => {
-            (offsets::<i64>(array), array.as_list::<i64>().values().clone(), item.as_ref().clone())
+            (offsets::<i64>(array), Arc::clone(array.as_list::<i64>().values()), item.as_ref().clone())
         }
         DataType::FixedSizeList(item, size) => {
             let size = usize::try_from(*size).unwrap_or(0);
             let place: Place = Box::new(move |row| row * size..(row + 1) * size);
-            (place, array.as_fixed_size_list().values().clone(), item.as_ref().clone())
+            (place, Arc::clone(array.as_fixed_size_list().values()), item.as_ref().clone())
         }
         other => return Err(Failure::new("XX000", format!("{other} is no list"))),
     })

@@ -94,9 +94,11 @@ impl Rows {
         })
     }
 
-    /// Writes one row as a tuple of the binary form of COPY, in a message CopyData.
-    pub(crate) fn copy_tuple(&self, row: usize, out: &mut BytesMut) -> Done {
+    /// Writes one row as a tuple of the binary form of COPY, in a message CopyData, behind what begins that form if it is
+    /// the first one.
+    pub(crate) fn copy_tuple(&self, row: usize, head: &[u8], out: &mut BytesMut) -> Done {
         self.framed(b'd', row, out, |out| {
+            out.put_slice(head);
             crate::backend::put_count(out, self.cells.len());
             self.cells.iter().try_for_each(|cell| put_value(cell.as_ref(), Format::Binary, row, out))
         })

@@ -136,9 +136,10 @@ fn kind(field: &Field) -> Kind {
         | DataType::Decimal64(..)
         | DataType::Decimal128(..)
         | DataType::Decimal256(..) => Kind::Numeric,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is(field, "arrow.json") => Kind::Json,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is(field, "json") => Kind::Json,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is(field, "uuid") => Kind::Uuid,
         DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
-        DataType::FixedSizeBinary(16) if is(field, "arrow.uuid") => Kind::Uuid,
+        DataType::FixedSizeBinary(16) if is(field, "uuid") => Kind::Uuid,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             Kind::Bytea
         }
@@ -160,9 +161,11 @@ fn kind(field: &Field) -> Kind {
     }
 }
 
-/// Whether the column has an extension type of Arrow.
-pub(super) fn is(field: &Field, extension: &str) -> bool {
-    field.metadata().get("ARROW:extension:name").is_some_and(|name| name == extension)
+/// Whether the column has a type beyond its Arrow type: as a canonical extension type of Arrow, or as a table declares it.
+pub(super) fn is(field: &Field, name: &str) -> bool {
+    let extension = field.metadata().get("ARROW:extension:name").and_then(|name| name.strip_prefix("arrow."));
+    let declared = field.metadata().get("bowshot:type");
+    extension == Some(name) || declared.is_some_and(|declared| declared.eq_ignore_ascii_case(name))
 }
 
 /// Precision and scale of a numeric, as `atttypmod` has them.

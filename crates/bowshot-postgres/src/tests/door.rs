@@ -10,7 +10,7 @@
 //!
 //! Every table has the columns `a` (Int64) and `b` (Utf8).
 
-use arrow::array::{Array, Int64Array};
+use arrow::array::Int64Array;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
