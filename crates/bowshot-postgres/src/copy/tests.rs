@@ -1,3 +1,5 @@
+//! Statements, options and rows of COPY, cut anywhere and malformed.
+
 use super::input::Intake;
 use super::lines::{Lines, Record};
 use super::output::{HEAD, header, put_row};

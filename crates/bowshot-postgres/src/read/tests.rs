@@ -1,3 +1,5 @@
+//! Values of every type in text and binary, and bytes that are none.
+
 use super::{Column, row};
 use crate::message::Format::{Binary, Text};
 use crate::rows::{PgType, Rows};

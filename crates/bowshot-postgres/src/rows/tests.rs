@@ -1,3 +1,5 @@
+//! Every Arrow type in text and binary.
+
 use super::{Kind, PgType, Rows};
 use crate::message::Format;
 use arrow::array::*;
