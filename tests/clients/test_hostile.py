@@ -24,7 +24,7 @@ LIMITS = {
 }
 ATTACKERS = 4
 # What a client says that was told something else than an answer.
-UNCLEAR = ("panicked", "broke down", "stack", "transport is closing", "EOF", "Socket closed")
+UNCLEAR = ("panicked", "broke down", "stack", "transport is closing", "server: EOF", "Socket closed")
 
 
 def resident(server):

@@ -110,7 +110,9 @@ async fn what_was_written_or_failed_is_in_the_log() {
         }
     };
     tokio::time::timeout(Duration::from_secs(10), ended).await.expect("it ends");
-    let told: Vec<[String; 2]> = log(&server).into_iter().map(|[sql, outcome, _]| [sql, outcome]).collect();
+    // A statement whose caller has left is shown as running until its work has noticed.
+    let over = log(&server).into_iter().filter(|[_, outcome, _]| outcome != "running");
+    let told: Vec<[String; 2]> = over.map(|[sql, outcome, _]| [sql, outcome]).collect();
     let told: Vec<[&str; 2]> = told.iter().map(|[sql, outcome]| [sql.as_str(), outcome.as_str()]).collect();
     assert_eq!(
         told,
