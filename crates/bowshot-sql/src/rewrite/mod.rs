@@ -3,6 +3,7 @@
 mod around;
 mod column_names;
 mod conditions;
+mod expansion;
 mod frames;
 mod functions;
 mod groups;
@@ -88,6 +89,7 @@ pub fn query(query: &mut Query, source: Source<'_>) -> Result<()> {
 }
 
 fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
+    expansion::check(statement)?;
     // Names are what was written, so they come before anything is changed.
     column_names::name(statement, source)?;
     versions::mark(statement)?;
