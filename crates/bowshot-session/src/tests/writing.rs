@@ -79,6 +79,7 @@ async fn the_statement_timeout_ends_a_statement_that_writes() {
     let rows = BatchStream::new(schema(), futures::stream::pending().boxed());
     let error = session.ingest(&into("t"), rows).await.expect_err("too long");
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+    session.set_option("statement_timeout_ms", None).await.expect("sets");
     assert_eq!(run(&session, "DELETE FROM t").await, Some(0));
     let failed: Vec<_> = log(&server).into_iter().filter(|[_, outcome, _]| outcome == "failed").collect();
     let [[first, ..], [second, _, reason]] = failed.as_slice() else { panic!("{failed:?}") };
