@@ -111,16 +111,16 @@ def test_nothing_hurts():
         assert server.alive(), server.log()[-5000:]
         assert not watch.failures, watch.failures
         assert not unclear, unclear
-        assert slow[0][0] < 40, report
+        assert slow[0][0] < 15, report
         assert watch.peak < MEMORY * 1.25, report
         assert p99 <= P99, report
-        assert max(watch.health) <= 5, report
+        assert max(watch.health) <= 1.5, report
         server.wait_idle(10)
         wait_until(lambda: quiet(server), "nothing burns", 10)
 
 
 # Of a machine whose two processors are as busy as the attackers can make them, and that runs the clients too.
-P99 = 2.0
+P99 = 0.25
 
 
 def quiet(server):

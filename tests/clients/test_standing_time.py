@@ -121,7 +121,7 @@ def test_others_do_not_notice_that_somebody_plans(shared):
         for thread in threads:
             thread.join()
     waits.sort()
-    assert waits[len(waits) // 2] < 2 and waits[-1] < 8, waits
+    assert waits[len(waits) // 2] < 0.25 and waits[-1] < 2, waits
 
 
 def test_who_leaves_while_a_statement_is_planned_holds_nothing(shared):
@@ -149,7 +149,7 @@ def test_a_nested_loop_ends_with_its_query(shared):
         time.sleep(0.3)
         return cpu_seconds(shared.process.pid) - before < 0.15
 
-    wait_until(quiet, "nothing burns", 30)
+    wait_until(quiet, "nothing burns", 5)
 
 
 def cpu_seconds(pid):
