@@ -10,20 +10,41 @@ use bowshot_api::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
+use std::cell::Cell;
 use std::sync::Arc;
 
-/// The plan with a yield point above every operator that can give more than it takes.
+/// Yield points in one another. Each of them costs a unit of the budget on the way down to the sources, of which a task has
+/// 128 at a time: with more, a task runs out of it before it gets there, and tries again for ever.
+const MOST_NESTED: usize = 32;
+
+/// The plan with a yield point above every operator that can give more than it takes; of very many in one another, above some
+/// of them.
 pub(crate) fn ensure(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    plan.transform_up(|node| {
-        let node = stepping::interruptible(&node)?.unwrap_or(node);
-        Ok(if multiplies(node.as_ref()) {
-            Transformed::yes(Arc::new(CooperativeExec::new(node)))
-        } else {
-            Transformed::no(node)
-        })
-    })
+    let every = deepest(plan.as_ref()).div_ceil(MOST_NESTED).max(1);
+    let around = Cell::new(0_usize);
+    plan.transform_down_up(
+        |node| {
+            around.set(around.get() + usize::from(multiplies(node.as_ref())));
+            Ok(Transformed::no(node))
+        },
+        |node| {
+            around.set(around.get() - usize::from(multiplies(node.as_ref())));
+            let node = stepping::interruptible(&node)?.unwrap_or(node);
+            Ok(if multiplies(node.as_ref()) && around.get().is_multiple_of(every) {
+                Transformed::yes(Arc::new(CooperativeExec::new(node)) as Arc<dyn ExecutionPlan>)
+            } else {
+                Transformed::no(node)
+            })
+        },
+    )
     .data()
     .map_err(crate::error::classify)
+}
+
+/// How many operators that multiply are in one another at most.
+fn deepest(plan: &dyn ExecutionPlan) -> usize {
+    let below = plan.children().into_iter().map(|child| deepest(child.as_ref())).max().unwrap_or(0);
+    below + usize::from(multiplies(plan))
 }
 
 /// Whether it can give more than it takes.

@@ -54,8 +54,13 @@ impl OptimizerRule for OnlyOneKind {
     }
 }
 
+/// Inner joins up to which the rule is asked although none of them lacks a key. Its time grows with the third power of their
+/// number: 280 joins took 6.5 of the 7.4 seconds in which such a statement was planned, and nothing can interrupt it.
+const MOST_JOINS_WITHOUT_NEED: usize = 32;
+
 /// Leaves plans alone in which nulls equal one another in some join: the rule keeps one such setting for all the keys that it
-/// collects, so that either `=` matches nulls too, or `IS NOT DISTINCT FROM` does not.
+/// collects, so that either `=` matches nulls too, or `IS NOT DISTINCT FROM` does not. Also long chains of joins that all have
+/// keys: there is no cross join to eliminate.
 struct OnlyPlainEqualities(Arc<dyn OptimizerRule + Send + Sync>);
 
 impl fmt::Debug for OnlyPlainEqualities {
@@ -74,8 +79,25 @@ impl OptimizerRule for OnlyPlainEqualities {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if equals_nulls(&plan)? { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
+        if equals_nulls(&plan)? || is_long_without_need(&plan)? {
+            return Ok(Transformed::no(plan));
+        }
+        self.0.rewrite(plan, config)
     }
+}
+
+fn is_long_without_need(plan: &LogicalPlan) -> Result<bool> {
+    let (mut joins, mut crossed) = (0_usize, false);
+    plan.apply(|node| {
+        if let LogicalPlan::Join(join) = node
+            && join.join_type == JoinType::Inner
+        {
+            joins += 1;
+            crossed |= join.on.is_empty();
+        }
+        Ok(if crossed { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(!crossed && joins > MOST_JOINS_WITHOUT_NEED)
 }
 
 fn equals_nulls(plan: &LogicalPlan) -> Result<bool> {
