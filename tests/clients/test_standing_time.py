@@ -1,5 +1,6 @@
 """Every step of a statement ends when it should: planning too, and others do not notice."""
 
+import hashlib
 import threading
 import time
 
@@ -90,11 +91,25 @@ def test_the_deadline_covers_prepared_statements(shared, what):
     shared.wait_idle(2)
 
 
-def test_others_do_not_notice_that_somebody_plans(shared):
-    stop, waits = threading.Event(), []
+@pytest.fixture
+def of_two(data_folder, tmp_path):
+    """A server of two users, and their tokens."""
+    tokens = {name: f"token-of-{name}" for name in ("ada", "ben")}
+    entries = [
+        f'[[tokens]]\nuser = "{name}"\nsha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\n'
+        for name, token in tokens.items()
+    ]
+    (tmp_path / "users.toml").write_text("".join(entries))
+    with Server(data_folder, arguments=["--users-file", str(tmp_path / "users.toml")]) as server:
+        yield server, tokens
+
+
+def test_others_do_not_notice_that_somebody_plans(of_two):
+    (shared, tokens), stop, waits = of_two, threading.Event(), []
+    of_ada = {"adbc.flight.sql.authorization_header": f"Bearer {tokens['ada']}"}
 
     def plan():
-        with dbapi.connect(shared.grpc_tcp, autocommit=True) as connection:
+        with dbapi.connect(shared.grpc_tcp, db_kwargs=of_ada, autocommit=True) as connection:
             while not stop.is_set():
                 with cursor_of(connection) as cursor:
                     try:
@@ -109,7 +124,7 @@ def test_others_do_not_notice_that_somebody_plans(shared):
         thread.start()
     try:
         time.sleep(0.5)
-        with Database(shared) as db:
+        with Database(shared, token=tokens["ben"]) as db:
             for _ in range(30):
                 began = time.monotonic()
                 assert db.one("SELECT 1") == 1
@@ -138,17 +153,18 @@ def test_a_nested_loop_ends_with_its_query(shared):
         "SELECT count(*) FROM generate_series(1, 300000) a(x) JOIN generate_series(1, 300000) b(y)"
         " ON a.x * 7 + b.y < -1 - a.x"
     )
-    with Database(shared) as db:
-        db.run("SET statement_timeout_ms = 300")
-        with pytest.raises(Exception, match="longer than"):
-            db.rows(sql)
-    shared.wait_idle(1)
 
     def quiet():
         before = cpu_seconds(shared.process.pid)
         time.sleep(0.3)
         return cpu_seconds(shared.process.pid) - before < 0.15
 
+    wait_until(quiet, "nothing burns of what was planned before", 30)
+    with Database(shared) as db:
+        db.run("SET statement_timeout_ms = 300")
+        with pytest.raises(Exception, match="longer than"):
+            db.rows(sql)
+    shared.wait_idle(1)
     wait_until(quiet, "nothing burns", 5)
 
 
