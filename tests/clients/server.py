@@ -133,6 +133,11 @@ class Server(Process):
         return self.ports["http"].rstrip("/")
 
     @property
+    def pg_port(self):
+        """The port of PostgreSQL's protocol; only with `--pg` among the arguments."""
+        return int(self.ports["pg"].split("://")[1].split("/")[0].rsplit(":", 1)[1])
+
+    @property
     def host(self):
         return self.flight.split("://")[1].rsplit(":", 1)[0]
 

@@ -193,6 +193,11 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// `NotFound` for unknown and ended transactions; `Conflict` when another writer committed first: run it again.
     async fn end(&self, transaction: TransactionId, end: TransactionEnd) -> Result<()>;
 
+    /// Whether a transaction is open that was begun with SQL, so that the next statement runs within it.
+    fn in_transaction(&self) -> bool {
+        false
+    }
+
     /// Marks a point of a transaction to which it can return.
     ///
     /// # Errors

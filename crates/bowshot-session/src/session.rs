@@ -296,6 +296,10 @@ impl Session for ClientSession {
         .await
     }
 
+    fn in_transaction(&self) -> bool {
+        self.transactions.is_begun()
+    }
+
     async fn begin(&self) -> Result<TransactionId> {
         query::accept(self)?;
         self.transactions.begin(false)

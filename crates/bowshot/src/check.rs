@@ -1,6 +1,6 @@
 //! `bowshot check`: says what `bowshot serve` with the same arguments would serve, and starts nothing.
 
-use crate::config::Config;
+use crate::config::{Config, Listen};
 use crate::serve::{Parts, Reach, Tls, authenticator, data_folder, folders, resolve, source_table};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
@@ -18,17 +18,20 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     let tls = Tls::load(&config.tls).await?;
     resolve("--flight", &config.flight, reach).await?;
     resolve("--http", &config.http, reach).await?;
+    resolve("--pg", &config.pg, reach).await?;
     data_folder::examine(config.data.as_ref())?;
     folders::check_apart(config, None)?;
     let broken = data_folder::broken(config.data.as_ref())?;
     let parts = Parts::open(config, None, None).await?;
     let sources = parts.served().await?;
     let mut text = source_table(&sources);
+    let encrypted = if tls.is_some() { ", with TLS" } else { "" };
     text.push_str(&format!(
-        "\nFlight SQL  {}{}\nHTTP        {}\nusers       {}\n",
+        "\nFlight SQL  {}{encrypted}\nHTTP        {}\nPostgreSQL  {}{}\nusers       {}\n",
         config.flight,
-        if tls.is_some() { ", with TLS" } else { "" },
         config.http,
+        config.pg,
+        if config.pg == Listen::Off { "" } else { encrypted },
         if authenticator.requires_credentials() { "configured" } else { "none: every caller is anonymous" },
     ));
     for (name, reason) in &broken {

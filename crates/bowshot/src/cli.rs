@@ -63,13 +63,13 @@ pub(crate) struct ServerArgs {
     /// Address of the HTTP front end (/health, /ready, /metrics), or `off` [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
-    /// Certificate of the server and those that lead to its authority (PEM): Flight SQL speaks TLS only
+    /// Certificate of the server and those that lead to its authority (PEM): Flight SQL and PostgreSQL speak TLS only
     #[arg(long, value_name = "FILE")]
     tls_certificate: Option<String>,
     /// Private key of that certificate (PEM)
     #[arg(long, value_name = "FILE")]
     tls_key: Option<String>,
-    /// Address of the PostgreSQL front end [default: off]; not built yet
+    /// Address of the PostgreSQL front end [default: off]
     #[arg(long, value_name = "ADDR")]
     pg: Option<String>,
     /// Address of the MySQL front end [default: off]; not built yet

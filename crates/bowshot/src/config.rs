@@ -60,7 +60,10 @@ pub(crate) struct Config {
     pub(crate) sources: Vec<SourceSpec>,
     pub(crate) flight: Listen,
     pub(crate) http: Listen,
-    /// Certificate and key of the Flight SQL front end.
+    pub(crate) pg: Listen,
+    /// Whether passwords may cross the network as they are on their way to the PostgreSQL front end.
+    pub(crate) pg_cleartext: bool,
+    /// Certificate and key of the front ends but HTTP.
     pub(crate) tls: TlsFiles,
     pub(crate) data: Option<DataFolder>,
     pub(crate) dialect: Dialect,
@@ -97,6 +100,8 @@ impl Default for Config {
             sources: Vec::new(),
             flight: Listen::On("127.0.0.1:50051".to_owned()),
             http: Listen::On("127.0.0.1:8080".to_owned()),
+            pg: Listen::Off,
+            pg_cleartext: false,
             tls: TlsFiles::default(),
             data: None,
             dialect: Dialect::Ansi,
@@ -243,17 +248,17 @@ impl Config {
                 return Err(Usage::new(format!("`limits.{name}` must lie between 16KiB and 1GiB")));
             }
         }
-        if self.flight == Listen::Off && self.http == Listen::Off {
+        if [&self.flight, &self.http, &self.pg].into_iter().all(|listen| *listen == Listen::Off) {
             return Err(Usage::new("nothing to serve: every front end is off")
-                .with_hint("leave `--flight` or `--http` on"));
+                .with_hint("leave `--flight`, `--http` or `--pg` on"));
         }
         if self.tls.certificate.is_some() != self.tls.key.is_some() {
             return Err(Usage::new("a certificate needs its key, and a key its certificate")
                 .with_hint("set both `tls.certificate` and `tls.key`, or none of them"));
         }
-        if self.tls.certificate.is_some() && self.flight == Listen::Off {
-            return Err(Usage::new("a certificate is for the Flight SQL front end, which is off")
-                .with_hint("leave `--flight` on, or `tls.certificate` and `tls.key` away"));
+        if self.tls.certificate.is_some() && self.flight == Listen::Off && self.pg == Listen::Off {
+            return Err(Usage::new("a certificate is for Flight SQL and PostgreSQL, which are off")
+                .with_hint("leave `--flight` or `--pg` on, or `tls.certificate` and `tls.key` away"));
         }
         Ok(self)
     }

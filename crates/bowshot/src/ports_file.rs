@@ -20,14 +20,20 @@ struct Ports {
     flight: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     http: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pg: Option<String>,
     pid: u32,
 }
 
 impl PortsFile {
     /// Writes the file beside its place and renames it into place, so that nobody reads half of it.
     pub(crate) fn write(path: &Path, addresses: &Addresses) -> Result<Self> {
-        let ports =
-            Ports { flight: addresses.flight_uri(), http: addresses.http_uri(), pid: std::process::id() };
+        let ports = Ports {
+            flight: addresses.flight_uri(),
+            http: addresses.http_uri(),
+            pg: addresses.pg_uri(),
+            pid: std::process::id(),
+        };
         let content = format!("{}\n", serde_json::to_string(&ports)?);
         put(path, &content).with_context(|| format!("cannot write the ports file `{}`", path.display()))?;
         Ok(Self { path: path.to_owned(), content })

@@ -62,6 +62,9 @@ pub(crate) struct Running {
     pub(crate) flight: Option<SocketAddr>,
     /// Where HTTP is served, unless it is off.
     pub(crate) http: Option<SocketAddr>,
+    /// Where PostgreSQL's protocol is served, unless it is off.
+    pub(crate) pg: Option<SocketAddr>,
+    pg_cleartext: bool,
     tls: Option<Tls>,
     server: Arc<Bowshot>,
     tables: Arc<TableStore>,
@@ -88,6 +91,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let tls = Tls::load(&config.tls).await?;
     let flight = address::bind("--flight", &config.flight, reach).await?;
     let http = address::bind("--http", &config.http, reach).await?;
+    let pg = address::bind("--pg", &config.pg, reach).await?;
     // Before what it counts.
     let render_metrics = metrics::start()?;
     let data = data_folder::take(config.data.as_ref())?;
@@ -101,6 +105,8 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let mut running = Running {
         flight: local(flight.as_ref())?,
         http: local(http.as_ref())?,
+        pg: local(pg.as_ref())?,
+        pg_cleartext: config.pg_cleartext,
         tls,
         drain_timeout: config.limits.drain_timeout,
         server: parts.server(config, authenticator),
@@ -112,7 +118,9 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         data,
         _spill: spill,
     };
-    running.start_front_ends((flight, http), &render_metrics, &stopped);
+    running.start_flight(flight, &stopped);
+    running.start_http(http, &render_metrics, &stopped);
+    running.start_pg(pg, &stopped);
     // Reading the headers of many files takes a while, in which the server is alive but not ready.
     running.sources = parts.served().await?;
     running.server.set_ready();
@@ -122,6 +130,11 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     Ok(running)
 }
 
+/// Waits for the word to stop. An error means that the server itself is gone, which is a reason to stop too.
+async fn until(mut stopped: watch::Receiver<bool>) {
+    _ = stopped.wait_for(|stop| *stop).await;
+}
+
 fn local(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>> {
     listener.map(TcpListener::local_addr).transpose().context("a listening socket has no address")
 }
@@ -129,39 +142,49 @@ fn local(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>> {
 impl Running {
     /// Where the front ends listen.
     pub(crate) fn addresses(&self) -> Addresses {
-        Addresses { flight: self.flight, http: self.http, encrypted: self.tls.is_some() }
+        Addresses { flight: self.flight, http: self.http, pg: self.pg, encrypted: self.tls.is_some() }
     }
 
-    fn start_front_ends(
+    fn start_flight(&mut self, listener: Option<TcpListener>, stopped: &watch::Receiver<bool>) {
+        let Some(listener) = listener else { return };
+        let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
+        let until = until(stopped.clone());
+        let choices = Choices { tls: self.tls.as_ref().map(Tls::config), ..Choices::default() };
+        self.front_ends.spawn(async move {
+            bowshot_flight::serve_with(listener, server, choices, until)
+                .await
+                .context("the Flight SQL front end failed")
+        });
+    }
+
+    fn start_http(
         &mut self,
-        (flight, http): (Option<TcpListener>, Option<TcpListener>),
+        listener: Option<TcpListener>,
         render_metrics: &RenderMetrics,
         stopped: &watch::Receiver<bool>,
     ) {
-        let until = |mut stopped: watch::Receiver<bool>| async move {
-            // An error means that the server itself is gone, which is a reason to stop too.
-            _ = stopped.wait_for(|stop| *stop).await;
+        let Some(listener) = listener else { return };
+        let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
+        let render = Arc::clone(render_metrics);
+        let until = until(stopped.clone());
+        self.front_ends.spawn(async move {
+            bowshot_http::serve(listener, server, render, until).await.context("the HTTP front end failed")
+        });
+    }
+
+    fn start_pg(&mut self, listener: Option<TcpListener>, stopped: &watch::Receiver<bool>) {
+        let Some(listener) = listener else { return };
+        let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
+        let until = until(stopped.clone());
+        let choices = bowshot_postgres::Choices {
+            tls: self.tls.as_ref().map(Tls::config),
+            cleartext: self.pg_cleartext,
         };
-        if let Some(listener) = flight {
-            let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
-            let until = until(stopped.clone());
-            let choices = Choices { tls: self.tls.as_ref().map(Tls::config), ..Choices::default() };
-            self.front_ends.spawn(async move {
-                bowshot_flight::serve_with(listener, server, choices, until)
-                    .await
-                    .context("the Flight SQL front end failed")
-            });
-        }
-        if let Some(listener) = http {
-            let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
-            let render = Arc::clone(render_metrics);
-            let until = until(stopped.clone());
-            self.front_ends.spawn(async move {
-                bowshot_http::serve(listener, server, render, until)
-                    .await
-                    .context("the HTTP front end failed")
-            });
-        }
+        self.front_ends.spawn(async move {
+            bowshot_postgres::serve(listener, server, choices, until)
+                .await
+                .context("the PostgreSQL front end failed")
+        });
     }
 
     /// Serves until a signal comes, drains, and ends. A second signal ends at once.

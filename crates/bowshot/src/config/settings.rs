@@ -72,7 +72,17 @@ pub(crate) const SETTINGS: &[Setting] = &[
         |c| Slot::Listen(&mut c.http),
         "address of the HTTP front end: health, readiness, metrics; needs no credentials",
     ),
-    flag("pg", "--pg", |_| Slot::Absent("PostgreSQL"), "address of the PostgreSQL front end; not built yet"),
+    flag(
+        "pg",
+        "--pg",
+        |c| Slot::Listen(&mut c.pg),
+        "address of the PostgreSQL front end, for clients that speak its protocol",
+    ),
+    key(
+        "pg_cleartext",
+        |c| Slot::Truth(&mut c.pg_cleartext),
+        "let the PostgreSQL front end ask for passwords over connections of other machines that are not encrypted",
+    ),
     flag("mysql", "--mysql", |_| Slot::Absent("MySQL"), "address of the MySQL front end; not built yet"),
     flag(
         "data",
@@ -104,7 +114,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "tls.certificate",
         "--tls-certificate",
         |c| Slot::Path(&mut c.tls.certificate),
-        "file with the server's certificate and those that lead to its authority (PEM): Flight SQL speaks TLS only; read again when it changes",
+        "file with the server's certificate and those that lead to its authority (PEM): Flight SQL and PostgreSQL speak TLS only; read again when it changes",
     ),
     flag(
         "tls.key",

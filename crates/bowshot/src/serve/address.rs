@@ -20,7 +20,8 @@ pub(crate) enum Reach {
 pub(crate) struct Addresses {
     pub(crate) flight: Option<SocketAddr>,
     pub(crate) http: Option<SocketAddr>,
-    /// Whether Flight SQL is encrypted.
+    pub(crate) pg: Option<SocketAddr>,
+    /// Whether Flight SQL and PostgreSQL are encrypted.
     pub(crate) encrypted: bool,
 }
 
@@ -29,6 +30,12 @@ impl Addresses {
     pub(crate) fn flight_uri(&self) -> Option<String> {
         let scheme = if self.encrypted { "grpc+tls" } else { "grpc" };
         self.flight.map(|address| format!("{scheme}://{}", reachable(address)))
+    }
+
+    /// What a client of PostgreSQL on this machine connects to.
+    pub(crate) fn pg_uri(&self) -> Option<String> {
+        let mode = if self.encrypted { "?sslmode=require" } else { "" };
+        self.pg.map(|address| format!("postgresql://{}/{mode}", reachable(address)))
     }
 
     /// What a browser on this machine opens.

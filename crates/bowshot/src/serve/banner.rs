@@ -38,14 +38,14 @@ pub(super) fn announce(config: &Config, running: &Running) {
 /// What an operator should know about addresses that others can reach.
 fn danger(addresses: &Addresses, nobody_is_known: bool) -> Option<&'static str> {
     let is_reached = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
-    let flight = addresses.flight.is_some_and(is_reached);
-    if nobody_is_known && (flight || addresses.http.is_some_and(is_reached)) {
+    let rows = [addresses.flight, addresses.pg].into_iter().flatten().any(is_reached);
+    if nobody_is_known && (rows || addresses.http.is_some_and(is_reached)) {
         return Some(
             "whoever reaches these addresses can read all tables and make new ones, since no users are configured",
         );
     }
     // HTTP tells health and metrics, and no rows.
-    (flight && !addresses.encrypted).then_some(
+    (rows && !addresses.encrypted).then_some(
         "passwords, tokens and rows cross the network unencrypted: set `--tls-certificate` and `--tls-key`, or put a \
          proxy with TLS in front",
     )
@@ -59,8 +59,8 @@ fn log(running: &Running, addresses: &Addresses) {
             Some(problem) => tracing::warn!(table = %name, %path, %problem, "table cannot be read"),
         }
     }
-    let (flight, http) = (addresses.flight_uri(), addresses.http_uri());
-    tracing::info!(flight, http, pid = std::process::id(), "ready");
+    let (flight, http, pg) = (addresses.flight_uri(), addresses.http_uri(), addresses.pg_uri());
+    tracing::info!(flight, http, pg, pid = std::process::id(), "ready");
 }
 
 fn text(running: &Running, addresses: &Addresses) -> String {
@@ -77,7 +77,11 @@ fn text(running: &Running, addresses: &Addresses) -> String {
         ),
     }
     text.push('\n');
-    for (name, uri) in [("Flight SQL", addresses.flight_uri()), ("HTTP", addresses.http_uri())] {
+    for (name, uri) in [
+        ("Flight SQL", addresses.flight_uri()),
+        ("HTTP", addresses.http_uri()),
+        ("PostgreSQL", addresses.pg_uri()),
+    ] {
         if let Some(uri) = uri {
             _ = writeln!(text, "{name:<11} {uri}");
         }
@@ -185,6 +189,7 @@ mod tests {
         let at = |flight: &str, http: &str| Addresses {
             flight: flight.parse().ok(),
             http: http.parse().ok(),
+            pg: None,
             encrypted: false,
         };
         let kind = |addresses: Addresses, nobody_is_known| {
@@ -197,6 +202,9 @@ mod tests {
         }
         assert_eq!(kind(at("127.0.0.1:1", "[::]:1"), true), Some("whoever"));
         assert_eq!(kind(at("127.0.0.1:1", "[::]:1"), false), None, "no rows go over HTTP");
+        let pg = Addresses { pg: "0.0.0.0:1".parse().ok(), ..Addresses::default() };
+        assert_eq!(kind(pg, true), Some("whoever"));
+        assert_eq!(kind(pg, false), Some("passwords,"));
         for (flight, http) in [("0.0.0.0:1", "off"), ("10.0.0.1:1", "127.0.0.1:1")] {
             assert_eq!(kind(at(flight, http), true), Some("whoever"));
             assert_eq!(kind(at(flight, http), false), Some("passwords,"));

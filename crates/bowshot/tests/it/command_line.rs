@@ -40,14 +40,6 @@ fn unknown_commands_and_flags_are_wrong_usage() {
 #[test]
 fn front_ends_that_do_not_exist_are_refused() {
     check(
-        &["serve", "--pg", "127.0.0.1:0"],
-        expect![[r#"
-        exit 2
-        error: `--pg` cannot be used: the PostgreSQL front end is not built yet; only `off` is possible
-        hint: `bowshot docs settings` lists all settings with their types and defaults
-    "#]],
-    );
-    check(
         &["serve", "--mysql", "127.0.0.1:0"],
         expect![[r#"
         exit 2
@@ -102,6 +94,7 @@ fn check_prints_what_would_be_served() {
 
         Flight SQL  127.0.0.1:50051
         HTTP        127.0.0.1:8080
+        PostgreSQL  off
         users       none: every caller is anonymous
     "#]],
     );
@@ -121,6 +114,7 @@ fn check_fails_when_a_table_is_broken() {
 
         Flight SQL  127.0.0.1:50051
         HTTP        127.0.0.1:8080
+        PostgreSQL  off
         users       none: every caller is anonymous
         error: one table cannot be read
     "#]].assert_eq(&run(folder.path(), &["check", "orders.csv", "bad.parquet"]));

@@ -28,7 +28,7 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-session", &["bowshot-api", "bowshot-engine", "bowshot-access"]),
     ("bowshot-flight", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-http", &["bowshot-api"]),
-    ("bowshot-pg", &["bowshot-api"]),
+    ("bowshot-postgres", &["bowshot-api"]),
     ("bowshot-mysql", &["bowshot-api"]),
     ("bowshot-cluster", &["bowshot-api", "bowshot-engine", "bowshot-ipc"]),
     (
@@ -42,7 +42,7 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-http",
             "bowshot-ipc",
             "bowshot-mysql",
-            "bowshot-pg",
+            "bowshot-postgres",
             "bowshot-session",
             "bowshot-storage",
         ],

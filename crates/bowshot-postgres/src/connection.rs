@@ -1,0 +1,218 @@
+//! One connection: message for message, until its client or the server ends it. All of its state is here and in the session
+//! that ends with it.
+
+use crate::backend::{self, Severity, TransactionState};
+use crate::cancel::Key;
+use crate::extended::Prepared;
+use crate::listen::farewell;
+use crate::message::Message;
+use crate::portal::Portal;
+use crate::statement::Sort;
+use crate::status::{Failure, Result, Trouble};
+use crate::wire::Wire;
+use bowshot_api::{Server, Session, TransactionId};
+use futures::FutureExt;
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
+
+/// See the module.
+pub(crate) struct Connection {
+    pub(crate) wire: Wire,
+    pub(crate) server: Arc<dyn Server>,
+    pub(crate) session: Arc<dyn Session>,
+    key: Key,
+    /// Ends the message that is being answered.
+    pub(crate) cancel: CancellationToken,
+    /// Whether a statement has failed in the transaction that is open.
+    pub(crate) failed: bool,
+    /// The transaction around the statements of one text, which no client knows of.
+    pub(crate) around: Option<TransactionId>,
+    pub(crate) statements: HashMap<String, Arc<Prepared>>,
+    pub(crate) portals: HashMap<String, Portal>,
+    /// After an error everything up to the next Sync is left out.
+    skipping: bool,
+    /// After a COPY that has failed its rows may still come.
+    pub(crate) copy_failed: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(wire: Wire, server: Arc<dyn Server>, session: Arc<dyn Session>, key: Key) -> Self {
+        Self {
+            wire,
+            server,
+            session,
+            key,
+            cancel: CancellationToken::new(),
+            failed: false,
+            around: None,
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            skipping: false,
+            copy_failed: false,
+        }
+    }
+
+    /// Talks until the end, and ends the session.
+    pub(crate) async fn run(mut self, drain: CancellationToken) {
+        let talked = AssertUnwindSafe(self.talk(&drain)).catch_unwind().await;
+        self.portals.clear();
+        self.session.close().await;
+        match talked {
+            Ok(Ok(())) => self.wire.end().await,
+            Ok(Err(trouble)) => farewell(self.wire, trouble).await,
+            Err(_) => {
+                // The hook has logged where.
+                farewell(self.wire, Failure::new("XX000", "the server has a defect").fatal()).await;
+            }
+        }
+    }
+
+    async fn talk(&mut self, drain: &CancellationToken) -> Result<()> {
+        loop {
+            let Some(message) = self.next(drain).await? else { return Ok(()) };
+            if message == Message::Terminate {
+                return Ok(());
+            }
+            self.cancel = self.key.begin();
+            let answered = self.answer(message).await;
+            self.key.end();
+            answered?;
+        }
+    }
+
+    /// The next message, and meanwhile the session is kept alive.
+    async fn next(&mut self, drain: &CancellationToken) -> Result<Option<Message>> {
+        if self.wire.next_tag().is_none() {
+            self.wire.flush().await?;
+        }
+        let touch = (self.server.limits().session_timeout / 4).max(Duration::from_secs(1));
+        let mut touch = interval_at(Instant::now() + touch, touch);
+        touch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                message = self.wire.message() => return message,
+                () = drain.cancelled() => {
+                    let message = "terminating connection due to administrator command";
+                    return Err(Failure::new("57P01", message).fatal());
+                }
+                _ = touch.tick() => {
+                    // One that has expired is told so by its next statement.
+                    _ = self.server.find_session(self.session.id(), self.session.principal());
+                }
+            }
+        }
+    }
+
+    async fn answer(&mut self, message: Message) -> Result<()> {
+        if message == Message::Sync {
+            self.skipping = false;
+            self.copy_failed = false;
+            if !self.session.in_transaction() {
+                self.portals.clear();
+            }
+            return self.ready().await;
+        }
+        if self.skipping {
+            return Ok(());
+        }
+        let is_extended = matches!(
+            message,
+            Message::Parse { .. }
+                | Message::Bind(_)
+                | Message::Describe(_)
+                | Message::Execute { .. }
+                | Message::Close(_)
+        );
+        let is_simple = matches!(message, Message::Query(_) | Message::FunctionCall);
+        let answered = match message {
+            Message::Query(sql) => Box::pin(self.query(&sql)).await,
+            Message::Parse { name, sql, types } => Box::pin(self.parse(name, sql, &types)).await,
+            Message::Bind(bind) => Box::pin(self.bind(bind)).await,
+            Message::Describe(target) => Box::pin(self.describe(&target)).await,
+            Message::Execute { portal, rows } => Box::pin(self.execute(&portal, rows)).await,
+            Message::Close(target) => self.close(&target).await,
+            Message::Flush => self.wire.flush().await,
+            Message::FunctionCall => Err(Failure::new("0A000", "function calls are not supported").into()),
+            Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => Ok(()),
+            Message::Password(_) | Message::Sync | Message::Terminate => {
+                Err(Failure::protocol("a message came out of turn").fatal())
+            }
+        };
+        if let Err(trouble) = answered {
+            self.fail(trouble)?;
+            self.skipping = is_extended;
+        }
+        if is_simple {
+            self.ready().await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the client of an error; a transaction has failed with it.
+    fn fail(&mut self, trouble: Trouble) -> Result<()> {
+        let Trouble::Failed(failure) = trouble else { return Err(trouble) };
+        self.failed = self.session.in_transaction();
+        backend::report(self.wire.out(), Severity::Error, &failure);
+        Ok(())
+    }
+
+    async fn ready(&mut self) -> Result<()> {
+        let state = self.state();
+        backend::ready(self.wire.out(), state);
+        self.wire.flush().await
+    }
+
+    pub(crate) fn state(&mut self) -> TransactionState {
+        self.failed &= self.session.in_transaction();
+        match (self.session.in_transaction(), self.failed) {
+            (false, _) => TransactionState::Idle,
+            (true, false) => TransactionState::Open,
+            (true, true) => TransactionState::Failed,
+        }
+    }
+
+    /// Refuses what may not run in a transaction that has failed.
+    pub(crate) fn check_transaction(&mut self, sort: &Sort) -> Result<()> {
+        if self.state() == TransactionState::Failed && !sort.ends_failure() && *sort != Sort::Empty {
+            let message = "current transaction is aborted, commands ignored until end of transaction block";
+            return Err(Failure::new("25P02", message).with_hint("end it with ROLLBACK").into());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn warn(&mut self, code: &'static str, message: &str) {
+        backend::report(self.wire.out(), Severity::Warning, &Failure::new(code, message));
+    }
+
+    /// Waits for the server, for as long as the client is there and nobody cancels.
+    pub(crate) async fn attend<T>(
+        &mut self,
+        work: impl Future<Output = bowshot_api::Result<T>>,
+    ) -> Result<T> {
+        attend(&mut self.wire, &self.cancel, work).await
+    }
+}
+
+/// As [`Connection::attend`].
+pub(crate) async fn attend<T>(
+    wire: &mut Wire,
+    cancel: &CancellationToken,
+    work: impl Future<Output = bowshot_api::Result<T>>,
+) -> Result<T> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(cancelled().into()),
+        done = work => done.map_err(Trouble::from),
+        () = wire.gone() => Err(Trouble::Gone),
+    }
+}
+
+/// What is told of a statement that was cancelled.
+pub(crate) fn cancelled() -> Failure {
+    Failure::new("57014", "canceling statement due to user request")
+}

@@ -1,0 +1,122 @@
+//! COPY … TO STDOUT: the rows of a running query in text, CSV or binary.
+
+use super::{Form, Options};
+use crate::backend;
+use crate::connection::{Connection, cancelled};
+use crate::portal::{Running, columns};
+use crate::rows::Rows;
+use crate::status::{Failure, Result};
+use bytes::{BufMut, BytesMut};
+
+/// Begins the binary form (PostgreSQL manual, COPY, "Binary Format"): signature, flags, length of what follows the head.
+pub(super) const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
+pub(super) const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+impl Connection {
+    pub(super) async fn copy_out(&mut self, mut running: Running, options: &Options) -> Result<()> {
+        let told = columns(running.schema(), &[options.format()])?;
+        backend::copy_response(self.wire.out(), b'H', options.format(), told.len());
+        if options.header && options.form != Form::Binary {
+            let names: Vec<&str> = told.iter().map(|column| column.name.as_str()).collect();
+            header(self.wire.out(), &names, options);
+        }
+        // In one message with what follows, as PostgreSQL sends it: psycopg takes each message for a row.
+        let mut head = HEAD;
+        let mut count: u64 = 0;
+        let mut scratch = BytesMut::new();
+        while let Some(rows) = running.rows(&mut self.wire, &self.cancel).await? {
+            for row in 0..rows.count() {
+                put_row(&rows, row, (options, head), self.wire.out(), &mut scratch)?;
+                head = &[];
+                count += 1;
+                self.wire.flush_some(&self.cancel).await?;
+                if self.cancel.is_cancelled() {
+                    return Err(cancelled().into());
+                }
+            }
+        }
+        if options.form == Form::Binary {
+            backend::message(self.wire.out(), b'd', |out| {
+                out.put_slice(head);
+                out.put_i16(-1);
+            });
+        }
+        backend::bare(self.wire.out(), backend::COPY_DONE);
+        backend::complete(self.wire.out(), &format!("COPY {count}"));
+        Ok(())
+    }
+}
+
+pub(super) fn header(out: &mut BytesMut, names: &[&str], options: &Options) {
+    backend::message(out, b'd', |out| {
+        for (index, name) in names.iter().enumerate() {
+            put_text(options, index, Some(name.as_bytes()), out);
+        }
+        out.put_u8(b'\n');
+    });
+}
+
+pub(super) fn put_row(
+    rows: &Rows,
+    row: usize,
+    (options, head): (&Options, &[u8]),
+    out: &mut BytesMut,
+    scratch: &mut BytesMut,
+) -> std::result::Result<(), Failure> {
+    match options.form {
+        Form::Binary => rows.copy_tuple(row, head, out),
+        Form::Text | Form::Csv => {
+            rows.copy_texts(row, out, scratch, |index, text, out| put_text(options, index, text, out))
+        }
+    }
+}
+
+/// One field with the delimiter before it.
+fn put_text(options: &Options, index: usize, text: Option<&[u8]>, out: &mut BytesMut) {
+    if index > 0 {
+        out.put_u8(options.delimiter);
+    }
+    match (text, options.form) {
+        (None, _) => out.put_slice(options.null.as_bytes()),
+        (Some(text), Form::Csv) => put_csv(options, text, out),
+        (Some(text), Form::Text | Form::Binary) => put_escaped(options, text, out),
+    }
+}
+
+fn put_escaped(options: &Options, text: &[u8], out: &mut BytesMut) {
+    for byte in text {
+        let letter = match byte {
+            b'\\' => b'\\',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            8 => b'b',
+            11 => b'v',
+            12 => b'f',
+            byte if *byte == options.delimiter => *byte,
+            byte => {
+                out.put_u8(*byte);
+                continue;
+            }
+        };
+        out.put_slice(&[b'\\', letter]);
+    }
+}
+
+fn put_csv(options: &Options, text: &[u8], out: &mut BytesMut) {
+    let special =
+        |byte: &u8| *byte == options.delimiter || *byte == options.quote || matches!(byte, b'\n' | b'\r');
+    // A field that looks like null, or like the end of the data, is none.
+    if !text.iter().any(special) && text != options.null.as_bytes() && text != br"\." {
+        out.put_slice(text);
+        return;
+    }
+    out.put_u8(options.quote);
+    for byte in text {
+        if *byte == options.quote || *byte == options.escape {
+            out.put_u8(options.escape);
+        }
+        out.put_u8(*byte);
+    }
+    out.put_u8(options.quote);
+}

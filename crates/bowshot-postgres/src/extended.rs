@@ -1,0 +1,320 @@
+//! Statements in steps: Parse, Bind, Describe, Execute, Close (PostgreSQL manual, "Extended Query"). A prepared statement is one
+//! of the session's; its values are bound there when a portal of it is described or run.
+
+use crate::backend::{self, Column};
+use crate::connection::Connection;
+use crate::lex::split;
+use crate::message::{Bind, Format, Target, format_of};
+use crate::portal::{Portal, PortalState, columns};
+use crate::read;
+use crate::rows::PgType;
+use crate::statement::Sort;
+use crate::status::{Failure, Result};
+use crate::tag::tag;
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{Request, Statement, StatementId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The type that a client declares when it does not know one.
+const UNKNOWN: [u32; 2] = [0, 705];
+/// No portal has bound its values: those of a statement are typed nulls, or none.
+const NOBODY: u64 = 0;
+
+/// A prepared statement.
+pub(crate) struct Prepared {
+    sql: String,
+    sort: Sort,
+    planned: Option<Planned>,
+    /// Types of the parameters, as the client has declared them or the plan tells.
+    types: Vec<u32>,
+    /// Whether the client has declared any.
+    is_declared: bool,
+    /// The portal whose values are bound.
+    bound: AtomicU64,
+}
+
+/// What the session knows of it.
+#[derive(Clone)]
+struct Planned {
+    id: StatementId,
+    parameters: usize,
+    is_update: bool,
+    schema: arrow::datatypes::SchemaRef,
+}
+
+fn missing(what: &str, code: &'static str, name: &str) -> Failure {
+    let shown = if name.is_empty() { format!("unnamed {what}") } else { format!("{what} \"{name}\"") };
+    Failure::new(code, format!("{shown} does not exist"))
+}
+
+impl Connection {
+    pub(crate) async fn parse(&mut self, name: String, sql: String, declared: &[u32]) -> Result<()> {
+        if split(&sql).len() > 1 {
+            return Err(
+                Failure::new("42601", "cannot insert multiple commands into a prepared statement").into()
+            );
+        }
+        let sort = Sort::of(&sql)?;
+        self.check_transaction(&sort)?;
+        if name.is_empty() {
+            self.forget(&name).await;
+        } else if self.statements.contains_key(&name) {
+            return Err(Failure::new("42P05", format!("prepared statement \"{name}\" already exists")).into());
+        }
+        let limit = self.server.limits().max_prepared_statements;
+        if self.statements.len() >= limit {
+            return Err(Failure::new("53400", format!("{limit} prepared statements are open"))
+                .with_hint("close some, or raise `limits.max_prepared_statements`")
+                .into());
+        }
+        let prepared = match sort {
+            Sort::Plain => self.plan(sql, declared).await?,
+            sort => {
+                let bound = AtomicU64::new(NOBODY);
+                Prepared { sql, sort, planned: None, types: declared.to_vec(), is_declared: false, bound }
+            }
+        };
+        self.statements.insert(name, Arc::new(prepared));
+        backend::bare(self.wire.out(), backend::PARSE_COMPLETE);
+        Ok(())
+    }
+
+    async fn plan(&mut self, sql: String, declared: &[u32]) -> Result<Prepared> {
+        let session = Arc::clone(&self.session);
+        let planned = self.attend(session.prepare(&sql, None)).await;
+        let prepared = planned.map_err(|trouble| trouble.placed(&sql, 0))?;
+        let told = &prepared.description;
+        let parameters = told.parameters.fields().len();
+        let types = (0..parameters.max(declared.len())).map(|index| {
+            let plans = told.parameters.fields().get(index).map_or(25, |field| PgType::of(field).oid());
+            declared.get(index).copied().filter(|oid| !UNKNOWN.contains(oid)).unwrap_or(plans)
+        });
+        let planned = Planned {
+            id: prepared.id,
+            parameters,
+            is_update: told.is_update,
+            schema: Arc::clone(&told.schema),
+        };
+        Ok(Prepared {
+            types: types.collect(),
+            is_declared: parameters > 0 && declared.iter().any(|oid| !UNKNOWN.contains(oid)),
+            sql,
+            sort: Sort::Plain,
+            planned: Some(planned),
+            bound: AtomicU64::new(NOBODY),
+        })
+    }
+
+    pub(crate) async fn bind(&mut self, bind: Bind) -> Result<()> {
+        let statement = self.statements.get(&bind.statement).cloned();
+        let statement = statement.ok_or_else(|| missing("prepared statement", "26000", &bind.statement))?;
+        self.check_transaction(&statement.sort)?;
+        if bind.portal.is_empty() {
+            self.portals.remove("");
+        } else if self.portals.contains_key(&bind.portal) {
+            return Err(Failure::new("42P03", format!("portal \"{}\" already exists", bind.portal)).into());
+        }
+        if self.portals.len() >= self.server.limits().max_prepared_statements {
+            return Err(Failure::new("53400", "too many portals are open").with_hint("close some").into());
+        }
+        static SERIAL: AtomicU64 = AtomicU64::new(NOBODY + 1);
+        let mut portal = Portal {
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            values: values(&statement, &bind)?,
+            statement,
+            formats: bind.results,
+            described: None,
+            state: PortalState::Fresh,
+        };
+        // Values that do not fit are told here.
+        self.put_values(&mut portal).await?;
+        self.portals.insert(bind.portal, portal);
+        backend::bare(self.wire.out(), backend::BIND_COMPLETE);
+        Ok(())
+    }
+
+    /// Binds the values of a portal, unless they are bound.
+    async fn put_values(&mut self, portal: &mut Portal) -> Result<()> {
+        let (Some(planned), Some(values)) = (&portal.statement.planned, &portal.values) else {
+            return Ok(());
+        };
+        if portal.statement.bound.load(Ordering::Relaxed) == portal.serial {
+            return Ok(());
+        }
+        let session = Arc::clone(&self.session);
+        portal.statement.bound.store(NOBODY, Ordering::Relaxed);
+        self.attend(session.bind(planned.id, vec![values.clone()])).await?;
+        portal.statement.bound.store(portal.serial, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(crate) async fn describe(&mut self, target: &Target) -> Result<()> {
+        match target {
+            Target::Statement(name) => {
+                let statement = self.statements.get(name).cloned();
+                let statement = statement.ok_or_else(|| missing("prepared statement", "26000", name))?;
+                self.check_transaction(&statement.sort)?;
+                let described = self.statement_columns(&statement).await?;
+                backend::parameter_description(self.wire.out(), &statement.types);
+                self.tell(described.as_deref());
+            }
+            Target::Portal(name) => {
+                let Some(mut portal) = self.portals.remove(name) else {
+                    return Err(missing("portal", "34000", name).into());
+                };
+                let described = self.portal_columns(&mut portal).await?;
+                self.tell(described.as_deref());
+                portal.described = described;
+                self.portals.insert(name.clone(), portal);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, columns: Option<&[Column]>) {
+        match columns {
+            Some(columns) => backend::row_description(self.wire.out(), columns),
+            None => backend::bare(self.wire.out(), backend::NO_DATA),
+        }
+    }
+
+    /// The columns of a statement without values. Types that the client has declared may change them: they are told by nulls.
+    async fn statement_columns(&mut self, statement: &Prepared) -> Result<Option<Vec<Column>>> {
+        let Some(planned) = statement.planned.as_ref().filter(|planned| !planned.is_update) else {
+            return Ok(None);
+        };
+        if !statement.is_declared {
+            return columns(&planned.schema, &[Format::Text]).map(Some);
+        }
+        let nulls =
+            read::row(statement.types.iter().take(planned.parameters).map(|oid| (*oid, Format::Text, None)))?;
+        let session = Arc::clone(&self.session);
+        statement.bound.store(NOBODY, Ordering::Relaxed);
+        self.attend(session.bind(planned.id, vec![nulls])).await?;
+        let told = self.attend(session.describe(&Statement::Prepared(planned.id))).await?;
+        columns(&told.schema, &[Format::Text]).map(Some)
+    }
+
+    async fn portal_columns(&mut self, portal: &mut Portal) -> Result<Option<Vec<Column>>> {
+        if let PortalState::Running(running) = &portal.state {
+            return columns(running.schema(), &portal.formats).map(Some);
+        }
+        let planned = portal.statement.planned.clone();
+        let Some(planned) = planned.filter(|planned| !planned.is_update) else { return Ok(None) };
+        if portal.values.is_none() {
+            return columns(&planned.schema, &portal.formats).map(Some);
+        }
+        self.put_values(portal).await?;
+        let session = Arc::clone(&self.session);
+        let told = self.attend(session.describe(&Statement::Prepared(planned.id))).await?;
+        columns(&told.schema, &portal.formats).map(Some)
+    }
+
+    pub(crate) async fn execute(&mut self, name: &str, rows: usize) -> Result<()> {
+        let Some(mut portal) = self.portals.remove(name) else {
+            return Err(missing("portal", "34000", name).into());
+        };
+        self.check_transaction(&portal.statement.sort)?;
+        let ran = self.run_portal(&mut portal, rows).await;
+        // One that has ended the transaction is gone with it.
+        let ends = matches!(portal.statement.sort, Sort::Commit | Sort::Rollback);
+        if !ends && ran.is_ok() {
+            self.portals.insert(name.to_owned(), portal);
+        }
+        ran
+    }
+
+    async fn run_portal(&mut self, portal: &mut Portal, rows: usize) -> Result<()> {
+        let statement = Arc::clone(&portal.statement);
+        let Some(planned) = &statement.planned else {
+            portal.state = PortalState::Done;
+            return match &statement.sort {
+                Sort::Copy(copy) => self.copy(copy).await,
+                sort => self.control(&statement.sql, sort).await,
+            };
+        };
+        if matches!(portal.state, PortalState::Fresh) {
+            self.put_values(portal).await?;
+            let request = Request::prepared(planned.id);
+            if planned.is_update {
+                portal.state = PortalState::Done;
+                let session = Arc::clone(&self.session);
+                let rows = self.attend(session.update(&request)).await?;
+                backend::complete(self.wire.out(), &tag(&statement.sql, rows));
+                return Ok(());
+            }
+            let mut running = self.start(&request).await?;
+            let told = match portal.described.take() {
+                Some(told) => told,
+                None => columns(running.schema(), &portal.formats)?,
+            };
+            if !running.is_as_told(&told) {
+                return Err(Failure::new("0A000", "cached plan must not change result type").into());
+            }
+            running.read_as(&told);
+            portal.state = PortalState::Running(Box::new(running));
+        }
+        let PortalState::Running(running) = &mut portal.state else {
+            backend::complete(self.wire.out(), &tag(&statement.sql, Some(0)));
+            return Ok(());
+        };
+        let limit = (rows > 0).then_some(rows as u64);
+        let (sent, is_done) = running.send(&mut self.wire, &self.cancel, limit).await?;
+        if is_done {
+            portal.state = PortalState::Done;
+            backend::complete(self.wire.out(), &tag(&statement.sql, Some(sent)));
+        } else {
+            backend::bare(self.wire.out(), backend::PORTAL_SUSPENDED);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn close(&mut self, target: &Target) -> Result<()> {
+        match target {
+            Target::Statement(name) => self.forget(name).await,
+            Target::Portal(name) => drop(self.portals.remove(name)),
+        }
+        backend::bare(self.wire.out(), backend::CLOSE_COMPLETE);
+        Ok(())
+    }
+
+    /// Forgets a prepared statement with its portals; what one of them has running stays only if it has a name of its own.
+    pub(crate) async fn forget(&mut self, name: &str) {
+        let Some(statement) = self.statements.remove(name) else { return };
+        self.portals.retain(|_, portal| {
+            matches!(portal.state, PortalState::Running(_)) || !Arc::ptr_eq(&portal.statement, &statement)
+        });
+        if let Some(planned) = &statement.planned
+            && let Err(error) = self.session.close_prepared(planned.id).await
+        {
+            tracing::debug!(%error, "a prepared statement was not closed");
+        }
+    }
+}
+
+/// The values of a Bind as one row; `None` without parameters.
+fn values(statement: &Prepared, bind: &Bind) -> Result<Option<RecordBatch>> {
+    let (given, wanted) = (bind.values.len(), statement.types.len());
+    if given != wanted {
+        let message = format!(
+            "bind message supplies {given} parameters, but prepared statement \"{}\" requires {wanted}",
+            bind.statement
+        );
+        return Err(Failure::protocol(message).into());
+    }
+    let Some(planned) = statement.planned.as_ref().filter(|planned| planned.parameters > 0) else {
+        return Ok(None);
+    };
+    let mut cells = Vec::with_capacity(given);
+    for (index, (oid, value)) in statement.types.iter().zip(&bind.values).take(planned.parameters).enumerate()
+    {
+        let Some(format) = format_of(&bind.formats, index, given) else {
+            let message =
+                format!("{} parameter formats were given for {given} parameters", bind.formats.len());
+            return Err(Failure::protocol(message).into());
+        };
+        cells.push((*oid, format, value.as_deref()));
+    }
+    Ok(Some(read::row(cells.into_iter())?))
+}

@@ -1,0 +1,77 @@
+//! Values from PostgreSQL to Arrow, for parameters and for COPY: in text as PostgreSQL's types are written, in binary as their
+//! `recv` functions read them. All of it is untrusted; a value that is cut off or does not fit is an error of its statement.
+
+mod array;
+mod binary;
+mod column;
+mod interval;
+mod numeric;
+mod text;
+
+pub(crate) use column::Column;
+pub(crate) use text::uuid_bytes;
+
+use crate::message::Format;
+use crate::rows::{Kind, PgType};
+use crate::status::Failure;
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Field, Schema};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use std::sync::Arc;
+
+/// The first and the last day that Bowshot has, in days since 1970-01-01; what Arrow has no infinity for becomes these.
+const FIRST_DAY: i32 = -719_162;
+const LAST_DAY: i32 = 2_932_896;
+/// The first and the last microsecond of these days.
+const FIRST_MICRO: i64 = FIRST_DAY as i64 * DAY_MICROS;
+const LAST_MICRO: i64 = (LAST_DAY as i64 + 1) * DAY_MICROS - 1;
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// One row of parameters: type, format and bytes of each.
+///
+/// # Errors
+/// For a value that its type does not have.
+pub(crate) fn row<'a>(
+    values: impl Iterator<Item = (u32, Format, Option<&'a [u8]>)>,
+) -> Result<RecordBatch, Failure> {
+    let (mut fields, mut columns) = (Vec::new(), Vec::<ArrayRef>::new());
+    for (index, (oid, format, value)) in values.enumerate() {
+        let mut column = Column::new(known(oid, format)?, None);
+        column.push(value, format).map_err(|failure| Failure {
+            message: format!("parameter ${}: {}", index + 1, failure.message),
+            ..failure
+        })?;
+        let array = column.finish()?;
+        fields.push(Field::new(format!("${}", index + 1), array.data_type().clone(), true));
+        columns.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+        .map_err(|error| Failure::new("XX000", format!("parameters make no row: {error}")))
+}
+
+/// A type that is not known here has a text all the same, which the engine may understand.
+fn known(oid: u32, format: Format) -> Result<PgType, Failure> {
+    match (PgType::of_oid(oid), format) {
+        (Some(kind), _) => Ok(kind),
+        (None, Format::Text) => Ok(PgType::scalar(Kind::Text)),
+        (None, Format::Binary) => {
+            Err(Failure::new("42704", format!("values of the type with OID {oid} cannot be read in binary"))
+                .with_hint("send it as text"))
+        }
+    }
+}
+
+/// What is told of a text that is no value of its type.
+pub(crate) fn invalid(kind: &str, text: &str) -> Failure {
+    let shown: String = text.chars().take(100).collect();
+    Failure::new("22P02", format!("invalid input syntax for type {kind}: \"{shown}\""))
+}
+
+/// What is told of bytes that are no value of their type.
+pub(crate) fn malformed(kind: &str) -> Failure {
+    Failure::new("22P03", format!("incorrect binary data format for type {kind}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! The one table of types: from Arrow to PostgreSQL, with object identifiers as `pg_type` has them. What clients may declare
+//! for parameters is a little more. docs/reference/postgres.md has the same table for people.
+
+use arrow::datatypes::{DataType, Field};
+
+/// A scalar type of PostgreSQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    Numeric,
+    Text,
+    Bytea,
+    Date,
+    Time,
+    Timestamp,
+    Timestamptz,
+    Interval,
+    Uuid,
+    Json,
+    /// Only as parameters and in COPY: as `Json`, with a byte for the version before its binary form.
+    Jsonb,
+    /// Only as parameters: an unsigned number of 32 bits.
+    Oid,
+}
+
+/// Type, its identifier, that of its arrays, and the length of its binary form, -1 where it differs.
+const KINDS: &[(Kind, u32, u32, i16)] = &[
+    (Kind::Bool, 16, 1000, 1),
+    (Kind::Bytea, 17, 1001, -1),
+    (Kind::Int8, 20, 1016, 8),
+    (Kind::Int2, 21, 1005, 2),
+    (Kind::Int4, 23, 1007, 4),
+    (Kind::Text, 25, 1009, -1),
+    (Kind::Json, 114, 199, -1),
+    (Kind::Float4, 700, 1021, 4),
+    (Kind::Float8, 701, 1022, 8),
+    (Kind::Date, 1082, 1182, 4),
+    (Kind::Time, 1083, 1183, 8),
+    (Kind::Timestamp, 1114, 1115, 8),
+    (Kind::Timestamptz, 1184, 1185, 8),
+    (Kind::Interval, 1186, 1187, 16),
+    (Kind::Numeric, 1700, 1231, -1),
+    (Kind::Uuid, 2950, 2951, 16),
+    (Kind::Jsonb, 3802, 3807, -1),
+    (Kind::Oid, 26, 1028, 4),
+    // Texts of other names, for parameters: "char", name, bpchar, varchar, unknown.
+    (Kind::Text, 18, 1002, -1),
+    (Kind::Text, 19, 1003, -1),
+    (Kind::Text, 1042, 1014, -1),
+    (Kind::Text, 1043, 1015, -1),
+    (Kind::Text, 705, 0, -1),
+];
+
+/// A type of PostgreSQL as a column has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PgType {
+    pub(crate) kind: Kind,
+    pub(crate) is_array: bool,
+    modifier: i32,
+}
+
+impl PgType {
+    /// The type that a column comes out as.
+    pub(crate) fn of(field: &Field) -> Self {
+        match field.data_type() {
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item)
+            | DataType::FixedSizeList(item, _) => Self::of_list(item),
+            DataType::Dictionary(_, value) => Self::of(&field.clone().with_data_type(value.as_ref().clone())),
+            DataType::RunEndEncoded(_, values) => {
+                Self::of(&field.clone().with_data_type(values.data_type().clone()))
+            }
+            _ => Self { kind: kind(field), is_array: false, modifier: modifier(field.data_type()) },
+        }
+    }
+
+    /// Arrays of PostgreSQL have no lists of different lengths in them, so that lists of lists are JSON.
+    fn of_list(item: &Field) -> Self {
+        let item = Self::of(item);
+        match item.is_array {
+            true => Self { kind: Kind::Json, is_array: false, modifier: -1 },
+            false => Self { is_array: true, ..item },
+        }
+    }
+
+    /// A type by itself.
+    pub(crate) fn scalar(kind: Kind) -> Self {
+        Self { kind, is_array: false, modifier: -1 }
+    }
+
+    /// The type of an identifier, if values of it can be read.
+    pub(crate) fn of_oid(oid: u32) -> Option<Self> {
+        KINDS.iter().find_map(|(kind, scalar, array, _)| {
+            let is_array = *array == oid && oid != 0;
+            (is_array || *scalar == oid).then_some(Self { kind: *kind, is_array, modifier: -1 })
+        })
+    }
+
+    pub(crate) fn oid(self) -> u32 {
+        let found = KINDS.iter().find(|(kind, ..)| *kind == self.kind);
+        found.map_or(25, |(_, scalar, array, _)| if self.is_array { *array } else { *scalar })
+    }
+
+    /// The identifier of the type of the elements.
+    pub(crate) fn element_oid(self) -> u32 {
+        Self { is_array: false, ..self }.oid()
+    }
+
+    pub(crate) fn length(self) -> i16 {
+        let found = KINDS.iter().find(|(kind, ..)| *kind == self.kind && !self.is_array);
+        found.map_or(-1, |(.., length)| *length)
+    }
+
+    pub(crate) fn modifier(self) -> i32 {
+        self.modifier
+    }
+}
+
+fn kind(field: &Field) -> Kind {
+    match field.data_type() {
+        DataType::Boolean => Kind::Bool,
+        DataType::Int8 | DataType::UInt8 | DataType::Int16 => Kind::Int2,
+        DataType::UInt16 | DataType::Int32 => Kind::Int4,
+        DataType::UInt32 | DataType::Int64 => Kind::Int8,
+        DataType::Float16 | DataType::Float32 => Kind::Float4,
+        DataType::Float64 => Kind::Float8,
+        DataType::UInt64
+        | DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..) => Kind::Numeric,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is(field, "json") => Kind::Json,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is(field, "uuid") => Kind::Uuid,
+        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
+        DataType::FixedSizeBinary(16) if is(field, "uuid") => Kind::Uuid,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            Kind::Bytea
+        }
+        DataType::Date32 | DataType::Date64 => Kind::Date,
+        DataType::Time32(_) | DataType::Time64(_) => Kind::Time,
+        DataType::Timestamp(_, None) => Kind::Timestamp,
+        DataType::Timestamp(_, Some(_)) => Kind::Timestamptz,
+        DataType::Duration(_) | DataType::Interval(_) => Kind::Interval,
+        DataType::Struct(_)
+        | DataType::Map(..)
+        | DataType::Union(..)
+        | DataType::List(_)
+        | DataType::LargeList(_)
+        | DataType::ListView(_)
+        | DataType::LargeListView(_)
+        | DataType::FixedSizeList(..)
+        | DataType::Dictionary(..)
+        | DataType::RunEndEncoded(..) => Kind::Json,
+    }
+}
+
+/// Whether the column has a type beyond its Arrow type: as a canonical extension type of Arrow, or as a table declares it.
+pub(super) fn is(field: &Field, name: &str) -> bool {
+    let extension = field.metadata().get("ARROW:extension:name").and_then(|name| name.strip_prefix("arrow."));
+    let declared = field.metadata().get("bowshot:type");
+    extension == Some(name) || declared.is_some_and(|declared| declared.eq_ignore_ascii_case(name))
+}
+
+/// Precision and scale of a numeric, as `atttypmod` has them.
+fn modifier(data_type: &DataType) -> i32 {
+    match data_type {
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale)
+            if *scale >= 0 =>
+        {
+            ((i32::from(*precision) << 16) | i32::from(*scale)) + 4
+        }
+        _ => -1,
+    }
+}

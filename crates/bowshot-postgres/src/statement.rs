@@ -1,0 +1,127 @@
+//! What a statement is to the protocol: most are the engine's affair, some are those of transactions, of this front end's own
+//! prepared statements, and of COPY over the connection.
+
+use crate::copy::CopyStatement;
+use crate::lex::{Kind, Token, tokens};
+use crate::status::Failure;
+
+/// What is to be done with a statement.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Sort {
+    Empty,
+    Begin,
+    Commit,
+    Rollback,
+    RollbackTo,
+    Copy(Box<CopyStatement>),
+    /// `DEALLOCATE name`
+    Deallocate(String),
+    /// `DEALLOCATE ALL`, `DISCARD ALL`
+    ForgetAll,
+    Plain,
+}
+
+impl Sort {
+    /// Sorts a statement.
+    ///
+    /// # Errors
+    /// For a COPY over the connection that is not understood.
+    pub(crate) fn of(sql: &str) -> Result<Self, Failure> {
+        let mut words = tokens(sql);
+        let first = [words.next(), words.next(), words.next(), words.next()];
+        let is = |at: usize, word: &str| {
+            first.get(at).is_some_and(|token| token.is_some_and(|token| token.is(word)))
+        };
+        let [Some(head), ..] = first else { return Ok(Self::Empty) };
+        Ok(match head.text.to_ascii_uppercase().as_str() {
+            "BEGIN" => Self::Begin,
+            "START" if is(1, "TRANSACTION") => Self::Begin,
+            "COMMIT" | "END" if !is(1, "PREPARED") => Self::Commit,
+            "ROLLBACK" | "ABORT" if is(1, "PREPARED") => Self::Plain,
+            "ROLLBACK" | "ABORT" => {
+                let next = if is(1, "WORK") || is(1, "TRANSACTION") { 2 } else { 1 };
+                if is(next, "TO") { Self::RollbackTo } else { Self::Rollback }
+            }
+            "COPY" => CopyStatement::parse(sql)?.map_or(Self::Plain, |copy| Self::Copy(Box::new(copy))),
+            "DEALLOCATE" => {
+                let next = if is(1, "PREPARE") { 2 } else { 1 };
+                match first.get(next) {
+                    Some(Some(token)) if token.is("ALL") => Self::ForgetAll,
+                    Some(Some(token)) => token.name().map_or(Self::Plain, Self::Deallocate),
+                    _ => Self::Plain,
+                }
+            }
+            "DISCARD" if is(1, "ALL") => Self::ForgetAll,
+            _ => Self::Plain,
+        })
+    }
+
+    /// Whether it may run in a transaction that has failed.
+    pub(crate) fn ends_failure(&self) -> bool {
+        matches!(self, Self::Commit | Self::Rollback | Self::RollbackTo)
+    }
+}
+
+/// The word that says what a statement does: that behind its common table expressions, if it has some.
+pub(crate) fn verb(sql: &str) -> String {
+    let mut depth = 0_usize;
+    let mut with = false;
+    for (index, token) in tokens(sql).enumerate() {
+        match token.kind {
+            Kind::Symbol('(') if index == 0 => return "SELECT".to_owned(),
+            Kind::Symbol('(') => depth += 1,
+            Kind::Symbol(')') => depth = depth.saturating_sub(1),
+            _ if index == 0 && token.is("WITH") => with = true,
+            _ if index == 0 => return token.text.to_ascii_uppercase(),
+            Kind::Word if with && depth == 0 && is_main(&token) => return token.text.to_ascii_uppercase(),
+            _ => {}
+        }
+    }
+    "SELECT".to_owned()
+}
+
+fn is_main(token: &Token<'_>) -> bool {
+    ["SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "VALUES", "TABLE", "FROM"]
+        .iter()
+        .any(|word| token.is(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_sorted_by_their_words() {
+        for (sql, expected) in [
+            ("", Sort::Empty),
+            ("-- nothing", Sort::Empty),
+            ("begin isolation level read committed", Sort::Begin),
+            ("START TRANSACTION", Sort::Begin),
+            ("end", Sort::Commit),
+            ("abort", Sort::Rollback),
+            ("ROLLBACK WORK", Sort::Rollback),
+            ("rollback work to savepoint a", Sort::RollbackTo),
+            ("ROLLBACK TO a", Sort::RollbackTo),
+            ("DEALLOCATE ALL", Sort::ForgetAll),
+            ("DISCARD ALL", Sort::ForgetAll),
+            ("deallocate prepare \"_pg3_0\"", Sort::Deallocate("_pg3_0".to_owned())),
+            ("select 1", Sort::Plain),
+            ("start", Sort::Plain),
+        ] {
+            assert_eq!(Sort::of(sql).unwrap(), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn verbs_stand_behind_common_table_expressions() {
+        for (sql, expected) in [
+            ("select 1", "SELECT"),
+            ("(select 1)", "SELECT"),
+            ("with a as (select 1) insert into t select * from a", "INSERT"),
+            ("with recursive a(b) as (delete from t) select 1", "SELECT"),
+            ("Create Table t()", "CREATE"),
+        ] {
+            assert_eq!(verb(sql), expected, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+"""PostgreSQL's protocol as its own clients speak it: psycopg, asyncpg, and psql where it is installed."""
+
+import asyncio
+import datetime
+import decimal
+import io
+import shutil
+import subprocess
+import threading
+import time
+import uuid
+
+import asyncpg
+import psycopg
+import pytest
+
+from server import ROOT, Server, binaries
+
+D = decimal.Decimal
+UTC = datetime.timezone.utc
+TLS = ROOT / "tests" / "data" / "tls"
+PASSWORD = "pässword: with colon"
+
+# A SQL type, and values that it has.
+VALUES = [
+    ("smallint", [0, -32768, 32767]),
+    ("integer", [-1, 2147483647]),
+    ("bigint", [-(2**63), 2**63 - 1]),
+    ("real", [0.5, -1.25]),
+    ("double precision", [0.1, 1e300, -0.0]),
+    ("numeric(20, 5)", [D("1.50000"), D("-99999999999.00001")]),
+    ("boolean", [True, False]),
+    ("text", ["", "ä € 𝄞", "it's \"quoted\"\n\t\\"]),
+    ("bytea", [b"", b"\x00\xff\\'"]),
+    ("date", [datetime.date(1, 1, 1), datetime.date(2024, 2, 29), datetime.date(9999, 12, 31)]),
+    ("time", [datetime.time(0, 0), datetime.time(23, 59, 59, 999999)]),
+    ("timestamp", [datetime.datetime(1969, 12, 31, 23, 59, 59, 1), datetime.datetime(2024, 1, 2, 3, 4, 5, 6)]),
+    ("timestamptz", [datetime.datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=UTC)]),
+    ("interval", [datetime.timedelta(days=3, seconds=4, microseconds=5), datetime.timedelta(seconds=-1)]),
+    ("integer[]", [[1, None, 3], []]),
+    ("text[]", [["a b", "", "null", None, '"\\']]),
+]
+
+
+@pytest.fixture(scope="module")
+def pg(data_folder):
+    with Server(data_folder, arguments=["--pg", "127.0.0.1:0"]) as server:
+        yield server
+        server.wait_idle(5)
+
+
+def address(server, **more):
+    return {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot", **more}
+
+
+@pytest.fixture
+def connection(pg):
+    with psycopg.connect(**address(pg), autocommit=True) as connection:
+        yield connection
+
+
+def run(pg, work):
+    """Does something with a connection of asyncpg."""
+
+    async def connected():
+        parameters = address(pg)
+        connection = await asyncpg.connect(database=parameters.pop("dbname"), timeout=20, **parameters)
+        try:
+            return await work(connection)
+        finally:
+            await connection.close()
+
+    return asyncio.run(connected())
+
+
+def test_connect(connection):
+    assert connection.info.server_version // 10000 == 16
+    assert connection.info.encoding == "utf-8"
+    assert connection.execute("SELECT count(*) FROM nation").fetchone() == (25,)
+    assert connection.execute("SHOW server_version").fetchone()[0].startswith("16.0")
+    assert connection.execute("SELECT current_setting('application_name')").fetchone() == ("",)
+
+
+@pytest.mark.parametrize("options", [{"dbname": "nowhere"}, {"options": "-c colour=red"}])
+def test_sessions_that_cannot_be_had(pg, options):
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(**address(pg, **options))
+
+
+def test_options_of_the_start_up(pg):
+    with psycopg.connect(**address(pg, application_name="suite", options="-c statement_timeout=7s")) as connection:
+        assert connection.execute("SHOW application_name").fetchone() == ("suite",)
+        assert connection.execute("SHOW dialect").fetchone() == ("postgres",)
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+@pytest.mark.parametrize("sql_type, values", VALUES, ids=[name for name, _ in VALUES])
+def test_values_go_there_and_come_back(connection, sql_type, values, binary):
+    for value in values:
+        for placeholder in ("%t", "%b"):
+            with connection.cursor(binary=binary) as cursor:
+                cursor.execute(f"SELECT {placeholder}::{sql_type} AS v, NULL::{sql_type} AS n", (value,))
+                assert cursor.fetchall() == [(value, None)]
+
+
+def test_uuid_and_json(connection):
+    value = uuid.UUID(int=7)
+    assert str(connection.execute("SELECT %s::uuid", (value,)).fetchone()[0]) == str(value)
+    assert connection.execute("SELECT json_build_object('a', 1)").fetchone()[0] in ({"a": 1}, '{"a":1}')
+
+
+def test_types_without_a_counterpart_are_json(connection):
+    [(value,)] = connection.execute("SELECT named_struct('a', 1, 'b', 'x') AS s").fetchall()
+    assert value == {"a": 1, "b": "x"}
+    [(value,)] = connection.execute("SELECT [[1, 2], [3]] AS l").fetchall()
+    assert value == [[1, 2], [3]]
+
+
+def test_asyncpg(pg):
+    async def work(connection):
+        assert await connection.fetchval("SELECT count(*) FROM nation") == 25
+        rows = await connection.fetch(
+            "SELECT n_name FROM nation WHERE n_nationkey < $1::bigint ORDER BY n_nationkey", 2
+        )
+        assert [row["n_name"] for row in rows] == ["ALGERIA", "ARGENTINA"]
+        for sql_type, values in VALUES:
+            for value in values:
+                assert await connection.fetchval(f"SELECT $1::{sql_type}", value) == value, sql_type
+        statement = await connection.prepare("SELECT l_orderkey FROM lineitem")
+        async with connection.transaction():
+            cursor = await statement.cursor()
+            assert len(await cursor.fetch(10)) == 10
+            assert len(await cursor.fetch(100_000)) == 59_990
+        with pytest.raises(asyncpg.UndefinedTableError):
+            await connection.fetch("SELECT * FROM missing")
+        return True
+
+    assert run(pg, work)
+
+
+@pytest.mark.parametrize(
+    "sql, error, position",
+    [
+        ("SELECT * FROM missing", psycopg.errors.UndefinedTable, None),
+        ("SELECT a b c", psycopg.errors.SyntaxError, True),
+        ("SELECT 1 / 0", psycopg.errors.DivisionByZero, None),
+        ("SELECT missing FROM nation", psycopg.errors.UndefinedColumn, None),
+        ("COMMIT PREPARED 'x'", psycopg.DatabaseError, None),
+    ],
+)
+def test_errors_have_their_code(connection, sql, error, position):
+    with pytest.raises(error) as raised:
+        connection.execute(sql).fetchall()
+    assert (raised.value.diag.statement_position is not None) or not position
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_one_text_of_many_statements(connection, table):
+    cursor = connection.execute(
+        f"CREATE TABLE {table} (a INT); INSERT INTO {table} VALUES (1), (2); SELECT sum(a) FROM {table}; SELECT ';'"
+    )
+    statuses = [cursor.statusmessage]
+    while cursor.nextset():
+        statuses.append(cursor.statusmessage)
+    assert statuses == ["CREATE TABLE", "INSERT 0 2", "SELECT 1", "SELECT 1"]
+    with pytest.raises(psycopg.DatabaseError):
+        connection.execute(f"INSERT INTO {table} VALUES (3); INSERT INTO {table} VALUES (4); SELECT 1 / 0")
+    assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (2,)
+
+
+def test_transactions(pg, table):
+    status = psycopg.pq.TransactionStatus
+    with psycopg.connect(**address(pg)) as connection:
+        connection.execute(f"CREATE TABLE {table} (a INT)")
+        assert connection.info.transaction_status == status.INTRANS
+        connection.commit()
+        assert connection.info.transaction_status == status.IDLE
+        connection.execute(f"INSERT INTO {table} VALUES (1)")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute("SELECT 1 / 0").fetchall()
+        assert connection.info.transaction_status == status.INERROR
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            connection.execute("SELECT 1")
+        connection.rollback()
+        assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+        with connection.transaction():
+            connection.execute(f"INSERT INTO {table} VALUES (1)")
+            with pytest.raises(psycopg.errors.DivisionByZero), connection.transaction():
+                connection.execute(f"INSERT INTO {table} VALUES (2)")
+                connection.execute("SELECT 1 / 0").fetchall()
+        assert connection.execute(f"SELECT a FROM {table}").fetchall() == [(1,)]
+
+
+def test_executemany_and_pipelines(connection, table):
+    connection.execute(f"CREATE TABLE {table} (a INT, b TEXT)")
+    with connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s)", [(i, f"x{i}") for i in range(100)])
+        assert cursor.rowcount == 100
+    with connection.pipeline():
+        cursors = [connection.execute(f"SELECT b FROM {table} WHERE a = %s", (i,)) for i in range(20)]
+    assert [cursor.fetchone()[0] for cursor in cursors] == [f"x{i}" for i in range(20)]
+
+
+def test_statements_that_psycopg_prepares(connection):
+    for round in range(10):
+        assert connection.execute("SELECT %s::int + 1", (round,), prepare=True).fetchone() == (round + 1,)
+    connection.execute("DEALLOCATE ALL")
+    connection.execute("DISCARD ALL")
+
+
+def test_a_cancel_ends_what_runs(connection):
+    threading.Timer(0.5, connection.cancel).start()
+    started = time.monotonic()
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        connection.execute("SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_partkey < b.l_partkey")
+    assert time.monotonic() - started < 20
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_client_that_goes_leaves_nothing(pg):
+    connection = psycopg.connect(**address(pg), autocommit=True)
+    cursor = connection.cursor()
+    for _ in cursor.stream("SELECT * FROM lineitem a, nation b"):
+        break
+    connection.pgconn.finish()
+    pg.wait_idle(5)
+
+
+COPIED = [
+    (1, "plain", D("1.50"), datetime.date(2024, 1, 2)),
+    (2, None, None, None),
+    (3, "tab\tnewline\nback\\slash \"quote\" , \\N", D("-1.00"), datetime.date(1, 1, 1)),
+    (4, "", D("0.00"), datetime.date(9999, 12, 31)),
+]
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "binary"])
+def test_copy(connection, table, form):
+    connection.execute(f"CREATE TABLE {table} (a INT, b TEXT, c NUMERIC(10, 2), d DATE)")
+    connection.execute(f"CREATE TABLE {table}_2 (a INT, b TEXT, c NUMERIC(10, 2), d DATE)")
+    for row in COPIED:
+        connection.execute(f"INSERT INTO {table} VALUES (%s, %s, %s, %s)", row)
+    with connection.cursor() as cursor:
+        with cursor.copy(f"COPY (SELECT * FROM {table} ORDER BY a) TO STDOUT (FORMAT {form})") as copy:
+            data = b"".join(map(bytes, copy))
+        with cursor.copy(f"COPY {table}_2 FROM STDIN (FORMAT {form})") as copy:
+            # In pieces that end anywhere.
+            for start in range(0, len(data), 7):
+                copy.write(data[start : start + 7])
+        assert cursor.statusmessage == "COPY 4"
+    assert connection.execute(f"SELECT * FROM {table}_2 ORDER BY a").fetchall() == COPIED
+
+
+def test_copy_of_some_columns_and_of_many_rows(connection, table):
+    connection.execute(f"CREATE TABLE {table} (a BIGINT, b TEXT DEFAULT 'none')")
+    with connection.cursor() as cursor:
+        with cursor.copy(f"COPY {table} (a) FROM STDIN") as copy:
+            for number in range(100_000):
+                copy.write_row((number,))
+        assert cursor.rowcount == 100_000
+    assert connection.execute(f"SELECT sum(a), min(b), max(b) FROM {table}").fetchone() == (4_999_950_000, "none", "none")
+
+
+def test_copy_that_fails_leaves_nothing(connection, table):
+    connection.execute(f"CREATE TABLE {table} (a INT)")
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation) as raised:
+        with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
+            copy.write("1\n2\nx\n")
+    assert "line 3" in str(raised.value)
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
+            copy.write("1\n")
+            raise psycopg.errors.QueryCanceled("the client has thought better of it")
+    assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+
+
+def test_copy_with_asyncpg(pg, table):
+    async def work(connection):
+        await connection.execute(f"CREATE TABLE {table} (a BIGINT, b TEXT)")
+        done = await connection.copy_records_to_table(
+            table, records=[(1, "a"), (2, None)], columns=["a", "b"]
+        )
+        assert done == "COPY 2"
+        out = io.BytesIO()
+        done = await connection.copy_from_query(f"SELECT * FROM {table} ORDER BY a", output=out, format="csv")
+        assert (done, out.getvalue()) == ("COPY 2", b"1,a\n2,\n")
+        return True
+
+    assert run(pg, work)
+
+
+def psql(server, *arguments, stdin=None, **environment):
+    program = shutil.which("psql")
+    if program is None:
+        pytest.skip("psql is not installed")
+    uri = f"postgresql://ada@127.0.0.1:{server.pg_port}/bowshot"
+    return subprocess.run(
+        [program, "-X", uri, "-v", "ON_ERROR_STOP=1", *arguments],
+        capture_output=True, timeout=60, text=True, input=stdin, env={"PATH": "/usr/bin:/bin", **environment},
+    )  # fmt: skip
+
+
+def test_psql(pg, table):
+    ran = psql(pg, "-At", "-c", "SELECT n_nationkey, n_name FROM nation ORDER BY 1 LIMIT 2")
+    assert (ran.returncode, ran.stdout) == (0, "0|ALGERIA\n1|ARGENTINA\n"), ran.stderr
+    script = f"""
+        CREATE TABLE {table} (a INT, b TEXT);
+        \\copy {table} FROM pstdin WITH (FORMAT csv)
+        SELECT * FROM {table} ORDER BY a;
+    """.replace("pstdin", "stdin").replace("csv)\n", "csv)\n1,x\n2,\n\\.\n")
+    ran = psql(pg, "-At", stdin="\n".join(line.strip() for line in script.splitlines()))
+    assert ran.stdout == "CREATE TABLE\nCOPY 2\n1|x\n2|\n", ran.stderr
+    ran = psql(pg, "-c", "SELECT FROM WHERE")
+    assert ran.returncode != 0 and "ERROR:" in ran.stderr and "^" in ran.stderr
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory, data_folder):
+    """A server with a user and a certificate."""
+    made = subprocess.run(
+        [str(binaries() / "bowshot"), "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60
+    )
+    assert made.returncode == 0, made.stderr
+    file = tmp_path_factory.mktemp("users") / "users.toml"
+    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{made.stdout.decode().strip()}"\n')
+    tls = ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]
+    with Server(data_folder, arguments=["--pg", "127.0.0.1:0", "--users-file", str(file), *tls]) as server:
+        yield server
+        server.wait_idle(5)
+
+
+def test_passwords_go_over_tls_alone(guarded):
+    verified = {"sslmode": "verify-ca", "sslrootcert": str(TLS / "ca.pem")}
+    with psycopg.connect(**address(guarded, password=PASSWORD, **verified)) as connection:
+        assert connection.execute("SELECT current_user").fetchone() == ("ada",)
+    for options in (
+        {"password": "wrong", **verified},
+        {"password": PASSWORD, "sslmode": "disable"},
+        {"password": PASSWORD, "user": "eve", **verified},
+    ):
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(**address(guarded, **options))
