@@ -2,7 +2,6 @@
 hardly notices, and afterwards nothing is held."""
 
 import concurrent.futures
-import threading
 import time
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 import hostile
 from durable import Database
 from server import Server, wait_until
+from watch import Watch
 
 MEMORY = 3 << 30
 LIMITS = {
@@ -25,55 +25,6 @@ LIMITS = {
 ATTACKERS = 4
 # What a client says that was told something else than an answer.
 UNCLEAR = ("panicked", "broke down", "stack", "transport is closing", "server: EOF", "Socket closed")
-
-
-def resident(server):
-    with open(f"/proc/{server.process.pid}/status") as file:
-        line = next(line for line in file if line.startswith("VmRSS:"))
-    return int(line.split()[1]) << 10
-
-
-class Watch:
-    """Another client, who asks small questions all the time."""
-
-    def __init__(self, server):
-        self.server, self.stop = server, threading.Event()
-        self.waits, self.health, self.peak, self.failures = [], [], 0, []
-        self.threads = [threading.Thread(target=self.ask), threading.Thread(target=self.look)]
-
-    def ask(self):
-        with Database(self.server) as db:
-            while not self.stop.is_set():
-                began = time.monotonic()
-                try:
-                    assert db.one("SELECT 1") == 1
-                except Exception as error:
-                    self.failures.append(str(error))
-                    return
-                self.waits.append(time.monotonic() - began)
-                time.sleep(0.02)
-
-    def look(self):
-        while not self.stop.is_set():
-            began = time.monotonic()
-            try:
-                assert self.server.get("/health")[0] == 200
-            except Exception as error:
-                self.failures.append(str(error))
-                return
-            self.health.append(time.monotonic() - began)
-            self.peak = max(self.peak, resident(self.server))
-            time.sleep(0.05)
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
 
 
 def attack(server, name, send):

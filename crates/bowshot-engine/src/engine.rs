@@ -2,6 +2,7 @@
 
 use crate::catalog::{self, CatalogParts, DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use crate::commit::SessionTables;
+use crate::derived::derived;
 use crate::error::{Error, classify};
 use crate::guarded;
 use crate::job::{Budget, Job, Planning, carry_jobs};
@@ -122,8 +123,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// A session's context with these settings, for work on the one thread in the background.
     pub(crate) fn context_in_background(&self, config: SessionConfig) -> SessionContext {
-        let mut state = SessionStateBuilder::new_from_existing(self.template.clone())
-            .with_config(config.with_target_partitions(1));
+        let mut state = derived(&self.template).with_config(config.with_target_partitions(1));
         if let Some(reuse) = &self.reuse {
             // Its memory is apart from that of queries.
             state = state

@@ -99,12 +99,15 @@ fn kind_of(root: &DataFusionError) -> ErrorKind {
         DataFusionError::ArrowError(error, _) => arrow_kind(error),
         DataFusionError::ExecutionJoin(join) if join.is_cancelled() => ErrorKind::Cancelled,
         DataFusionError::Internal(message) if is_users_mistake(message) => ErrorKind::Invalid,
-        // Of the errors that come from libraries, this one is about the statement.
-        DataFusionError::External(error) if error.to_string().starts_with("regex parse error") => {
-            ErrorKind::Invalid
-        }
+        // Of the errors that come from libraries, these are about the statement.
+        DataFusionError::External(error) if is_about_a_pattern(&error.to_string()) => ErrorKind::Invalid,
         _ => ErrorKind::Internal,
     }
+}
+
+/// What the library of regular expressions says of one that is wrong, or too large.
+fn is_about_a_pattern(message: &str) -> bool {
+    message.starts_with("regex parse error") || message.starts_with("Compiled regex exceeds size limit")
 }
 
 fn arrow_kind(error: &ArrowError) -> ErrorKind {

@@ -41,7 +41,7 @@ const FUNCTIONS: [(&str, Cost); 13] = [
     ("levenshtein", Cost::Product),
     ("strpos", Cost::Text),
     ("translate", Cost::Text),
-    ("regexp_replace", Cost::Text),
+    ("regexp_replace", Cost::Matched),
 ];
 
 /// How much a row may give, or how long it takes.
@@ -61,6 +61,8 @@ enum Cost {
     Series,
     /// The first text, with each second one replaced by the third.
     Replaced,
+    /// The third text in the place of each character of the first one, at worst.
+    Matched,
     /// Steps for each pair of characters of two texts.
     Product,
     /// Steps for each character of the first text.
@@ -112,6 +114,10 @@ fn check(cost: Cost, largest: u64, whole: u64) -> Result<()> {
         let message = format!("a value of {largest} bytes is larger than the limit of {MAX_VALUE_BYTES}");
         return Err(refused(Error::invalid(message).with_hint("ask for shorter values")));
     }
+    if cost == Cost::Matched {
+        // Of all rows together it would be far too much, as hardly any character is replaced.
+        return Ok(());
+    }
     Job::current().map_or(Ok(()), |job| job.check_piece(whole)).map_err(refused)
 }
 
@@ -148,6 +154,10 @@ impl Cost {
                 each(&|row| {
                     (whole.at(row) / from.at(row).max(1)).saturating_mul(to.at(row)).max(whole.at(row))
                 })
+            }
+            Self::Matched => {
+                let (whole, to) = (text(0)?, text(2)?);
+                each(&|row| whole.at(row).saturating_mul(to.at(row).max(1)))
             }
             Self::Product => {
                 let (one, other) = (text(0)?, text(1)?);

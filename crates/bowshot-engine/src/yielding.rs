@@ -5,7 +5,7 @@
 //! cancelled nor leave its thread to others. Each such operator is wrapped so that every batch costs a unit of the task's
 //! budget. The wrappers are put in after optimisation: `EXPLAIN` shows plans as the optimiser made them.
 
-use crate::stepping;
+use crate::{short_batches, stepping};
 use bowshot_api::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_plan::ExecutionPlan;
@@ -29,11 +29,13 @@ pub(crate) fn ensure(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
         },
         |node| {
             around.set(around.get() - usize::from(multiplies(node.as_ref())));
-            let node = stepping::interruptible(&node)?.unwrap_or(node);
-            Ok(if multiplies(node.as_ref()) && around.get().is_multiple_of(every) {
-                Transformed::yes(Arc::new(CooperativeExec::new(node)) as Arc<dyn ExecutionPlan>)
+            let inner =
+                short_batches::below(stepping::interruptible(&node)?.unwrap_or_else(|| Arc::clone(&node)))?;
+            let changed = !Arc::ptr_eq(&inner, &node);
+            Ok(if multiplies(inner.as_ref()) && around.get().is_multiple_of(every) {
+                Transformed::yes(Arc::new(CooperativeExec::new(inner)) as Arc<dyn ExecutionPlan>)
             } else {
-                Transformed::no(node)
+                Transformed::new_transformed(inner, changed)
             })
         },
     )

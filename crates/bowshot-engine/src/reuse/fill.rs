@@ -7,6 +7,7 @@ use super::keys::{self, Found};
 use super::queue::Job;
 use super::{JoinCache, JoinCacheConfig, codes, copied, in_settings, log};
 use crate::courtesy::Courtesy;
+use crate::derived::derived;
 use crate::intact::{self, Views};
 use crate::rules::StepAside;
 use bowshot_cache::{About, CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinShape, Member, Place};
@@ -16,9 +17,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Result, exec_err, resources_err};
 use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryConsumer};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_plan::execute_stream;
 use futures::{FutureExt, StreamExt};
 use std::panic::AssertUnwindSafe;
@@ -51,7 +52,7 @@ pub(super) fn state(
         .with_memory_pool(Arc::new(GreedyMemoryPool::new(bytes)))
         .build_arc()?;
     let session = template.config().clone().with_batch_size(COMPUTED_ROWS).with_target_partitions(1);
-    Ok(SessionStateBuilder::new_from_existing(template.clone())
+    Ok(derived(template)
         .with_config(session)
         .with_runtime_env(runtime)
         .with_physical_optimizer_rule(Arc::new(StepAside(Arc::clone(courtesy))))

@@ -18,6 +18,8 @@ enum Forgotten {
     All,
     /// The order, until the operator is taken out again.
     Order,
+    /// The order and what is constant, for good.
+    Constants,
 }
 
 /// See the module.
@@ -39,6 +41,11 @@ impl Forgetful {
         Arc::new(Self::before(input, Forgotten::Order))
     }
 
+    /// Forgets the order and which columns have one value.
+    pub(super) fn of_constants(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self::before(input, Forgotten::Constants))
+    }
+
     /// The plan without those that forget the order.
     pub(super) fn lifted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
@@ -54,7 +61,7 @@ impl Forgetful {
         let partitioning = input.output_partitioning();
         let partitioning = match forgotten {
             Forgotten::All => Partitioning::UnknownPartitioning(partitioning.partition_count()),
-            Forgotten::Order => partitioning.clone(),
+            Forgotten::Order | Forgotten::Constants => partitioning.clone(),
         };
         let known = input.properties();
         let properties = PlanProperties::new(
@@ -78,6 +85,7 @@ impl ExecutionPlan for Forgetful {
         match self.forgotten {
             Forgotten::All => "GroupingSets",
             Forgotten::Order => "Unordered",
+            Forgotten::Constants => "Nullable",
         }
     }
 
@@ -120,7 +128,7 @@ impl ExecutionPlan for Forgetful {
         _args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         let [input] = inputs else { return internal_err!("one operator is forgotten") };
-        if self.forgotten == Forgotten::Order {
+        if self.forgotten != Forgotten::All {
             return Ok(Arc::clone(input));
         }
         let mut statistics = Statistics::new_unknown(&self.schema());

@@ -26,8 +26,12 @@ pub(super) fn arithmetic(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Tran
     else {
         return Transformed::no(expr);
     };
-    let types = (left.get_type(columns.all()), right.get_type(columns.all()));
-    match types {
+    // Long sums lean to the left, where it takes long to tell a type.
+    let of_right = right.get_type(columns.all());
+    if !matches!(of_right, Ok(DataType::Interval(_) | DataType::Timestamp(..))) {
+        return Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right)));
+    }
+    match (left.get_type(columns.all()), of_right) {
         (Ok(of @ DataType::Timestamp(_, Some(_))), Ok(DataType::Interval(_))) => {
             moved((left, &of), (op, right), zone)
         }

@@ -7,8 +7,10 @@ use super::{Entry, Error, Table, TableStore};
 use arrow::compute::concat_batches;
 use std::sync::Arc;
 
-/// Segments with fewer rows are small.
+/// Segments with fewer rows are small, as long as
 const SMALL_ROWS: usize = 4096;
+/// they have fewer bytes.
+const SMALL_BYTES: u64 = 16 << 20;
 
 /// Small segments that a table may have.
 const SMALL_SEGMENTS: usize = 64;
@@ -33,7 +35,7 @@ pub(super) fn unite_small_segments(store: &TableStore, head: &Snapshot, merged: 
 }
 
 fn is_small(segment: &Segment) -> bool {
-    segment.memory().is_some() && segment.rows() < SMALL_ROWS
+    segment.memory().is_some() && segment.rows() < SMALL_ROWS && segment.bytes() < SMALL_BYTES
 }
 
 /// The table with its small segments in one, at the place of the first.

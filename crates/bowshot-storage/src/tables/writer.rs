@@ -17,6 +17,8 @@ const SMALL_ROWS: usize = 8 << 10;
 const FILE_ROWS: usize = 1 << 20;
 /// Bytes in memory of the rows of a file.
 const FILE_BYTES: usize = 128 << 20;
+/// Bytes of few rows that are a segment all the same: the memory of tables is counted by segments.
+const SMALL_BYTES: usize = 16 << 20;
 /// Files that are written at the same time, at most.
 const MAX_RUNNING: usize = 4;
 
@@ -82,7 +84,8 @@ impl SegmentWriter {
         self.collected_bytes += rows.get_array_memory_size();
         self.collected.push(rows);
         if !durable {
-            return if self.collected_rows >= SMALL_ROWS { self.unite() } else { Ok(()) };
+            let enough = self.collected_rows >= SMALL_ROWS || self.collected_bytes >= SMALL_BYTES;
+            return if enough { self.unite() } else { Ok(()) };
         }
         if self.collected_rows >= FILE_ROWS || self.collected_bytes >= FILE_BYTES {
             self.start_file();

@@ -2,6 +2,7 @@
 //! quotients of decimals, lists of floating-point numbers, and lists whose intersection forgets that the value may be NULL.
 //! They are rewritten before types are settled, when what was written can still be told.
 
+mod accuracy;
 mod apart;
 mod dates;
 mod floats;
@@ -85,6 +86,7 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
         }
         Expr::WindowFunction(mut call) => {
+            accuracy::check(call.fun.name(), &call.params.args)?;
             let changed = floats::arguments(&mut call.params.args, schema);
             let changed = order::of_window(&mut call.params, schema) || changed;
             let call = Expr::WindowFunction(call);
@@ -92,7 +94,10 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::Literal(value, metadata) => Ok(numbers::literal(value, metadata)),
         Expr::Cast(cast) => Ok(numbers::cast(cast, schema)),
-        Expr::AggregateFunction(function) => Ok(of_durations(function)),
+        Expr::AggregateFunction(function) => {
+            accuracy::check(function.func.name(), &function.params.args)?;
+            Ok(of_durations(function))
+        }
         node => Ok(Transformed::no(node)),
     }
 }
