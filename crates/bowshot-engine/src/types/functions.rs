@@ -5,8 +5,9 @@ use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float16Type, Float32Type, Float64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
 
@@ -49,6 +50,58 @@ impl ScalarUDFImpl for Held {
         on_array(arguments, |values| {
             self.declared.cast(values).map_err(|error| DataFusionError::External(Box::new(error)))
         })
+    }
+}
+
+/// A value that is going to be cast, and to what: see [`bowshot_sql::rewrite::CAST_TO`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CastTo {
+    signature: Signature,
+}
+
+/// The function of [`CastTo`].
+pub(super) fn cast_to() -> ScalarUDF {
+    ScalarUDF::new_from_impl(CastTo { signature: Signature::any(2, Volatility::Immutable) })
+}
+
+impl ScalarUDFImpl for CastTo {
+    fn name(&self) -> &'static str {
+        bowshot_sql::rewrite::CAST_TO
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments.first() {
+            Some(of) => Ok(of.clone()),
+            None => plan_err!("`{}` takes a value and a type", self.name()),
+        }
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        match arguments.arg_fields.first() {
+            Some(of) => Ok(Arc::clone(of)),
+            None => plan_err!("`{}` takes a value and a type", self.name()),
+        }
+    }
+
+    fn simplify(&self, mut args: Vec<Expr>, _info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        if args.len() == 2 {
+            args.truncate(1);
+        }
+        match args.pop() {
+            Some(value) if args.is_empty() => Ok(ExprSimplifyResult::Simplified(value)),
+            _ => plan_err!("`{}` takes a value and a type", self.name()),
+        }
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match arguments.args.into_iter().next() {
+            Some(value) => Ok(value),
+            None => plan_err!("`{}` takes a value and a type", self.name()),
+        }
     }
 }
 

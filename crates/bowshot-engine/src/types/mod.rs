@@ -48,7 +48,8 @@ pub(crate) fn texts() -> Arc<dyn AnalyzerRule + Send + Sync> {
 
 /// The functions whose results have other types than DataFusion gives them, and those that casts and operators become.
 pub(crate) fn registered() -> Vec<datafusion::logical_expr::ScalarUDF> {
-    let mut functions = vec![now::Now::default().into(), functions::rounded(), shown::function()];
+    let mut functions =
+        vec![now::Now::default().into(), functions::rounded(), functions::cast_to(), shown::function()];
     functions.extend(read::functions());
     functions.extend(moved::functions());
     functions

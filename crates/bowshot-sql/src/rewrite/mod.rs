@@ -1,6 +1,7 @@
 //! Rewrites statements, on the tree alone. Each file is one kind of change; [`statement`] has their order.
 
 mod around;
+mod casts;
 mod column_names;
 mod conditions;
 mod expansion;
@@ -37,6 +38,7 @@ use sqlparser::ast::{Expr, Query, Statement};
 mod tests;
 
 pub use around::{AROUND, inside};
+pub use casts::CAST_TO;
 pub use column_names::{MARK, shown};
 pub use places::{Wanted, place};
 pub use repairs::{inline_alias, spell};
@@ -103,5 +105,6 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     same_names::tell_apart(statement)?;
     around::qualify(statement);
     conditions::rewrite(statement)?;
-    operators::rewrite(statement, source.dialect)
+    operators::rewrite(statement, source.dialect)?;
+    casts::tell_apart(statement)
 }

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<bool> {
         }
         return Ok(true);
     }
-    let chosen = choose(suites, &args.only)?;
+    let chosen = choose(suites, args)?;
     if !args.no_build && !build()? {
         machine::say("the release build failed");
         machine::say("0 passed, 1 failed");
@@ -61,14 +61,18 @@ pub(crate) fn run(args: &TestArgs) -> Result<bool> {
     Ok(summarise(&outcomes))
 }
 
-fn choose(suites: Vec<Suite>, only: &[String]) -> Result<Vec<Suite>> {
-    for wanted in only {
-        if !suites.iter().any(|suite| &suite.name == wanted || &suite.group == wanted) {
-            bail!("no suite or group `{wanted}`; `cargo xtask test --list` shows them");
+/// The suites that are named, or else all that are run together: those of minutes, or those of hours.
+fn choose(suites: Vec<Suite>, args: &TestArgs) -> Result<Vec<Suite>> {
+    let is_named =
+        |suite: &Suite, name: &str| suite.name == name || (suite.group == name && suite.long == args.long);
+    for name in &args.only {
+        if !suites.iter().any(|suite| is_named(suite, name)) {
+            bail!("no suite or group `{name}`; `cargo xtask test --list` shows them");
         }
     }
-    let is_chosen = |suite: &Suite| {
-        only.is_empty() || only.iter().any(|wanted| wanted == &suite.name || wanted == &suite.group)
+    let is_chosen = |suite: &Suite| match args.only.as_slice() {
+        [] => suite.long == args.long,
+        names => names.iter().any(|name| is_named(suite, name)),
     };
     Ok(suites.into_iter().filter(is_chosen).collect())
 }

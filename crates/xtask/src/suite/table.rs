@@ -33,6 +33,8 @@ pub(super) struct Suite {
     pub(super) folder: String,
     #[serde(default)]
     pub(super) conformance: bool,
+    #[serde(default)]
+    pub(super) long: bool,
     pub(super) limit_minutes: u64,
 }
 

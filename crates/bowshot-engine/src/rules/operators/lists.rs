@@ -6,7 +6,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::utils::{conjunction, disjunction};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 /// Adds the other zero to lists of floating-point numbers with one. Types must have been settled before.
@@ -26,6 +27,33 @@ impl AnalyzerRule for BothZeros {
     fn name(&self) -> &'static str {
         "both_zeros"
     }
+}
+
+/// `a IN (b, 1, 2)` as `a IN (1, 2) OR a = b`. The optimiser intersects and subtracts lists by what is written in them, which
+/// says something of constants alone.
+pub(super) fn columns_apart(list: InList) -> Transformed<Expr> {
+    let InList { expr, list, negated } = list;
+    let (constants, columns): (Vec<_>, Vec<_>) = list.into_iter().partition(is_constant);
+    if columns.is_empty() || expr.is_volatile() {
+        let list = constants.into_iter().chain(columns).collect();
+        return Transformed::no(Expr::InList(InList { expr, list, negated }));
+    }
+    let compared = |with: Expr| {
+        if negated { expr.as_ref().clone().not_eq(with) } else { expr.as_ref().clone().eq(with) }
+    };
+    let mut parts: Vec<_> = columns.into_iter().map(compared).collect();
+    if !constants.is_empty() {
+        parts.insert(0, Expr::InList(InList { expr: expr.clone(), list: constants, negated }));
+    }
+    let all = if negated { conjunction(parts) } else { disjunction(parts) };
+    Transformed::yes(all.unwrap_or_else(|| lit(negated)))
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    !expr.any_column_refs()
+        && !expr.contains_outer()
+        && !expr.is_volatile()
+        && !expr.contains_scalar_subquery()
 }
 
 fn with_both_zeros(mut list: InList, schema: &DFSchema) -> Transformed<Expr> {

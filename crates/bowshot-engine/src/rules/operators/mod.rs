@@ -9,6 +9,7 @@ mod floats;
 mod functions;
 mod intervals;
 mod lists;
+mod nan;
 mod numbers;
 mod order;
 
@@ -26,11 +27,17 @@ use std::sync::Arc;
 pub(super) use floats::of_one_kind;
 pub(super) use intervals::IntervalPlanner;
 pub(super) use lists::BothZeros;
+pub(super) use nan::OnlyOneNan;
 pub(super) use numbers::is_division;
 
 /// The functions that operators become, for those that look them up by name.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
-    functions::all().iter().map(Arc::clone).chain(numbers::functions()).chain([apart::function()]).collect()
+    functions::all()
+        .iter()
+        .map(Arc::clone)
+        .chain(numbers::functions())
+        .chain([apart::function(), nan::function()])
+        .collect()
 }
 
 /// See the module.
@@ -78,7 +85,10 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let between = floats::between(between, schema);
             between.transform_data(|between| Ok(dates::between(between, schema)))
         }
-        Expr::InList(list) => Ok(floats::in_list(list, schema).update_data(Expr::InList)),
+        Expr::InList(list) => {
+            let list = floats::in_list(list, schema);
+            list.transform_data(|list| Ok(lists::columns_apart(list)))
+        }
         Expr::Case(case) => Ok(floats::case(case, schema).update_data(Expr::Case)),
         Expr::ScalarFunction(mut call) => {
             let changed = floats::arguments(&mut call.args, schema);

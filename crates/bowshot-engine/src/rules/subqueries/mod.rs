@@ -26,6 +26,7 @@ mod walk;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use std::cell::Cell;
@@ -44,7 +45,8 @@ impl AnalyzerRule for Unnest {
             return Ok(plan);
         }
         levels::check(&plan)?;
-        walk::rewritten(plan, &Names::default())
+        let names = Names::beyond(&plan)?;
+        plans::unions_of_nulls(walk::rewritten(plan, &names)?)
     }
 }
 
@@ -55,6 +57,21 @@ struct Names {
 }
 
 impl Names {
+    /// Names that are not in the plan: a part of it may have been here before.
+    fn beyond(plan: &LogicalPlan) -> Result<Self> {
+        let mut most = 0;
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::SubqueryAlias(alias) = node
+                && let Some((stem, number)) = alias.alias.table().rsplit_once('_')
+                && stem.starts_with("__")
+            {
+                most = most.max(number.parse().unwrap_or(0));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(Self { given: Cell::new(most) })
+    }
+
     fn next(&self, stem: &str) -> String {
         self.given.set(self.given.get().saturating_add(1));
         format!("{stem}_{}", self.given.get())

@@ -1,12 +1,12 @@
 //! Small things to make plans of, and to ask plans for.
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, NullEquality, Result, TableReference};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, NullEquality, Result, TableReference};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
     Aggregate, Expr, Filter, Join, JoinConstraint, JoinType, LogicalPlan, Projection, Subquery,
-    SubqueryAlias, lit,
+    SubqueryAlias, Union, lit,
 };
 use std::sync::Arc;
 
@@ -146,4 +146,45 @@ pub(super) fn join(
     let condition = condition.or_else(|| (on.is_empty() && kind != JoinType::Inner).then(|| lit(true)));
     let (left, right) = (Arc::new(left), Arc::new(right));
     Join::try_new(left, right, on, condition, kind, JoinConstraint::On, nulls, false).map(LogicalPlan::Join)
+}
+
+/// The plan with unions that know that a column may be NULL where it may be in one of their parts: they have been put together
+/// before subqueries became columns that may.
+pub(super) fn unions_of_nulls(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut changed = false;
+    plan.transform_up_with_subqueries(|node| {
+        if let LogicalPlan::Union(union) = &node
+            && let Some(schema) = with_nulls(union)?
+        {
+            changed = true;
+            let inputs = union.inputs.clone();
+            return Ok(Transformed::yes(LogicalPlan::Union(Union { inputs, schema: Arc::new(schema) })));
+        }
+        if changed { node.recompute_schema().map(Transformed::yes) } else { Ok(Transformed::no(node)) }
+    })
+    .data()
+}
+
+/// The schema of a union with more columns that may be NULL; `None` where it has all of them.
+fn with_nulls(union: &Union) -> Result<Option<DFSchema>> {
+    let may_be_null = |place: usize| {
+        union
+            .inputs
+            .iter()
+            .any(|input| input.schema().fields().get(place).is_some_and(|field| field.is_nullable()))
+    };
+    let known = union.schema.fields().iter().enumerate();
+    if !known.clone().any(|(place, field)| !field.is_nullable() && may_be_null(place)) {
+        return Ok(None);
+    }
+    let fields = union
+        .schema
+        .iter()
+        .enumerate()
+        .map(|(place, (relation, field))| {
+            let nullable = field.is_nullable() || may_be_null(place);
+            (relation.cloned(), Arc::new(field.as_ref().clone().with_nullable(nullable)))
+        })
+        .collect();
+    DFSchema::new_with_metadata(fields, union.schema.metadata().clone()).map(Some)
 }

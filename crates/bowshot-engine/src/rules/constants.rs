@@ -1,15 +1,23 @@
+//! Columns that are constant in a part of the rows. Here those parts do not tell which columns are constant.
+//!
 //! What is constant below an outer join may be NULL above it. DataFusion takes a column that has one value on the side whose rows
 //! may be missing (`LEFT JOIN (SELECT 1 AS v …)`, `(… WHERE v = 1)`) for one that has it in all rows of the join, does not sort
-//! by it, and takes groups for complete that are not. Here that side does not tell which columns are constant.
+//! by it, and takes groups for complete that are not.
+//!
+//! A column that has one value in each part of a UNION is left out of the keys that each part is sorted by, and the few first rows
+//! of one part, found by the rest of the keys, then keep those of another part away (`SELECT 1, a … UNION ALL SELECT 2, a … ORDER
+//! BY 1 DESC, 2 LIMIT 1`).
 
 use super::forgetful::Forgetful;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinSide, JoinType, Result};
 use datafusion::config::ConfigOptions;
+use datafusion::physical_expr::equivalence::AcrossPartitions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{
     HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec, SymmetricHashJoinExec,
 };
+use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
 use std::sync::Arc;
 
@@ -18,7 +26,7 @@ const BRINGS_CONSTANTS: &str = "FilterPushdown";
 
 /// See the module. Comes before all rules that look at orders and groups.
 #[derive(Debug)]
-pub(super) struct NothingConstantOfMissing;
+pub(super) struct NothingConstantOfParts;
 
 /// The rules, with this one behind that which brings constants.
 pub(super) fn behind_filters(
@@ -26,19 +34,25 @@ pub(super) fn behind_filters(
 ) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let with_rule = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| {
         let brings = rule.name() == BRINGS_CONSTANTS;
-        let forgets = brings.then(|| Arc::new(NothingConstantOfMissing) as Arc<_>);
+        let forgets = brings.then(|| Arc::new(NothingConstantOfParts) as Arc<_>);
         std::iter::once(rule).chain(forgets)
     };
     rules.into_iter().flat_map(with_rule).collect()
 }
 
-impl PhysicalOptimizerRule for NothingConstantOfMissing {
+impl PhysicalOptimizerRule for NothingConstantOfParts {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
+            if has_constants_of_parts(node.as_ref()) {
+                return Ok(Transformed::yes(Forgetful::of_constants(node)));
+            }
+            if let Some(once) = Forgetful::once(&node) {
+                return Ok(Transformed::yes(once));
+            }
             let Some(join_type) = join_type(node.as_ref()) else { return Ok(Transformed::no(node)) };
             let children = node.children();
             let [left, right] = children.as_slice() else { return Ok(Transformed::no(node)) };
@@ -60,12 +74,22 @@ impl PhysicalOptimizerRule for NothingConstantOfMissing {
     }
 
     fn name(&self) -> &'static str {
-        "NothingConstantOfMissing"
+        "NothingConstantOfParts"
     }
 
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+fn has_constants_of_parts(node: &dyn ExecutionPlan) -> bool {
+    let is_union = node.is::<UnionExec>() || node.is::<InterleaveExec>();
+    is_union
+        && node
+            .equivalence_properties()
+            .constants()
+            .iter()
+            .any(|constant| constant.across_partitions == AcrossPartitions::Heterogeneous)
 }
 
 fn join_type(node: &dyn ExecutionPlan) -> Option<JoinType> {

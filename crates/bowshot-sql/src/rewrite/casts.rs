@@ -1,0 +1,155 @@
+//! `max(a::TEXT), max(a::DOUBLE)`, `GROUP BY a::INT, a::DOUBLE`. The planner leaves casts out of the names of what it computes,
+//! so that two groups, aggregates or windows that differ by a cast alone would be one. What is cast gets a function around it
+//! that says to what, and is taken away again before anything is computed.
+
+use crate::template;
+use crate::walk::Tree;
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{Expr, GroupByExpr, Query, Select, Value, Visitor, VisitorMut};
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+/// The function, of a value and the name of a type; it gives the value.
+pub const CAST_TO: &str = "__cast_to";
+
+pub(super) fn tell_apart(statement: &mut impl Tree) -> Result<()> {
+    match statement.walk(&mut InQueries) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct InQueries;
+
+impl VisitorMut for InQueries {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        let mut found = Casts::default();
+        let _ = query.look(&mut found);
+        let alike = found.alike();
+        if alike.is_empty() { ControlFlow::Continue(()) } else { query.walk(&mut Telling(&alike)) }
+    }
+}
+
+/// What is cast in a query, to which types, and whether some of it is grouped by or an argument of a function.
+#[derive(Default)]
+struct Casts {
+    types: HashMap<String, HashSet<String>>,
+    /// What is there without a cast, if it is a name.
+    bare: HashMap<String, usize>,
+    cast: HashMap<String, usize>,
+    named: bool,
+}
+
+impl Casts {
+    fn alike(self) -> HashSet<String> {
+        if !self.named {
+            return HashSet::new();
+        }
+        let Self { types, bare, cast, .. } = self;
+        let is_alike = |inner: &String, to: &HashSet<String>| {
+            let elsewhere = bare.get(inner).copied().unwrap_or(0) > cast.get(inner).copied().unwrap_or(0);
+            to.len() > 1 || elsewhere
+        };
+        types.iter().filter(|(inner, to)| is_alike(inner, to)).map(|(inner, _)| inner.clone()).collect()
+    }
+
+    fn note(&mut self, expr: &Expr) {
+        if let Expr::Identifier(_) | Expr::CompoundIdentifier(_) = expr {
+            *self.bare.entry(expr.to_string()).or_default() += 1;
+        }
+        if let Some((inner, to)) = cast(expr) {
+            let inner = inner.to_string();
+            *self.cast.entry(inner.clone()).or_default() += 1;
+            self.types.entry(inner).or_default().insert(to);
+        }
+    }
+}
+
+impl Visitor for Casts {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.named |= matches!(expr, Expr::Function(_));
+        self.note(expr);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        self.named |= match &select.group_by {
+            GroupByExpr::All(_) => true,
+            GroupByExpr::Expressions(exprs, _) => !exprs.is_empty(),
+        };
+        ControlFlow::Continue(())
+    }
+}
+
+/// What is cast, and to what; `None` for what else there is, and for values that a client sends, whose types casts tell.
+fn cast(expr: &Expr) -> Option<(&Expr, String)> {
+    let Expr::Cast { expr: inner, data_type, .. } = expr else { return None };
+    let of_client = inner.has_expression(
+        |part| matches!(part, Expr::Value(value) if matches!(value.value, Value::Placeholder(_))),
+    );
+    (!of_client).then(|| (inner.as_ref(), data_type.to_string()))
+}
+
+struct Telling<'a>(&'a HashSet<String>);
+
+impl VisitorMut for Telling<'_> {
+    type Break = Error;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        let Some((inner, to)) = cast(expr) else { return ControlFlow::Continue(()) };
+        if !self.0.contains(&inner.to_string()) {
+            return ControlFlow::Continue(());
+        }
+        let to = Expr::value(Value::SingleQuotedString(to));
+        match template::expression(&format!("{CAST_TO}(x, t)"), &[("x", inner), ("t", &to)]) {
+            Ok(told) => {
+                if let Expr::Cast { expr: inner, .. } = expr {
+                    **inner = told;
+                }
+                ControlFlow::Continue(())
+            }
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tell_apart;
+    use sqlparser::dialect::GenericDialect;
+    use sqlparser::parser::Parser;
+
+    fn told(sql: &str) -> String {
+        let mut statement = Parser::parse_sql(&GenericDialect {}, sql).unwrap().pop().unwrap();
+        tell_apart(&mut statement).unwrap();
+        statement.to_string()
+    }
+
+    #[test]
+    fn casts_of_one_thing_to_two_types_are_told_apart() {
+        assert_eq!(
+            told("SELECT max(CAST(a AS INT)), max(CAST(a AS TEXT)), max(CAST(b AS INT)) FROM t"),
+            "SELECT max(CAST(__cast_to((a), ('INT')) AS INT)), max(CAST(__cast_to((a), ('TEXT')) AS TEXT)), \
+             max(CAST(b AS INT)) FROM t"
+        );
+        assert_eq!(
+            told("SELECT a, CAST(a AS INT) FROM t GROUP BY a, CAST(a AS INT)"),
+            "SELECT a, CAST(__cast_to((a), ('INT')) AS INT) FROM t GROUP BY a, CAST(__cast_to((a), ('INT')) AS INT)"
+        );
+    }
+
+    #[test]
+    fn other_casts_stay() {
+        for sql in [
+            "SELECT CAST(a AS INT), CAST(a AS TEXT) FROM t",
+            "SELECT sum(CAST(a AS INT)), min(CAST(a AS INT)) FROM t",
+            "SELECT sum(CAST($1 AS INT)), min(CAST($1 AS TEXT)) FROM t",
+        ] {
+            assert_eq!(told(sql), sql);
+        }
+    }
+}
