@@ -254,10 +254,11 @@ pub(super) fn uncorrelated(query: LogicalPlan) -> Expr {
     })
 }
 
-/// A query of one value, which may be NULL since there may be no row: DataFusion takes it for what its column says.
+/// A query of one value, which may be NULL since there may be no row: DataFusion takes it for what its column says, and for what
+/// that says once it has been computed ahead (`upper('a')` is never NULL then).
 pub(super) fn or_null(query: LogicalPlan) -> Result<LogicalPlan> {
     let Some(field) = query.schema().fields().first().cloned() else { return Ok(query) };
-    if field.is_nullable() || has_a_row(&query) || !plans::outer_columns(&query)?.is_empty() {
+    if (field.is_nullable() && is_stored(&query, 0)) || has_a_row(&query) || !plans::outer_columns(&query)?.is_empty() {
         return Ok(query);
     }
     let (relation, _) = query.schema().qualified_field(0);
@@ -267,6 +268,26 @@ pub(super) fn or_null(query: LogicalPlan) -> Result<LogicalPlan> {
     let counted = plans::aggregate(query, Vec::new(), aggregates)?;
     let [value, rows] = [VALUE, ROWS].map(|name| Expr::Column(Column::from_name(name)));
     plans::project(counted, vec![plans::named(one_row(value, rows), relation, name)])
+}
+
+/// Whether a column is one of a table, which stays what it is.
+fn is_stored(query: &LogicalPlan, place: usize) -> bool {
+    match query {
+        LogicalPlan::Projection(node) => match node.expr.get(place) {
+            Some(Expr::Column(column)) => node
+                .input
+                .schema()
+                .index_of_column(column)
+                .is_ok_and(|place| is_stored(&node.input, place)),
+            _ => false,
+        },
+        LogicalPlan::SubqueryAlias(node) => is_stored(&node.input, place),
+        LogicalPlan::Sort(node) => is_stored(&node.input, place),
+        LogicalPlan::Limit(node) => is_stored(&node.input, place),
+        LogicalPlan::Filter(node) => is_stored(&node.input, place),
+        LogicalPlan::TableScan(_) => true,
+        _ => false,
+    }
 }
 
 /// Whether a query surely has a row.
