@@ -142,6 +142,11 @@ impl Visible {
         self.client.get().map(|client| client.settings()).unwrap_or_default()
     }
 
+    /// The number of the session that asks.
+    pub(crate) fn number(&self) -> Option<i32> {
+        self.client.get().map(|client| client.number())
+    }
+
     pub(crate) fn schema_provider(&self, catalog: &str, schema: &str) -> Option<Arc<dyn SchemaProvider>> {
         Catalogs(Arc::new(self.clone())).catalog(catalog)?.schema(schema)
     }

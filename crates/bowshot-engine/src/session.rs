@@ -209,12 +209,7 @@ impl EngineSession {
         }
         let spelled = forms::known(sql, &plan::dialect(&options));
         let statement = match plan::parse(&options, &spelled)? {
-            Parsed::Sql(mut statement) => {
-                if introspect::spelling::is_mentioned(sql) {
-                    introspect::spelling::understood(&mut statement)?;
-                }
-                show::expanded(statement, &names)?
-            }
+            Parsed::Sql(statement) => show::expanded(statement, &names)?,
             Parsed::Copy(copy) => return Box::pin(self.plan_copy(copy, pinned)).await,
         };
         let source = Source { text: &spelled, dialect: plan::dialect(&options).name() };

@@ -1,5 +1,6 @@
 //! What the engine asks the session of a client, whose settings and named statements live above the engine.
 
+use super::Assignment;
 use bowshot_api::Result;
 use std::sync::{Arc, OnceLock};
 
@@ -33,6 +34,12 @@ pub trait Client: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// `NotFound`, with the names that are close.
     fn setting(&self, name: &str) -> Result<Setting>;
+
+    /// Sets one, until the transaction ends if it is `local`.
+    ///
+    /// # Errors
+    /// As `SET`.
+    fn set(&self, assignment: &Assignment, local: bool) -> Result<()>;
 
     /// A statement that `PREPARE` has named.
     fn named(&self, name: &str) -> Option<NamedStatement>;

@@ -27,6 +27,7 @@ pub(crate) enum Kind {
     Bool,
     Texts,
     Shorts,
+    Longs,
 }
 
 /// A table: its name, its columns, and what makes its rows.
@@ -65,6 +66,7 @@ impl Kind {
             Self::Bool => DataType::Boolean,
             Self::Texts => DataType::new_list(DataType::Utf8, true),
             Self::Shorts => DataType::new_list(DataType::Int16, true),
+            Self::Longs => DataType::new_list(DataType::Int64, true),
         }
     }
 }
@@ -143,6 +145,7 @@ enum Builder {
     Bool(BooleanBuilder),
     Texts(ListBuilder<StringBuilder>),
     Shorts(ListBuilder<Int16Builder>),
+    Longs(ListBuilder<Int64Builder>),
 }
 
 impl Rows {
@@ -175,6 +178,7 @@ impl Builder {
             Kind::Bool => Self::Bool(BooleanBuilder::new()),
             Kind::Texts => Self::Texts(ListBuilder::new(StringBuilder::new())),
             Kind::Shorts => Self::Shorts(ListBuilder::new(Int16Builder::new())),
+            Kind::Longs => Self::Longs(ListBuilder::new(Int64Builder::new())),
         }
     }
 
@@ -198,6 +202,11 @@ impl Builder {
                 builder.append(true);
             }
             (Self::Shorts(builder), _) => builder.append(false),
+            (Self::Longs(builder), Cell::Numbers(numbers)) => {
+                numbers.iter().for_each(|number| builder.values().append_value(*number));
+                builder.append(true);
+            }
+            (Self::Longs(builder), _) => builder.append(false),
         }
     }
 
@@ -210,6 +219,7 @@ impl Builder {
             Self::Bool(mut builder) => Arc::new(builder.finish()),
             Self::Texts(mut builder) => Arc::new(builder.finish()),
             Self::Shorts(mut builder) => Arc::new(builder.finish()),
+            Self::Longs(mut builder) => Arc::new(builder.finish()),
         }
     }
 }

@@ -115,6 +115,14 @@ impl Listed {
         }
     }
 
+    /// How many rows a table of our own has.
+    pub(crate) fn rows(&self) -> Option<i64> {
+        match &self.what {
+            What::Table(table) => Some(table.rows().cast_signed()),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_temporary(&self) -> bool {
         self.name.catalog == TEMPORARY_CATALOG
     }

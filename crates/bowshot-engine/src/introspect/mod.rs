@@ -33,7 +33,6 @@ mod show_keys;
 mod show_names;
 mod show_server;
 mod show_tables;
-pub(crate) mod spelling;
 mod statement;
 mod summarize;
 mod table_functions;
@@ -99,6 +98,10 @@ pub(crate) fn recognise(sql: &str, asked: &Asked<'_>) -> Result<Option<Expanded>
         "prepare" | "execute" | "deallocate" | "discard" => prepare::recognise(words, &first, asked),
         "kill" => kill::recognise(words).map(Some),
         "analyze" | "analyse" | "checkpoint" => refuse::harmless(words, asked).map(Some),
+        "unlisten" if asked.flavour() == Flavour::Postgres => {
+            // Nobody listens. Pools of connections say it when one is given back.
+            Ok(Some(Expanded::Act(SessionStatement::Nothing)))
+        }
         "drop" if second == "prepare" => prepare::recognise(words, "deallocate", asked),
         _ => refuse::refused(words, &first).map_or(Ok(None), Err),
     }

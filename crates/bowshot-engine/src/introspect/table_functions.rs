@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Gives a session its functions.
 pub(crate) fn register(context: &SessionContext, facts: &Arc<Facts>) {
     super::functions::of_session(facts).into_iter().for_each(|function| context.register_udf(function));
-    for defined in pg_catalog::FUNCTIONS {
+    for defined in pg_catalog::functions() {
         context.register_udtf(defined.name, Arc::new(Called(defined)));
     }
 }

@@ -196,16 +196,20 @@ const fn known(oid: i64, name: &'static str, length: i32, array: i64) -> Postgre
 }
 
 /// The types that PostgreSQL knows, by their numbers.
-pub(crate) const POSTGRES_TYPES: [PostgresType; 22] = [
+pub(crate) const POSTGRES_TYPES: [PostgresType; 37] = [
     known(16, "bool", 1, 1000),
     known(17, "bytea", -1, 1001),
     known(18, "char", 1, 1002),
     known(19, "name", 64, 1003),
     known(20, "int8", 8, 1016),
     known(21, "int2", 2, 1005),
+    known(22, "int2vector", -1, 1006),
     known(23, "int4", 4, 1007),
+    known(24, "regproc", 4, 1008),
     known(25, "text", -1, 1009),
     known(26, "oid", 4, 1028),
+    known(28, "xid", 4, 1011),
+    known(30, "oidvector", -1, 1013),
     known(114, "json", -1, 199),
     known(700, "float4", 4, 1021),
     known(701, "float8", 8, 1022),
@@ -218,7 +222,18 @@ pub(crate) const POSTGRES_TYPES: [PostgresType; 22] = [
     known(1184, "timestamptz", 8, 1185),
     known(1186, "interval", 16, 1187),
     known(1700, "numeric", -1, 1231),
+    known(2205, "regclass", 4, 2210),
+    known(2206, "regtype", 4, 2211),
+    known(2249, "record", -1, 2287),
+    known(2275, "cstring", -2, 1263),
+    known(2276, "any", 4, 0),
+    known(2277, "anyarray", -1, 0),
+    known(2278, "void", 4, 0),
+    known(2283, "anyelement", 4, 0),
     known(2950, "uuid", 16, 2951),
+    known(3802, "jsonb", -1, 3807),
+    known(4089, "regnamespace", 4, 4090),
+    known(4096, "regrole", 4, 4097),
 ];
 
 /// The PostgreSQL type that holds the values of a column, the item's for a list.

@@ -154,6 +154,18 @@ impl Client for Me {
         found.next().ok_or_else(|| Error::internal(format!("session option `{wanted}` is not shown")))
     }
 
+    fn set(&self, assignment: &Assignment, local: bool) -> Result<()> {
+        let Some(me) = self.0.upgrade() else { return Ok(()) };
+        if local && me.transactions.is_begun() {
+            return me.set_local(std::slice::from_ref(assignment));
+        }
+        if local {
+            // It would be set back at once.
+            return Ok(());
+        }
+        me.set(&assignment.name, assignment.value.clone().map(OptionValue::String))
+    }
+
     fn named(&self, name: &str) -> Option<NamedStatement> {
         self.0.upgrade()?.named.get(name)
     }

@@ -10,8 +10,8 @@ use crate::template::{meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::Result;
 use sqlparser::ast::{
-    CastKind, DataType, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Visitor,
-    VisitorMut,
+    AccessExpr, CastKind, DataType, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Visitor, VisitorMut,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -252,6 +252,13 @@ fn figured(expr: &Expr) -> Option<String> {
         Expr::Function(function) => function.name.0.last()?.as_ident().map(meaning),
         Expr::Cast { expr, data_type, .. } => figured(expr).or_else(|| Some(internal_name(data_type))),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figured(inner),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                AccessExpr::Dot(Expr::Identifier(name)) => Some(meaning(name)),
+                _ => None,
+            });
+            field.or_else(|| figured(root))
+        }
         Expr::Case { else_result, .. } => {
             else_result.as_ref().and_then(|result| figured(result)).or_else(|| Some("case".to_owned()))
         }
@@ -281,6 +288,7 @@ fn figured(expr: &Expr) -> Option<String> {
 /// What PostgreSQL calls a type inside.
 fn internal_name(data_type: &DataType) -> String {
     let name = data_type.to_string().to_lowercase();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name).trim_end_matches("[]").replace('"', "");
     let plain = name.split('(').next().unwrap_or_default().trim_end();
     // What stands behind a length in brackets belongs to the name: `timestamp(3) with time zone`.
     let behind = name.rsplit_once(')').map_or("", |(_, behind)| behind);

@@ -2,6 +2,7 @@
 
 mod around;
 mod casts;
+mod catalog;
 mod column_names;
 mod conditions;
 mod expansion;
@@ -65,6 +66,7 @@ pub fn placeholders(statement: &mut Statement) {
 /// # Errors
 /// As [`statement`].
 pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
+    catalog::rewrite(expr, dialect)?;
     functions::rewrite(expr, dialect)?;
     conditions::rewrite(expr)?;
     operators::rewrite(expr, dialect)
@@ -94,6 +96,7 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     expansion::check(statement)?;
     // Names are what was written, so they come before anything is changed.
     column_names::name(statement, source)?;
+    catalog::rewrite(statement, source.dialect)?;
     versions::mark(statement)?;
     queries::rewrite(statement)?;
     windows::rewrite(statement)?;

@@ -3,7 +3,6 @@
 use super::{BOOL, Call, LONG, TEXT, Told, text};
 use crate::catalog::DEFAULT_SCHEMA;
 use crate::introspect::information_schema::{KeyKind, key_name};
-use crate::introspect::listing::external;
 use crate::introspect::pg_catalog::oids;
 use crate::pinned::TEMPORARY_CATALOG;
 use bowshot_storage::tables::{Definition, Entry, EntryName, Key};
@@ -13,8 +12,6 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 pub(super) static FUNCTIONS: &[Told] = &[
-    Told { name: "to_regclass", arguments: (1, 1), returns: LONG, value: to_regclass },
-    Told { name: "regclass", arguments: (1, 1), returns: LONG, value: regclass },
     Told { name: "pg_get_viewdef", arguments: (1, 2), returns: TEXT, value: view_text },
     Told { name: "pg_table_size", arguments: (1, 1), returns: LONG, value: size },
     Told { name: "pg_relation_size", arguments: (1, 2), returns: LONG, value: size },
@@ -34,12 +31,7 @@ pub(super) static FUNCTIONS: &[Told] = &[
         value: |_| Ok(ScalarValue::Utf8(None)),
     },
     Told { name: "pg_get_constraintdef", arguments: (1, 2), returns: TEXT, value: constraint_text },
-    Told {
-        name: "pg_get_indexdef",
-        arguments: (1, 3),
-        returns: TEXT,
-        value: |_| Ok(ScalarValue::Utf8(None)),
-    },
+    Told { name: "pg_get_indexdef", arguments: (1, 3), returns: TEXT, value: index_text },
     Told {
         // Texts of defaults and checks are kept as they are.
         name: "pg_get_expr",
@@ -51,7 +43,7 @@ pub(super) static FUNCTIONS: &[Told] = &[
 ];
 
 /// The name of a table as PostgreSQL's clients write it in a text.
-fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
+pub(super) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
     let object = Parser::new(&PostgreSqlDialect {}).try_with_sql(name).ok()?.parse_object_name(false).ok()?;
     let part =
         |place: usize| object.0.get(place).and_then(|part| part.as_ident()).map(crate::write::names::ident);
@@ -67,27 +59,6 @@ fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
         _ => EntryName::new(part(0)?, part(1)?, part(2)?),
     };
     Some(full)
-}
-
-fn is_there(call: &Call<'_>, name: &EntryName) -> bool {
-    call.facts.tables.pin().entry(name).is_some() || call.facts.parts.is_file_table(name)
-}
-
-fn to_regclass(call: &Call<'_>) -> Result<ScalarValue> {
-    let Some(name) = call.text(0) else { return Ok(ScalarValue::Int64(None)) };
-    let found = written(call, &name).filter(|name| is_there(call, name));
-    Ok(ScalarValue::Int64(found.map(|name| oids::table(&name))))
-}
-
-/// As PostgreSQL casts a text: what is not there is an error.
-fn regclass(call: &Call<'_>) -> Result<ScalarValue> {
-    match (call.text(0), to_regclass(call)?) {
-        (Some(name), ScalarValue::Int64(None)) => Err(external(
-            bowshot_api::Error::not_found(format!("table `{name}` not found"))
-                .with_hint("list the tables with `SHOW ALL TABLES`"),
-        )),
-        (_, found) => Ok(found),
-    }
 }
 
 /// What an argument means: a name, or the number of a table or view.
@@ -152,6 +123,30 @@ fn constraint_text(call: &Call<'_>) -> Result<ScalarValue> {
     let pinned = call.facts.tables.pin();
     let tables = pinned.own().tables().chain(pinned.shared().tables());
     let found = tables.into_iter().find_map(|(name, table)| constraint(oid, &name, table.definition()));
+    Ok(ScalarValue::Utf8(found))
+}
+
+/// The index that stands for a key, or the name of one of its columns.
+fn index_text(call: &Call<'_>) -> Result<ScalarValue> {
+    let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
+    let place = call.number(1).and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
+    let pinned = call.facts.tables.pin();
+    let tables = pinned.own().tables().chain(pinned.shared().tables());
+    let found = tables.into_iter().find_map(|(name, table)| {
+        let definition = table.definition();
+        let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
+        let mut keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
+        let (key, kind) =
+            keys.find(|(key, kind)| oids::constraint(&name, &key_name(&name, key, *kind)) == oid)?;
+        Some(match place.checked_sub(1) {
+            Some(place) => key.columns.get(place).cloned().unwrap_or_default(),
+            None => {
+                let (columns, index) = (key.columns.join(", "), key_name(&name, key, kind));
+                let (schema, table) = (&name.schema, &name.name);
+                format!("CREATE UNIQUE INDEX {index} ON {schema}.{table} USING btree ({columns})")
+            }
+        })
+    });
     Ok(ScalarValue::Utf8(found))
 }
 

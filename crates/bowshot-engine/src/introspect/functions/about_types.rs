@@ -13,7 +13,8 @@ pub(super) static FUNCTIONS: &[Told] = &[
 ];
 
 /// Names of types as the standard has them, where they differ from PostgreSQL's own.
-const STANDARD: [(&str, &str); 13] = [
+const STANDARD: [(&str, &str); 14] = [
+    ("any", "\"any\""),
     ("bool", "boolean"),
     ("bpchar", "character"),
     ("char", "\"char\""),
@@ -30,13 +31,20 @@ const STANDARD: [(&str, &str); 13] = [
 ];
 
 fn format_type(call: &Call<'_>) -> Result<ScalarValue> {
-    let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
+    match call.number(0) {
+        Some(oid) => text(shown(oid, call.number(1))),
+        None => Ok(ScalarValue::Utf8(None)),
+    }
+}
+
+/// A type as PostgreSQL shows it, with what its modifier packs.
+pub(super) fn shown(oid: i64, modifier: Option<i64>) -> String {
     let list = POSTGRES_TYPES.iter().find(|known| known.array == oid && oid != 0);
     let Some(known) = list.or_else(|| POSTGRES_TYPES.iter().find(|known| known.oid == oid)) else {
-        return text("???");
+        return if oid == 0 { "-" } else { "???" }.to_owned();
     };
     let name = STANDARD.iter().find(|(name, _)| *name == known.name).map_or(known.name, |(_, name)| name);
-    let modifier = call.number(1).filter(|modifier| *modifier >= 0);
+    let modifier = modifier.filter(|modifier| *modifier >= 0);
     let name = match (known.name, modifier) {
         ("numeric", Some(modifier)) if modifier >= 4 => {
             format!("numeric({},{})", (modifier - 4) >> 16, (modifier - 4) & 0x7ff)
@@ -47,7 +55,7 @@ fn format_type(call: &Call<'_>) -> Result<ScalarValue> {
         }
         _ => name.to_owned(),
     };
-    text(if list.is_some() { format!("{name}[]") } else { name })
+    if list.is_some() { format!("{name}[]") } else { name }
 }
 
 fn user(call: &Call<'_>) -> Result<ScalarValue> {

@@ -3,15 +3,19 @@
 
 mod about_tables;
 mod about_types;
+mod administration;
 mod nullary;
+mod objects;
 mod privileges;
 mod refused;
+mod relations;
 mod settings;
 
 use super::{ClientSlot, Flavour};
 use crate::catalog::CatalogParts;
 use crate::commit::SessionTables;
 use bowshot_api::Principal;
+use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::error::Result;
@@ -66,6 +70,17 @@ impl Call<'_> {
         }
     }
 
+    /// The elements of a list argument; `None` for null.
+    pub(super) fn elements(&self, n: usize) -> Option<Vec<ScalarValue>> {
+        let list = match self.arguments.get(n)? {
+            ScalarValue::List(list) if list.is_valid(0) => list.value(0),
+            ScalarValue::LargeList(list) if list.is_valid(0) => list.value(0),
+            ScalarValue::FixedSizeList(list) if list.is_valid(0) => list.value(0),
+            _ => return None,
+        };
+        (0..list.len()).map(|at| ScalarValue::try_from_array(&list, at).ok()).collect()
+    }
+
     pub(super) fn truth(&self, n: usize) -> Option<bool> {
         match self.arguments.get(n)? {
             ScalarValue::Boolean(truth) => *truth,
@@ -99,7 +114,10 @@ pub(crate) fn of_session(facts: &Arc<Facts>) -> Vec<ScalarUDF> {
         .chain(privileges::FUNCTIONS)
         .chain(settings::FUNCTIONS)
         .chain(refused::FUNCTIONS);
-    told.map(|told| SessionFunction::new(told, facts).into()).collect()
+    let told = told.chain(administration::FUNCTIONS).chain(objects::FUNCTIONS).chain(relations::FUNCTIONS);
+    let stable = told.map(|told| (told, Volatility::Stable));
+    let all = stable.chain(settings::CHANGING.iter().map(|told| (told, Volatility::Volatile)));
+    all.map(|(told, volatility)| SessionFunction::new(told, facts, volatility).into()).collect()
 }
 
 /// What `version()` tells clients of each kind.
@@ -121,12 +139,12 @@ struct SessionFunction {
 }
 
 impl SessionFunction {
-    fn new(told: &'static Told, facts: &Arc<Facts>) -> Self {
+    fn new(told: &'static Told, facts: &Arc<Facts>, volatility: Volatility) -> Self {
         let (least, most) = told.arguments;
         let forms = (least..=most)
             .map(|count| if count == 0 { TypeSignature::Nullary } else { TypeSignature::Any(count) })
             .collect();
-        Self { told, facts: Arc::clone(facts), signature: Signature::one_of(forms, Volatility::Stable) }
+        Self { told, facts: Arc::clone(facts), signature: Signature::one_of(forms, volatility) }
     }
 }
 
@@ -195,6 +213,7 @@ pub(super) const TEXT: fn() -> DataType = || DataType::Utf8;
 pub(super) const INT: fn() -> DataType = || DataType::Int32;
 pub(super) const LONG: fn() -> DataType = || DataType::Int64;
 pub(super) const BOOL: fn() -> DataType = || DataType::Boolean;
+pub(super) const LONGS: fn() -> DataType = || DataType::new_list(DataType::Int64, true);
 pub(super) const TEXTS: fn() -> DataType = || DataType::new_list(DataType::Utf8, true);
 
 pub(super) fn text(value: impl Into<String>) -> Result<ScalarValue> {

@@ -1,12 +1,15 @@
 //! Functions of other servers that are refused, each with the reason.
 
-use super::{Call, LONG, TEXT, Told};
+use super::{LONG, TEXT, Told};
 use crate::introspect::listing::external;
 use bowshot_api::Error;
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 
 const SLEEP: &str = "a statement that sleeps holds a place that others wait for: let the client wait";
+
+const LOCKS: &str =
+    "there are no locks that clients take: a transaction that would overwrite another one's change fails";
 
 pub(super) static FUNCTIONS: &[Told] = &[
     Told { name: "pg_sleep", arguments: (1, 1), returns: TEXT, value: |_| refused("pg_sleep", SLEEP) },
@@ -29,15 +32,20 @@ pub(super) static FUNCTIONS: &[Told] = &[
         returns: TEXT,
         value: |_| refused("pg_terminate_backend", "send `KILL SESSION id`"),
     },
-    Told { name: "set_config", arguments: (3, 3), returns: TEXT, value: set_config },
+    locked("pg_advisory_lock", (1, 2)),
+    locked("pg_advisory_lock_shared", (1, 2)),
+    locked("pg_advisory_xact_lock", (1, 2)),
+    locked("pg_advisory_xact_lock_shared", (1, 2)),
+    locked("pg_try_advisory_lock", (1, 2)),
+    locked("pg_try_advisory_lock_shared", (1, 2)),
+    locked("pg_try_advisory_xact_lock", (1, 2)),
+    locked("pg_try_advisory_xact_lock_shared", (1, 2)),
 ];
+
+const fn locked(name: &'static str, arguments: (usize, usize)) -> Told {
+    Told { name, arguments, returns: TEXT, value: |_| refused("pg_advisory_lock", LOCKS) }
+}
 
 fn refused(name: &str, hint: &str) -> Result<ScalarValue> {
     Err(external(Error::unsupported(format!("`{name}` is not supported")).with_hint(hint)))
-}
-
-/// A query changes nothing, so that it may be asked again.
-fn set_config(call: &Call<'_>) -> Result<ScalarValue> {
-    let name = call.text(0).unwrap_or_default();
-    refused("set_config", &format!("send `SET {name} = value` as a statement of its own"))
 }

@@ -1,6 +1,7 @@
-//! `current_setting`.
+//! `current_setting` and `set_config`.
 
 use super::{Call, TEXT, Told, text};
+use crate::introspect::Assignment;
 use crate::introspect::listing::external;
 use bowshot_api::Error;
 use datafusion::error::Result;
@@ -8,6 +9,10 @@ use datafusion::scalar::ScalarValue;
 
 pub(super) static FUNCTIONS: &[Told] =
     &[Told { name: "current_setting", arguments: (1, 2), returns: TEXT, value: current_setting }];
+
+/// Functions that change something, each time that they are called.
+pub(super) static CHANGING: &[Told] =
+    &[Told { name: "set_config", arguments: (3, 3), returns: TEXT, value: set_config }];
 
 fn current_setting(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(name) = call.text(0) else { return Ok(ScalarValue::Utf8(None)) };
@@ -20,4 +25,16 @@ fn current_setting(call: &Call<'_>) -> Result<ScalarValue> {
         Err(_) if call.truth(1) == Some(true) => Ok(ScalarValue::Utf8(None)),
         Err(error) => Err(external(error)),
     }
+}
+
+/// As `SET`, or as `SET LOCAL` if the last argument says so; null is the value of a new session.
+fn set_config(call: &Call<'_>) -> Result<ScalarValue> {
+    let Some(name) = call.text(0) else {
+        return Err(external(Error::invalid("`set_config` takes the name of a setting")));
+    };
+    let unknown = || Error::not_found(format!("session option `{name}` not found"));
+    let client = call.facts.client.get().ok_or_else(unknown).map_err(external)?;
+    let assignment = Assignment { name: name.clone(), value: call.text(1) };
+    client.set(&assignment, call.truth(2) == Some(true)).map_err(external)?;
+    text(client.setting(&name).map_err(external)?.value)
 }

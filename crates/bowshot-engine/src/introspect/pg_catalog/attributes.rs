@@ -42,6 +42,7 @@ pub(super) static ATTRIBUTE: Defined = Defined {
         ("attacl", Texts),
         ("attoptions", Texts),
         ("attfdwoptions", Texts),
+        ("attmissingval", Texts),
     ],
     rows: attributes,
 };
@@ -122,7 +123,8 @@ fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
         false.into(),
         true.into(),
         0.into(),
-        if postgres.oid == 1043 { 950 } else { 0 }.into(),
+        // That of the type, so that nobody takes it for one of the column's own.
+        if postgres.oid == 1043 { 100 } else { 0 }.into(),
         (-1).into(),
     ]
 }

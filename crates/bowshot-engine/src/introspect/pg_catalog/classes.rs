@@ -4,7 +4,7 @@ use super::oids;
 use crate::catalog::Visible;
 use crate::introspect::information_schema::keys_of;
 use crate::introspect::lazy::{Cell, Defined, Kind, Rows};
-use crate::introspect::listing::{About, Listed, What};
+use crate::introspect::listing::{About, Listed};
 use Kind::{Bool, Int, Long, Short, Text, Texts};
 use datafusion::error::Result;
 use futures::future::BoxFuture;
@@ -54,6 +54,12 @@ pub(super) static CLASS: Defined = Defined {
         ("relispartition", Bool),
         ("relacl", Texts),
         ("reloptions", Texts),
+        ("relrewrite", Long),
+        ("relfrozenxid", Long),
+        ("relminmxid", Long),
+        ("relpartbound", Text),
+        ("relallvisible", Int),
+        ("relallfrozen", Int),
     ],
     rows: classes,
 };
@@ -143,10 +149,7 @@ fn classes<'a>(visible: &'a Visible, _: &'a About, rows: &'a mut Rows) -> BoxFut
 
 fn class(listed: &Listed, columns: usize) -> [Cell; 26] {
     let oid = oids::table(&listed.name);
-    let row_count = match &listed.what {
-        What::Table(table) => table.rows().cast_signed(),
-        _ => -1,
-    };
+    let row_count = listed.rows().unwrap_or(-1);
     let definition = listed.definition();
     let key = definition.is_some_and(|definition| definition.primary_key.is_some());
     [

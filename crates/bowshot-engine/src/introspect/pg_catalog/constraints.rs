@@ -5,7 +5,7 @@ use super::oids;
 use crate::introspect::information_schema::{KeyKind, keys_of};
 use crate::introspect::lazy::{Cell, Defined, Kind};
 use crate::introspect::listing::Listed;
-use Kind::{Bool, Long, Short, Shorts, Text};
+use Kind::{Bool, Long, Longs, Short, Shorts, Text};
 use bowshot_storage::tables::Key;
 
 pub(super) static CONSTRAINT: Defined = Defined {
@@ -30,6 +30,12 @@ pub(super) static CONSTRAINT: Defined = Defined {
         ("conkey", Shorts),
         ("confkey", Shorts),
         ("conbin", Text),
+        ("coninhcount", Short),
+        ("connoinherit", Bool),
+        ("conperiod", Bool),
+        ("conenforced", Bool),
+        ("confdelsetcols", Shorts),
+        ("conexclop", Longs),
     ],
     rows: |visible, _, rows| {
         for listed in here(visible) {
@@ -68,6 +74,10 @@ pub(super) static INDEX: Defined = Defined {
         ("indoption", Shorts),
         ("indexprs", Text),
         ("indpred", Text),
+        ("indclass", Longs),
+        ("indcollation", Longs),
+        ("indnullsnotdistinct", Bool),
+        ("indcheckxmin", Bool),
     ],
     rows: |visible, _, rows| {
         for listed in here(visible) {
@@ -102,7 +112,7 @@ pub(super) static INDEXES: Defined = Defined {
 };
 
 /// The index that PostgreSQL would have for a key.
-fn index(listed: &Listed, name: &str, key: &Key, kind: KeyKind) -> [Cell; 15] {
+fn index(listed: &Listed, name: &str, key: &Key, kind: KeyKind) -> [Cell; 21] {
     let count = key.columns.len();
     [
         oids::constraint(&listed.name, name).into(),
@@ -120,6 +130,13 @@ fn index(listed: &Listed, name: &str, key: &Key, kind: KeyKind) -> [Cell; 15] {
         false.into(),
         positions(listed, key),
         Cell::Numbers(vec![0; count]),
+        Cell::Null,
+        Cell::Null,
+        // Which orders values, and how texts are compared, is the same everywhere.
+        Cell::Numbers(vec![0; count]),
+        Cell::Numbers(vec![0; count]),
+        false.into(),
+        false.into(),
     ]
 }
 
@@ -135,7 +152,7 @@ fn constraint(
     (name, kind): (&str, &str),
     index: i64,
     (key, text): (Cell, Cell),
-) -> [Cell; 19] {
+) -> [Cell; 23] {
     let schema = oids::schema(&listed.name.catalog, &listed.name.schema);
     [
         oids::constraint(&listed.name, name).into(),
@@ -157,5 +174,9 @@ fn constraint(
         key,
         Cell::Null,
         text,
+        0.into(),
+        true.into(),
+        false.into(),
+        true.into(),
     ]
 }

@@ -15,7 +15,7 @@ use datafusion::error::Result;
 use futures::future::BoxFuture;
 
 /// Those that can be called.
-pub(crate) static FUNCTIONS: &[&Defined] = &[&COLUMNS, &DATABASES, &SCHEMAS, &SETTINGS, &TABLES, &VIEWS];
+pub(super) static FUNCTIONS: &[&Defined] = &[&COLUMNS, &DATABASES, &SCHEMAS, &SETTINGS, &TABLES, &VIEWS];
 
 pub(super) static TABLES: Defined = Defined {
     name: "duckdb_tables",

@@ -1,7 +1,7 @@
-//! Tables about things that there are none of. Clients ask them all the same.
+//! Tables of PostgreSQL's catalog that describe tables, and have nothing to say of those of Bowshot.
 
 use crate::introspect::lazy::{Defined, Kind, nothing};
-use Kind::{Bool, Int, Long, Short, Text};
+use Kind::{Bool, Int, Long, Longs, Short, Shorts, Text, Texts};
 
 pub(super) static ENUM: Defined = Defined {
     name: "pg_enum",
@@ -18,6 +18,8 @@ pub(super) static EXTENSION: Defined = Defined {
         ("extnamespace", Long),
         ("extrelocatable", Bool),
         ("extversion", Text),
+        ("extconfig", Longs),
+        ("extcondition", Texts),
     ],
     rows: nothing,
 };
@@ -56,6 +58,18 @@ pub(super) static TRIGGER: Defined = Defined {
         ("tgtype", Short),
         ("tgenabled", Text),
         ("tgisinternal", Bool),
+        ("tgparentid", Long),
+        ("tgconstrrelid", Long),
+        ("tgconstrindid", Long),
+        ("tgconstraint", Long),
+        ("tgdeferrable", Bool),
+        ("tginitdeferred", Bool),
+        ("tgnargs", Short),
+        ("tgattr", Shorts),
+        ("tgargs", Text),
+        ("tgqual", Text),
+        ("tgoldtable", Text),
+        ("tgnewtable", Text),
     ],
     rows: nothing,
 };

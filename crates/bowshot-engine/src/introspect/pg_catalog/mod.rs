@@ -1,16 +1,19 @@
 //! `pg_catalog`: what clients of PostgreSQL ask about tables, over what the statement sees. One file for each group of
 //! tables. Names without a schema are looked for here last, as PostgreSQL does.
 
+mod absent;
+mod activity;
 mod attributes;
 mod classes;
 mod constraints;
 mod duckdb;
 mod empty;
+mod keywords;
 pub(crate) mod oids;
+mod places;
+mod procedures;
 mod server;
 mod types;
-
-pub(crate) use duckdb::FUNCTIONS;
 
 use super::lazy::Defined;
 use crate::catalog::Visible;
@@ -21,6 +24,8 @@ use datafusion::logical_expr::TableType;
 use std::sync::Arc;
 
 static DEFINED: &[&Defined] = &[
+    &activity::ACTIVITY,
+    &activity::USER_TABLES,
     &attributes::ATTRIBUTE,
     &attributes::ATTRDEF,
     &attributes::DESCRIPTION,
@@ -45,7 +50,13 @@ static DEFINED: &[&Defined] = &[
     &empty::INHERITS,
     &empty::SEQUENCES,
     &empty::TRIGGER,
+    &keywords::EXTENSIONS,
+    &places::COLLATION,
+    &places::LANGUAGE,
+    &places::TABLESPACE,
+    &procedures::PROC,
     &server::AM,
+    &server::AUTHID,
     &server::DATABASE,
     &server::ROLES,
     &server::SETTINGS,
@@ -53,14 +64,23 @@ static DEFINED: &[&Defined] = &[
     &types::TYPE,
 ];
 
+/// Tables that are functions without arguments.
+pub(crate) fn functions() -> impl Iterator<Item = &'static Defined> {
+    duckdb::FUNCTIONS.iter().copied().chain(keywords::FUNCTIONS)
+}
+
+fn all() -> impl Iterator<Item = &'static Defined> {
+    DEFINED.iter().copied().chain(absent::GROUPS.into_iter().flatten())
+}
+
 /// Names of all tables.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    DEFINED.iter().map(|defined| defined.name)
+    all().map(|defined| defined.name)
 }
 
 /// A table by its name.
 pub(crate) fn find(name: &str) -> Option<&'static Defined> {
-    DEFINED.iter().find(|defined| defined.name == name).copied()
+    all().find(|defined| defined.name == name)
 }
 
 /// See the module.

@@ -11,15 +11,57 @@ const PG_CATALOG: i64 = 11;
 /// Number of its superuser, who owns all.
 pub(crate) const OWNER: i64 = 10;
 /// Numbers of its own tables, which clients compare with.
-const OWN: [(&str, i64); 8] = [
-    ("pg_type", 1247),
+const OWN: [(&str, i64); 50] = [
+    ("pg_aggregate", 2600),
+    ("pg_am", 2601),
+    ("pg_amop", 2602),
+    ("pg_amproc", 2603),
+    ("pg_attrdef", 2604),
     ("pg_attribute", 1249),
-    ("pg_proc", 1255),
+    ("pg_auth_members", 1261),
+    ("pg_authid", 1260),
+    ("pg_cast", 2605),
     ("pg_class", 1259),
-    ("pg_database", 1262),
+    ("pg_collation", 3456),
     ("pg_constraint", 2606),
-    ("pg_namespace", 2615),
+    ("pg_conversion", 2607),
+    ("pg_database", 1262),
+    ("pg_default_acl", 826),
+    ("pg_depend", 2608),
+    ("pg_description", 2609),
+    ("pg_enum", 3501),
+    ("pg_event_trigger", 3466),
+    ("pg_extension", 3079),
+    ("pg_foreign_data_wrapper", 2328),
+    ("pg_foreign_server", 1417),
+    ("pg_foreign_table", 3118),
     ("pg_index", 2610),
+    ("pg_inherits", 2611),
+    ("pg_init_privs", 3394),
+    ("pg_language", 2612),
+    ("pg_largeobject", 2613),
+    ("pg_namespace", 2615),
+    ("pg_opclass", 2616),
+    ("pg_operator", 2617),
+    ("pg_opfamily", 2753),
+    ("pg_policy", 3256),
+    ("pg_proc", 1255),
+    ("pg_publication", 6104),
+    ("pg_publication_rel", 6106),
+    ("pg_range", 3541),
+    ("pg_rewrite", 2618),
+    ("pg_sequence", 2224),
+    ("pg_statistic_ext", 3381),
+    ("pg_subscription", 6100),
+    ("pg_tablespace", 1213),
+    ("pg_transform", 3576),
+    ("pg_trigger", 2620),
+    ("pg_ts_config", 3602),
+    ("pg_ts_dict", 3600),
+    ("pg_ts_parser", 3601),
+    ("pg_ts_template", 3764),
+    ("pg_type", 1247),
+    ("pg_user_mapping", 1418),
 ];
 
 /// The number of a schema.
@@ -42,6 +84,11 @@ pub(crate) fn table(name: &EntryName) -> i64 {
 /// The number of a constraint, and of the index that stands for it.
 pub(crate) fn constraint(table: &EntryName, name: &str) -> i64 {
     number(&["constraint", &table.catalog, &table.schema, &table.name, name])
+}
+
+/// The number of a function.
+pub(crate) fn function(name: &str) -> i64 {
+    number(&["function", name])
 }
 
 /// FNV-1a over the parts, which end where no name can go on.

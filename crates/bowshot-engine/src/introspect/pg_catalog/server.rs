@@ -20,6 +20,13 @@ pub(super) static DATABASE: Defined = Defined {
         ("datcollate", Text),
         ("datctype", Text),
         ("datacl", Texts),
+        ("datlocale", Text),
+        ("daticulocale", Text),
+        ("daticurules", Text),
+        ("datcollversion", Text),
+        ("datfrozenxid", Long),
+        ("datminmxid", Long),
+        ("dathasloginevt", Bool),
     ],
     rows: |visible, _, rows| {
         for catalog in visible.catalog_names() {
@@ -80,6 +87,32 @@ pub(super) static ROLES: Defined = Defined {
     },
 };
 
+/// The same users, as the table that PostgreSQL shows to superusers.
+pub(super) static AUTHID: Defined = Defined {
+    name: "pg_authid",
+    columns: &[
+        ("oid", Long),
+        ("rolname", Text),
+        ("rolsuper", Bool),
+        ("rolinherit", Bool),
+        ("rolcreaterole", Bool),
+        ("rolcreatedb", Bool),
+        ("rolcanlogin", Bool),
+        ("rolreplication", Bool),
+        ("rolbypassrls", Bool),
+        ("rolconnlimit", Int),
+        ("rolpassword", Text),
+        ("rolvaliduntil", Text),
+    ],
+    rows: |visible, _, rows| {
+        let rights = [false, true, false, true, true, false, false].map(Cell::Bool);
+        let name = Cell::from(&visible.principal.name);
+        let first = [Cell::from(oids::OWNER), name];
+        rows.add(first.into_iter().chain(rights).chain([Cell::from(-1)]));
+        ready()
+    },
+};
+
 pub(super) static USER: Defined = Defined {
     name: "pg_user",
     columns: &[
@@ -121,6 +154,11 @@ pub(super) static SETTINGS: Defined = Defined {
         ("boot_val", Text),
         ("reset_val", Text),
         ("pending_restart", Bool),
+        ("min_val", Text),
+        ("max_val", Text),
+        ("enumvals", Texts),
+        ("sourcefile", Text),
+        ("sourceline", Int),
     ],
     rows: |visible, _, rows| {
         for setting in visible.settings() {

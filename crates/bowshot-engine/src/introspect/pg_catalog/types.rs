@@ -1,10 +1,10 @@
-//! Types.
+//! Types. Their functions are texts, which are compared as such.
 
 use super::classes::ready;
 use super::oids;
 use crate::introspect::lazy::{Cell, Defined, Kind};
 use crate::types::names::{POSTGRES_TYPES, PostgresType};
-use Kind::{Bool, Int, Long, Short, Text};
+use Kind::{Bool, Int, Long, Short, Text, Texts};
 
 /// Number of the schema that types are in.
 const PG_CATALOG: i64 = 11;
@@ -34,6 +34,16 @@ pub(super) static TYPE: Defined = Defined {
         ("typndims", Int),
         ("typcollation", Long),
         ("typdefault", Text),
+        ("typreceive", Text),
+        ("typsend", Text),
+        ("typmodin", Text),
+        ("typmodout", Text),
+        ("typanalyze", Text),
+        ("typsubscript", Text),
+        ("typalign", Text),
+        ("typstorage", Text),
+        ("typdefaultbin", Text),
+        ("typacl", Texts),
     ],
     rows: |_, _, rows| {
         for known in POSTGRES_TYPES {
@@ -46,41 +56,66 @@ pub(super) static TYPE: Defined = Defined {
     },
 };
 
-fn of(known: PostgresType) -> [Cell; 21] {
-    let input = match known.name {
-        "date" | "time" | "timestamp" | "timestamptz" | "json" | "uuid" | "numeric" | "interval" => "_in",
-        _ => "in",
+/// A type as its row is made of.
+struct Shape {
+    oid: i64,
+    name: String,
+    length: i32,
+    category: &'static str,
+    element: i64,
+    array: i64,
+    /// What the names of its functions begin with.
+    functions: String,
+}
+
+fn of(known: PostgresType) -> impl Iterator<Item = Cell> {
+    let separate = matches!(known.name, "date" | "time" | "timestamp" | "timestamptz" | "json" | "jsonb")
+        || matches!(known.name, "uuid" | "numeric" | "interval" | "record" | "cstring" | "void")
+        || known.name.starts_with("any");
+    let shape = Shape {
+        oid: known.oid,
+        name: known.name.to_owned(),
+        length: known.length,
+        category: category(known.oid),
+        element: match known.oid {
+            22 => 21,
+            30 => 26,
+            _ => 0,
+        },
+        array: known.array,
+        functions: if separate { format!("{}_", known.name) } else { known.name.to_owned() },
     };
-    let (input, output) =
-        (format!("{}{input}", known.name), format!("{}{}", known.name, input.replace("in", "out")));
-    cells(
-        known,
-        (known.oid, known.name.to_owned(), known.length),
-        (category(known.oid), 0, known.array),
-        [input, output],
-    )
+    cells(known, shape)
 }
 
-fn array_of(known: PostgresType) -> [Cell; 21] {
-    let names = ["array_in".to_owned(), "array_out".to_owned()];
-    cells(known, (known.array, format!("_{}", known.name), -1), ("A", known.oid, 0), names)
+fn array_of(known: PostgresType) -> impl Iterator<Item = Cell> {
+    let shape = Shape {
+        oid: known.array,
+        name: format!("_{}", known.name),
+        length: -1,
+        category: "A",
+        element: known.oid,
+        array: 0,
+        functions: "array_".to_owned(),
+    };
+    cells(known, shape)
 }
 
-fn cells(
-    known: PostgresType,
-    (oid, name, length): (i64, String, i32),
-    (category, element, array): (&str, i64, i64),
-    [input, output]: [String; 2],
-) -> [Cell; 21] {
+fn cells(known: PostgresType, shape: Shape) -> impl Iterator<Item = Cell> {
+    let Shape { oid, name, length, category, element, array, functions } = shape;
     let is_text = matches!(known.oid, 19 | 25 | 1042 | 1043);
-    [
+    let function = |what: &str| Cell::from(format!("{functions}{what}"));
+    // What cannot be sent has no functions for it; `-` is PostgreSQL's name of none.
+    let sent = |what: &str| if functions.starts_with("any") { "-".into() } else { function(what) };
+    let none = || Cell::from("-");
+    let first = [
         oid.into(),
         name.into(),
         PG_CATALOG.into(),
         oids::OWNER.into(),
         length.into(),
         (length > 0 && length <= 8).into(),
-        if known.oid == 705 { "p" } else { "b" }.into(),
+        if category == "P" { "p" } else { "b" }.into(),
         category.into(),
         matches!(known.oid, 16 | 25 | 701 | 1184 | 1186).into(),
         true.into(),
@@ -88,14 +123,24 @@ fn cells(
         0.into(),
         element.into(),
         array.into(),
-        input.into(),
-        output.into(),
+        function("in"),
+        function("out"),
         false.into(),
         0.into(),
         (-1).into(),
         0.into(),
         if is_text { 100 } else { 0 }.into(),
-    ]
+        Cell::Null,
+    ];
+    let align = match length {
+        8 => "d",
+        2 => "s",
+        1 | 16 | 64 => "c",
+        _ => "i",
+    };
+    let storage = if length == -1 { "x" } else { "p" };
+    let second = [sent("recv"), sent("send"), none(), none(), none(), none(), align.into(), storage.into()];
+    first.into_iter().chain(second)
 }
 
 /// PostgreSQL's letter for a kind of type.
@@ -107,6 +152,9 @@ fn category(oid: i64) -> &'static str {
         1082 | 1083 | 1114 | 1184 => "D",
         1186 => "T",
         705 => "X",
+        2249 | 2275 | 2276 | 2277 | 2278 | 2283 => "P",
+        22 | 30 => "A",
+        24 | 2205 | 2206 | 4089 | 4096 => "N",
         _ => "U",
     }
 }

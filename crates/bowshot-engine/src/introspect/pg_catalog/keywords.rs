@@ -1,0 +1,51 @@
+//! Functions that give rows and are asked by clients of PostgreSQL: its keywords, and what could be installed.
+
+use super::classes::ready;
+use crate::introspect::lazy::{Defined, Kind, nothing};
+use Kind::{Bool, Text, Texts};
+use datafusion::sql::sqlparser::keywords::{
+    ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
+};
+
+pub(super) static FUNCTIONS: [&Defined; 3] = [&KEYWORDS, &EXTENSIONS, &VERSIONS];
+
+static KEYWORDS: Defined = Defined {
+    name: "pg_get_keywords",
+    columns: &[("word", Text), ("catcode", Text), ("barelabel", Bool), ("catdesc", Text), ("baredesc", Text)],
+    rows: |_, _, rows| {
+        let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
+        let reserved: Vec<String> = reserved.map(|word| format!("{word:?}").to_ascii_lowercase()).collect();
+        for word in ALL_KEYWORDS {
+            let word = word.to_ascii_lowercase();
+            let is_reserved = reserved.contains(&word);
+            let (code, told) = if is_reserved { ("R", "reserved") } else { ("U", "unreserved") };
+            let (bare, label) =
+                if is_reserved { (false, "requires AS") } else { (true, "can be bare label") };
+            rows.add([word.into(), code.into(), bare.into(), told.into(), label.into()]);
+        }
+        ready()
+    },
+};
+
+/// The columns of what could be installed, if there were anything.
+const AVAILABLE_COLUMNS: &[(&str, Kind)] =
+    &[("name", Text), ("default_version", Text), ("installed_version", Text), ("comment", Text)];
+
+/// A table in PostgreSQL, and a function as well.
+pub(super) static EXTENSIONS: Defined =
+    Defined { name: "pg_available_extensions", columns: AVAILABLE_COLUMNS, rows: nothing };
+
+static VERSIONS: Defined = Defined {
+    name: "pg_available_extension_versions",
+    columns: &[
+        ("name", Text),
+        ("version", Text),
+        ("superuser", Bool),
+        ("trusted", Bool),
+        ("relocatable", Bool),
+        ("schema", Text),
+        ("requires", Texts),
+        ("comment", Text),
+    ],
+    rows: nothing,
+};

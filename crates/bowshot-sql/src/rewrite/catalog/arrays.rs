@@ -1,0 +1,213 @@
+//! Arrays as texts, `'{1,2}'`, where it is plain that they are arrays; and `ARRAY(SELECT …)`.
+
+use super::{call, column, text, types};
+use crate::template;
+use bowshot_api::Result;
+use sqlparser::ast::{
+    Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArgumentClause, FunctionArguments,
+    GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableAliasColumnDef, TableFactor, Value,
+};
+
+/// Columns of the catalog that are arrays of numbers.
+const COLUMNS: [&str; 7] =
+    ["confkey", "conkey", "indclass", "indkey", "polroles", "proallargtypes", "proargtypes"];
+
+/// `'{1,2}'::int[]` is `ARRAY['1', '2']::int[]`.
+pub(super) fn cast(expr: &Expr) -> Option<Expr> {
+    let Expr::Cast { kind, expr: inner, data_type, array, format } = expr else { return None };
+    types::element(data_type)?;
+    let elements = Box::new(list(elements(text(inner)?)?));
+    let (kind, data_type) = (kind.clone(), data_type.clone());
+    Some(Expr::Cast { kind, expr: elements, data_type, array: *array, format: format.clone() })
+}
+
+/// `a = ANY ('{1,2}')`: numbers where all of them are, unless a text is looked for.
+pub(super) fn quantified(left: &Expr, right: &mut Expr) {
+    let Some(elements) = text(right).and_then(elements) else { return };
+    let is_whole =
+        |element: &Option<String>| element.as_ref().is_none_or(|element| element.parse::<i64>().is_ok());
+    let numbers = !elements.is_empty() && elements.iter().all(is_whole) && text(left).is_none();
+    *right = if numbers { numbers_of(elements) } else { list(elements) };
+}
+
+/// `polroles = '{0}'`
+pub(super) fn compared(left: &mut Expr, op: &BinaryOperator, right: &mut Expr) {
+    if !matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq) {
+        return;
+    }
+    in_place(left, right);
+    in_place(right, left);
+}
+
+fn in_place(side: &Expr, other: &mut Expr) {
+    let is_array = column(side).is_some_and(|name| COLUMNS.contains(&name.as_str()));
+    if is_array && let Some(elements) = text(other).and_then(elements) {
+        *other = numbers_of(elements);
+    }
+}
+
+fn numbers_of(texts: Vec<Option<String>>) -> Expr {
+    let numbers = DataType::Array(sqlparser::ast::ArrayElemTypeDef::SquareBracket(
+        Box::new(DataType::BigInt(None)),
+        None,
+    ));
+    let expr = Box::new(list(texts));
+    Expr::Cast { kind: CastKind::DoubleColon, expr, data_type: numbers, array: false, format: None }
+}
+
+fn list(elements: Vec<Option<String>>) -> Expr {
+    let values = elements
+        .into_iter()
+        .map(|element| Expr::value(element.map_or(Value::Null, Value::SingleQuotedString)));
+    Expr::Array(Array { elem: values.collect(), named: true })
+}
+
+/// The elements of an array of one dimension as PostgreSQL writes it (its manual, "Array Input and Output Syntax"); `None` for
+/// any other text.
+fn elements(text: &str) -> Option<Vec<Option<String>>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut found = Vec::new();
+    if inner.trim().is_empty() {
+        return Some(found);
+    }
+    let (mut element, mut quoted, mut in_quotes) = (String::new(), false, false);
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => element.push(characters.next()?),
+            '"' => (quoted, in_quotes) = (true, !in_quotes),
+            ',' if !in_quotes => found.push(ended(&mut element, &mut quoted)),
+            '{' | '}' if !in_quotes => return None,
+            other => element.push(other),
+        }
+    }
+    if in_quotes {
+        return None;
+    }
+    found.push(ended(&mut element, &mut quoted));
+    Some(found)
+}
+
+fn ended(element: &mut String, quoted: &mut bool) -> Option<String> {
+    let (text, was_quoted) = (std::mem::take(element), std::mem::take(quoted));
+    if was_quoted {
+        return Some(text);
+    }
+    let plain = text.trim();
+    (!plain.eq_ignore_ascii_case("null")).then(|| plain.to_owned())
+}
+
+/// `ARRAY(SELECT a FROM t ORDER BY b)` is `coalesce((SELECT array_agg(a ORDER BY b) FROM t), make_array())`.
+pub(super) fn of_query(function: &Function) -> Result<Option<Expr>> {
+    let FunctionArguments::Subquery(query) = &function.args else { return Ok(None) };
+    let named = function.name.0.first().and_then(|part| part.as_ident());
+    if function.name.0.len() != 1 || !named.is_some_and(|name| name.value.eq_ignore_ascii_case("array")) {
+        return Ok(None);
+    }
+    let gathered = match gathered(query) {
+        Some(gathered) => gathered,
+        None => around(query)?,
+    };
+    Ok(Some(call("coalesce", vec![Expr::Subquery(Box::new(gathered)), call("make_array", Vec::new())])))
+}
+
+/// The query with its only column under `array_agg`, where it is a plain one: what it says of the queries around it, one that
+/// stands a level deeper could not.
+fn gathered(query: &Query) -> Option<Query> {
+    let mut query = query.clone();
+    let order = match query.order_by.take() {
+        None => Vec::new(),
+        Some(order) => match order.kind {
+            OrderByKind::Expressions(keys) => keys,
+            OrderByKind::All(_) => return None,
+        },
+    };
+    if query.limit_clause.is_some() || query.fetch.is_some() || query.with.is_some() {
+        return None;
+    }
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    if !is_plain(select) {
+        return None;
+    }
+    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
+        select.projection.as_slice()
+    else {
+        return None;
+    };
+    let mut gathered = call("array_agg", vec![value.clone()]);
+    if let Expr::Function(function) = &mut gathered
+        && let FunctionArguments::List(list) = &mut function.args
+        && !order.is_empty()
+    {
+        let keys = order.into_iter().map(|key| in_order(key, value)).collect();
+        list.clauses.push(FunctionArgumentClause::OrderBy(keys));
+    }
+    select.projection =
+        vec![SelectItem::ExprWithAlias { expr: gathered, alias: Ident::with_quote('"', "array") }];
+    Some(query)
+}
+
+fn is_plain(select: &Select) -> bool {
+    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, modifiers) if keys.is_empty() && modifiers.is_empty());
+    let gives_rows = matches!(
+        select.projection.as_slice(),
+        [SelectItem::UnnamedExpr(Expr::Function(function)) | SelectItem::ExprWithAlias { expr: Expr::Function(function), .. }]
+            if GIVES_ROWS.iter().any(|name| function.name.to_string().eq_ignore_ascii_case(name))
+    );
+    select.distinct.is_none() && !grouped && select.having.is_none() && select.top.is_none() && !gives_rows
+}
+
+/// Functions that give more rows than they are called for, or one of many.
+const GIVES_ROWS: [&str; 8] =
+    ["unnest", "generate_series", "generate_subscripts", "array_agg", "count", "max", "min", "sum"];
+
+/// `ORDER BY 1` is by the column itself.
+fn in_order(mut key: OrderByExpr, value: &Expr) -> OrderByExpr {
+    if matches!(&key.expr, Expr::Value(place) if matches!(place.value, Value::Number(..))) {
+        key.expr = value.clone();
+    }
+    key
+}
+
+/// Any other query, under one that gathers its rows.
+fn around(query: &Query) -> Result<Query> {
+    let mut outer = *template::query("SELECT array_agg(\"element\") AS \"array\" FROM t", &[])?;
+    if let SetExpr::Select(select) = outer.body.as_mut()
+        && let Some(table) = select.from.first_mut()
+    {
+        table.relation = TableFactor::Derived {
+            lateral: false,
+            subquery: Box::new(query.clone()),
+            alias: Some(TableAlias {
+                explicit: true,
+                name: Ident::with_quote('"', "elements"),
+                columns: vec![TableAliasColumnDef {
+                    name: Ident::with_quote('"', "element"),
+                    data_type: None,
+                }],
+                at: None,
+            }),
+            sample: None,
+        };
+    }
+    Ok(outer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::elements;
+
+    #[test]
+    fn elements_of_texts() {
+        let some =
+            |texts: &[&str]| Some(texts.iter().map(|text| Some((*text).to_owned())).collect::<Vec<_>>());
+        assert_eq!(elements("{}"), Some(Vec::new()));
+        assert_eq!(elements("{1, 2}"), some(&["1", "2"]));
+        assert_eq!(elements(r#"{"a,b","c\"d",e\,f,""}"#), some(&["a,b", "c\"d", "e,f", ""]));
+        assert_eq!(elements("{NULL,\"NULL\"}"), Some(vec![None, Some("NULL".to_owned())]));
+        assert_eq!(elements("{{1},{2}}"), None);
+        assert_eq!(elements("1,2"), None);
+        assert_eq!(elements("{\"a}"), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! What the clients of PostgreSQL say about its catalog: names with the schema `pg_catalog`, casts to `regclass` and its kind,
+//! arrays as texts. All of it comes before the other changes, which know plain names alone.
+
+mod arrays;
+mod objects;
+mod operators;
+mod tables;
+mod types;
+
+use crate::dialect::DialectName;
+use crate::walk::Tree;
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    TableFactor, Value, VisitorMut,
+};
+use std::ops::ControlFlow;
+
+pub(super) fn rewrite(statement: &mut impl Tree, dialect: DialectName) -> Result<()> {
+    if dialect == DialectName::MySql {
+        return Ok(());
+    }
+    match statement.walk(&mut Catalog(dialect)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Catalog(DialectName);
+
+impl VisitorMut for Catalog {
+    type Break = Error;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        match tables::rewrite(factor) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        match self.changed(expr) {
+            Ok(Some(changed)) => *expr = changed,
+            Ok(None) => {}
+            Err(error) => return ControlFlow::Break(error),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Catalog {
+    fn changed(&self, expr: &mut Expr) -> Result<Option<Expr>> {
+        match expr {
+            Expr::Function(function) => {
+                unqualified(&mut function.name);
+                let rows = tables::in_a_list(function);
+                if rows.is_some() { Ok(rows) } else { arrays::of_query(function) }
+            }
+            Expr::Cast { data_type, .. } => {
+                types::rename(data_type);
+                Ok(objects::cast(expr).or_else(|| arrays::cast(expr)))
+            }
+            Expr::BinaryOp { left, op, right } => {
+                operators::named(op);
+                objects::compared(left, op, right);
+                arrays::compared(left, op, right);
+                Ok(None)
+            }
+            Expr::InList { expr, list, .. } => {
+                list.iter_mut().for_each(|item| objects::alike(expr, item));
+                Ok(None)
+            }
+            // In MySQL and DuckDB a text behind ANY means something else, or nothing.
+            Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right }
+                if self.0 == DialectName::Postgres =>
+            {
+                operators::named(compare_op);
+                arrays::quantified(left, right);
+                Ok(None)
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => Ok(tables::field(root, access_chain)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// `pg_catalog.version` is `version`, in whose place a name of one part is expected.
+fn unqualified(name: &mut ObjectName) {
+    let schema = name.0.first().and_then(|part| part.as_ident());
+    let is = |wanted: &str| schema.is_some_and(|schema| schema.value.eq_ignore_ascii_case(wanted));
+    if name.0.len() == 2 && (is("pg_catalog") || is("information_schema")) {
+        name.0.remove(0);
+    }
+}
+
+/// A call of a function of ours.
+fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let args = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: args.collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// The arguments of a call, if they are plain.
+fn arguments(function: &Function) -> Option<Vec<&Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    list.args
+        .iter()
+        .map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A text between quotes.
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
+            _ => None,
+        },
+        Expr::Nested(inner) => text(inner),
+        _ => None,
+    }
+}
+
+/// The name of a column without that of its table, in lower case.
+fn column(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(name) => Some(name.value.to_ascii_lowercase()),
+        Expr::CompoundIdentifier(names) => names.last().map(|name| name.value.to_ascii_lowercase()),
+        Expr::Nested(inner) => column(inner),
+        _ => None,
+    }
+}

@@ -1,0 +1,79 @@
+//! Functions of PostgreSQL's catalog that give rows: in FROM, and in the list of columns.
+
+use super::{arguments, call, unqualified};
+use crate::template;
+use bowshot_api::Result;
+use sqlparser::ast::{AccessExpr, Expr, Function, TableFactor};
+
+/// The function that gives a row for each element of an array, with its place.
+const EXPANDED: &str = "_pg_expandarray";
+
+/// Functions over lists of ours that have the rows of those: in the list of columns they stand under `unnest`.
+const LISTS: [(&str, &str); 2] =
+    [(EXPANDED, "pg_expanded_array"), ("pg_partition_ancestors", "pg_partition_ancestor_list")];
+
+/// Functions that never give a row here, and their columns.
+const NONE: [(&str, &str); 2] = [
+    ("pg_options_to_table", "SELECT '' AS option_name, '' AS option_value WHERE FALSE"),
+    ("pg_get_publication_tables", "SELECT 0 AS pubid, 0 AS relid WHERE FALSE"),
+];
+
+/// A function in FROM by its plain name.
+pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
+    let (name, alias) = match factor {
+        TableFactor::Table { name, args: Some(_), alias, .. } | TableFactor::Function { name, alias, .. } => {
+            (name, alias)
+        }
+        _ => return Ok(()),
+    };
+    unqualified(name);
+    let called = name.to_string().to_ascii_lowercase();
+    let Some((_, rows)) = NONE.iter().find(|(known, _)| *known == called) else { return Ok(()) };
+    *factor = TableFactor::Derived {
+        lateral: false,
+        subquery: template::query(rows, &[])?,
+        alias: alias.take(),
+        sample: None,
+    };
+    Ok(())
+}
+
+/// Such a function in the list of columns.
+pub(super) fn in_a_list(function: &Function) -> Option<Expr> {
+    let list = list(function)?;
+    let inner = call(list, arguments(function)?.into_iter().cloned().collect());
+    Some(call("unnest", vec![inner]))
+}
+
+fn list(function: &Function) -> Option<&'static str> {
+    let name = function.name.to_string().to_ascii_lowercase();
+    LISTS.iter().find(|(known, _)| *known == name).map(|(_, list)| *list)
+}
+
+/// `(information_schema._pg_expandarray(a)).n` is the place of an element, and `.x` the element. The call has become one of
+/// `unnest` already.
+pub(super) fn field(root: &Expr, access_chain: &[AccessExpr]) -> Option<Expr> {
+    let [AccessExpr::Dot(Expr::Identifier(field))] = access_chain else { return None };
+    let array = match root {
+        Expr::Nested(inner) => return self::field(inner, access_chain),
+        Expr::Function(function) if function.name.to_string() == "unnest" => {
+            match arguments(function)?.as_slice() {
+                [Expr::Function(inner)] if inner.name.to_string() == "pg_expanded_array" => {
+                    (*arguments(inner)?.first()?).clone()
+                }
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    let elements = match field.value.to_ascii_lowercase().as_str() {
+        "n" => call("list_subscripts", vec![array, Expr::value(number("1"))]),
+        "x" => array,
+        _ => return None,
+    };
+    Some(call("unnest", vec![elements]))
+}
+
+fn number(text: &str) -> sqlparser::ast::Value {
+    sqlparser::ast::Value::Number(text.to_owned(), false)
+}
