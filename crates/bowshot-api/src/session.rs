@@ -219,6 +219,11 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// The values of all options in force.
     fn options(&self) -> Vec<(String, OptionValue)>;
 
+    /// The value in force of an option or a compatibility parameter, as `SHOW name` tells it; `None` for an unknown name.
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+
     /// Sets an option, or resets it to its default with `None`.
     ///
     /// # Errors

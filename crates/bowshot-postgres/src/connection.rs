@@ -6,7 +6,8 @@ use crate::cancel::Key;
 use crate::extended::Prepared;
 use crate::listen::farewell;
 use crate::message::Message;
-use crate::portal::Portal;
+use crate::portal::{Life, Portal};
+use crate::reported::Reported;
 use crate::statement::Sort;
 use crate::status::{Failure, Result, Trouble};
 use crate::wire::Wire;
@@ -33,6 +34,9 @@ pub(crate) struct Connection {
     pub(crate) around: Option<TransactionId>,
     pub(crate) statements: HashMap<String, Arc<Prepared>>,
     pub(crate) portals: HashMap<String, Portal>,
+    pub(crate) reported: Reported,
+    /// Whether the transaction that is open has done nothing yet.
+    pub(crate) is_new: bool,
     /// After an error everything up to the next Sync is left out.
     skipping: bool,
     /// After a COPY that has failed its rows may still come.
@@ -40,8 +44,14 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(wire: Wire, server: Arc<dyn Server>, session: Arc<dyn Session>, key: Key) -> Self {
+    pub(crate) fn new(
+        wire: Wire,
+        server: Arc<dyn Server>,
+        (session, reported): (Arc<dyn Session>, Reported),
+        key: Key,
+    ) -> Self {
         Self {
+            reported,
             wire,
             server,
             session,
@@ -51,6 +61,7 @@ impl Connection {
             around: None,
             statements: HashMap::new(),
             portals: HashMap::new(),
+            is_new: false,
             skipping: false,
             copy_failed: false,
         }
@@ -112,9 +123,6 @@ impl Connection {
         if message == Message::Sync {
             self.skipping = false;
             self.copy_failed = false;
-            if !self.session.in_transaction() {
-                self.portals.clear();
-            }
             return self.ready().await;
         }
         if self.skipping {
@@ -163,6 +171,10 @@ impl Connection {
 
     async fn ready(&mut self) -> Result<()> {
         let state = self.state();
+        if state == TransactionState::Idle {
+            self.portals.retain(|_, portal| portal.life == Life::Kept);
+        }
+        self.reported.tell_changes(self.session.as_ref(), self.wire.out());
         backend::ready(self.wire.out(), state);
         self.wire.flush().await
     }

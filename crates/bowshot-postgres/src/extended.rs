@@ -3,9 +3,10 @@
 
 use crate::backend::{self, Column};
 use crate::connection::Connection;
+use crate::cursor::Announced;
 use crate::lex::split;
 use crate::message::{Bind, Format, Target, format_of};
-use crate::portal::{Portal, PortalState, columns};
+use crate::portal::{Life, Portal, PortalState, columns};
 use crate::read;
 use crate::rows::PgType;
 use crate::statement::Sort;
@@ -26,6 +27,8 @@ pub(crate) struct Prepared {
     sql: String,
     sort: Sort,
     planned: Option<Planned>,
+    /// The query of a cursor that it declares.
+    inner: Option<Arc<Prepared>>,
     /// Types of the parameters, as the client has declared them or the plan tells.
     types: Vec<u32>,
     /// Whether the client has declared any.
@@ -41,6 +44,18 @@ struct Planned {
     parameters: usize,
     is_update: bool,
     schema: arrow::datatypes::SchemaRef,
+}
+
+impl Prepared {
+    /// What is planned of it, or of the query of its cursor.
+    fn values_of(&self) -> Option<&Planned> {
+        self.planned.as_ref().or_else(|| self.inner.as_ref()?.planned.as_ref())
+    }
+
+    /// The query that it is planned as; `None` for a statement without rows.
+    pub(crate) fn query(&self) -> Option<StatementId> {
+        self.planned.as_ref().filter(|planned| !planned.is_update).map(|planned| planned.id)
+    }
 }
 
 fn missing(what: &str, code: &'static str, name: &str) -> Failure {
@@ -69,10 +84,30 @@ impl Connection {
                 .into());
         }
         let prepared = match sort {
-            Sort::Plain => self.plan(sql, declared).await?,
+            Sort::Plain => self.plan((sql, 0), declared).await?,
+            Sort::Declare(cursor) => {
+                let inner = self.plan((cursor.query.clone(), cursor.before(&sql)), declared).await?;
+                Prepared {
+                    sql,
+                    sort: Sort::Declare(cursor),
+                    planned: None,
+                    types: inner.types.clone(),
+                    inner: Some(Arc::new(inner)),
+                    is_declared: false,
+                    bound: AtomicU64::new(NOBODY),
+                }
+            }
             sort => {
                 let bound = AtomicU64::new(NOBODY);
-                Prepared { sql, sort, planned: None, types: declared.to_vec(), is_declared: false, bound }
+                Prepared {
+                    sql,
+                    sort,
+                    planned: None,
+                    inner: None,
+                    types: declared.to_vec(),
+                    is_declared: false,
+                    bound,
+                }
             }
         };
         self.statements.insert(name, Arc::new(prepared));
@@ -80,10 +115,15 @@ impl Connection {
         Ok(())
     }
 
-    async fn plan(&mut self, sql: String, declared: &[u32]) -> Result<Prepared> {
+    /// Plans a statement that stands behind so many characters of its client's text.
+    pub(crate) async fn plan(
+        &mut self,
+        (sql, before): (String, usize),
+        declared: &[u32],
+    ) -> Result<Prepared> {
         let session = Arc::clone(&self.session);
         let planned = self.attend(session.prepare(&sql, None)).await;
-        let prepared = planned.map_err(|trouble| trouble.placed(&sql, 0))?;
+        let prepared = planned.map_err(|trouble| trouble.placed(&sql, before))?;
         let told = &prepared.description;
         let parameters = told.parameters.fields().len();
         let types = (0..parameters.max(declared.len())).map(|index| {
@@ -102,6 +142,7 @@ impl Connection {
             sql,
             sort: Sort::Plain,
             planned: Some(planned),
+            inner: None,
             bound: AtomicU64::new(NOBODY),
         })
     }
@@ -126,6 +167,7 @@ impl Connection {
             formats: bind.results,
             described: None,
             state: PortalState::Fresh,
+            life: Life::Transaction,
         };
         // Values that do not fit are told here.
         self.put_values(&mut portal).await?;
@@ -181,6 +223,9 @@ impl Connection {
 
     /// The columns of a statement without values. Types that the client has declared may change them: they are told by nulls.
     async fn statement_columns(&mut self, statement: &Prepared) -> Result<Option<Vec<Column>>> {
+        if let Sort::Fetch(fetched) = &statement.sort {
+            return self.fetched_columns(fetched, &[Format::Text]);
+        }
         let Some(planned) = statement.planned.as_ref().filter(|planned| !planned.is_update) else {
             return Ok(None);
         };
@@ -199,6 +244,9 @@ impl Connection {
     async fn portal_columns(&mut self, portal: &mut Portal) -> Result<Option<Vec<Column>>> {
         if let PortalState::Running(running) = &portal.state {
             return columns(running.schema(), &portal.formats).map(Some);
+        }
+        if let Sort::Fetch(fetched) = &portal.statement.sort {
+            return self.fetched_columns(fetched, &portal.formats);
         }
         let planned = portal.statement.planned.clone();
         let Some(planned) = planned.filter(|planned| !planned.is_update) else { return Ok(None) };
@@ -227,13 +275,20 @@ impl Connection {
 
     async fn run_portal(&mut self, portal: &mut Portal, rows: usize) -> Result<()> {
         let statement = Arc::clone(&portal.statement);
+        self.reported.ran(&statement.sql);
         let Some(planned) = &statement.planned else {
             portal.state = PortalState::Done;
             return match &statement.sort {
                 Sort::Copy(copy) => self.copy(copy).await,
+                Sort::Fetch(fetched) => self.fetch(fetched, &portal.formats, Announced::Before).await,
+                Sort::Declare(cursor) => match &statement.inner {
+                    Some(inner) => self.open(cursor, inner, portal.values.as_ref()).await,
+                    None => self.declare(&statement.sql, cursor).await,
+                },
                 sort => self.control(&statement.sql, sort).await,
             };
         };
+        self.is_new = false;
         if matches!(portal.state, PortalState::Fresh) {
             self.put_values(portal).await?;
             let request = Request::prepared(planned.id);
@@ -285,7 +340,12 @@ impl Connection {
         self.portals.retain(|_, portal| {
             matches!(portal.state, PortalState::Running(_)) || !Arc::ptr_eq(&portal.statement, &statement)
         });
-        if let Some(planned) = &statement.planned
+        self.forget_plan(&statement).await;
+    }
+
+    /// Lets the session forget what it has planned of a statement.
+    pub(crate) async fn forget_plan(&mut self, statement: &Prepared) {
+        if let Some(planned) = statement.values_of()
             && let Err(error) = self.session.close_prepared(planned.id).await
         {
             tracing::debug!(%error, "a prepared statement was not closed");
@@ -303,7 +363,7 @@ fn values(statement: &Prepared, bind: &Bind) -> Result<Option<RecordBatch>> {
         );
         return Err(Failure::protocol(message).into());
     }
-    let Some(planned) = statement.planned.as_ref().filter(|planned| planned.parameters > 0) else {
+    let Some(planned) = statement.values_of().filter(|planned| planned.parameters > 0) else {
         return Ok(None);
     };
     let mut cells = Vec::with_capacity(given);

@@ -173,7 +173,7 @@ async fn begin(port: &Port, stream: TcpStream, address: IpAddr) -> Option<Connec
     let key = port.keys.issue();
     let road = Road { address, is_private };
     match startup::begin(&mut wire, &port.server, &startup, (road, &key)).await {
-        Ok(session) => Some(Connection::new(wire, Arc::clone(&port.server), session, key)),
+        Ok(begun) => Some(Connection::new(wire, Arc::clone(&port.server), begun, key)),
         Err(trouble) => {
             farewell(wire, trouble).await;
             None

@@ -8,6 +8,7 @@ use crate::message::{Format, format_of};
 use crate::rows::{PgType, Rows, types};
 use crate::status::{Failure, Result};
 use crate::wire::Wire;
+use arrow::array::timezone::Tz;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Delivery, Endpoints, QueryId, Request, Server, Session};
@@ -28,6 +29,18 @@ pub(crate) struct Portal {
     /// What the client was told of the columns.
     pub(crate) described: Option<Vec<Column>>,
     pub(crate) state: PortalState,
+    pub(crate) life: Life,
+}
+
+/// How long a portal lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// With the transaction.
+    Transaction,
+    /// With the transaction, and on when that is committed.
+    Held,
+    /// Until it is closed.
+    Kept,
 }
 
 /// How far a portal has run.
@@ -49,6 +62,8 @@ pub(crate) struct Running {
     batch: Option<Rows>,
     next_row: usize,
     formats: Vec<Format>,
+    /// Whose clock texts of instants show; none is that of UTC.
+    zone: Option<Tz>,
 }
 
 /// The columns of a result in the formats that a client wants.
@@ -72,6 +87,13 @@ pub(crate) fn columns(schema: &Schema, formats: &[Format]) -> Result<Vec<Column>
             }
         })
         .collect()
+}
+
+impl Portal {
+    /// A portal that a statement has declared.
+    pub(crate) fn cursor(statement: Arc<Prepared>, state: PortalState, life: Life) -> Self {
+        Self { statement, serial: 0, values: None, formats: Vec::new(), described: None, state, life }
+    }
 }
 
 impl Running {
@@ -98,6 +120,7 @@ impl Running {
             batch: None,
             next_row: 0,
             formats: Vec::new(),
+            zone: None,
         })
     }
 
@@ -108,6 +131,11 @@ impl Running {
     /// How the client wants the values.
     pub(crate) fn read_as(&mut self, columns: &[Column]) {
         self.formats = columns.iter().map(|column| column.format).collect();
+    }
+
+    /// Texts of instants are those of this zone.
+    pub(crate) fn in_zone(self, zone: Option<Tz>) -> Self {
+        Self { zone, ..self }
     }
 
     /// Whether the columns are what the client was told.
@@ -143,6 +171,26 @@ impl Running {
         Ok((sent, true))
     }
 
+    /// Leaves rows out, at most `limit`; gives how many.
+    pub(crate) async fn skip(
+        &mut self,
+        wire: &mut Wire,
+        cancel: &CancellationToken,
+        limit: Option<u64>,
+    ) -> Result<u64> {
+        let mut left_out = 0;
+        while limit.is_none_or(|limit| left_out < limit) {
+            let Some(rows) = self.rows(wire, cancel).await? else { break };
+            let wanted = limit.map_or(u64::MAX, |limit| limit - left_out);
+            let there = rows.count() - self.next_row;
+            let taken = there.min(usize::try_from(wanted).unwrap_or(usize::MAX));
+            self.next_row += taken;
+            left_out += taken as u64;
+            self.batch = Some(rows);
+        }
+        Ok(left_out)
+    }
+
     /// The batch that is not written yet, and from which row on; `None` after the last one.
     pub(crate) async fn rows(&mut self, wire: &mut Wire, cancel: &CancellationToken) -> Result<Option<Rows>> {
         if let Some(rows) = self.batch.take()
@@ -163,7 +211,7 @@ impl Running {
             match attend(wire, cancel, async { stream.next().await.transpose() }).await? {
                 Some(batch) => {
                     self.next_row = 0;
-                    return Ok(Some(Rows::new(&batch)?));
+                    return Ok(Some(Rows::new(&batch, self.zone)?));
                 }
                 None => self.stream = None,
             }

@@ -3,9 +3,10 @@
 
 use crate::backend::{self, Column};
 use crate::connection::Connection;
+use crate::cursor::Announced;
 use crate::lex::split;
 use crate::message::Format;
-use crate::portal::{Running, columns};
+use crate::portal::{Life, Running, columns};
 use crate::statement::{Sort, verb};
 use crate::status::{Failure, Result, Trouble};
 use crate::tag::tag;
@@ -65,7 +66,13 @@ impl Connection {
     async fn statement(&mut self, sql: &str) -> Result<()> {
         let sort = Sort::of(sql)?;
         self.check_transaction(&sort)?;
+        self.reported.ran(sql);
         match sort {
+            Sort::Declare(cursor) => {
+                self.is_new = false;
+                self.declare(sql, &cursor).await
+            }
+            Sort::Fetch(fetched) => self.fetch(&fetched, &[Format::Text], Announced::Now).await,
             Sort::Plain => self.plain(sql).await,
             Sort::Copy(copy) => self.copy(&copy).await,
             other => self.control(sql, &other).await,
@@ -74,6 +81,7 @@ impl Connection {
 
     /// Planned once: what the plan tells decides how it runs.
     async fn plain(&mut self, sql: &str) -> Result<()> {
+        self.is_new = false;
         let (session, around) = (Arc::clone(&self.session), self.around);
         let prepared = self.attend(session.prepare(sql, around)).await?;
         let ran = self.planned(sql, &Request::prepared(prepared.id), prepared.description.is_update).await;
@@ -101,7 +109,9 @@ impl Connection {
     /// Starts a statement that gives rows.
     pub(crate) async fn start(&mut self, request: &Request) -> Result<Running> {
         let (server, session) = (Arc::clone(&self.server), Arc::clone(&self.session));
-        Running::start(&mut self.wire, &self.cancel, (server, session), request).await
+        let zone = self.reported.zone(session.as_ref());
+        let running = Running::start(&mut self.wire, &self.cancel, (server, session), request).await?;
+        Ok(running.in_zone(zone))
     }
 
     /// Runs a statement about transactions or about what this front end keeps.
@@ -110,20 +120,32 @@ impl Connection {
         match sort {
             Sort::Begin if is_open => self.warn("25001", "there is already a transaction in progress"),
             Sort::Commit | Sort::Rollback if !is_open => {
-                self.run_control(sql).await?;
                 self.warn("25P01", "there is no transaction in progress");
             }
             // The changes of a transaction that has failed are not kept, whatever its client says.
             Sort::Commit if self.failed => {
                 self.run_control("ROLLBACK").await?;
-                self.transaction_ended();
+                self.transaction_ended(TransactionEnd::Rollback);
                 backend::complete(self.wire.out(), "ROLLBACK");
                 return Ok(());
             }
             Sort::Commit | Sort::Rollback => {
                 self.run_control(sql).await?;
-                self.transaction_ended();
+                let is_commit = *sort == Sort::Commit;
+                let end = if is_commit { TransactionEnd::Commit } else { TransactionEnd::Rollback };
+                self.transaction_ended(end);
             }
+            Sort::Close(name) => return self.close_cursor(name.as_deref()),
+            Sort::SetTransaction(_) if !is_open => {
+                self.warn("25P01", "SET TRANSACTION can only be used in transaction blocks");
+            }
+            // Whether a transaction only reads is said when it begins: one that has done nothing begins once more.
+            Sort::SetTransaction(modes) if self.is_new => {
+                self.run_control("ROLLBACK").await?;
+                self.run_control(&format!("BEGIN TRANSACTION {modes}")).await?;
+                self.is_new = true;
+            }
+            Sort::SetTransaction(_) => self.run_control(sql).await?,
             Sort::RollbackTo => {
                 self.run_control(sql).await?;
                 self.failed = false;
@@ -134,14 +156,21 @@ impl Connection {
                 for name in names {
                     self.forget(&name).await;
                 }
+                if verb(sql) == "DISCARD" {
+                    self.portals.clear();
+                }
                 self.run_control(sql).await?;
             }
             Sort::Empty => {
                 backend::bare(self.wire.out(), backend::EMPTY_QUERY);
                 return Ok(());
             }
-            Sort::Begin | Sort::Deallocate(_) => self.run_control(sql).await?,
-            Sort::Copy(_) | Sort::Plain => {
+            Sort::Begin => {
+                self.run_control(sql).await?;
+                self.is_new = true;
+            }
+            Sort::Deallocate(_) => self.run_control(sql).await?,
+            Sort::Copy(_) | Sort::Plain | Sort::Declare(_) | Sort::Fetch(_) => {
                 return Err(Failure::new("XX000", "a statement was sorted wrongly").into());
             }
         }
@@ -150,12 +179,19 @@ impl Connection {
     }
 
     async fn run_control(&mut self, sql: &str) -> Result<()> {
+        self.is_new = false;
         let session = Arc::clone(&self.session);
         self.attend(session.update(&Request::sql(sql))).await.map(drop)
     }
 
-    fn transaction_ended(&mut self) {
+    /// Cursors that are held stay after a commit, and others do not.
+    fn transaction_ended(&mut self, end: TransactionEnd) {
         self.failed = false;
-        self.portals.clear();
+        self.portals.retain(|_, portal| {
+            if end == TransactionEnd::Commit && portal.life == Life::Held {
+                portal.life = Life::Kept;
+            }
+            portal.life == Life::Kept
+        });
     }
 }

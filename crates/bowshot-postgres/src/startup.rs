@@ -5,6 +5,7 @@ use crate::arrival::Startup;
 use crate::auth::{self, Road};
 use crate::backend::{self, TransactionState};
 use crate::cancel::Key;
+use crate::reported::Reported;
 use crate::status::{Failure, Result};
 use crate::wire::Wire;
 use bowshot_api::{Error, ErrorKind, OptionValue, Server, Session};
@@ -15,29 +16,13 @@ pub(crate) const SERVER_VERSION: &str = "16.0";
 /// The minor version of the protocol that is spoken.
 const MINOR: i32 = 0;
 
-/// What every client is told (PostgreSQL manual, "Asynchronous Operations"), beside what it has set itself.
-const STATUSES: &[(&str, &str)] = &[
-    ("server_version", SERVER_VERSION),
-    ("server_encoding", "UTF8"),
-    ("client_encoding", "UTF8"),
-    ("DateStyle", "ISO, MDY"),
-    ("IntervalStyle", "postgres"),
-    ("TimeZone", "UTC"),
-    ("integer_datetimes", "on"),
-    ("standard_conforming_strings", "on"),
-    ("is_superuser", "off"),
-    ("in_hot_standby", "off"),
-    ("default_transaction_read_only", "off"),
-    ("scram_iterations", "4096"),
-];
-
 /// Authenticates a caller and opens its session.
 pub(crate) async fn begin(
     wire: &mut Wire,
     server: &Arc<dyn Server>,
     startup: &Startup,
     (road, key): (Road, &Key),
-) -> Result<Arc<dyn Session>> {
+) -> Result<(Arc<dyn Session>, Reported)> {
     let Some(user) = startup.get("user").filter(|user| !user.is_empty()) else {
         return Err(Failure::new("28000", "no PostgreSQL user name specified in startup packet").fatal());
     };
@@ -59,14 +44,12 @@ pub(crate) async fn begin(
     }
     wire.is_known(server.limits());
     let out = wire.out();
-    for (name, value) in STATUSES {
-        backend::parameter_status(out, name, value);
-    }
+    let reported = Reported::of(session.as_ref());
+    reported.tell(out);
     backend::parameter_status(out, "session_authorization", user);
-    backend::parameter_status(out, "application_name", startup.get("application_name").unwrap_or_default());
     backend::key_data(out, key.process, key.secret);
     backend::ready(out, TransactionState::Idle);
-    Ok(session)
+    Ok((session, reported))
 }
 
 /// Sets the options of a new session; what cannot be had ends it.

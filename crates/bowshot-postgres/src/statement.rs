@@ -2,6 +2,7 @@
 //! prepared statements, and of COPY over the connection.
 
 use crate::copy::CopyStatement;
+use crate::cursor::{Declared, Fetched};
 use crate::lex::{Kind, Token, tokens};
 use crate::status::Failure;
 
@@ -14,6 +15,14 @@ pub(crate) enum Sort {
     Rollback,
     RollbackTo,
     Copy(Box<CopyStatement>),
+    /// `DECLARE`
+    Declare(Box<Declared>),
+    /// `FETCH`, `MOVE`
+    Fetch(Box<Fetched>),
+    /// `CLOSE name`, or `CLOSE ALL`
+    Close(Option<String>),
+    /// `SET TRANSACTION` with its modes
+    SetTransaction(String),
     /// `DEALLOCATE name`
     Deallocate(String),
     /// `DEALLOCATE ALL`, `DISCARD ALL`
@@ -50,6 +59,17 @@ impl Sort {
                     Some(Some(token)) => token.name().map_or(Self::Plain, Self::Deallocate),
                     _ => Self::Plain,
                 }
+            }
+            "DECLARE" => Declared::parse(sql)?.map_or(Self::Plain, |cursor| Self::Declare(Box::new(cursor))),
+            "FETCH" | "MOVE" => Self::Fetch(Box::new(Fetched::parse(sql)?)),
+            "CLOSE" if is(1, "ALL") => Self::Close(None),
+            "CLOSE" => {
+                let name = first.get(1).copied().flatten().and_then(|token| token.name());
+                name.map_or(Self::Plain, |name| Self::Close(Some(name)))
+            }
+            "SET" if is(1, "TRANSACTION") => {
+                let modes = first.get(2).copied().flatten().and_then(|mode| sql.get(mode.range().start..));
+                modes.map_or(Self::Plain, |modes| Self::SetTransaction(modes.to_owned()))
             }
             "DISCARD" if is(1, "ALL") => Self::ForgetAll,
             _ => Self::Plain,

@@ -90,7 +90,9 @@ impl Trouble {
     /// Says where in the client's text the statement begins, so that the place of an error can be told.
     pub(crate) fn placed(mut self, statement: &str, before: usize) -> Self {
         if let Self::Failed(failure) = &mut self {
-            failure.position = place(&failure.message, statement).map(|at| at + before);
+            // One that is placed already stands in a part of the statement.
+            let at = failure.position.or_else(|| place(&failure.message, statement));
+            failure.position = at.map(|at| at + before);
         }
         self
     }

@@ -1,9 +1,11 @@
 //! The protocol as a client sees it, byte for byte, over sockets, with a small server behind the door.
 
 mod copying;
+mod cursors;
 mod door;
 mod extended;
 mod life;
+mod settings;
 mod simple;
 mod tls;
 
@@ -166,6 +168,7 @@ fn shown(answers: &[Answer]) -> String {
         'C' => format!("C[{}]", String::from_utf8_lossy(&body[..body.len() - 1])),
         'D' => format!("D[{}]", values(body).join("|")),
         'T' => format!("T[{}]", columns(body).join("|")),
+        'S' => format!("S[{}]", String::from_utf8_lossy(&body[..body.len() - 1]).replace('\0', " ")),
         'd' => format!("d[{}]", String::from_utf8_lossy(body).trim_end_matches('\n')),
         't' => format!(
             "t{:?}",

@@ -9,7 +9,7 @@ use crate::prepared::{PreparedStatement, PreparedStatements};
 use crate::query::{self, Expected};
 use crate::task;
 use crate::transactions::Transactions;
-use crate::{expanded, live, work, write};
+use crate::{expanded, live, shown, work, write};
 use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, Schema, UInt64Type};
 use arrow::record_batch::RecordBatch;
@@ -332,6 +332,11 @@ impl Session for ClientSession {
 
     fn options(&self) -> Vec<(String, OptionValue)> {
         self.lock_options().list()
+    }
+
+    fn setting(&self, name: &str) -> Option<String> {
+        let settings = shown::settings(&self.current_options(), &self.principal.name);
+        settings.into_iter().find(|setting| setting.name == name).map(|setting| setting.value)
     }
 
     async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {

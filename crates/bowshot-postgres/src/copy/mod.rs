@@ -47,6 +47,7 @@ impl Options {
 impl Connection {
     /// Runs a COPY, to its CommandComplete.
     pub(crate) async fn copy(&mut self, copy: &CopyStatement) -> Result<()> {
+        self.is_new = false;
         match &copy.direction {
             Direction::Out(query) => {
                 let request = Request::sql(query.clone()).within(self.around);

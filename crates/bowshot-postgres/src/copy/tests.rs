@@ -178,7 +178,7 @@ fn rows_there_and_back_in_all_forms() {
         if options.header {
             header(&mut out, &["a", "b"], &options);
         }
-        let rows = Rows::new(&table).unwrap();
+        let rows = Rows::new(&table, None).unwrap();
         for row in 0..table.num_rows() {
             let head = if row == 0 { HEAD } else { &[] };
             put_row(&rows, row, (&options, head), &mut out, &mut BytesMut::new()).unwrap();

@@ -17,7 +17,7 @@ fn read(oid: u32, text: &str) -> String {
 
 fn written(rows: &arrow::record_batch::RecordBatch, format: crate::message::Format) -> Option<Vec<u8>> {
     let mut out = BytesMut::new();
-    Rows::new(rows).unwrap().data_row(0, &[format], &mut out).unwrap();
+    Rows::new(rows, None).unwrap().data_row(0, &[format], &mut out).unwrap();
     (out[7] != 255).then(|| out[11..].to_vec())
 }
 

@@ -6,6 +6,7 @@ use super::types::is;
 use super::{Cell, Done, Of, PgType, json, lists};
 use crate::read::uuid_bytes;
 use crate::status::Failure;
+use arrow::array::timezone::Tz;
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryViewArray, FixedSizeBinaryArray, GenericBinaryArray,
     GenericStringArray, OffsetSizeTrait, PrimitiveArray, StringViewArray,
@@ -306,6 +307,18 @@ fn timestamp(array: &ArrayRef, unit: TimeUnit, zoned: bool) -> Result<Box<dyn Ce
         ticks(array)?,
         move |array, row, out| {
             times::put_timestamp(times::micros(array.value(row), unit)?, zoned, out);
+            Ok(())
+        },
+        move |array, row, out| times::binary_timestamp(times::micros(array.value(row), unit)?, out),
+    ))
+}
+
+/// The same as the clocks of a zone show it.
+pub(super) fn instant(array: &ArrayRef, unit: TimeUnit, zone: Tz) -> Result<Box<dyn Cell>, Failure> {
+    Ok(of(
+        ticks(array)?,
+        move |array, row, out| {
+            times::put_instant(times::micros(array.value(row), unit)?, zone, out);
             Ok(())
         },
         move |array, row, out| times::binary_timestamp(times::micros(array.value(row), unit)?, out),

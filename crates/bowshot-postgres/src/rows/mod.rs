@@ -18,8 +18,9 @@ pub(crate) use types::{Kind, PgType};
 use crate::backend::put_length;
 use crate::message::Format;
 use crate::status::Failure;
-use arrow::array::Array;
-use arrow::datatypes::Schema;
+use arrow::array::timezone::Tz;
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
 use bytes::{BufMut, BytesMut};
 
@@ -66,12 +67,18 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
+    /// `zone` is that of texts of instants at the top of a row; those within lists are in UTC, as all are without one.
+    ///
     /// # Errors
     /// When a column cannot be brought into a form that has a place in PostgreSQL.
-    pub(crate) fn new(batch: &RecordBatch) -> Result<Self, Failure> {
+    pub(crate) fn new(batch: &RecordBatch, zone: Option<Tz>) -> Result<Self, Failure> {
         let schema = batch.schema();
         let columns = batch.columns().iter().zip(schema.fields());
-        let cells = columns.map(|(column, field)| cells::cell(column, field)).collect::<Result<_, _>>()?;
+        let cell = |(column, field): (&ArrayRef, &FieldRef)| match (zone, column.data_type()) {
+            (Some(zone), DataType::Timestamp(unit, Some(_))) => cells::instant(column, *unit, zone),
+            _ => cells::cell(column, field),
+        };
+        let cells = columns.map(cell).collect::<Result<_, _>>()?;
         Ok(Self { cells, count: batch.num_rows() })
     }
 

@@ -22,7 +22,7 @@ fn batch(array: ArrayRef, extension: Option<&str>) -> RecordBatch {
 /// The value of a row, or why there is none.
 fn value(batch: &RecordBatch, row: usize, format: Format) -> Option<Vec<u8>> {
     let mut out = BytesMut::new();
-    Rows::new(batch).unwrap().data_row(row, &[format], &mut out).unwrap();
+    Rows::new(batch, None).unwrap().data_row(row, &[format], &mut out).unwrap();
     assert_eq!(i32::from_be_bytes(out[1..5].try_into().unwrap()), i32::try_from(out.len()).unwrap() - 1);
     let length = i32::from_be_bytes(out[7..11].try_into().unwrap());
     (length >= 0).then(|| out[11..].to_vec())
@@ -139,7 +139,7 @@ fn dates_and_times() {
     );
     let early = batch(Arc::new(TimestampSecondArray::from(vec![i64::MAX])), None);
     let mut out = BytesMut::from(b"kept".as_ref());
-    assert_eq!(Rows::new(&early).unwrap().data_row(0, &[], &mut out).unwrap_err().code, "22008");
+    assert_eq!(Rows::new(&early, None).unwrap().data_row(0, &[], &mut out).unwrap_err().code, "22008");
     assert_eq!(out.as_ref(), b"kept");
 }
 

@@ -1,11 +1,14 @@
 //! Dates, times and intervals: PostgreSQL counts from 2000-01-01 in days and microseconds, Arrow from 1970-01-01. Texts are
-//! those of `DateStyle = ISO` and `IntervalStyle = postgres`; timestamps with a time zone are shown in UTC.
+//! those of `DateStyle = ISO` and `IntervalStyle = postgres`; timestamps with a time zone are shown as the clocks of the session's zone
+//! show them.
 
 use super::Done;
 use super::cells::put;
 use crate::status::Failure;
+use arrow::array::timezone::Tz;
 use arrow::datatypes::TimeUnit;
 use bytes::{BufMut, BytesMut};
+use chrono::{DateTime, Offset, TimeZone};
 
 /// Days from 1970-01-01 to 2000-01-01.
 pub(crate) const EPOCH_DAYS: i32 = 10_957;
@@ -69,6 +72,29 @@ pub(super) fn put_time(micros: i64, out: &mut BytesMut) {
     if fraction != 0 {
         let digits = format!("{fraction:06}");
         put(out, format_args!(".{}", digits.trim_end_matches('0')));
+    }
+}
+
+/// As the clocks of a zone show it, with their distance from UTC in hours, minutes and seconds.
+pub(super) fn put_instant(micros: i64, zone: Tz, out: &mut BytesMut) {
+    // Beyond the years that the calendar knows, clocks are those of UTC.
+    let moment = DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc());
+    let distance = moment.map_or(0, |moment| zone.offset_from_utc_datetime(&moment).fix().local_minus_utc());
+    let local = micros.saturating_add(i64::from(distance) * 1_000_000);
+    let before = put_day(local.div_euclid(DAY), out);
+    out.put_u8(b' ');
+    put_time(local.rem_euclid(DAY), out);
+    let sign = if distance < 0 { '-' } else { '+' };
+    let seconds = distance.unsigned_abs();
+    put(out, format_args!("{sign}{:02}", seconds / 3_600));
+    if seconds % 3_600 != 0 {
+        put(out, format_args!(":{:02}", seconds / 60 % 60));
+    }
+    if seconds % 60 != 0 {
+        put(out, format_args!(":{:02}", seconds % 60));
+    }
+    if before {
+        out.put_slice(b" BC");
     }
 }
 

@@ -6,12 +6,13 @@
 //! bad         an internal error               wrong       a syntax error at column 4
 //! fail        divides by zero                 panic       panics when it starts
 //! echo N      its N parameters as one row     begin …     transactions
+//! set A B     a setting                       instant     one instant, 2024-07-01 12:00 UTC
 //! ```
 //!
 //! Every table has the columns `a` (Int64) and `b` (Utf8).
 
-use arrow::array::Int64Array;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{Int64Array, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
@@ -54,10 +55,16 @@ struct Room {
     door: Arc<Door>,
     prepared: Mutex<HashMap<StatementId, (String, Vec<RecordBatch>)>>,
     open: Mutex<bool>,
+    settings: Mutex<HashMap<String, String>>,
 }
 
 fn numbers() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]))
+}
+
+fn instants() -> SchemaRef {
+    let instant = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    Arc::new(Schema::new(vec![Field::new("at", instant, false)]))
 }
 
 fn table() -> SchemaRef {
@@ -157,6 +164,7 @@ impl Server for Door {
             door: self.me.upgrade().unwrap(),
             prepared: Mutex::default(),
             open: Mutex::default(),
+            settings: Mutex::default(),
         }))
     }
 
@@ -167,6 +175,11 @@ impl Server for Door {
     async fn attach(&self, _: &Principal, query: QueryId, _: usize) -> Result<BatchStream> {
         let found = self.queries.lock().unwrap().remove(&query);
         let (sql, bound) = found.ok_or_else(|| Error::not_found("result not found"))?;
+        if sql == "instant" {
+            let values = TimestampMicrosecondArray::from(vec![1_719_835_200_000_000]).with_timezone("UTC");
+            let batch = RecordBatch::try_new(instants(), vec![Arc::new(values)]).unwrap();
+            return Ok(BatchStream::from_batches(instants(), vec![batch]));
+        }
         if sql.starts_with("echo") {
             return Ok(BatchStream::from_batches(bound[0].schema(), bound));
         }
@@ -225,13 +238,14 @@ impl Room {
                     "syntax error: unexpected `x` at line 1, column 4",
                 ));
             }
-            ("insert", _) => Arc::new(Schema::empty()),
+            ("insert" | "set", _) => Arc::new(Schema::empty()),
             ("echo", [rows, ..]) => rows.schema(),
             ("echo", []) => Arc::clone(&parameters),
             ("SELECT", _) => table(),
+            ("instant", _) => instants(),
             _ => numbers(),
         };
-        Ok(Description { schema, parameters, is_update: verb == "insert" })
+        Ok(Description { schema, parameters, is_update: matches!(verb, "insert" | "set") })
     }
 
     fn note(&self, effect: impl Into<String>) {
@@ -300,10 +314,12 @@ impl Session for Room {
 
     async fn update(&self, request: &Request) -> Result<Option<u64>> {
         let (sql, _) = self.statement(&request.statement)?;
-        match sql.split(' ').next() {
+        let words: Vec<&str> = sql.split(' ').collect();
+        match words.first().map(|first| first.to_lowercase()).as_deref() {
             Some("begin") => *self.open.lock().unwrap() = true,
-            Some("commit" | "rollback" | "ROLLBACK") if !sql.contains("to") => {
-                *self.open.lock().unwrap() = false
+            Some("commit" | "rollback") if !sql.contains("to") => *self.open.lock().unwrap() = false,
+            Some("set") if words.len() == 3 => {
+                self.settings.lock().unwrap().insert(words[1].to_owned(), words[2].to_owned());
             }
             _ => {}
         }
@@ -355,10 +371,17 @@ impl Session for Room {
         Vec::new()
     }
 
+    fn setting(&self, name: &str) -> Option<String> {
+        self.settings.lock().unwrap().get(name).cloned()
+    }
+
     async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
         match name {
             "dialect" | "catalog" | "application_name" | "client_encoding" | "DateStyle" | "TimeZone"
             | "extra_float_digits" | "search_path" => {
+                if let Some(OptionValue::String(text)) = &value {
+                    self.settings.lock().unwrap().insert(name.to_owned(), text.clone());
+                }
                 self.note(format!("{name} = {value:?}"));
                 Ok(())
             }
