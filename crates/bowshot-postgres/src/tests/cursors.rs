@@ -63,7 +63,7 @@ async fn cursors_live_as_long_as_they_should() {
         ("declare c cursor with hold for insert", "E[42601: DECLARE CURSOR takes a query] ZI".to_owned()),
         (
             "declare c cursor with hold for wrong",
-            "E[42601: syntax error: unexpected `x` at line 1, column 4: 37] ZI".to_owned(),
+            "E[42601: syntax error: unexpected `x` at line 1, column 4: 35] ZI".to_owned(),
         ),
         ("declare c cursor with hold for rows 9", "C[DECLARE CURSOR] ZI".to_owned()),
         ("fetch prior from c", "E[55000: cursor can only scan forward] ZI".to_owned()),
