@@ -1,6 +1,7 @@
 //! What statements are rewritten into.
 
 mod around;
+mod catalog;
 mod windows;
 
 use super::{MARK, Source, statement};

@@ -53,12 +53,13 @@ pub(super) static PROC: Defined = Defined {
 
 fn procedures<'a>(visible: &'a Visible, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
     let state = visible.context.state();
-    let mut named: Vec<(&String, &str)> = Vec::new();
+    let of_types = super::types::functions();
+    let mut named: Vec<(&String, &str)> = of_types.iter().map(|name| (name, "f")).collect();
     named.extend(state.scalar_functions().keys().map(|name| (name, "f")));
     named.extend(state.aggregate_functions().keys().map(|name| (name, "a")));
     named.extend(state.window_functions().keys().map(|name| (name, "w")));
     named.sort_unstable();
-    // What is an aggregate and a function of windows is the former.
+    // What is an aggregate and a function of windows as well is the former.
     named.dedup_by(|second, first| second.0 == first.0);
     for (name, kind) in named {
         rows.add(procedure(name, kind));

@@ -5,6 +5,7 @@ use super::oids;
 use crate::introspect::lazy::{Cell, Defined, Kind};
 use crate::types::names::{POSTGRES_TYPES, PostgresType};
 use Kind::{Bool, Int, Long, Short, Text, Texts};
+use std::collections::BTreeSet;
 
 /// Number of the schema that types are in.
 const PG_CATALOG: i64 = 11;
@@ -68,10 +69,23 @@ struct Shape {
     functions: String,
 }
 
-fn of(known: PostgresType) -> impl Iterator<Item = Cell> {
+/// Names of the functions of all types, sorted.
+pub(super) fn functions() -> BTreeSet<String> {
+    let plain = POSTGRES_TYPES.iter().map(|known| begin(*known));
+    let all = plain.chain(["array_".to_owned()]);
+    let whats = ["in", "out", "recv", "send"];
+    all.flat_map(|begin| whats.map(|what| format!("{begin}{what}"))).collect()
+}
+
+/// What the names of a type's functions begin with.
+fn begin(known: PostgresType) -> String {
     let separate = matches!(known.name, "date" | "time" | "timestamp" | "timestamptz" | "json" | "jsonb")
         || matches!(known.name, "uuid" | "numeric" | "interval" | "record" | "cstring" | "void")
         || known.name.starts_with("any");
+    if separate { format!("{}_", known.name) } else { known.name.to_owned() }
+}
+
+fn of(known: PostgresType) -> impl Iterator<Item = Cell> {
     let shape = Shape {
         oid: known.oid,
         name: known.name.to_owned(),
@@ -83,7 +97,7 @@ fn of(known: PostgresType) -> impl Iterator<Item = Cell> {
             _ => 0,
         },
         array: known.array,
-        functions: if separate { format!("{}_", known.name) } else { known.name.to_owned() },
+        functions: begin(known),
     };
     cells(known, shape)
 }

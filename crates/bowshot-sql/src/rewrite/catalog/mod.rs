@@ -4,6 +4,7 @@
 mod arrays;
 mod objects;
 mod operators;
+mod tableoid;
 mod tables;
 mod types;
 
@@ -12,7 +13,7 @@ use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    TableFactor, Value, VisitorMut,
+    Select, TableFactor, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -30,6 +31,11 @@ struct Catalog(DialectName);
 
 impl VisitorMut for Catalog {
     type Break = Error;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        tableoid::rewrite(select);
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
         match tables::rewrite(factor) {

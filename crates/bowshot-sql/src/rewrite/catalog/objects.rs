@@ -124,11 +124,19 @@ pub(super) fn alike(first: &mut Expr, second: &mut Expr) {
     }
 }
 
-/// A column of functions is a text, and PostgreSQL's clients compare it with the number of none.
-fn with_functions(first: &Expr, second: &mut Expr) {
-    let Expr::Value(value) = &*second else { return };
-    let Value::Number(number, _) = &value.value else { return };
-    if column(first).is_some_and(|name| FUNCTIONS.contains(&name.as_str())) && number == "0" {
+/// A column of functions is a text, and PostgreSQL's clients compare it with the number of none, and with the number of a row
+/// of `pg_proc`.
+fn with_functions(first: &mut Expr, second: &mut Expr) {
+    if !column(first).is_some_and(|name| FUNCTIONS.contains(&name.as_str())) {
+        return;
+    }
+    if column(second).as_deref() == Some("oid") {
+        *first = call("regproc", vec![first.clone()]);
+    }
+    if let Expr::Value(value) = &*second
+        && let Value::Number(number, _) = &value.value
+        && number == "0"
+    {
         *second = Expr::value(Value::SingleQuotedString("-".to_owned()));
     }
 }

@@ -3,7 +3,10 @@
 use super::{arguments, call, unqualified};
 use crate::template;
 use bowshot_api::Result;
-use sqlparser::ast::{AccessExpr, Expr, Function, TableFactor};
+use sqlparser::ast::{
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableAliasColumnDef,
+    TableFactor,
+};
 
 /// The function that gives a row for each element of an array, with its place.
 const EXPANDED: &str = "_pg_expandarray";
@@ -18,6 +21,41 @@ const NONE: [(&str, &str); 2] = [
     ("pg_get_publication_tables", "SELECT 0 AS pubid, 0 AS relid WHERE FALSE"),
 ];
 
+/// Functions that give one value and are read as tables of it.
+const VALUES: [&str; 7] = [
+    "array_remove",
+    "current_database",
+    "current_schema",
+    "current_setting",
+    "parse_ident",
+    "string_to_array",
+    "version",
+];
+
+/// `FROM version() AS v` is `FROM (SELECT version() AS v) AS v`: a table of one row, whose column is called as it is.
+fn of_value(factor: &mut TableFactor, name: &str) -> Result<()> {
+    let (args, alias) = match factor {
+        TableFactor::Table { args: Some(arguments), alias, .. } => (&arguments.args, alias),
+        TableFactor::Function { args, alias, .. } => (&*args, alias),
+        _ => return Ok(()),
+    };
+    let mut values = Vec::with_capacity(args.len());
+    for argument in args {
+        match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => values.push(value.clone()),
+            _ => return Ok(()),
+        }
+    }
+    let plain = || TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None };
+    let mut alias = alias.take().unwrap_or_else(plain);
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    }
+    let subquery = template::query("SELECT value", &[("value", &call(name, values))])?;
+    *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
+    Ok(())
+}
+
 /// A function in FROM by its plain name.
 pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
     let (name, alias) = match factor {
@@ -28,6 +66,9 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
     };
     unqualified(name);
     let called = name.to_string().to_ascii_lowercase();
+    if VALUES.contains(&called.as_str()) {
+        return of_value(factor, &called);
+    }
     let Some((_, rows)) = NONE.iter().find(|(known, _)| *known == called) else { return Ok(()) };
     *factor = TableFactor::Derived {
         lateral: false,

@@ -1,0 +1,192 @@
+"""What 13 clients of PostgreSQL send by themselves, recorded once (`recorded/postgres.txt`): replayed over libpq alone, so that
+no client stands between the texts and the server.
+
+    python recorded_postgres.py
+
+writes what PostgreSQL 18 answers (`recorded/postgres.json`): the names of the columns, and the rows where Bowshot's are the same.
+Texts are one to a line: `S` for the simple protocol, `X` for the extended one, with a parameter for each `$n`.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+from psycopg import pq
+
+FOLDER = pathlib.Path(__file__).parent / "recorded"
+TEXTS = FOLDER / "postgres.txt"
+ANSWERS = FOLDER / "postgres.json"
+
+# The tables of the recording, and their numbers in it.
+TABLES = [
+    "CREATE SCHEMA IF NOT EXISTS public",
+    "DROP TABLE IF EXISTS pd1",
+    "DROP TABLE IF EXISTS public.ad1",
+    "DROP VIEW IF EXISTS w",
+    "DROP TABLE IF EXISTS t",
+    "CREATE TABLE t (id INTEGER PRIMARY KEY, s VARCHAR)",
+    "INSERT INTO t VALUES (1, 'a'), (2, NULL)",
+    "CREATE VIEW w AS SELECT id FROM t",
+]
+NUMBERS = {"16384": "t", "16390": "w", "16394": "pd1"}
+
+# Values of parameters: a part of the text, and the values. All others are null.
+VALUES = [
+    ("WITH RECURSIVE typeinfo_tree", ["{1007,3807}"]),
+    ("t.oid = to_regtype($1)", ["hstore"]),
+    ("select * from t where id>$1", ["1"]),
+    ("select * from t where id > $1", ["1"]),
+    ("insert into t values ($1,$2)", ["3", "c"]),
+    ("set_config('jit', $1", ["off"]),
+    ("nspname NOT LIKE $1", ["pg_%"]),
+    ("relkind = ANY (ARRAY[$1::VARCHAR, $2::VARCHAR]) AND", ["r", "p", "t", "pg_catalog"]),
+    ("relkind = ANY (ARRAY[$1::VARCHAR]) AND", ["v", "t", "pg_catalog"]),
+    ("ARRAY[$1::VARCHAR, $2::VARCHAR, $3::VARCHAR, $4::VARCHAR, $5::VARCHAR]", ["r", "p", "f", "v", "m", "pg_catalog", "t"]),
+    ("relname IN ($1::VARCHAR) AND", ["t", "r", "p", "f", "v", "m", "pg_catalog"]),
+    ("attidentity != $1::VARCHAR", [
+        "", "always", "a", "start", "increment", "minvalue", "maxvalue", "cache", "cycle", "", "0", "name", "schema", "0",
+        "r", "p", "f", "v", "m", "pg_catalog", "t",
+    ]),
+    ("pg_catalog.pg_constraint.contype = $3::VARCHAR AND", ["1", "pg_catalog.pg_constraint", "p", "16384"]),
+    ("nsp_ref.nspname, pg_catalog", ["t", "f", "pg_catalog.pg_constraint", "r", "p", "f", "v", "m", "pg_catalog", "t"]),
+    ("pg_get_constraintdef(pg_catalog.pg_constraint.oid, $1) END AS anon_1, pg_catalog", [
+        "t", "c", "pg_catalog.pg_constraint", "r", "p", "f", "v", "m", "pg_catalog", "t",
+    ]),
+    ("idx_cols.elements", ["0", "1", "t", "0", "1", "16384", "p", "u", "x"]),
+    ("pg_am.amname = $1", ["btree"]),
+    ("pg_description.objsubid = $1", ["0", "pg_catalog.pg_class", "r", "p", "f", "v", "m", "pg_catalog", "t"]),
+    ("current_setting($1::VARCHAR)", ["default_table_access_method", "r", "p", "f", "v", "m", "pg_catalog", "t"]),
+    ("ct.relname = $1", ["t"]),
+    ("fkc.relname = $1", ["t"]),
+    ("c.relname LIKE $1) c WHERE true AND attname LIKE $2", ["t", "%"]),
+    ("c.relname LIKE $1", ["t"]),
+    ("p.proname LIKE $1", ["lower"]),
+]
+
+
+class Statement:
+    def __init__(self, client, kind, text):
+        self.client, self.kind, self.text = client, kind, text
+
+
+def statements():
+    client, found = None, []
+    for line in TEXTS.read_text().splitlines():
+        if line.startswith("## "):
+            client = line[3:]
+        elif line.startswith(("   S ", "   X ")):
+            found.append(Statement(client, line[3], line[5:]))
+    return found
+
+
+class Replay:
+    """Statements on a server, each client on a connection of its own."""
+
+    def __init__(self, conninfo):
+        self.conninfo = conninfo
+        self.client, self.connection = None, None
+        setup = pq.PGconn.connect(conninfo.encode())
+        assert setup.status == pq.ConnStatus.OK, setup.error_message
+        for text in TABLES:
+            result = setup.exec_(text.encode())
+            assert result.status == pq.ExecStatus.COMMAND_OK, (text, result.error_message)
+        setup.finish()
+
+    def run(self, statement):
+        """Names of columns and rows; for an error its code and message."""
+        if statement.client != self.client:
+            self.close()
+            self.client = statement.client
+            self.connection = pq.PGconn.connect(self.conninfo.encode())
+        answer = self.answer(statement)
+        if self.connection.status != pq.ConnStatus.OK:
+            self.connection = pq.PGconn.connect(self.conninfo.encode())
+        elif self.connection.transaction_status == pq.TransactionStatus.INERROR:
+            self.connection.exec_(b"ROLLBACK")
+            self.connection.exec_(b"BEGIN")
+        return answer
+
+    def answer(self, statement):
+        text = self.with_numbers(statement.text)
+        if statement.kind == "S":
+            return self.told(self.connection.exec_(text.encode()))
+        values = next((values for part, values in VALUES if part in statement.text), [])
+        values = [value if value is None else self.with_numbers(value) for value in values]
+        prepared = self.connection.prepare(b"", text.encode())
+        if prepared.status != pq.ExecStatus.COMMAND_OK:
+            return self.told(prepared)
+        count = self.connection.describe_prepared(b"").nparams
+        values = [*values, *[None] * count][:count]
+        return self.told(self.connection.exec_prepared(b"", [value if value is None else value.encode() for value in values]))
+
+    def with_numbers(self, text):
+        for number, table in NUMBERS.items():
+            if number in text:
+                found = self.connection.exec_(f"SELECT to_regclass('{table}')::oid".encode())
+                oid = found.get_value(0, 0) if found.ntuples else None
+                text = text.replace(number, oid.decode() if oid else "1")
+        return text
+
+    def told(self, result):
+        while result.status == pq.ExecStatus.COPY_OUT:
+            size, _ = self.connection.get_copy_data(0)
+            if size < 0:
+                result = self.connection.get_result()
+        while result.status == pq.ExecStatus.COPY_IN:
+            self.connection.put_copy_end()
+            result = self.connection.get_result()
+        while self.connection.get_result():
+            pass
+        if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK, pq.ExecStatus.EMPTY_QUERY):
+            field = pq.DiagnosticField
+            return {
+                "error": (result.error_field(field.SQLSTATE) or b"").decode(),
+                "message": (result.error_field(field.MESSAGE_PRIMARY) or result.error_message).decode(),
+            }
+        texts = lambda row: [
+            None if (value := result.get_value(row, column)) is None else value.decode() for column in range(result.nfields)
+        ]
+        return {
+            "columns": [(result.fname(column) or b"").decode() for column in range(result.nfields)],
+            "rows": [texts(row) for row in range(result.ntuples)],
+        }
+
+    def close(self):
+        if self.connection:
+            self.connection.finish()
+            self.connection = None
+
+
+def decide():
+    """PostgreSQL's answers. Rows are kept where Bowshot's are the same, so that they stay the same."""
+    sys.path.insert(0, str(FOLDER.parents[1] / "sql"))
+    import engines
+    from server import Server
+
+    cluster = engines.Cluster()
+    try:
+        database = cluster.new_database()
+        replay = Replay(f"host={cluster.folder} user=test dbname={database}")
+        theirs = [replay.run(statement) for statement in statements()]
+        replay.close()
+    finally:
+        cluster.close()
+    with Server(None, arguments=["--data", "memory", "--pg", "127.0.0.1:0"]) as server:
+        replay = Replay(f"host=127.0.0.1 port={server.pg_port} user=test dbname=bowshot")
+        ours = [replay.run(statement) for statement in statements()]
+        replay.close()
+    kept = []
+    for answer, own in zip(theirs, ours):
+        if "error" in answer:
+            kept.append({"error": answer["error"]})
+        elif answer["rows"] and answer["rows"] == own.get("rows") and len(answer["rows"]) <= 40:
+            kept.append(answer)
+        else:
+            kept.append({"columns": answer["columns"]})
+    lines = ",\n".join(json.dumps(answer, ensure_ascii=False) for answer in kept)
+    ANSWERS.write_text(f"[\n{lines}\n]\n")
+
+
+if __name__ == "__main__":
+    decide()
