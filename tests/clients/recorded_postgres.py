@@ -3,7 +3,7 @@ no client stands between the texts and the server.
 
     python recorded_postgres.py
 
-writes what PostgreSQL 18 answers (`recorded/postgres.json`): the names of the columns, and the rows where Bowshot's are the same.
+What other clients are known to ask is in `recorded/postgres-known.txt`. The command writes what PostgreSQL 18 answers (`recorded/postgres.json`): the names of the columns, and the rows where Bowshot's are the same.
 Texts are one to a line: `S` for the simple protocol, `X` for the extended one, with a parameter for each `$n`.
 """
 
@@ -15,7 +15,7 @@ import sys
 from psycopg import pq
 
 FOLDER = pathlib.Path(__file__).parent / "recorded"
-TEXTS = FOLDER / "postgres.txt"
+TEXTS = [FOLDER / "postgres.txt", FOLDER / "postgres-known.txt"]
 ANSWERS = FOLDER / "postgres.json"
 
 # The tables of the recording, and their numbers in it.
@@ -30,6 +30,9 @@ TABLES = [
     "CREATE VIEW w AS SELECT id FROM t",
 ]
 NUMBERS = {"16384": "t", "16390": "w", "16394": "pd1"}
+
+# COPY without rows in the binary form.
+EMPTY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\xff\xff"
 
 # Values of parameters: a part of the text, and the values. All others are null.
 VALUES = [
@@ -62,6 +65,7 @@ VALUES = [
     ("c.relname LIKE $1) c WHERE true AND attname LIKE $2", ["t", "%"]),
     ("c.relname LIKE $1", ["t"]),
     ("p.proname LIKE $1", ["lower"]),
+    ("where name=$1", ["max_index_keys"]),
 ]
 
 
@@ -72,7 +76,7 @@ class Statement:
 
 def statements():
     client, found = None, []
-    for line in TEXTS.read_text().splitlines():
+    for line in "".join(path.read_text() for path in TEXTS).splitlines():
         if line.startswith("## "):
             client = line[3:]
         elif line.startswith(("   S ", "   X ")):
@@ -134,6 +138,8 @@ class Replay:
             if size < 0:
                 result = self.connection.get_result()
         while result.status == pq.ExecStatus.COPY_IN:
+            if result.binary_tuples:
+                self.connection.put_copy_data(EMPTY)
             self.connection.put_copy_end()
             result = self.connection.get_result()
         while self.connection.get_result():

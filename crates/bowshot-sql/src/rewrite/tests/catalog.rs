@@ -57,7 +57,7 @@ fn names_have_their_schema() {
             "SELECT tableoid, c.tableoid AS o FROM pg_class AS c",
             "SELECT regclass('pg_catalog.pg_class') AS tableoid, regclass('pg_catalog.pg_class') AS o FROM pg_class AS c",
         ),
-        ("SELECT v FROM version() AS v", "SELECT v FROM (SELECT version()) AS v (v)"),
+        ("SELECT v FROM version() AS v", "SELECT v FROM (SELECT (version())) AS v (v)"),
     ] {
         assert_eq!(rewritten_in(sql, Postgres), expected, "{sql}");
     }
