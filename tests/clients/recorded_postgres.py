@@ -178,7 +178,7 @@ def decide():
         replay.close()
     finally:
         cluster.close()
-    with Server(None, arguments=["--data", "memory", "--pg", "127.0.0.1:0"]) as server:
+    with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
         replay = Replay(f"host=127.0.0.1 port={server.pg_port} user=test dbname=bowshot")
         ours = [replay.run(statement) for statement in statements()]
         replay.close()

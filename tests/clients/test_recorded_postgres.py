@@ -21,8 +21,8 @@ FLOOR = 0.95
 
 
 @pytest.fixture(scope="module")
-def answers(data_folder):
-    with Server(data_folder, arguments=["--data", "memory", "--pg", "127.0.0.1:0"]) as server:
+def answers():
+    with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
         replay = Replay(f"host=127.0.0.1 port={server.pg_port} user=test dbname=bowshot")
         answered = [replay.run(statement) for statement in statements()]
         replay.close()
@@ -103,7 +103,7 @@ def test_psql_describes_what_there_is(described, command):
 
 
 @pytest.fixture(scope="module")
-def described(data_folder):
-    with Server(data_folder, arguments=["--data", "memory", "--pg", "127.0.0.1:0"]) as server:
+def described():
+    with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
         Replay(f"host=127.0.0.1 port={server.pg_port} user=test dbname=bowshot").close()
         yield server.pg_port
