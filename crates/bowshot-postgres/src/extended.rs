@@ -296,6 +296,7 @@ impl Connection {
                 portal.state = PortalState::Done;
                 let session = Arc::clone(&self.session);
                 let rows = self.attend(session.update(&request)).await?;
+                self.begin_again(&statement.sql).await?;
                 backend::complete(self.wire.out(), &tag(&statement.sql, rows));
                 return Ok(());
             }

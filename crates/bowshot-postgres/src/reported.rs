@@ -2,6 +2,7 @@
 //! ParameterStatus).
 
 use crate::backend;
+use crate::lex::{Token, tokens};
 use crate::startup::SERVER_VERSION;
 use crate::statement::verb;
 use arrow::array::timezone::Tz;
@@ -33,13 +34,31 @@ pub(crate) struct Reported {
     /// Whether a statement may have changed something since.
     is_stale: bool,
     zone: Option<Tz>,
+    /// What its client has set when it began, which is what RESET goes back to.
+    begun_with: Vec<(String, String)>,
 }
 
 impl Reported {
-    pub(crate) fn of(session: &dyn Session) -> Self {
+    pub(crate) fn new(session: &dyn Session, begun_with: Vec<(String, String)>) -> Self {
         let told = CHANGING.map(|(name, unknown)| value(session, name).unwrap_or_else(|| unknown.to_owned()));
         let zone = zone(&told);
-        Self { told, is_stale: false, zone }
+        Self { told, is_stale: false, zone, begun_with }
+    }
+
+    /// What has to be set again behind a statement that sets values back.
+    pub(crate) fn begun_with(&self, sql: &str) -> Vec<(String, String)> {
+        let mut words = tokens(sql);
+        let is = |token: Option<Token<'_>>, word: &str| token.is_some_and(|token| token.is(word));
+        let (first, second) = (words.next(), words.next());
+        let all = is(second, "ALL");
+        match second {
+            _ if is(first, "DISCARD") && all || is(first, "RESET") && all => self.begun_with.clone(),
+            Some(name) if is(first, "RESET") => {
+                let same = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name.text);
+                self.begun_with.iter().filter(same).cloned().collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Tells all to a client that begins.
@@ -61,7 +80,7 @@ impl Reported {
 
     /// The zone of texts; none is UTC.
     pub(crate) fn zone(&self, session: &dyn Session) -> Option<Tz> {
-        if self.is_stale { Self::of(session).zone } else { self.zone }
+        if self.is_stale { Self::new(session, Vec::new()).zone } else { self.zone }
     }
 
     /// Tells what has changed.

@@ -7,6 +7,7 @@ use crate::cursor::Announced;
 use crate::lex::split;
 use crate::message::Format;
 use crate::portal::{Life, Running, columns};
+use crate::startup;
 use crate::statement::{Sort, verb};
 use crate::status::{Failure, Result, Trouble};
 use crate::tag::tag;
@@ -94,6 +95,7 @@ impl Connection {
         let session = Arc::clone(&self.session);
         if is_update {
             let rows = self.attend(session.update(request)).await?;
+            self.begin_again(sql).await?;
             backend::complete(self.wire.out(), &tag(sql, rows));
             return Ok(());
         }
@@ -160,6 +162,7 @@ impl Connection {
                     self.portals.clear();
                 }
                 self.run_control(sql).await?;
+                self.begin_again(sql).await?;
             }
             Sort::Empty => {
                 backend::bare(self.wire.out(), backend::EMPTY_QUERY);
@@ -175,6 +178,14 @@ impl Connection {
             }
         }
         backend::complete(self.wire.out(), &tag(sql, None));
+        Ok(())
+    }
+
+    /// Behind a statement that sets values back, those that the client began with are set again.
+    pub(crate) async fn begin_again(&mut self, sql: &str) -> Result<()> {
+        for (name, value) in self.reported.begun_with(sql) {
+            startup::set(self.session.as_ref(), &name, &value).await?;
+        }
         Ok(())
     }
 

@@ -38,13 +38,16 @@ pub(crate) async fn begin(
     }
     let principal = auth::authenticate(wire, server.as_ref(), user, road).await?;
     let session = server.open_session(&principal).await.map_err(|error| Failure::from(error).fatal())?;
-    if let Err(failure) = set_up(session.as_ref(), startup, user).await {
-        session.close().await;
-        return Err(failure.fatal());
-    }
+    let begun_with = match set_up(session.as_ref(), startup, user).await {
+        Ok(begun_with) => begun_with,
+        Err(failure) => {
+            session.close().await;
+            return Err(failure.fatal());
+        }
+    };
     wire.is_known(server.limits());
     let out = wire.out();
-    let reported = Reported::of(session.as_ref());
+    let reported = Reported::new(session.as_ref(), begun_with);
     reported.tell(out);
     backend::parameter_status(out, "session_authorization", user);
     backend::key_data(out, key.process, key.secret);
@@ -52,28 +55,32 @@ pub(crate) async fn begin(
     Ok((session, reported))
 }
 
-/// Sets the options of a new session; what cannot be had ends it.
-async fn set_up(session: &dyn Session, startup: &Startup, user: &str) -> Result<(), Failure> {
-    set(session, "dialect", "postgres").await?;
+/// Sets the options of a new session, and tells which; what cannot be had ends it.
+async fn set_up(
+    session: &dyn Session,
+    startup: &Startup,
+    user: &str,
+) -> Result<Vec<(String, String)>, Failure> {
+    let mut wanted = vec![("dialect".to_owned(), "postgres".to_owned())];
     if let Some(database) = startup.get("database").filter(|name| !name.is_empty()) {
-        choose(session, database, user).await?;
+        let catalog = choose(session, database, user).await?;
+        wanted.extend(catalog.map(|catalog| ("catalog".to_owned(), catalog)));
     }
     for (name, value) in &startup.parameters {
         match name.as_str() {
             "user" | "database" => {}
             "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
             "replication" => return Err(Failure::new("0A000", "replication is not supported")),
-            "options" => {
-                for (name, value) in switches(value)? {
-                    set(session, &name, &value).await?;
-                }
-            }
+            "options" => wanted.extend(switches(value)?),
             "client_encoding" => check_encoding(value)?,
             name if name.starts_with("_pq_.") => {}
-            name => set(session, name, value).await?,
+            name => wanted.push((name.to_owned(), value.clone())),
         }
     }
-    Ok(())
+    for (name, value) in &wanted {
+        set(session, name, value).await?;
+    }
+    Ok(wanted)
 }
 
 /// Names of encodings are compared by their letters and digits, as in PostgreSQL; asyncpg sends `'utf-8'` with its quotes.
@@ -89,7 +96,7 @@ fn check_encoding(value: &str) -> Result<(), Failure> {
     }
 }
 
-async fn set(session: &dyn Session, name: &str, value: &str) -> Result<(), Failure> {
+pub(crate) async fn set(session: &dyn Session, name: &str, value: &str) -> Result<(), Failure> {
     let done = session.set_option(name, Some(OptionValue::String(value.to_owned()))).await;
     done.map_err(|error: Error| match error.kind() {
         ErrorKind::NotFound => {
@@ -102,13 +109,13 @@ async fn set(session: &dyn Session, name: &str, value: &str) -> Result<(), Failu
 
 /// The catalog that a client calls its database. Clients that are told none ask for one with the name of the user, or for
 /// `postgres`: where there is none of that name, they mean the default.
-async fn choose(session: &dyn Session, database: &str, user: &str) -> Result<(), Failure> {
+async fn choose(session: &dyn Session, database: &str, user: &str) -> Result<Option<String>, Failure> {
     let catalogs = session.catalogs().await?;
     if catalogs.iter().any(|catalog| catalog == database) {
-        return set(session, "catalog", database).await;
+        return Ok(Some(database.to_owned()));
     }
     if database == user || database == "postgres" {
-        return Ok(());
+        return Ok(None);
     }
     Err(Failure::new("3D000", format!("database \"{database}\" does not exist"))
         .with_hint(format!("the catalogs of this server are: {}", catalogs.join(", "))))

@@ -238,14 +238,14 @@ impl Room {
                     "syntax error: unexpected `x` at line 1, column 4",
                 ));
             }
-            ("insert" | "set", _) => Arc::new(Schema::empty()),
+            ("insert" | "set" | "RESET", _) => Arc::new(Schema::empty()),
             ("echo", [rows, ..]) => rows.schema(),
             ("echo", []) => Arc::clone(&parameters),
             ("SELECT", _) => table(),
             ("instant", _) => instants(),
             _ => numbers(),
         };
-        Ok(Description { schema, parameters, is_update: matches!(verb, "insert" | "set") })
+        Ok(Description { schema, parameters, is_update: matches!(verb, "insert" | "set" | "RESET") })
     }
 
     fn note(&self, effect: impl Into<String>) {

@@ -26,6 +26,25 @@ async fn clients_are_told_of_settings_that_change() {
 }
 
 #[tokio::test]
+async fn what_a_client_began_with_is_what_it_goes_back_to() {
+    let port = Port::new().await;
+    let mut client = port.raw().await;
+    client.start(&[("user", "ada"), ("application_name", "a"), ("TimeZone", "Asia/Tokyo")]).await;
+    client.until_ready().await;
+    client.query("set application_name b").await;
+    port.door.effects();
+    client.query("RESET application_name").await;
+    let names = |effects: Vec<String>| {
+        effects.iter().map(|effect| effect.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(port.door.effects()), ["RESET", "application_name"]);
+    client.query("RESET ALL").await;
+    assert_eq!(names(port.door.effects()), ["RESET", "dialect", "application_name", "TimeZone"]);
+    client.query("DISCARD ALL").await;
+    assert_eq!(names(port.door.effects()), ["DISCARD", "dialect", "application_name", "TimeZone"]);
+}
+
+#[tokio::test]
 async fn a_transaction_that_has_done_nothing_can_become_read_only() {
     let port = Port::new().await;
     let mut client = port.connect().await;
