@@ -128,6 +128,11 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// Whose session it is.
     fn principal(&self) -> &Principal;
 
+    /// The statements of a text, in their order, as the session's dialect takes them apart; empty ones are left out.
+    fn statements(&self, sql: &str) -> Vec<String> {
+        vec![sql.to_owned()]
+    }
+
     /// Plans a statement and tells its schemas. Nothing runs.
     ///
     /// # Errors

@@ -1,28 +1,38 @@
 //! Connections: a bounded number at once, bounded headers, bounded time. All of them end before `serve` returns.
 
+use crate::arrival::{Stream, arrive};
+use crate::caller::Peer;
+use crate::chores::chores;
+use crate::places::Places;
 use crate::routes::router;
-use crate::{Context, Error, RenderMetrics};
+use crate::{Choices, Context, Error};
 use axum::Router;
+use axum::http::Request;
 use bowshot_api::Server;
 use futures::FutureExt;
 use futures::future::Shared;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::collections::VecDeque;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
-/// Connections at once. Beyond them, the oldest one ends for a new one: answers take milliseconds, so that one which is
-/// still there waits for its client.
+/// Connections at once that have nothing running for a known caller. Beyond them, the oldest one ends for a new one: answers
+/// of that kind take milliseconds, so that one which is still there waits for its client.
 const MAX_CONNECTIONS: usize = 512;
 /// How long a client may take to send its headers, also between two requests on one connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long one connection may live; clients open a new one.
+/// How long one connection may live, but for the answer under way; clients open a new one.
 const CONNECTION_LIFETIME: Duration = Duration::from_secs(600);
 /// How long a connection that should end may take for the answer that is under way.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,53 +50,92 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub async fn serve(
     listener: TcpListener,
     server: Arc<dyn Server>,
-    render_metrics: RenderMetrics,
+    choices: Choices,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     let address = listener.local_addr().map_err(Error::Listener)?;
     tracing::debug!(%address, "HTTP front end is up");
-    let router = router(Context { server, render_metrics });
+    let (chores, waiting) = chores();
+    let limits = server.limits();
+    let house = Arc::new(House {
+        places: Places::new(limits.max_connections, limits.max_connections_per_address),
+        tls: choices.tls.clone().map(acceptor),
+        patience: limits.reader_timeout,
+    });
+    let router = router(Context { server, choices: Arc::new(choices), chores });
     let shutdown = shutdown.boxed().shared();
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut oldest = VecDeque::new();
-    let mut connections = JoinSet::new();
-    while let Some((stream, place)) = next(&listener, &places, &mut oldest, shutdown.clone()).await {
-        let (stay, leave) = oneshot::channel::<()>();
-        oldest.push_back(stay);
-        let conversation = converse(stream, router.clone(), shutdown.clone());
-        connections.spawn(async move {
-            tokio::select! {
-                () = conversation => {}
-                _ = leave => tracing::debug!("an HTTP connection gave way to a new one"),
-            }
-            drop(place);
-        });
-        while connections.try_join_next().is_some() {}
-    }
-    drop(listener);
-    while connections.join_next().await.is_some() {}
+    let connections = accept_all(&listener, &house, router, shutdown);
+    // The connections hold the other ends of what is waited for here.
+    tokio::join!(connections, waiting.work());
     Ok(())
 }
 
-/// The next connection with its place, or `None` when it is time to stop.
+/// What the connections of one listener share.
+struct House {
+    places: Arc<Places>,
+    tls: Option<TlsAcceptor>,
+    /// How long a client may take nothing of an answer.
+    patience: Duration,
+}
+
+/// A connection, as the one sees it who lets them in.
+struct Guest {
+    /// Dropped, it ends the connection.
+    stay: oneshot::Sender<()>,
+    busy: Arc<AtomicUsize>,
+}
+
+fn acceptor(config: Arc<rustls::ServerConfig>) -> TlsAcceptor {
+    let mut config = Arc::unwrap_or_clone(config);
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    TlsAcceptor::from(Arc::new(config))
+}
+
+async fn accept_all(
+    listener: &TcpListener,
+    house: &Arc<House>,
+    router: Router,
+    shutdown: Shared<impl Future<Output = ()> + Send + 'static>,
+) {
+    let mut guests: VecDeque<Guest> = VecDeque::new();
+    let mut connections = JoinSet::new();
+    while let Some((stream, address)) = next(listener, shutdown.clone()).await {
+        make_room(&mut guests);
+        let (stay, leave) = oneshot::channel::<()>();
+        let busy = Arc::new(AtomicUsize::new(0));
+        guests.push_back(Guest { stay, busy: Arc::clone(&busy) });
+        let (house, router, shutdown) = (Arc::clone(house), router.clone(), shutdown.clone());
+        connections.spawn(async move {
+            tokio::select! {
+                () = converse(&house, stream, (address, busy), router, shutdown) => {}
+                _ = leave => tracing::debug!("an HTTP connection gave way to a new one"),
+            }
+        });
+        while connections.try_join_next().is_some() {}
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+/// Ends the oldest connection that runs nothing, if there are too many of them.
+fn make_room(guests: &mut VecDeque<Guest>) {
+    guests.retain(|guest| !guest.stay.is_closed());
+    let is_idle = |guest: &Guest| guest.busy.load(Ordering::Acquire) == 0;
+    if guests.iter().filter(|guest| is_idle(guest)).count() >= MAX_CONNECTIONS
+        && let Some(oldest) = guests.iter().position(is_idle)
+    {
+        guests.remove(oldest);
+    }
+}
+
+/// The next connection, or `None` when it is time to stop.
 async fn next(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
-    oldest: &mut VecDeque<oneshot::Sender<()>>,
     shutdown: Shared<impl Future<Output = ()>>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, IpAddr)> {
     let accept = async {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => {
-                    oldest.retain(|connection| !connection.is_closed());
-                    if places.available_permits() == 0 {
-                        // Dropped: the connection ends, and its place is free.
-                        oldest.pop_front();
-                    }
-                    let place = Arc::clone(places).acquire_owned().await.ok()?;
-                    return Some((stream, place));
-                }
+                Ok((stream, address)) => return (stream, address.ip()),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept an HTTP connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -97,29 +146,57 @@ async fn next(
     tokio::select! {
         biased;
         () = shutdown => None,
-        accepted = accept => accepted,
+        accepted = accept => Some(accepted),
     }
 }
 
 /// One connection from its first byte to its end. Errors are the client's affair and end only this connection.
-async fn converse(stream: TcpStream, router: Router, shutdown: Shared<impl Future<Output = ()>>) {
+async fn converse(
+    house: &House,
+    stream: TcpStream,
+    (address, busy): (IpAddr, Arc<AtomicUsize>),
+    router: Router,
+    shutdown: Shared<impl Future<Output = ()>>,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
+    let arrived = tokio::select! {
+        arrived = arrive(stream, house.tls.as_ref(), house.patience) => arrived,
+        () = shutdown.clone() => return,
+    };
+    let Some((stream, is_encrypted)) = arrived else { return };
+    let places = Arc::clone(&house.places);
+    let peer = Peer::new(address, is_encrypted, Arc::clone(&busy), places);
+    talk(stream, Arc::new(peer), busy, router, shutdown).await;
+}
+
+async fn talk(
+    stream: Stream,
+    peer: Arc<Peer>,
+    busy: Arc<AtomicUsize>,
+    router: Router,
+    shutdown: Shared<impl Future<Output = ()>>,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&peer));
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEADER_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,
-        () = end_of(shutdown) => {
+        () = end_of(shutdown.clone()) => {
             connection.as_mut().graceful_shutdown();
-            match tokio::time::timeout(CLOSING_TIMEOUT, connection).await {
-                Ok(outcome) => outcome,
-                Err(_) => return,
+            tokio::select! {
+                outcome = connection => outcome,
+                () = patience(&busy, shutdown) => return,
             }
         }
     };
@@ -132,5 +209,22 @@ async fn end_of(shutdown: Shared<impl Future<Output = ()>>) {
     tokio::select! {
         () = shutdown => {}
         () = tokio::time::sleep(CONNECTION_LIFETIME) => {}
+    }
+}
+
+/// How long a connection that should end may go on: as long as it runs something, unless the server ends, which has let
+/// everything run that it wanted to.
+async fn patience(busy: &AtomicUsize, shutdown: Shared<impl Future<Output = ()>>) {
+    loop {
+        tokio::select! {
+            () = shutdown.clone() => {
+                tokio::time::sleep(CLOSING_TIMEOUT).await;
+                return;
+            }
+            () = tokio::time::sleep(CLOSING_TIMEOUT) => {}
+        }
+        if busy.load(Ordering::Acquire) == 0 {
+            return;
+        }
     }
 }

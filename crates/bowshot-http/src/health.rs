@@ -1,22 +1,23 @@
 //! Liveness and readiness, for supervisors and load balancers.
 
-use crate::{Context, status};
+use crate::Context;
+use crate::status::{answer, good};
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use bowshot_api::{Error, ErrorKind, Lifecycle};
 use serde_json::json;
 
 /// 200 as long as the process can answer at all; restart it when this fails.
 pub(crate) async fn health(State(context): State<Context>) -> Response {
     let about = context.server.about();
-    good(&json!({ "status": "alive", "name": about.name, "version": about.version }))
+    good(StatusCode::OK, &json!({ "status": "alive", "name": about.name, "version": about.version }))
 }
 
 /// 200 while queries are taken; send queries elsewhere when this fails.
 pub(crate) async fn ready(State(context): State<Context>) -> Response {
     let error = match context.server.lifecycle() {
-        Lifecycle::Ready => return good(&json!({ "status": "ready" })),
+        Lifecycle::Ready => return good(StatusCode::OK, &json!({ "status": "ready" })),
         Lifecycle::Starting => {
             Error::new(ErrorKind::Unavailable, "the server is starting").with_hint("try again in a second")
         }
@@ -25,9 +26,5 @@ pub(crate) async fn ready(State(context): State<Context>) -> Response {
                 .with_hint("send queries to another server")
         }
     };
-    status::answer(&error)
-}
-
-fn good(body: &serde_json::Value) -> Response {
-    ([(CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
+    answer(error)
 }

@@ -38,7 +38,7 @@ const GAUGES: &[Gauge] = &[
 ];
 
 pub(crate) async fn metrics(State(context): State<Context>) -> Response {
-    let mut text = (context.render_metrics)();
+    let mut text = (context.choices.render_metrics)();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }

@@ -2,23 +2,46 @@
 
 use crate::health::{health, ready};
 use crate::metrics::metrics;
-use crate::{Context, status};
+use crate::openapi::openapi;
+use crate::origins::origins;
+use crate::status::{Failure, answer};
+use crate::{Context, ingest, queries, rooms, sql, tables};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, delete, get, post};
 use bowshot_api::Error;
 
+/// Every path with what answers it.
+pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Context>)> {
+    vec![
+        ("/", get(index)),
+        ("/health", get(health)),
+        ("/ready", get(ready)),
+        ("/metrics", get(metrics)),
+        ("/v1/openapi.json", get(openapi)),
+        ("/v1/sql", post(sql::run)),
+        ("/v1/sessions", post(rooms::open)),
+        ("/v1/sessions/{token}", delete(rooms::close)),
+        ("/v1/queries/{id}", get(queries::progress).delete(queries::cancel)),
+        ("/v1/tables", get(tables::list)),
+        ("/v1/tables/{name}", get(tables::describe).put(ingest::replace).post(ingest::append)),
+        ("/v1/tables/{name}/rows", get(tables::rows)),
+    ]
+}
+
 pub(crate) fn router(context: Context) -> Router {
-    Router::new()
-        .route("/", get(index))
-        .route("/health", get(health))
-        .route("/ready", get(ready))
-        .route("/metrics", get(metrics))
+    let mut router = Router::new();
+    for (path, answered) in routes() {
+        router = router.route(path, answered);
+    }
+    router
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(context.clone(), origins))
         .with_state(context)
 }
 
@@ -26,7 +49,8 @@ async fn index(State(context): State<Context>) -> Response {
     let about = context.server.about();
     let text = format!(
         "{} {}\n\n/health   200 while the process lives\n/ready    200 while queries are taken\n\
-         /metrics  counters and gauges for Prometheus\n\nQueries go to the Arrow Flight SQL address of this server.\n",
+         /metrics  counters and gauges for Prometheus\n/v1/sql   POST a statement, and get its rows\n\
+         /v1/openapi.json  all that is under /v1\n",
         about.name, about.version
     );
     ([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
@@ -34,15 +58,19 @@ async fn index(State(context): State<Context>) -> Response {
 
 async fn unknown_path(uri: Uri) -> Response {
     let shown: String = uri.path().chars().take(200).collect();
-    status::answer(
-        &Error::not_found(format!("nothing is served at `{shown}`"))
+    answer(
+        Error::not_found(format!("nothing is served at `{shown}`"))
             .with_hint("`/` lists the paths that are served"),
     )
 }
 
-async fn wrong_method(method: Method, uri: Uri) -> Response {
-    status::answer_with(
-        StatusCode::METHOD_NOT_ALLOWED,
-        &Error::unsupported(format!("`{method}` is not answered at `{}`", uri.path())).with_hint("use GET"),
-    )
+async fn wrong_method(method: Method, uri: Uri) -> Failure {
+    let shown: String = uri.path().chars().take(200).collect();
+    let error = Error::unsupported(format!("`{method}` is not answered at `{shown}`"));
+    let error = if uri.path().starts_with("/v1/") {
+        error.with_hint("the header `allow` has the methods that are")
+    } else {
+        error.with_hint("use GET")
+    };
+    Failure::with_status(error, StatusCode::METHOD_NOT_ALLOWED)
 }

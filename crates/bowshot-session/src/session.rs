@@ -242,6 +242,10 @@ impl Session for ClientSession {
         &self.principal
     }
 
+    fn statements(&self, sql: &str) -> Vec<String> {
+        self.engine.statements(sql)
+    }
+
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         self.check_open()?;
         let (text, statement) = (self.text(statement), statement.clone());

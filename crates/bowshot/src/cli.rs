@@ -60,10 +60,11 @@ pub(crate) struct ServerArgs {
     /// Address of the Arrow Flight SQL front end, or `off` [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDR")]
     flight: Option<String>,
-    /// Address of the HTTP front end (/health, /ready, /metrics), or `off` [default: 127.0.0.1:8080]
+    /// Address of the HTTP front end (SQL, /health, /ready, /metrics), or `off` [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
-    /// Certificate of the server and those that lead to its authority (PEM): Flight SQL and PostgreSQL speak TLS only
+    /// Certificate of the server and those that lead to its authority (PEM): Flight SQL and PostgreSQL speak TLS only, HTTP
+    /// for SQL of other machines
     #[arg(long, value_name = "FILE")]
     tls_certificate: Option<String>,
     /// Private key of that certificate (PEM)

@@ -63,7 +63,11 @@ pub(crate) struct Config {
     pub(crate) pg: Listen,
     /// Whether passwords may cross the network as they are on their way to the PostgreSQL front end.
     pub(crate) pg_cleartext: bool,
-    /// Certificate and key of the front ends but HTTP.
+    /// Whether credentials may cross the network as they are on their way to the HTTP front end.
+    pub(crate) http_cleartext: bool,
+    /// Origins whose web pages may use the HTTP front end, with commas between.
+    pub(crate) http_origins: String,
+    /// Certificate and key of the front ends.
     pub(crate) tls: TlsFiles,
     pub(crate) data: Option<DataFolder>,
     pub(crate) dialect: Dialect,
@@ -102,6 +106,8 @@ impl Default for Config {
             http: Listen::On("127.0.0.1:8080".to_owned()),
             pg: Listen::Off,
             pg_cleartext: false,
+            http_cleartext: false,
+            http_origins: String::new(),
             tls: TlsFiles::default(),
             data: None,
             dialect: Dialect::Ansi,
@@ -181,6 +187,12 @@ impl Config {
         config.complete()
     }
 
+    /// The origins whose web pages may use the HTTP front end.
+    pub(crate) fn origins(&self) -> Vec<String> {
+        let origins = self.http_origins.split(',').map(str::trim);
+        origins.filter(|origin| !origin.is_empty()).map(str::to_owned).collect()
+    }
+
     /// The settings of the engine.
     pub(crate) fn engine(&self) -> EngineConfig {
         let default = EngineConfig::default();
@@ -256,9 +268,11 @@ impl Config {
             return Err(Usage::new("a certificate needs its key, and a key its certificate")
                 .with_hint("set both `tls.certificate` and `tls.key`, or none of them"));
         }
-        if self.tls.certificate.is_some() && self.flight == Listen::Off && self.pg == Listen::Off {
-            return Err(Usage::new("a certificate is for Flight SQL and PostgreSQL, which are off")
-                .with_hint("leave `--flight` or `--pg` on, or `tls.certificate` and `tls.key` away"));
+        if let Some(origin) = self.origins().iter().find(|origin| !value::is_origin(origin)) {
+            return Err(Usage::new(format!(
+                "`http_origins` has `{origin}`, which is no origin of web pages"
+            ))
+            .with_hint("write scheme and host as browsers do: `https://example.org`, with commas between"));
         }
         Ok(self)
     }

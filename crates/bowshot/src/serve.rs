@@ -65,6 +65,8 @@ pub(crate) struct Running {
     /// Where PostgreSQL's protocol is served, unless it is off.
     pub(crate) pg: Option<SocketAddr>,
     pg_cleartext: bool,
+    http_cleartext: bool,
+    http_origins: Vec<String>,
     tls: Option<Tls>,
     server: Arc<Bowshot>,
     tables: Arc<TableStore>,
@@ -107,6 +109,8 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         http: local(http.as_ref())?,
         pg: local(pg.as_ref())?,
         pg_cleartext: config.pg_cleartext,
+        http_cleartext: config.http_cleartext,
+        http_origins: config.origins(),
         tls,
         drain_timeout: config.limits.drain_timeout,
         server: parts.server(config, authenticator),
@@ -142,7 +146,13 @@ fn local(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>> {
 impl Running {
     /// Where the front ends listen.
     pub(crate) fn addresses(&self) -> Addresses {
-        Addresses { flight: self.flight, http: self.http, pg: self.pg, encrypted: self.tls.is_some() }
+        Addresses {
+            flight: self.flight,
+            http: self.http,
+            pg: self.pg,
+            encrypted: self.tls.is_some(),
+            http_cleartext: self.http_cleartext,
+        }
     }
 
     fn start_flight(&mut self, listener: Option<TcpListener>, stopped: &watch::Receiver<bool>) {
@@ -165,10 +175,15 @@ impl Running {
     ) {
         let Some(listener) = listener else { return };
         let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
-        let render = Arc::clone(render_metrics);
+        let choices = bowshot_http::Choices {
+            render_metrics: Arc::clone(render_metrics),
+            tls: self.tls.as_ref().map(Tls::config),
+            cleartext: self.http_cleartext,
+            origins: self.http_origins.clone(),
+        };
         let until = until(stopped.clone());
         self.front_ends.spawn(async move {
-            bowshot_http::serve(listener, server, render, until).await.context("the HTTP front end failed")
+            bowshot_http::serve(listener, server, choices, until).await.context("the HTTP front end failed")
         });
     }
 

@@ -70,7 +70,17 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "http",
         "--http",
         |c| Slot::Listen(&mut c.http),
-        "address of the HTTP front end: health, readiness, metrics; needs no credentials",
+        "address of the HTTP front end: SQL, health, readiness, metrics; the last three need no credentials",
+    ),
+    key(
+        "http_cleartext",
+        |c| Slot::Truth(&mut c.http_cleartext),
+        "let other machines send credentials to the HTTP front end over connections that are not encrypted",
+    ),
+    key(
+        "http_origins",
+        |c| Slot::Text(&mut c.http_origins),
+        "origins whose web pages may use the HTTP front end (CORS), such as https://example.org, with commas between",
     ),
     flag(
         "pg",
@@ -114,7 +124,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "tls.certificate",
         "--tls-certificate",
         |c| Slot::Path(&mut c.tls.certificate),
-        "file with the server's certificate and those that lead to its authority (PEM): Flight SQL and PostgreSQL speak TLS only; read again when it changes",
+        "file with the server's certificate and those that lead to its authority (PEM): Flight SQL and PostgreSQL speak TLS only, HTTP with other machines for SQL; read again when it changes",
     ),
     flag(
         "tls.key",

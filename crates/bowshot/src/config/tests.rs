@@ -169,7 +169,7 @@ fn values_of_the_wrong_form_are_named() {
             "flight = 'off'\nhttp = 'off'",
             "[tls]\nkey = 'key.pem'",
             "[tls]\ncertificate = ''\nkey = 'key.pem'",
-            "flight = 'off'\n[tls]\ncertificate = 'certificate.pem'\nkey = 'key.pem'",
+            "http_origins = 'https://good.example, https://*.example'",
             "[access]\nusers_file = 'missing.toml'",
         ],
         expect![[r#"
@@ -200,8 +200,8 @@ fn values_of_the_wrong_form_are_named() {
                 set both `tls.certificate` and `tls.key`, or none of them
             `tls.certificate` in `FOLDER/bowshot.toml` cannot be used: expected a path
                 `bowshot docs settings` lists all settings with their types and defaults
-            a certificate is for Flight SQL and PostgreSQL, which are off
-                leave `--flight` or `--pg` on, or `tls.certificate` and `tls.key` away
+            `http_origins` has `https://*.example`, which is no origin of web pages
+                write scheme and host as browsers do: `https://example.org`, with commas between
             cannot read the users file `FOLDER/missing.toml`: No such file or directory (os error 2)
                 check that the file exists and that the server may read it
         "#]],

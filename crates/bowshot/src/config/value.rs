@@ -128,6 +128,14 @@ impl fmt::Display for Listen {
     }
 }
 
+/// Whether a text is an origin as browsers write it (RFC 6454, section 6.2): a scheme and a host, perhaps a port, and nothing
+/// behind.
+pub(super) fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_plain = |c: char| c.is_ascii_graphic() && !c.is_ascii_uppercase() && !"/?#@*".contains(c);
+    host.is_some_and(|host| !host.is_empty() && host.chars().all(is_plain))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +191,18 @@ mod tests {
         }
         for bad in ["", "MiB", "-1", "1.5GiB", "16M", "1 PiB", "99999999TiB", "0x10"] {
             assert!(size(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn origins_have_scheme_and_host() {
+        for good in ["https://example.org", "http://localhost:3000", "https://[::1]:1"] {
+            assert!(is_origin(good), "{good:?}");
+        }
+        for bad in
+            ["", "*", "example.org", "https://", "https://a/", "https://a/b", "https://A", "ftp://a", "null"]
+        {
+            assert!(!is_origin(bad), "{bad:?}");
         }
     }
 

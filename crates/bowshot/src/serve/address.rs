@@ -21,8 +21,10 @@ pub(crate) struct Addresses {
     pub(crate) flight: Option<SocketAddr>,
     pub(crate) http: Option<SocketAddr>,
     pub(crate) pg: Option<SocketAddr>,
-    /// Whether Flight SQL and PostgreSQL are encrypted.
+    /// Whether Flight SQL and PostgreSQL are encrypted, and HTTP can be.
     pub(crate) encrypted: bool,
+    /// Whether HTTP takes credentials that are not encrypted.
+    pub(crate) http_cleartext: bool,
 }
 
 impl Addresses {

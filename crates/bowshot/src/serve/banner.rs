@@ -44,8 +44,9 @@ fn danger(addresses: &Addresses, nobody_is_known: bool) -> Option<&'static str> 
             "whoever reaches these addresses can read all tables and make new ones, since no users are configured",
         );
     }
-    // HTTP tells health and metrics, and no rows.
-    (rows && !addresses.encrypted).then_some(
+    // HTTP takes no credentials of other machines in the clear, unless it is told to.
+    let http = addresses.http_cleartext && addresses.http.is_some_and(is_reached);
+    (http || (rows && !addresses.encrypted)).then_some(
         "passwords, tokens and rows cross the network unencrypted: set `--tls-certificate` and `--tls-key`, or put a \
          proxy with TLS in front",
     )
@@ -191,6 +192,7 @@ mod tests {
             http: http.parse().ok(),
             pg: None,
             encrypted: false,
+            http_cleartext: false,
         };
         let kind = |addresses: Addresses, nobody_is_known| {
             danger(&addresses, nobody_is_known).map(|text| text.split(' ').next().unwrap_or_default())
@@ -201,7 +203,9 @@ mod tests {
             assert_eq!(kind(at(flight, http), true), None);
         }
         assert_eq!(kind(at("127.0.0.1:1", "[::]:1"), true), Some("whoever"));
-        assert_eq!(kind(at("127.0.0.1:1", "[::]:1"), false), None, "no rows go over HTTP");
+        assert_eq!(kind(at("127.0.0.1:1", "[::]:1"), false), None, "HTTP takes no credentials there");
+        let cleartext = Addresses { http_cleartext: true, encrypted: true, ..at("off", "[::]:1") };
+        assert_eq!(kind(cleartext, false), Some("passwords,"));
         let pg = Addresses { pg: "0.0.0.0:1".parse().ok(), ..Addresses::default() };
         assert_eq!(kind(pg, true), Some("whoever"));
         assert_eq!(kind(pg, false), Some("passwords,"));

@@ -27,7 +27,7 @@ const OURS: &[(&str, &[&str])] = &[
     ),
     ("bowshot-session", &["bowshot-api", "bowshot-engine", "bowshot-access"]),
     ("bowshot-flight", &["bowshot-api", "bowshot-ipc"]),
-    ("bowshot-http", &["bowshot-api"]),
+    ("bowshot-http", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-postgres", &["bowshot-api"]),
     ("bowshot-mysql", &["bowshot-api"]),
     ("bowshot-cluster", &["bowshot-api", "bowshot-engine", "bowshot-ipc"]),

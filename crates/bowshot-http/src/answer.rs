@@ -1,0 +1,210 @@
+//! From the result of a statement to the answer of its request. A result with rows goes out while it is made: when the client is
+//! gone, the body is dropped, and with it the query.
+
+use crate::form::Form;
+use crate::output::{Encoder, encoder};
+use crate::rooms::Room;
+use crate::status::{Failure, Result, good};
+use arrow::datatypes::Schema;
+use arrow::record_batch::RecordBatch;
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use bowshot_api::{Answer, BatchStream, Error, Layout, QueryId};
+use bytes::Bytes;
+use futures::StreamExt;
+use serde_json::json;
+use std::fmt;
+use std::sync::Arc;
+
+const QUERY_ID: HeaderName = HeaderName::from_static("x-bowshot-query-id");
+const ROWS_AFFECTED: HeaderName = HeaderName::from_static("x-bowshot-rows-affected");
+
+/// What a statement has led to.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    /// Rows, which are there to be read.
+    Rows(Box<Answer>),
+    /// An effect, and on how many rows, if that is known.
+    Effect { query: Option<QueryId>, affected: Option<u64> },
+}
+
+/// The answer of a request.
+///
+/// # Errors
+/// `Unsupported` for columns that the form has no place for.
+pub(crate) async fn respond(room: Room, answered: Answered, form: Form) -> Result<Response> {
+    let mut response = match answered {
+        Answered::Rows(answer) => {
+            let query = answer.query;
+            Reading::respond(room, *answer, form).await.map_err(|failure| failure.of_query(query))?
+        }
+        Answered::Effect { query, affected } => effect(&room, form, query, affected)?,
+    };
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    Ok(response)
+}
+
+/// The answer of a statement without rows.
+fn effect(room: &Room, form: Form, query: Option<QueryId>, affected: Option<u64>) -> Result<Response> {
+    let mut response = match form {
+        Form::Json | Form::Lines => {
+            let mut response = good(StatusCode::OK, &json!({ "rows_affected": affected }));
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
+            response
+        }
+        Form::Csv => with_type(form, Body::empty()),
+        Form::ArrowStream | Form::ArrowFile | Form::Parquet => {
+            let mut encoder = encoder(form, &nothing(query), room.server.limits())?;
+            with_type(form, Body::from(encoder.end()?))
+        }
+    };
+    if let Some(affected) = affected {
+        response.headers_mut().insert(ROWS_AFFECTED, HeaderValue::from(affected));
+    }
+    name(&mut response, query);
+    Ok(response)
+}
+
+/// A result without columns.
+fn nothing(query: Option<QueryId>) -> Answer {
+    Answer {
+        query: query.unwrap_or_else(QueryId::random),
+        schema: Arc::new(Schema::empty()),
+        layout: Layout::default(),
+        partitions: 0,
+        ordered: true,
+        rows: Some(0),
+        expires: None,
+    }
+}
+
+fn with_type(form: Form, body: Body) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
+    response
+}
+
+fn name(response: &mut Response, query: Option<QueryId>) {
+    let value = query.and_then(|query| HeaderValue::try_from(query.to_string()).ok());
+    if let Some(value) = value {
+        response.headers_mut().insert(QUERY_ID, value);
+    }
+}
+
+/// A result on its way out.
+struct Reading {
+    room: Room,
+    answer: Answer,
+    next_partition: usize,
+    rows: Option<BatchStream>,
+    /// Away while it works elsewhere.
+    encoder: Option<Box<dyn Encoder>>,
+    is_over: bool,
+}
+
+/// Why a body breaks off; the reason was told as far as its form allows.
+#[derive(Debug)]
+struct Cut;
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the result failed")
+    }
+}
+
+impl std::error::Error for Cut {}
+
+impl Reading {
+    /// The answer with the rows. What fails before its first piece fails with a status.
+    async fn respond(room: Room, answer: Answer, form: Form) -> Result<Response> {
+        let encoder = Some(encoder(form, &answer, room.server.limits())?);
+        let query = answer.query;
+        let mut reading =
+            Box::new(Self { room, answer, next_partition: 0, rows: None, encoder, is_over: false });
+        let first = futures::stream::iter([Ok(reading.piece().await?)]);
+        let others = futures::stream::unfold(reading, |mut reading| async move {
+            let piece = reading.next().await?;
+            Some((piece, reading))
+        });
+        let mut response = with_type(form, Body::from_stream(first.chain(others)));
+        name(&mut response, Some(query));
+        Ok(response)
+    }
+
+    /// The next piece of the body; `None` after its end.
+    async fn next(&mut self) -> Option<std::result::Result<Bytes, Cut>> {
+        if self.is_over {
+            return None;
+        }
+        let error = match self.piece().await {
+            Ok(piece) => return Some(Ok(piece)),
+            Err(error) => Failure::from(error).of_query(self.answer.query).object(),
+        };
+        self.is_over = true;
+        tracing::debug!(query = %self.answer.query, %error, "a result failed while it was read");
+        self.rows = None;
+        let told = self.encoder.as_mut().and_then(|encoder| encoder.failed(&error));
+        if told.is_none() {
+            // So that what is there goes out before the connection breaks.
+            tokio::task::yield_now().await;
+        }
+        Some(told.ok_or(Cut))
+    }
+
+    async fn piece(&mut self) -> bowshot_api::Result<Bytes> {
+        loop {
+            if let Some(piece) = self.encode(|encoder| encoder.more()).await? {
+                return Ok(piece);
+            }
+            let Some(batch) = self.batch().await? else {
+                self.is_over = true;
+                return self.encode(|encoder| encoder.end()).await;
+            };
+            if let Some(encoder) = self.encoder.as_mut() {
+                encoder.take(batch);
+            }
+        }
+    }
+
+    async fn batch(&mut self) -> bowshot_api::Result<Option<RecordBatch>> {
+        loop {
+            let Some(rows) = &mut self.rows else {
+                if self.next_partition == self.answer.partitions {
+                    return Ok(None);
+                }
+                self.rows = Some(self.room.attach(self.answer.query, self.next_partition).await?);
+                self.next_partition += 1;
+                continue;
+            };
+            match self.room.while_used(rows.next()).await {
+                Some(batch) => return batch.map(Some),
+                None => self.rows = None,
+            }
+        }
+    }
+
+    /// Lets the encoder work: here, or where nobody waits for a socket.
+    async fn encode<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut dyn Encoder) -> bowshot_api::Result<T> + Send + 'static,
+    ) -> bowshot_api::Result<T> {
+        let lost = || Error::internal("a result lost its encoder");
+        let mut encoder = self.encoder.take().ok_or_else(lost)?;
+        let (encoder, done) = if encoder.is_heavy() {
+            let working = tokio::task::spawn_blocking(move || {
+                let done = work(encoder.as_mut());
+                (encoder, done)
+            });
+            working.await.map_err(|error| Error::internal("an encoder broke down").with_source(error))?
+        } else {
+            let done = work(encoder.as_mut());
+            (encoder, done)
+        };
+        self.encoder = Some(encoder);
+        done
+    }
+}

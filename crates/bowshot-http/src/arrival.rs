@@ -1,0 +1,108 @@
+//! From a socket to a stream of bytes: TLS, if the client begins with it and the server has a certificate, and an end for
+//! clients that take nothing any more.
+
+use std::io::{Error, ErrorKind, IoSlice, Result};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
+
+/// How long a client may take for each step before HTTP.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Begins each record of a handshake of TLS (RFC 8446, section 5.1); no request of HTTP begins so.
+const TLS_HANDSHAKE: u8 = 22;
+
+/// Bytes of a client.
+pub(crate) type Stream = Patient<Either<TcpStream, TlsStream<TcpStream>>>;
+
+/// A stream for HTTP, and whether it is encrypted. `None` for clients that go away or speak something else.
+pub(crate) async fn arrive(
+    stream: TcpStream,
+    tls: Option<&TlsAcceptor>,
+    patience: Duration,
+) -> Option<(Stream, bool)> {
+    let mut first = [0];
+    let peeked = timeout(STEP_TIMEOUT, stream.peek(&mut first)).await.ok()?.ok()?;
+    let stream = match (peeked, first, tls) {
+        (1, [TLS_HANDSHAKE], Some(tls)) => {
+            let accepted = timeout(STEP_TIMEOUT, tls.accept(stream)).await.ok()?;
+            Either::Right(accepted.inspect_err(|error| tracing::debug!(%error, "no TLS")).ok()?)
+        }
+        (1, [TLS_HANDSHAKE], None) | (0, ..) => return None,
+        _ => Either::Left(stream),
+    };
+    let is_encrypted = matches!(stream, Either::Right(_));
+    Some((Patient::new(stream, patience), is_encrypted))
+}
+
+/// A stream that breaks when its other end takes no byte for a while.
+#[derive(Debug)]
+pub(crate) struct Patient<S> {
+    stream: S,
+    /// Zero means no limit.
+    patience: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    fn new(stream: S, patience: Duration) -> Self {
+        Self { stream, patience, stalled: None }
+    }
+
+    /// What became of a write, or that it has waited for too long.
+    fn judge<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        if written.is_ready() || self.patience.is_zero() {
+            self.stalled = None;
+            return written;
+        }
+        let patience = self.patience;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(stalled.as_mut().poll(context));
+        stalled.as_mut().reset(Instant::now() + patience);
+        Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client takes no more bytes")))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.judge(written, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.judge(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.judge(flushed, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

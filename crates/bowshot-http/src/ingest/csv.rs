@@ -1,0 +1,128 @@
+//! CSV with a header (RFC 4180). An empty field is null.
+
+use super::columns::settle;
+use super::sample::Sample;
+use super::{BATCH_BYTES, BATCH_ROWS};
+use crate::upload::Upload;
+use arrow::csv::ReaderBuilder;
+use arrow::csv::reader::{Decoder, Format};
+use arrow::datatypes::{DataType, Schema};
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{BatchStream, Error, ErrorKind, Result};
+use bytes::{Buf, Bytes};
+use futures::StreamExt;
+use std::sync::Arc;
+
+/// The rows of a text. Waits for the first ones.
+///
+/// # Errors
+/// When there is no header. The batches have an error where the text breaks, and end with it.
+pub(super) async fn rows(mut upload: Upload, known: Option<&Schema>, longest: usize) -> Result<BatchStream> {
+    let sample = Sample::take(&mut upload, Ok).await?;
+    let end = if sample.is_whole { sample.bytes.len() } else { last_line(&sample.bytes)? };
+    let lines = sample.bytes.get(..end).unwrap_or_default();
+    if lines.iter().all(u8::is_ascii_whitespace) {
+        return Err(Error::invalid("the body is empty").with_hint("send CSV with a header"));
+    }
+    let format = Format::default().with_header(true);
+    let (seen, count) = format.infer_schema(lines, None).map_err(malformed)?;
+    let schema = settle(&seen, known, is_read)?;
+    let decoder = ReaderBuilder::new(Arc::clone(&schema))
+        .with_format(format)
+        .with_batch_size(batch_rows(lines.len(), count))
+        .build_decoder();
+    let come = Bytes::from(sample.bytes);
+    let lines = Lines { upload, come, decoder, taken: 0, longest, is_whole: sample.is_whole };
+    let batches = futures::stream::try_unfold(lines, |mut lines| async move {
+        Ok(lines.batch().await?.map(|batch| (batch, lines)))
+    });
+    Ok(BatchStream::new(schema, batches.boxed()).exclusive())
+}
+
+/// Rows of one batch, by the size of the first ones.
+fn batch_rows(bytes: usize, rows: usize) -> usize {
+    let row_bytes = (bytes / rows.max(1)).max(1);
+    (BATCH_BYTES / row_bytes).clamp(1, BATCH_ROWS)
+}
+
+/// Where the last whole record ends.
+fn last_line(bytes: &[u8]) -> Result<usize> {
+    let (mut is_quoted, mut end) = (false, None);
+    for (index, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b'\n' if !is_quoted => end = Some(index + 1),
+            _ => {}
+        }
+    }
+    end.ok_or_else(|| {
+        let message = format!("the first {} bytes are no whole line", bytes.len());
+        Error::new(ErrorKind::LimitReached, message).with_hint("send CSV with a header and shorter lines")
+    })
+}
+
+fn is_read(data_type: &DataType) -> bool {
+    data_type.is_integer()
+        || data_type.is_floating()
+        || matches!(
+            data_type,
+            DataType::Boolean
+                | DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Date32
+                | DataType::Date64
+                | DataType::Timestamp(..)
+                | DataType::Time32(_)
+                | DataType::Time64(_)
+                | DataType::Decimal128(..)
+                | DataType::Decimal256(..)
+        )
+}
+
+fn malformed(error: ArrowError) -> Error {
+    Error::invalid(format!("the CSV cannot be read: {error}"))
+        .with_hint(
+            "the types are those of the table, or what the first rows look like; quote fields with commas",
+        )
+        .with_source(error)
+}
+
+struct Lines {
+    upload: Upload,
+    come: Bytes,
+    decoder: Decoder,
+    /// Bytes of the batch that is being made.
+    taken: usize,
+    longest: usize,
+    is_whole: bool,
+}
+
+impl Lines {
+    async fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if self.come.is_empty() && !self.is_whole {
+                match self.upload.next().await? {
+                    Some(piece) => self.come = piece,
+                    None => self.is_whole = true,
+                }
+            }
+            // An empty buffer is the end for the decoder.
+            if self.come.is_empty() && !self.is_whole {
+                continue;
+            }
+            let read = self.decoder.decode(&self.come).map_err(malformed)?;
+            self.come.advance(read);
+            self.taken += read;
+            if self.taken > self.longest {
+                let message = format!("a few rows have more than {} bytes", self.longest);
+                return Err(Error::new(ErrorKind::LimitReached, message)
+                    .with_hint("close the quotes, or raise `limits.max_message_bytes`"));
+            }
+            if self.decoder.capacity() == 0 || (read == 0 && self.come.is_empty()) {
+                self.taken = 0;
+                return self.decoder.flush().map_err(malformed);
+            }
+        }
+    }
+}

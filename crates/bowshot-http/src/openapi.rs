@@ -1,0 +1,12 @@
+//! The description of all routes for programs (OpenAPI 3.1), which says nothing that is not public.
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+/// The description, written by hand.
+pub(crate) const TEXT: &str = include_str!("openapi.json");
+
+/// Answers `GET /v1/openapi.json`.
+pub(crate) async fn openapi() -> Response {
+    ([(CONTENT_TYPE, "application/json")], TEXT).into_response()
+}

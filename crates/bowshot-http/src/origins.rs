@@ -1,0 +1,97 @@
+//! Which web pages may use the server. A browser sends requests of any page to any address that it reaches, this machine's own
+//! too, and a server without users would do what they say. So a request that names a page's origin is refused unless the
+//! operator has listed it, and what is only open to this machine is asked for under a name of this machine, which a page cannot
+//! make its own by changing what its name resolves to.
+
+use crate::Context;
+use crate::status::Failure;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, ORIGIN, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bowshot_api::{Error, ErrorKind, Result};
+use std::net::IpAddr;
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
+const HEADERS: HeaderValue =
+    HeaderValue::from_static("authorization, content-type, accept, x-bowshot-session");
+const EXPOSED: HeaderValue = HeaderValue::from_static("x-bowshot-query-id, x-bowshot-rows-affected");
+/// How long a browser may believe the answer to a preflight, in seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+
+/// Refuses what other pages ask for, and tells browsers that the listed ones may (Fetch Standard, "CORS protocol").
+pub(crate) async fn origins(State(context): State<Context>, request: Request, next: Next) -> Response {
+    let Some(origin) = request.headers().get(ORIGIN).cloned() else { return next.run(request).await };
+    let is_listed = context.choices.origins.iter().any(|listed| listed.as_bytes() == origin.as_bytes());
+    let is_sql = request.uri().path().starts_with("/v1/");
+    if !is_listed {
+        return if is_sql { refused().into_response() } else { next.run(request).await };
+    }
+    let is_preflight = request.method() == Method::OPTIONS;
+    let mut response =
+        if is_preflight { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await };
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(VARY, HeaderValue::from_static("origin"));
+    if is_preflight {
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+        headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    } else {
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    }
+    response
+}
+
+fn refused() -> Failure {
+    Error::new(ErrorKind::Denied, "web pages of this origin may not use the server")
+        .with_hint("the operator lists the origins that may in `http_origins`")
+        .into()
+}
+
+/// Refuses a caller without a name on this machine that reached the server under a name of another one.
+pub(crate) fn check_host(headers: &HeaderMap) -> Result<()> {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if is_local(host) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Denied, "a server without users answers this machine under its own names only")
+        .with_hint("use `localhost` or the address in the URL; a proxy sets the header `host` so"))
+}
+
+/// Whether a `Host` is an address, or a name that always means this machine (RFC 6761, section 6.3).
+fn is_local(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_local;
+
+    #[test]
+    fn names_of_this_machine() {
+        for (host, expected) in [
+            ("localhost", true),
+            ("LocalHost:8080", true),
+            ("a.localhost.:1", true),
+            ("127.0.0.1:8080", true),
+            ("[::1]:8080", true),
+            ("10.0.0.7", true),
+            ("example.org:8080", false),
+            ("localhost.example.org", false),
+            ("127.0.0.1.example.org", false),
+            ("", false),
+        ] {
+            assert_eq!(is_local(host), expected, "{host}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Values as JSON, as Arrow's JSON writer has them, but for floating-point numbers that JSON does not know: these are texts, so
+//! that they are not lost.
+
+use arrow::array::{Array, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type, Schema};
+use arrow::error::ArrowError;
+use arrow::json::writer::{NullableEncoder, make_encoder};
+use arrow::json::{Encoder, EncoderFactory, EncoderOptions};
+use arrow::record_batch::RecordBatch;
+use half::f16;
+use std::io::Write as _;
+use std::sync::Arc;
+
+/// How values become JSON.
+pub(super) fn options() -> EncoderOptions {
+    EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(Floats))
+}
+
+/// Writers of the columns of a batch.
+pub(super) struct Cells<'a>(Vec<NullableEncoder<'a>>);
+
+impl<'a> Cells<'a> {
+    pub(super) fn new(batch: &'a RecordBatch, options: &'a EncoderOptions) -> Result<Self, ArrowError> {
+        let fields = batch.schema_ref().fields().iter();
+        let columns = fields.zip(batch.columns());
+        columns
+            .map(|(field, column)| make_encoder(field, column.as_ref(), options))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    pub(super) fn put(&mut self, column: usize, row: usize, out: &mut Vec<u8>) {
+        match self.0.get_mut(column) {
+            Some(cell) if !cell.is_null(row) => cell.encode(row, out),
+            _ => out.extend_from_slice(b"null"),
+        }
+    }
+}
+
+/// Whether all columns of a schema have a form.
+pub(super) fn check(schema: &Schema) -> Result<(), ArrowError> {
+    let empty = RecordBatch::new_empty(Arc::new(schema.clone()));
+    Cells::new(&empty, &options()).map(drop)
+}
+
+#[derive(Debug)]
+struct Floats;
+
+impl EncoderFactory for Floats {
+    fn make_default_encoder<'a>(
+        &self,
+        _: &'a FieldRef,
+        array: &'a dyn Array,
+        _: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        let encoder: Box<dyn Encoder> = match array.data_type() {
+            DataType::Float16 => Box::new(Float(array.as_primitive::<Float16Type>().clone())),
+            DataType::Float32 => Box::new(Float(array.as_primitive::<Float32Type>().clone())),
+            DataType::Float64 => Box::new(Float(array.as_primitive::<Float64Type>().clone())),
+            _ => return Ok(None),
+        };
+        Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
+    }
+}
+
+struct Float<T: ArrowPrimitiveType>(PrimitiveArray<T>);
+
+impl<T> Encoder for Float<T>
+where
+    T: ArrowPrimitiveType,
+    T::Native: Wide,
+{
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let value = self.0.value(row);
+        // Writing to a vector cannot fail.
+        _ = match value.wide() {
+            wide if wide.is_nan() => write!(out, "\"NaN\""),
+            f64::INFINITY => write!(out, "\"Infinity\""),
+            f64::NEG_INFINITY => write!(out, "\"-Infinity\""),
+            // The shortest text that is read as the same number.
+            _ => write!(out, "{value:?}"),
+        };
+    }
+}
+
+/// Floating-point numbers of every width.
+trait Wide: Copy {
+    fn wide(self) -> f64;
+}
+
+impl Wide for f64 {
+    fn wide(self) -> f64 {
+        self
+    }
+}
+
+impl Wide for f32 {
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Wide for f16 {
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+}

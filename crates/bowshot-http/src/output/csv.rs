@@ -1,0 +1,114 @@
+//! CSV (RFC 4180) with a header. Null is an empty field, an empty text is `""`. What CSV has no form for, such as a list, is
+//! written as JSON.
+
+use super::cells::{Cells, check, options};
+use super::{Encoder, InHand, PIECE_BYTES, refused, unencoded};
+use arrow::array::Array;
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use arrow::json::EncoderOptions;
+use arrow::record_batch::RecordBatch;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use bowshot_api::{Answer, Result};
+use bytes::Bytes;
+use serde_json::Value;
+use std::io::Write as _;
+
+/// See the module.
+pub(super) struct Csv {
+    /// What has to be written before the next row.
+    before: Vec<u8>,
+    options: EncoderOptions,
+    hand: InHand,
+}
+
+impl Csv {
+    pub(super) fn new(answer: &Answer) -> Result<Self> {
+        check(&answer.schema).map_err(|error| refused("CSV", error))?;
+        let mut before = Vec::new();
+        for (index, field) in answer.schema.fields().iter().enumerate() {
+            put(index, Some(field.name().as_bytes()), &mut before);
+        }
+        before.extend_from_slice(b"\r\n");
+        Ok(Self { before, options: options(), hand: InHand::default() })
+    }
+
+    fn rows(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+        let format = FormatOptions::new().with_display_error(true);
+        let formatters: Vec<Option<ArrayFormatter<'_>>> = batch
+            .columns()
+            .iter()
+            .map(|column| match is_plain(column.data_type()) {
+                true => ArrayFormatter::try_new(column.as_ref(), &format).map(Some),
+                false => Ok(None),
+            })
+            .collect::<Result<_, _>>()?;
+        let nulls: Vec<_> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
+        let mut cells = Cells::new(batch, &self.options)?;
+        let mut text = Vec::new();
+        for row in 0..batch.num_rows() {
+            for (index, (nulls, formatter)) in nulls.iter().zip(&formatters).enumerate() {
+                text.clear();
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    put(index, None, out);
+                    continue;
+                }
+                match formatter {
+                    // Writing to a vector cannot fail.
+                    Some(formatter) => _ = write!(text, "{}", formatter.value(row)),
+                    None => cells.put(index, row, &mut text),
+                }
+                put(index, Some(&text), out);
+            }
+            out.extend_from_slice(b"\r\n");
+        }
+        Ok(())
+    }
+}
+
+/// Whether the values have a text of their own.
+fn is_plain(data_type: &DataType) -> bool {
+    !data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..))
+}
+
+/// One field with the comma before it.
+fn put(index: usize, text: Option<&[u8]>, out: &mut Vec<u8>) {
+    if index > 0 {
+        out.push(b',');
+    }
+    let Some(text) = text else { return };
+    let is_special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
+    if !text.is_empty() && !text.iter().any(is_special) {
+        out.extend_from_slice(text);
+        return;
+    }
+    out.push(b'"');
+    for byte in text {
+        if *byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
+}
+
+impl Encoder for Csv {
+    fn take(&mut self, batch: RecordBatch) {
+        self.hand.take(batch);
+    }
+
+    fn more(&mut self) -> Result<Option<Bytes>> {
+        let Some(batch) = self.hand.slice(PIECE_BYTES) else { return Ok(None) };
+        let mut out = std::mem::take(&mut self.before);
+        self.rows(&batch, &mut out).map_err(unencoded)?;
+        Ok(Some(out.into()))
+    }
+
+    fn end(&mut self) -> Result<Bytes> {
+        Ok(std::mem::take(&mut self.before).into())
+    }
+
+    fn failed(&mut self, _: &Value) -> Option<Bytes> {
+        None
+    }
+}

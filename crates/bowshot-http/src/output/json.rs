@@ -1,0 +1,149 @@
+//! JSON: one object for a result, or one for each row.
+
+use super::cells::{Cells, check, options};
+use super::{Encoder, InHand, PIECE_BYTES, refused, unencoded};
+use arrow::datatypes::Schema;
+use arrow::json::EncoderOptions;
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{Answer, Result};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+/// `{"query_id": …, "columns": […], "rows": [[…], …], "row_count": …}`; one that fails has `error` in place of the count.
+pub(super) struct Json {
+    /// What has to be written before the next row.
+    before: Vec<u8>,
+    options: EncoderOptions,
+    hand: InHand,
+    rows: u64,
+}
+
+/// `[{"name": …, "type": …}, …]`, as answers describe columns.
+pub(crate) fn columns(schema: &Schema) -> Value {
+    let columns = schema.fields().iter();
+    columns
+        .map(|field| {
+            let data_type = field.data_type().to_string();
+            json!({ "name": field.name(), "type": data_type, "nullable": field.is_nullable() })
+        })
+        .collect()
+}
+
+impl Json {
+    pub(super) fn new(answer: &Answer) -> Result<Self> {
+        check(&answer.schema).map_err(|error| refused("JSON", error))?;
+        let head = format!(
+            "{{\"query_id\":\"{}\",\"columns\":{},\"rows\":[\n",
+            answer.query,
+            columns(&answer.schema)
+        );
+        Ok(Self { before: head.into_bytes(), options: options(), hand: InHand::default(), rows: 0 })
+    }
+}
+
+impl Encoder for Json {
+    fn take(&mut self, batch: RecordBatch) {
+        self.hand.take(batch);
+    }
+
+    fn more(&mut self) -> Result<Option<Bytes>> {
+        let Some(batch) = self.hand.slice(PIECE_BYTES) else { return Ok(None) };
+        let mut cells = Cells::new(&batch, &self.options).map_err(unencoded)?;
+        let mut out = Vec::with_capacity(2 * PIECE_BYTES);
+        for row in 0..batch.num_rows() {
+            out.append(&mut self.before);
+            out.push(b'[');
+            for column in 0..batch.num_columns() {
+                if column > 0 {
+                    out.push(b',');
+                }
+                cells.put(column, row, &mut out);
+            }
+            out.push(b']');
+            self.before.extend_from_slice(b",\n");
+            self.rows += 1;
+        }
+        Ok(Some(out.into()))
+    }
+
+    fn end(&mut self) -> Result<Bytes> {
+        let mut out = if self.rows == 0 { std::mem::take(&mut self.before) } else { b"\n".to_vec() };
+        out.extend_from_slice(format!("],\"row_count\":{}}}\n", self.rows).as_bytes());
+        Ok(out.into())
+    }
+
+    fn failed(&mut self, error: &Value) -> Option<Bytes> {
+        let mut out = if self.rows == 0 { std::mem::take(&mut self.before) } else { b"\n".to_vec() };
+        let error = error.get("error").cloned().unwrap_or_default();
+        out.extend_from_slice(format!("],\"error\":{error}}}\n").as_bytes());
+        Some(out.into())
+    }
+}
+
+/// One object for each row on a line of its own; a result that fails ends with the object `{"error": …}`.
+pub(super) struct Lines {
+    /// The names of the columns with what comes before and after them.
+    names: Vec<Vec<u8>>,
+    options: EncoderOptions,
+    hand: InHand,
+}
+
+impl Lines {
+    pub(super) fn new(answer: &Answer) -> Result<Self> {
+        check(&answer.schema).map_err(|error| refused("JSON", error))?;
+        let names = unique(&answer.schema).into_iter().enumerate().map(|(index, name)| {
+            let before = if index == 0 { "" } else { "," };
+            format!("{before}{}:", Value::String(name)).into_bytes()
+        });
+        Ok(Self { names: names.collect(), options: options(), hand: InHand::default() })
+    }
+}
+
+/// The names of the columns; one that was there before gets a number, as an object has each name once.
+fn unique(schema: &Schema) -> Vec<String> {
+    let mut taken: HashSet<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let mut given = HashSet::new();
+    let names = schema.fields().iter().map(|field| {
+        let mut name = field.name().clone();
+        let mut number: u64 = 2;
+        while !given.insert(name.clone()) {
+            name = format!("{}_{number}", field.name());
+            number += 1;
+            if !taken.insert(name.clone()) {
+                name.clone_from(field.name());
+            }
+        }
+        name
+    });
+    names.collect()
+}
+
+impl Encoder for Lines {
+    fn take(&mut self, batch: RecordBatch) {
+        self.hand.take(batch);
+    }
+
+    fn more(&mut self) -> Result<Option<Bytes>> {
+        let Some(batch) = self.hand.slice(PIECE_BYTES) else { return Ok(None) };
+        let mut cells = Cells::new(&batch, &self.options).map_err(unencoded)?;
+        let mut out = Vec::with_capacity(2 * PIECE_BYTES);
+        for row in 0..batch.num_rows() {
+            out.push(b'{');
+            for (column, name) in self.names.iter().enumerate() {
+                out.extend_from_slice(name);
+                cells.put(column, row, &mut out);
+            }
+            out.extend_from_slice(b"}\n");
+        }
+        Ok(Some(out.into()))
+    }
+
+    fn end(&mut self) -> Result<Bytes> {
+        Ok(Bytes::new())
+    }
+
+    fn failed(&mut self, error: &Value) -> Option<Bytes> {
+        Some(format!("{error}\n").into())
+    }
+}

@@ -1,0 +1,98 @@
+//! Rows in the forms that clients take, a piece at a time: what is in memory of a result is the batch in hand and one piece of
+//! its form.
+
+mod arrow;
+mod cells;
+mod csv;
+mod json;
+mod parquet;
+
+use self::arrow::{File, Stream};
+use self::csv::Csv;
+pub(crate) use self::json::columns;
+use self::json::{Json, Lines};
+use self::parquet::Parquet;
+use crate::form::Form;
+use ::arrow::error::ArrowError;
+use ::arrow::record_batch::RecordBatch;
+use bowshot_api::{Answer, Error, Limits, Result, batch_bytes};
+use bytes::Bytes;
+use serde_json::Value;
+
+/// Bytes of one piece of a form of text, but for its last row.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Makes a form of rows.
+pub(crate) trait Encoder: Send {
+    /// Takes the next batch, when [`Encoder::more`] has no more pieces.
+    fn take(&mut self, batch: RecordBatch);
+
+    /// The next piece; `None` when it wants another batch.
+    fn more(&mut self) -> Result<Option<Bytes>>;
+
+    /// What comes after the last batch.
+    fn end(&mut self) -> Result<Bytes>;
+
+    /// The end of a result that has failed, if the form can tell that. Otherwise the connection has to break.
+    fn failed(&mut self, error: &Value) -> Option<Bytes>;
+
+    /// Whether a piece takes so long that it must not be made where sockets are served.
+    fn is_heavy(&self) -> bool {
+        false
+    }
+}
+
+/// What makes the form of a result.
+///
+/// # Errors
+/// `Unsupported` for a column that the form has no place for.
+pub(crate) fn encoder(form: Form, answer: &Answer, limits: &Limits) -> Result<Box<dyn Encoder>> {
+    Ok(match form {
+        Form::Json => Box::new(Json::new(answer)?),
+        Form::Lines => Box::new(Lines::new(answer)?),
+        Form::Csv => Box::new(Csv::new(answer)?),
+        Form::ArrowStream => Box::new(Stream::new(answer, limits.message_bytes)?),
+        Form::ArrowFile => Box::new(File::new(answer, limits.message_bytes)?),
+        Form::Parquet => Box::new(Parquet::new(answer)?),
+    })
+}
+
+/// A batch that is taken apart from its front.
+#[derive(Debug, Default)]
+struct InHand {
+    batch: Option<RecordBatch>,
+    row: usize,
+}
+
+impl InHand {
+    fn take(&mut self, batch: RecordBatch) {
+        *self = Self { batch: Some(batch), row: 0 };
+    }
+
+    /// The next rows, as many as have about `bytes` bytes.
+    fn slice(&mut self, bytes: usize) -> Option<RecordBatch> {
+        let batch = self.batch.as_ref()?;
+        let left = batch.num_rows().saturating_sub(self.row);
+        if left == 0 {
+            self.batch = None;
+            return None;
+        }
+        let row_bytes = (batch_bytes(batch) / batch.num_rows()).max(1);
+        let rows = (bytes / row_bytes).clamp(1, left);
+        let slice = batch.slice(self.row, rows);
+        self.row += rows;
+        Some(slice)
+    }
+}
+
+/// An error of Arrow about columns that a form cannot hold.
+fn refused(form: &str, error: ArrowError) -> Error {
+    Error::unsupported(format!("the result has no form as {form}: {error}"))
+        .with_hint("cast the columns in the query, or ask for application/vnd.apache.arrow.stream")
+        .with_source(error)
+}
+
+/// An error of Arrow about rows whose columns were found fit.
+fn unencoded(error: ArrowError) -> Error {
+    Error::internal("rows cannot be encoded").with_source(error)
+}

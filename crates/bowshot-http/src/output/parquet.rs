@@ -1,0 +1,76 @@
+//! Parquet. Its pages are kept until a group of rows is whole, so groups are small.
+
+use super::{Encoder, InHand};
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{Answer, Error, Layout, Result};
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use serde_json::Value;
+use std::mem::take;
+
+/// Bytes and rows after which a group ends.
+const GROUP_BYTES: usize = 32 << 20;
+const GROUP_ROWS: usize = 1 << 20;
+/// Bytes of rows that are encoded at a time.
+const PART_BYTES: usize = 1 << 20;
+
+/// See the module.
+pub(super) struct Parquet {
+    writer: ArrowWriter<Vec<u8>>,
+    hand: InHand,
+}
+
+impl Parquet {
+    pub(super) fn new(answer: &Answer) -> Result<Self> {
+        let schema = Layout { views: answer.layout.views, ..Layout::default() }.schema(&answer.schema);
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .build();
+        let writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).map_err(|error| {
+            Error::unsupported(format!("the result has no form as Parquet: {error}"))
+                .with_hint("cast the columns in the query, or ask for application/vnd.apache.arrow.stream")
+        })?;
+        Ok(Self { writer, hand: InHand::default() })
+    }
+}
+
+fn unencoded(error: ParquetError) -> Error {
+    Error::internal("rows cannot be encoded as Parquet").with_source(error)
+}
+
+impl Encoder for Parquet {
+    fn take(&mut self, batch: RecordBatch) {
+        self.hand.take(batch);
+    }
+
+    fn more(&mut self) -> Result<Option<Bytes>> {
+        while let Some(batch) = self.hand.slice(PART_BYTES) {
+            self.writer.write(&batch).map_err(unencoded)?;
+            if self.writer.in_progress_size() >= GROUP_BYTES {
+                self.writer.flush().map_err(unencoded)?;
+            }
+            let written = take(self.writer.inner_mut());
+            if !written.is_empty() {
+                return Ok(Some(written.into()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn end(&mut self) -> Result<Bytes> {
+        self.writer.finish().map_err(unencoded)?;
+        Ok(take(self.writer.inner_mut()).into())
+    }
+
+    fn failed(&mut self, _: &Value) -> Option<Bytes> {
+        None
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
+    }
+}

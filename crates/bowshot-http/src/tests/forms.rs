@@ -1,0 +1,115 @@
+//! Every form of rows, and how each of them fails.
+
+use super::Running;
+use arrow::ipc::reader::{FileReader, StreamReader};
+use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
+use expect_test::expect;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::io::Cursor;
+
+const STREAM: &str = "application/vnd.apache.arrow.stream";
+const FILE: &str = "application/vnd.apache.arrow.file";
+const PARQUET: &str = "application/vnd.apache.parquet";
+
+#[tokio::test]
+async fn texts_of_all_types() {
+    let running = Running::start().await;
+    let reply = running.sql("types", "application/json").await;
+    let rows = reply.text().split_once("\"rows\":").unwrap().1.to_owned();
+    expect![[r#"
+        [
+        [true,9223372036854775807,"NaN",123.45,"a\"b,\nc","00ff","2024-02-29","1970-01-01T00:00:01.500Z","1 mons 2 days 3.000000000 secs",[1,null],{"a":1,"b":"x"},null],
+        [null,null,0.1,null,"",null,null,null,null,null,null,null]
+        ],"row_count":2}
+    "#]]
+    .assert_eq(&rows);
+    expect![[r#"
+        {"bool":true,"int":9223372036854775807,"double":"NaN","decimal":123.45,"text":"a\"b,\nc","bytes":"00ff","date":"2024-02-29","moment":"1970-01-01T00:00:01.500Z","interval":"1 mons 2 days 3.000000000 secs","list":[1,null],"row":{"a":1,"b":"x"},"text_2":null}
+        {"bool":null,"int":null,"double":0.1,"decimal":null,"text":"","bytes":null,"date":null,"moment":null,"interval":null,"list":null,"row":null,"text_2":null}
+    "#]]
+    .assert_eq(&running.sql("types", "application/x-ndjson").await.text());
+    expect![[r#"
+        bool,int,double,decimal,text,bytes,date,moment,interval,list,row,text
+        true,9223372036854775807,NaN,123.45,"a""b,
+        c",00ff,2024-02-29,1970-01-01T00:00:01.500Z,1 mons 2 days 3.000000000 secs,"[1,null]","{""a"":1,""b"":""x""}",
+        ,,0.1,,"",,,,,,,
+    "#]]
+    .assert_eq(&running.sql("types", "text/csv").await.text().replace("\r\n", "\n"));
+    running.stop().await;
+}
+
+fn count(batches: &[RecordBatch]) -> usize {
+    batches.iter().map(RecordBatch::num_rows).sum()
+}
+
+fn stream(body: Vec<u8>) -> Vec<RecordBatch> {
+    StreamReader::try_new(Cursor::new(body), None).unwrap().map(Result::unwrap).collect()
+}
+
+fn file(body: Vec<u8>) -> Vec<RecordBatch> {
+    FileReader::try_new(Cursor::new(body), None).unwrap().map(Result::unwrap).collect()
+}
+
+fn parquet(body: Vec<u8>) -> Vec<RecordBatch> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(body)).unwrap();
+    builder.build().unwrap().map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn binary_forms_are_read_by_arrow() {
+    let running = Running::start().await;
+    for sql in ["types", "rows 12345", "wide 100", "empty"] {
+        let streamed = stream(running.sql(sql, STREAM).await.body);
+        let filed = file(running.sql(sql, FILE).await.body);
+        let expected = match sql {
+            "types" => 2,
+            "rows 12345" => 12_345,
+            "wide 100" => 100,
+            _ => 0,
+        };
+        assert_eq!((count(&streamed), count(&filed)), (expected, expected), "{sql}");
+        // Parquet has no type for columns of nothing and intervals in this form.
+        if sql != "types" {
+            let parqueted = parquet(running.sql(sql, PARQUET).await.body);
+            assert_eq!(count(&parqueted), expected, "{sql}");
+        }
+    }
+    let batches = stream(running.sql("types", STREAM).await.body);
+    let columns = batches[0].columns().iter();
+    assert!(
+        columns
+            .zip(super::types::batch().columns())
+            .all(|(one, other)| one.as_ref() == other.as_ref() || one.data_type().is_floating())
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_result_that_fails_never_looks_whole() {
+    let running = Running::start().await;
+    let reply = running.sql("break 5000", "application/json").await;
+    let (body, id) = (reply.json(), reply.header("x-bowshot-query-id").unwrap().to_owned());
+    assert_eq!((reply.status, body["rows"].as_array().map(Vec::len)), (200, Some(5000)));
+    assert_eq!(body["error"]["message"], "divide by zero");
+    assert_eq!(body["error"]["query_id"], id.as_str());
+    assert!(body.get("row_count").is_none());
+    let reply = running.sql("break 3", "application/x-ndjson").await;
+    let text = reply.text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (4, "{\"n\":0}"));
+    assert!(lines[3].starts_with("{\"error\":{") && lines[3].contains("divide by zero"), "{text}");
+    for accept in ["text/csv", STREAM, FILE] {
+        let reply = running.sql("break 5000", accept).await;
+        assert_eq!((reply.status, reply.is_whole), (200, false), "{accept}");
+        assert!(!reply.body.is_empty(), "{accept}");
+    }
+    // Before the first byte there is a better way to tell.
+    for (sql, accept) in [("break 5000", PARQUET), ("break 0", "application/json"), ("break 0", "text/csv")] {
+        let reply = running.sql(sql, accept).await;
+        assert_eq!(reply.error(), "400 invalid: divide by zero", "{accept}");
+        assert!(reply.json()["error"]["query_id"].is_string());
+    }
+    running.server.until(|counts| counts.sessions == 0 && counts.streams == 0).await;
+    running.stop().await;
+}

@@ -1,0 +1,98 @@
+//! Clients that go away, and servers that end.
+
+use super::client::{receive, request, send};
+use super::{Running, choices};
+use bowshot_api::Limits;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const SQL: (&str, &str) = ("content-type", "text/plain");
+
+#[tokio::test]
+async fn whoever_leaves_takes_the_query_along() {
+    let running = Running::start().await;
+    // Before its first byte.
+    let hanging = send(running.address, &request("POST", "/v1/sql", &[SQL], b"hang")).await;
+    running.server.until(|counts| counts.hanging == 1).await;
+    drop(hanging);
+    running.server.until(|counts| counts.hanging == 0 && counts.sessions == 0 && counts.prepared == 0).await;
+    // While rows are awaited.
+    let mut waiting = send(running.address, &request("POST", "/v1/sql", &[SQL], b"wait")).await;
+    let mut first = [0; 12];
+    waiting.read_exact(&mut first).await.unwrap();
+    running.server.until(|counts| counts.streams == 1).await;
+    drop(waiting);
+    running.server.until(|counts| counts.streams == 0 && counts.sessions == 0).await;
+    // While rows come that nobody reads.
+    let unread = send(running.address, &request("POST", "/v1/sql", &[SQL], b"wide 100000")).await;
+    running.server.until(|counts| counts.streams == 1).await;
+    drop(unread);
+    running.server.until(|counts| counts.streams == 0 && counts.sessions == 0).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_cut_off() {
+    let limits = Limits { reader_timeout: Duration::from_millis(300), ..Limits::default() };
+    let running = Running::open(limits, false, choices()).await;
+    let mut stalled = send(running.address, &request("POST", "/v1/sql", &[SQL], b"wide 100000")).await;
+    running.server.until(|counts| counts.streams == 1).await;
+    running.server.until(|counts| counts.streams == 0 && counts.sessions == 0).await;
+    let mut rest = Vec::new();
+    _ = stalled.read_to_end(&mut rest).await;
+    assert!(!rest.ends_with(b"0\r\n\r\n"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn an_upload_that_is_cut_off_writes_nothing() {
+    let running = Running::start().await;
+    let head = [("content-type", "text/csv"), ("transfer-encoding", "chunked")];
+    // Longer than what is looked at first.
+    let rows = "123456789012345678\n".repeat(80_000);
+    let body = format!("{:x}\r\nn\n{rows}\r\n", 2 + rows.len());
+    let mut half = send(running.address, &request("PUT", "/v1/tables/new", &head, body.as_bytes())).await;
+    half.shutdown().await.unwrap();
+    drop(half);
+    running.server.until(|counts| counts.sessions == 0).await;
+    assert!(running.server.written.lock().unwrap().is_empty() && running.server.effects().is_empty());
+    let limits = Limits { reader_timeout: Duration::from_millis(200), ..Limits::default() };
+    let impatient = Running::open(limits, false, choices()).await;
+    let mut silent = send(impatient.address, &request("PUT", "/v1/tables/new", &head, body.as_bytes())).await;
+    assert_eq!(receive(&mut silent).await.error(), "504 timeout: no rows came for 0.2 s");
+    assert!(impatient.server.written.lock().unwrap().is_empty());
+    impatient.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn shutdown_waits_for_no_query() {
+    let running = Running::start().await;
+    let mut waiting = send(running.address, &request("POST", "/v1/sql", &[SQL], b"wait")).await;
+    running.server.until(|counts| counts.streams == 1).await;
+    let server = std::sync::Arc::clone(&running.server);
+    running.stop().await;
+    server.until(|counts| counts.streams == 0 && counts.sessions == 0).await;
+    let mut rest = Vec::new();
+    _ = waiting.read_to_end(&mut rest).await;
+    assert!(!rest.ends_with(b"0\r\n\r\n"));
+}
+
+#[tokio::test]
+async fn connections_that_run_something_do_not_give_way() {
+    let running = Running::start().await;
+    let mut waiting = send(running.address, &request("POST", "/v1/sql", &[SQL], b"wait")).await;
+    running.server.until(|counts| counts.streams == 1).await;
+    let mut idle = Vec::new();
+    for _ in 0..600 {
+        idle.push(tokio::net::TcpStream::connect(running.address).await.unwrap());
+    }
+    assert_eq!(running.ask("GET", "/health", &[], b"").await.status, 200);
+    assert_eq!(running.server.counts.borrow().streams, 1);
+    let mut byte = [0; 12];
+    waiting.read_exact(&mut byte).await.unwrap();
+    assert_eq!(&byte, b"HTTP/1.1 200");
+    drop((waiting, idle));
+    running.server.until(|counts| counts.sessions == 0).await;
+    running.stop().await;
+}

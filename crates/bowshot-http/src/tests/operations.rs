@@ -1,0 +1,246 @@
+//! Health, readiness, metrics, and what a wrong request gets.
+
+use super::Running;
+use bowshot_api::{ErrorKind, Lifecycle};
+use expect_test::{Expect, expect};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+async fn start() -> Running {
+    let running = Running::start().await;
+    *running.server.lifecycle.lock().expect("lock") = Lifecycle::Starting;
+    running
+}
+
+impl Running {
+    async fn send(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.expect("connect");
+        stream.write_all(request.as_bytes()).await.expect("write");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.expect("read");
+        String::from_utf8(answer).expect("text")
+    }
+
+    async fn get(&self, path: &str) -> String {
+        self.send(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).await
+    }
+}
+
+fn check(answer: &str, expected: Expect) {
+    let lines: Vec<&str> = answer.lines().filter(|line| !line.starts_with("date:")).collect();
+    expected.assert_eq(&lines.join("\n"));
+}
+
+#[tokio::test]
+async fn health_says_that_the_process_lives() {
+    let running = start().await;
+    check(
+        &running.get("/health").await,
+        expect![[r#"
+        HTTP/1.1 200 OK
+        content-type: application/json
+        content-length: 54
+        connection: close
+
+        {"name":"Bowshot","status":"alive","version":"1.2.3"}"#]],
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn ready_follows_the_life_of_the_server() {
+    let running = start().await;
+    check(
+        &running.get("/ready").await,
+        expect![[r#"
+        HTTP/1.1 503 Service Unavailable
+        content-type: application/json
+        content-length: 99
+        connection: close
+
+        {"error":{"hint":"try again in a second","kind":"unavailable","message":"the server is starting"}}"#]],
+    );
+    *running.server.lifecycle.lock().expect("lock") = Lifecycle::Ready;
+    check(
+        &running.get("/ready").await,
+        expect![[r#"
+        HTTP/1.1 200 OK
+        content-type: application/json
+        content-length: 19
+        connection: close
+
+        {"status":"ready"}"#]],
+    );
+    *running.server.lifecycle.lock().expect("lock") = Lifecycle::Draining;
+    check(
+        &running.get("/ready").await,
+        expect![[r#"
+        HTTP/1.1 503 Service Unavailable
+        content-type: application/json
+        content-length: 133
+        connection: close
+
+        {"error":{"hint":"send queries to another server","kind":"unavailable","message":"the server is draining and takes no new queries"}}"#]],
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn metrics_are_what_prometheus_reads() {
+    let running = start().await;
+    let answer = running.get("/metrics").await;
+    assert!(answer.contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{answer}");
+    let (_, body) = answer.split_once("\r\n\r\n").expect("body");
+    let (own, process) = body.split_once("# HELP process_").unwrap_or((body, ""));
+    expect![[r##"
+        # TYPE bowshot_queries_total counter
+        bowshot_queries_total 9
+        # HELP bowshot_sessions Open sessions.
+        # TYPE bowshot_sessions gauge
+        bowshot_sessions 1
+        # HELP bowshot_running_queries Queries that hold a slot.
+        # TYPE bowshot_running_queries gauge
+        bowshot_running_queries 2
+        # HELP bowshot_queued_queries Queries that wait for a slot.
+        # TYPE bowshot_queued_queries gauge
+        bowshot_queued_queries 3
+        # HELP bowshot_open_results Results that run or wait to be read.
+        # TYPE bowshot_open_results gauge
+        bowshot_open_results 4
+        # HELP bowshot_result_buffer_bytes Bytes of results in memory.
+        # TYPE bowshot_result_buffer_bytes gauge
+        bowshot_result_buffer_bytes 5
+        # HELP bowshot_result_spill_bytes Bytes of results on disk.
+        # TYPE bowshot_result_spill_bytes gauge
+        bowshot_result_spill_bytes 6
+        # HELP bowshot_query_memory_bytes Bytes that running queries have reserved.
+        # TYPE bowshot_query_memory_bytes gauge
+        bowshot_query_memory_bytes 7
+        # HELP bowshot_prepared_statements Open prepared statements.
+        # TYPE bowshot_prepared_statements gauge
+        bowshot_prepared_statements 8
+        # HELP bowshot_open_transactions Open transactions.
+        # TYPE bowshot_open_transactions gauge
+        bowshot_open_transactions 9
+        # HELP bowshot_table_bytes Bytes of the rows in tables that are kept in memory.
+        # TYPE bowshot_table_bytes gauge
+        bowshot_table_bytes 10
+        # HELP bowshot_planning_statements Statements that are being planned.
+        # TYPE bowshot_planning_statements gauge
+        bowshot_planning_statements 11
+        # HELP bowshot_abandoned_plannings Statements that are still planned, and nobody waits for them.
+        # TYPE bowshot_abandoned_plannings gauge
+        bowshot_abandoned_plannings 12
+        # HELP bowshot_memory_bytes Bytes of memory that the process has taken.
+        # TYPE bowshot_memory_bytes gauge
+        bowshot_memory_bytes 13
+        # HELP bowshot_build_info Version of the server.
+        # TYPE bowshot_build_info gauge
+        bowshot_build_info{version="1.2.3"} 1
+    "##]]
+    .assert_eq(own);
+    if cfg!(target_os = "linux") {
+        for name in ["open_fds", "resident_memory_bytes", "cpu_seconds_total"] {
+            let value = process
+                .lines()
+                .chain(body.lines())
+                .find_map(|line| line.strip_prefix(&format!("process_{name} ")))
+                .and_then(|value| value.parse::<f64>().ok());
+            assert!(value.is_some_and(|value| value >= 0.0), "{name} in {body}");
+        }
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn mistakes_are_answered_in_one_shape() {
+    let running = start().await;
+    check(
+        &running.get("/metrisc?x=1").await,
+        expect![[r#"
+        HTTP/1.1 404 Not Found
+        content-type: application/json
+        content-length: 120
+        connection: close
+
+        {"error":{"hint":"`/` lists the paths that are served","kind":"not_found","message":"nothing is served at `/metrisc`"}}"#]],
+    );
+    check(
+        &running
+            .send("POST /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            .await,
+        expect![[r#"
+            HTTP/1.1 405 Method Not Allowed
+            content-type: application/json
+            allow: GET,HEAD
+            content-length: 98
+            connection: close
+
+            {"error":{"hint":"use GET","kind":"unsupported","message":"`POST` is not answered at `/health`"}}"#]],
+    );
+    let head = running.send("HEAD /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 503 ") && head.ends_with("\r\n\r\n"), "{head}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn malformed_requests_end_their_connection_and_nothing_else() {
+    let running = start().await;
+    for bad in [
+        "\r\n\r\n\u{0}\u{1}\r\n\r\n".to_owned(),
+        "GET\r\n\r\n".to_owned(),
+        "GET / HTTP/9.9\r\n\r\n".to_owned(),
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
+        format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(100_000)),
+        format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(65)),
+    ] {
+        let mut stream = TcpStream::connect(running.address).await.expect("connect");
+        // The server may hang up before everything is written.
+        _ = stream.write_all(bad.as_bytes()).await;
+        let mut answer = Vec::new();
+        _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(!answer.starts_with("HTTP/1.1 2"), "{bad:?} was answered with {answer}");
+    }
+    assert!(running.get("/health").await.starts_with("HTTP/1.1 200 "));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn shutdown_ends_idle_and_half_open_connections() {
+    let running = start().await;
+    let mut idle = TcpStream::connect(running.address).await.expect("connect");
+    idle.write_all(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("write");
+    let mut first = [0_u8; 12];
+    idle.read_exact(&mut first).await.expect("an answer");
+    assert_eq!(&first, b"HTTP/1.1 200");
+    let mut half = TcpStream::connect(running.address).await.expect("connect");
+    half.write_all(b"GET /hea").await.expect("write");
+    running.stop().await;
+    let mut rest = Vec::new();
+    idle.read_to_end(&mut rest).await.expect("closed in order");
+    // A reset is as good as an orderly end here: what counts is that nobody holds the connection.
+    _ = half.read_to_end(&mut rest).await;
+}
+
+#[test]
+fn every_kind_has_its_status() {
+    let lines: Vec<String> =
+        ErrorKind::ALL.iter().map(|kind| format!("{kind:?} {}", crate::status(*kind).as_u16())).collect();
+    expect![[r#"
+        Syntax 400
+        Invalid 400
+        NotFound 404
+        AlreadyExists 409
+        Unauthenticated 401
+        Denied 403
+        Unsupported 400
+        Conflict 409
+        LimitReached 429
+        Timeout 504
+        Cancelled 499
+        Unavailable 503
+        Corrupt 500
+        Internal 500"#]]
+    .assert_eq(&lines.join("\n"));
+}

@@ -1,0 +1,101 @@
+//! The body of a request, a piece at a time and within limits of size and time.
+
+use crate::status::{Failure, Result};
+use axum::body::{Body, BodyDataStream};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use axum::http::{HeaderMap, StatusCode};
+use bowshot_api::{Error, ErrorKind};
+use bytes::Bytes;
+use futures::StreamExt;
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// How long a body may take that is wanted as a whole.
+const WHOLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The whole body of a request.
+///
+/// # Errors
+/// 413 if it is longer than `limit`, which `name` names; 408 if it does not come in time.
+pub(crate) async fn whole(
+    headers: &HeaderMap,
+    body: Body,
+    (limit, name): (usize, &'static str),
+) -> Result<Vec<u8>> {
+    check_encoding(headers)?;
+    let told = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if told.is_some_and(|told| told > limit as u64) {
+        return Err(too_large(limit, name));
+    }
+    let deadline = Instant::now() + WHOLE_TIMEOUT;
+    let mut pieces = body.into_data_stream();
+    let mut bytes = Vec::new();
+    while let Some(piece) = timeout_at(deadline, pieces.next()).await.map_err(|_elapsed| too_slow())? {
+        let piece = piece.map_err(|error| broken(&error))?;
+        if bytes.len() + piece.len() > limit {
+            return Err(too_large(limit, name));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// Refuses bodies that would have to be decoded first.
+///
+/// # Errors
+/// 415.
+pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<()> {
+    let Some(encoding) = headers.get(CONTENT_ENCODING) else { return Ok(()) };
+    if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
+        return Ok(());
+    }
+    let error = Error::unsupported("the body of the request has a `content-encoding`")
+        .with_hint("send it as it is; Arrow has compression of its own");
+    Err(Failure::with_status(error, StatusCode::UNSUPPORTED_MEDIA_TYPE))
+}
+
+fn too_large(limit: usize, name: &str) -> Failure {
+    let message = format!("the body of the request has more than {limit} bytes");
+    let error = Error::new(ErrorKind::LimitReached, message).with_hint(format!("raise `{name}`"));
+    Failure::with_status(error, StatusCode::PAYLOAD_TOO_LARGE)
+}
+
+fn too_slow() -> Failure {
+    let message = format!("the body of the request did not come within {} s", WHOLE_TIMEOUT.as_secs());
+    Failure::with_status(Error::new(ErrorKind::Timeout, message), StatusCode::REQUEST_TIMEOUT)
+}
+
+fn broken(error: &axum::Error) -> Error {
+    tracing::debug!(%error, "the body of a request broke off");
+    Error::new(ErrorKind::Cancelled, "the request was cut off")
+}
+
+/// A body that is read while it comes.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    pieces: BodyDataStream,
+    /// How long the client may leave the server waiting; zero means no limit.
+    patience: Duration,
+}
+
+impl Upload {
+    pub(crate) fn new(body: Body, patience: Duration) -> Self {
+        Self { pieces: body.into_data_stream(), patience }
+    }
+
+    /// The next piece; `None` when the client has ended the body in order.
+    pub(crate) async fn next(&mut self) -> bowshot_api::Result<Option<Bytes>> {
+        let next = self.pieces.next();
+        let next = if self.patience.is_zero() {
+            next.await
+        } else {
+            timeout(self.patience, next).await.map_err(|_elapsed| silent(self.patience))?
+        };
+        next.transpose().map_err(|error| broken(&error))
+    }
+}
+
+fn silent(patience: Duration) -> Error {
+    Error::new(ErrorKind::Timeout, format!("no rows came for {} s", patience.as_secs_f32()))
+        .with_hint("end the request when everything is sent, or raise `limits.reader_timeout`")
+}
