@@ -1,14 +1,14 @@
 //! From the result of a statement to the answer of its request. A result with rows goes out while it is made: when the client is
 //! gone, the body is dropped, and with it the query.
 
-use crate::form::Form;
+use crate::form::{Form, Wish};
 use crate::output::{Encoder, encoder};
 use crate::rooms::Room;
 use crate::status::{Failure, Result, good};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use bowshot_api::{Answer, BatchStream, Error, Layout, QueryId};
@@ -34,13 +34,13 @@ pub(crate) enum Answered {
 ///
 /// # Errors
 /// `Unsupported` for columns that the form has no place for.
-pub(crate) async fn respond(room: Room, answered: Answered, form: Form) -> Result<Response> {
+pub(crate) async fn respond(room: Room, answered: Answered, wish: Wish) -> Result<Response> {
     let mut response = match answered {
         Answered::Rows(answer) => {
             let query = answer.query;
-            Reading::respond(room, *answer, form).await.map_err(|failure| failure.of_query(query))?
+            Reading::respond(room, *answer, wish).await.map_err(|failure| failure.of_query(query))?
         }
-        Answered::Effect { query, affected } => effect(&room, form, query, affected)?,
+        Answered::Effect { query, affected } => effect(&room, wish.form, query, affected)?,
     };
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -58,7 +58,8 @@ fn effect(room: &Room, form: Form, query: Option<QueryId>, affected: Option<u64>
         }
         Form::Csv => with_type(form, Body::empty()),
         Form::ArrowStream | Form::ArrowFile | Form::Parquet => {
-            let mut encoder = encoder(form, &nothing(query), room.server.limits())?;
+            let wish = Wish { form, is_compressed: false };
+            let mut encoder = encoder(wish, &nothing(query), room.server.limits())?;
             with_type(form, Body::from(encoder.end()?))
         }
     };
@@ -120,8 +121,8 @@ impl std::error::Error for Cut {}
 
 impl Reading {
     /// The answer with the rows. What fails before its first piece fails with a status.
-    async fn respond(room: Room, answer: Answer, form: Form) -> Result<Response> {
-        let encoder = Some(encoder(form, &answer, room.server.limits())?);
+    async fn respond(room: Room, answer: Answer, wish: Wish) -> Result<Response> {
+        let encoder = Some(encoder(wish, &answer, room.server.limits())?);
         let query = answer.query;
         let mut reading =
             Box::new(Self { room, answer, next_partition: 0, rows: None, encoder, is_over: false });
@@ -130,7 +131,11 @@ impl Reading {
             let piece = reading.next().await?;
             Some((piece, reading))
         });
-        let mut response = with_type(form, Body::from_stream(first.chain(others)));
+        let mut response = with_type(wish.form, Body::from_stream(first.chain(others)));
+        if wish.is_compressed {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("zstd"));
+        }
+        response.headers_mut().append(VARY, HeaderValue::from_static("accept, accept-encoding"));
         name(&mut response, Some(query));
         Ok(response)
     }

@@ -2,7 +2,7 @@
 //! (RFC 9110, section 12.5.1).
 
 use crate::status::{Failure, Result};
-use axum::http::header::ACCEPT;
+use axum::http::header::{ACCEPT, ACCEPT_ENCODING};
 use axum::http::{HeaderMap, StatusCode};
 use bowshot_api::Error;
 
@@ -15,6 +15,32 @@ pub(crate) enum Form {
     ArrowStream,
     ArrowFile,
     Parquet,
+}
+
+/// How a client wants its rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wish {
+    pub(crate) form: Form,
+    /// Whether the form goes out compressed with Zstandard; those that have compression of their own never do.
+    pub(crate) is_compressed: bool,
+}
+
+impl Wish {
+    /// What a client wants.
+    ///
+    /// # Errors
+    /// As [`Form::wanted`].
+    pub(crate) fn read(headers: &HeaderMap, format: Option<&str>) -> Result<Self> {
+        let form = Form::wanted(headers, format)?;
+        let is_text = matches!(form, Form::Json | Form::Lines | Form::Csv);
+        let accepted = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+        let takes_zstd = accepted.flat_map(|value| value.split(',')).any(|coding| {
+            let mut parts = coding.split(';').map(str::trim);
+            let is_zstd = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("zstd"));
+            is_zstd && !parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)))
+        });
+        Ok(Self { form, is_compressed: is_text && takes_zstd })
+    }
 }
 
 /// Name in the query, media type, form; the first one is what is sent if a client takes anything.
@@ -54,7 +80,7 @@ impl Form {
     ///
     /// # Errors
     /// 400 for an unknown name in the query; 406 if the client takes no form that there is.
-    pub(crate) fn wanted(headers: &HeaderMap, format: Option<&str>) -> Result<Self> {
+    fn wanted(headers: &HeaderMap, format: Option<&str>) -> Result<Self> {
         if let Some(name) = format {
             let named = FORMS.iter().find(|(known, ..)| *known == name).map(|(.., form)| *form);
             return named.ok_or_else(|| {

@@ -5,7 +5,7 @@
 
 use crate::answer::{self, Answered};
 use crate::caller::Caller;
-use crate::form::Form;
+use crate::form::Wish;
 use crate::order::{Order, Parameters};
 use crate::parameters;
 use crate::rooms::{Kept, Room};
@@ -34,11 +34,11 @@ pub(crate) async fn run(
     request: Request,
 ) -> Result<Response> {
     let Query(choice) = choice.map_err(|error| unread(&error))?;
-    let form = Form::wanted(request.headers(), choice.format.as_deref())?;
+    let wish = Wish::read(request.headers(), choice.format.as_deref())?;
     let headers = request.headers().clone();
     let Order { sql, parameters, options } = Order::read(request, context.server.limits()).await?;
     let room = Room::enter(caller, &headers, options).await?;
-    text(room, &sql, parameters, form).await
+    text(room, &sql, parameters, wish).await
 }
 
 /// The error of a query string that was not understood.
@@ -47,7 +47,7 @@ pub(crate) fn unread(error: &axum::extract::rejection::QueryRejection) -> Failur
 }
 
 /// Runs the statements of a text, and answers with what the last one gives. The first error ends it.
-async fn text(room: Room, sql: &str, parameters: Parameters, form: Form) -> Result<Response> {
+async fn text(room: Room, sql: &str, parameters: Parameters, wish: Wish) -> Result<Response> {
     let statements = room.session.statements(sql);
     let Some((last, earlier)) = statements.split_last() else {
         return Err(Error::invalid("the text has no statement").with_hint("send one").into());
@@ -70,7 +70,7 @@ async fn text(room: Room, sql: &str, parameters: Parameters, form: Form) -> Resu
             .with_hint("commit it in the same request, or make a session with `POST /v1/sessions`")
             .into());
     }
-    answer::respond(room, answered, form).await
+    answer::respond(room, answered, wish).await
 }
 
 /// Where statements stand in their text.

@@ -2,7 +2,7 @@
 
 use crate::answer;
 use crate::caller::Caller;
-use crate::form::Form;
+use crate::form::Wish;
 use crate::names::{option, select_all, table_name};
 use crate::order::{Options, Parameters};
 use crate::output;
@@ -112,7 +112,7 @@ pub(crate) async fn rows(
     headers: HeaderMap,
 ) -> Result<Response> {
     let Query(Part { limit, format }) = which.map_err(|error| unread(&error))?;
-    let form = Form::wanted(&headers, format.as_deref())?;
+    let wish = Wish::read(&headers, format.as_deref())?;
     let name = table_name(&name)?;
     let room = Room::enter(caller, &headers, Options::new()).await?;
     let mut sql = select_all(room.session.as_ref(), &name);
@@ -120,5 +120,5 @@ pub(crate) async fn rows(
         sql.push_str(&format!(" LIMIT {limit}"));
     }
     let answered = Box::pin(start(&room, &sql, Parameters::None)).await?;
-    answer::respond(room, answered, form).await
+    answer::respond(room, answered, wish).await
 }

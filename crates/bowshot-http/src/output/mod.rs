@@ -3,16 +3,18 @@
 
 mod arrow;
 mod cells;
+mod compressed;
 mod csv;
 mod json;
 mod parquet;
 
 use self::arrow::{File, Stream};
+use self::compressed::Compressed;
 use self::csv::Csv;
 pub(crate) use self::json::columns;
 use self::json::{Json, Lines};
 use self::parquet::Parquet;
-use crate::form::Form;
+use crate::form::{Form, Wish};
 use ::arrow::error::ArrowError;
 use ::arrow::record_batch::RecordBatch;
 use bowshot_api::{Answer, Error, Limits, Result, batch_bytes};
@@ -46,15 +48,16 @@ pub(crate) trait Encoder: Send {
 ///
 /// # Errors
 /// `Unsupported` for a column that the form has no place for.
-pub(crate) fn encoder(form: Form, answer: &Answer, limits: &Limits) -> Result<Box<dyn Encoder>> {
-    Ok(match form {
+pub(crate) fn encoder(wish: Wish, answer: &Answer, limits: &Limits) -> Result<Box<dyn Encoder>> {
+    let encoder: Box<dyn Encoder> = match wish.form {
         Form::Json => Box::new(Json::new(answer)?),
         Form::Lines => Box::new(Lines::new(answer)?),
         Form::Csv => Box::new(Csv::new(answer)?),
         Form::ArrowStream => Box::new(Stream::new(answer, limits.message_bytes)?),
         Form::ArrowFile => Box::new(File::new(answer, limits.message_bytes)?),
         Form::Parquet => Box::new(Parquet::new(answer)?),
-    })
+    };
+    Ok(if wish.is_compressed { Box::new(Compressed::new(encoder)?) } else { encoder })
 }
 
 /// A batch that is taken apart from its front.
@@ -62,11 +65,14 @@ pub(crate) fn encoder(form: Form, answer: &Answer, limits: &Limits) -> Result<Bo
 struct InHand {
     batch: Option<RecordBatch>,
     row: usize,
+    /// Bytes of one row, on the average.
+    row_bytes: usize,
 }
 
 impl InHand {
     fn take(&mut self, batch: RecordBatch) {
-        *self = Self { batch: Some(batch), row: 0 };
+        let row_bytes = (batch_bytes(&batch) / batch.num_rows().max(1)).max(1);
+        *self = Self { batch: Some(batch), row: 0, row_bytes };
     }
 
     /// The next rows, as many as have about `bytes` bytes.
@@ -77,8 +83,7 @@ impl InHand {
             self.batch = None;
             return None;
         }
-        let row_bytes = (batch_bytes(batch) / batch.num_rows()).max(1);
-        let rows = (bytes / row_bytes).clamp(1, left);
+        let rows = (bytes / self.row_bytes).clamp(1, left);
         let slice = batch.slice(self.row, rows);
         self.row += rows;
         Some(slice)

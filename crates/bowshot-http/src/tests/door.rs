@@ -49,6 +49,8 @@ pub(super) struct Door {
     pub(super) written: Mutex<Vec<RecordBatch>>,
     queries: Mutex<HashMap<QueryId, (String, Vec<RecordBatch>)>>,
     rooms: Mutex<HashMap<SessionId, Arc<Room>>>,
+    /// How often sessions were asked for.
+    pub(super) found: watch::Sender<usize>,
 }
 
 #[derive(Debug)]
@@ -97,6 +99,7 @@ impl Door {
             written: Mutex::default(),
             queries: Mutex::default(),
             rooms: Mutex::default(),
+            found: watch::Sender::default(),
         })
     }
 
@@ -197,6 +200,7 @@ impl Server for Door {
     }
 
     fn find_session(&self, id: SessionId, principal: &Principal) -> Result<Arc<dyn Session>> {
+        self.found.send_modify(|found| *found += 1);
         let rooms = self.rooms.lock().unwrap();
         let room = rooms.get(&id).filter(|room| room.principal == *principal);
         Ok(Arc::clone(room.ok_or_else(|| Error::not_found("session not found"))?) as Arc<dyn Session>)

@@ -113,3 +113,30 @@ async fn a_result_that_fails_never_looks_whole() {
     running.server.until(|counts| counts.sessions == 0 && counts.streams == 0).await;
     running.stop().await;
 }
+
+#[tokio::test]
+async fn texts_are_compressed_for_who_takes_that() {
+    let running = Running::start().await;
+    let ask = async |sql: &str, accept: &str, encoding: &str| {
+        let headers = [("content-type", "text/plain"), ("accept", accept), ("accept-encoding", encoding)];
+        running.ask("POST", "/v1/sql", &headers, sql.as_bytes()).await
+    };
+    for (sql, accept) in
+        [("rows 50000", "text/csv"), ("empty", "application/json"), ("break 3", "application/x-ndjson")]
+    {
+        let plain = ask(sql, accept, "gzip, zstd;q=0").await;
+        let packed = ask(sql, accept, "gzip, ZSTD;q=0.5").await;
+        assert_eq!(
+            (plain.header("content-encoding"), packed.header("content-encoding")),
+            (None, Some("zstd"))
+        );
+        assert!(packed.is_whole && (sql != "rows 50000" || packed.body.len() < plain.body.len() / 2));
+        let unpacked = zstd::decode_all(packed.body.as_slice()).unwrap();
+        // All but the ids of queries.
+        assert_eq!(unpacked.len(), plain.body.len(), "{sql}");
+    }
+    let cut = ask("break 50000", "text/csv", "zstd").await;
+    assert!(!cut.is_whole && zstd::decode_all(cut.body.as_slice()).is_err());
+    assert_eq!(ask("rows 1", STREAM, "zstd").await.header("content-encoding"), None);
+    running.stop().await;
+}

@@ -96,3 +96,42 @@ async fn connections_that_run_something_do_not_give_way() {
     running.server.until(|counts| counts.sessions == 0).await;
     running.stop().await;
 }
+
+#[tokio::test]
+async fn a_client_may_ask_whether_to_send() {
+    let running = Running::open(Limits::default(), true, choices()).await;
+    let mut head =
+        [("content-type", "text/csv"), ("expect", "100-continue"), ("content-length", "4")].to_vec();
+    let mut refused = send(running.address, &request("PUT", "/v1/tables/new", &head, b"")).await;
+    assert_eq!(receive(&mut refused).await.status, 401);
+    head.push(("authorization", "Bearer token"));
+    let mut asking = send(running.address, &request("PUT", "/v1/tables/new", &head, b"")).await;
+    let mut told = [0; 25];
+    asking.read_exact(&mut told).await.unwrap();
+    assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
+    asking.write_all(b"n\n1\n").await.unwrap();
+    assert_eq!(receive(&mut asking).await.text(), "{\"rows_affected\":1}\n");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn one_connection_takes_many_requests() {
+    let running = Running::start().await;
+    let one = |sql: &str| {
+        format!(
+            "POST /v1/sql HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{sql}",
+            sql.len()
+        )
+    };
+    // Errors and unread bodies among them do no harm to the next.
+    let mut stream =
+        send(running.address, [one("rows 1"), one("wrong"), one("insert")].concat().as_bytes()).await;
+    stream.write_all(&request("GET", "/health", &[], b"")).await.unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let statuses: Vec<&str> = text.split("HTTP/1.1 ").skip(1).map(|reply| &reply[..3]).collect();
+    assert_eq!(statuses, ["200", "400", "200", "200"]);
+    running.server.until(|counts| counts.sessions == 0).await;
+    running.stop().await;
+}

@@ -3,6 +3,7 @@
 use super::{Running, choices};
 use bowshot_api::{Limits, QueryId};
 use serde_json::json;
+use std::time::Duration;
 
 const ADA: (&str, &str) = ("authorization", "Basic YWRhOnB3");
 const EVE: (&str, &str) = ("authorization", "Basic ZXZlOnB3");
@@ -83,5 +84,24 @@ async fn queries_are_cancelled_by_their_ids() {
         running.ask("GET", "/v1/queries/1", &[], b"").await.error(),
         "400 invalid: this is no id of a query"
     );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_that_works_is_not_idle() {
+    let limits = Limits { session_timeout: Duration::from_millis(1), ..Limits::default() };
+    let running = Running::open(limits, false, choices()).await;
+    for sql in ["hang", "wait"] {
+        let waiting =
+            super::send(running.address, &super::request("POST", "/v1/sql", &[SQL], sql.as_bytes())).await;
+        let mut found = running.server.found.subscribe();
+        let before = *found.borrow();
+        tokio::time::timeout(super::PATIENCE, found.wait_for(|found| *found > before + 1))
+            .await
+            .unwrap()
+            .unwrap();
+        drop(waiting);
+    }
+    running.server.until(|counts| counts.sessions == 0).await;
     running.stop().await;
 }
