@@ -7,11 +7,16 @@ use axum::http::{HeaderMap, StatusCode};
 use bowshot_api::{Error, ErrorKind};
 use bytes::Bytes;
 use futures::StreamExt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long a body may take that is wanted as a whole.
 const WHOLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How much of a body is let come that nobody wants any more, and for how long: clients that send before they read would not
+/// see the answer if the connection ended before.
+const LEFTOVER_BYTES: usize = 64 << 20;
+const LEFTOVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The whole body of a request.
 ///
@@ -24,15 +29,17 @@ pub(crate) async fn whole(
 ) -> Result<Vec<u8>> {
     check_encoding(headers)?;
     let told = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let mut pieces = body.into_data_stream();
     if told.is_some_and(|told| told > limit as u64) {
+        drain(pieces).await;
         return Err(too_large(limit, name));
     }
     let deadline = Instant::now() + WHOLE_TIMEOUT;
-    let mut pieces = body.into_data_stream();
     let mut bytes = Vec::new();
     while let Some(piece) = timeout_at(deadline, pieces.next()).await.map_err(|_elapsed| too_slow())? {
         let piece = piece.map_err(|error| broken(&error))?;
         if bytes.len() + piece.len() > limit {
+            drain(pieces).await;
             return Err(too_large(limit, name));
         }
         bytes.extend_from_slice(&piece);
@@ -70,22 +77,64 @@ fn broken(error: &axum::Error) -> Error {
     Error::new(ErrorKind::Cancelled, "the request was cut off")
 }
 
+/// Reads what is left of a body, within bounds, and forgets it.
+async fn drain(mut pieces: BodyDataStream) {
+    let all = async {
+        let mut left = LEFTOVER_BYTES;
+        while let Some(Ok(piece)) = pieces.next().await {
+            left = left.saturating_sub(piece.len());
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // Then the connection ends with bytes that were not read.
+    _ = timeout(LEFTOVER_TIMEOUT, all).await;
+}
+
 /// A body that is read while it comes.
 #[derive(Debug)]
 pub(crate) struct Upload {
-    pieces: BodyDataStream,
+    /// Away when it is dropped.
+    pieces: Option<BodyDataStream>,
     /// How long the client may leave the server waiting; zero means no limit.
     patience: Duration,
+    leftover: Leftover,
+}
+
+/// What is left of a body whose reader has gone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Leftover(Arc<Mutex<Option<BodyDataStream>>>);
+
+impl Leftover {
+    /// Lets it come, so that the client sees why nobody reads it, unless it is the client that sends no more.
+    pub(crate) async fn drain(&self, reason: &Error) {
+        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let is_over = matches!(reason.kind(), ErrorKind::Timeout | ErrorKind::Cancelled);
+        if let (Some(pieces), false) = (left, is_over) {
+            drain(pieces).await;
+        }
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        *self.leftover.0.lock().unwrap_or_else(PoisonError::into_inner) = self.pieces.take();
+    }
 }
 
 impl Upload {
-    pub(crate) fn new(body: Body, patience: Duration) -> Self {
-        Self { pieces: body.into_data_stream(), patience }
+    /// The body, and what will be left of it.
+    pub(crate) fn new(body: Body, patience: Duration) -> (Self, Leftover) {
+        let leftover = Leftover::default();
+        let pieces = Some(body.into_data_stream());
+        (Self { pieces, patience, leftover: leftover.clone() }, leftover)
     }
 
     /// The next piece; `None` when the client has ended the body in order.
     pub(crate) async fn next(&mut self) -> bowshot_api::Result<Option<Bytes>> {
-        let next = self.pieces.next();
+        let Some(pieces) = &mut self.pieces else { return Ok(None) };
+        let next = pieces.next();
         let next = if self.patience.is_zero() {
             next.await
         } else {

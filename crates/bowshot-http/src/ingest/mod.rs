@@ -50,16 +50,7 @@ async fn write(
     let (parts, body) = request.into_parts();
     let form = form(&parts.headers)?;
     check_encoding(&parts.headers)?;
-    let table = table_name(name)?;
-    let room = Room::enter(caller, &parts.headers, Options::new()).await?;
-    let known = match if_exists {
-        IfExists::Append => columns_of(&room, &table, form).await?,
-        IfExists::Fail | IfExists::Replace => None,
-    };
-    let limits = room.server.limits();
-    let upload = Upload::new(body, limits.reader_timeout);
-    let rows = Box::pin(rows(form, upload, known, limits)).await?;
-    let TableName { catalog, schema_name, name } = table;
+    let TableName { catalog, schema_name, name } = table_name(name)?;
     let ingest = Ingest {
         catalog,
         schema_name,
@@ -70,8 +61,25 @@ async fn write(
         transaction: None,
         options: BTreeMap::new(),
     };
-    let written = room.while_used(room.session.ingest(&ingest, rows)).await?;
-    Ok(good(StatusCode::OK, &json!({ "rows_affected": written })))
+    let room = Room::enter(caller, &parts.headers, Options::new()).await?;
+    let (upload, leftover) = Upload::new(body, room.server.limits().reader_timeout);
+    match Box::pin(written(&room, &ingest, (form, upload))).await {
+        Ok(count) => Ok(good(StatusCode::OK, &json!({ "rows_affected": count }))),
+        Err(error) => {
+            leftover.drain(&error).await;
+            Err(error.into())
+        }
+    }
+}
+
+/// Writes the rows, and tells how many.
+async fn written(room: &Room, ingest: &Ingest, (form, upload): (Form, Upload)) -> bowshot_api::Result<u64> {
+    let known = match ingest.if_exists {
+        IfExists::Append => columns_of(room, ingest, form).await?,
+        IfExists::Fail | IfExists::Replace => None,
+    };
+    let rows = rows(form, upload, known, room.server.limits()).await?;
+    room.while_used(room.session.ingest(ingest, rows)).await
 }
 
 /// The form of the rows of a request.
@@ -90,11 +98,13 @@ fn form(headers: &HeaderMap) -> Result<Form> {
 }
 
 /// The columns of a table, for rows that do not bring their types.
-async fn columns_of(room: &Room, table: &TableName, form: Form) -> Result<Option<SchemaRef>> {
+async fn columns_of(room: &Room, ingest: &Ingest, form: Form) -> bowshot_api::Result<Option<SchemaRef>> {
     if matches!(form, Form::ArrowStream | Form::ArrowFile) {
         return Ok(None);
     }
-    let found = room.while_used(tables::find(room.session.as_ref(), table)).await?;
+    let Ingest { catalog, schema_name, table, .. } = ingest.clone();
+    let table = TableName { catalog, schema_name, name: table };
+    let found = room.while_used(tables::find(room.session.as_ref(), &table)).await?;
     // The session says in its own words that a table is not there.
     Ok(found.and_then(|table| table.schema))
 }

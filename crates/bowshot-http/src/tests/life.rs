@@ -135,3 +135,21 @@ async fn one_connection_takes_many_requests() {
     running.server.until(|counts| counts.sessions == 0).await;
     running.stop().await;
 }
+
+#[tokio::test]
+async fn who_sends_before_reading_sees_why_it_was_refused() {
+    let running = Running::open(Limits { max_sql_bytes: 1_000, ..Limits::default() }, false, choices()).await;
+    let long = "n\n1\n".repeat(2_000_000);
+    for (method, path, media, expected) in [
+        ("POST", "/v1/sql", "text/plain", 413),
+        ("POST", "/v1/tables/missing", "text/csv", 404),
+        ("PUT", "/v1/tables/new", "application/vnd.apache.arrow.stream", 429),
+        ("PUT", "/v1/tables/new", "application/json", 400),
+    ] {
+        let headers = [("content-type", media)];
+        let mut stream = tokio::net::TcpStream::connect(running.address).await.unwrap();
+        stream.write_all(&request(method, path, &headers, long.as_bytes())).await.unwrap();
+        assert_eq!(receive(&mut stream).await.status, expected, "{path} {media}");
+    }
+    running.stop().await;
+}
