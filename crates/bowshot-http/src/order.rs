@@ -6,9 +6,12 @@ use crate::upload;
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use bowshot_api::{Error, Limits, OptionValue};
+use bowshot_api::{Error, ErrorKind, Limits, OptionValue};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+/// Values in one order. Each takes many times as much memory as text.
+const MAX_VALUES: usize = 100_000;
 
 /// Options by name; `None` resets one to its default.
 pub(crate) type Options = Vec<(String, Option<OptionValue>)>;
@@ -72,6 +75,7 @@ impl Order {
     }
 
     fn from_json(bytes: &[u8]) -> bowshot_api::Result<Self> {
+        check_values(bytes)?;
         let Written { sql, parameters, options } = serde_json::from_slice(bytes).map_err(|error| {
             Error::invalid(format!("the body is no order: {error}"))
                 .with_hint("send {\"sql\": text, \"parameters\": array, \"options\": object}")
@@ -95,10 +99,30 @@ pub(crate) async fn session_options(request: Request, limits: &Limits) -> Result
         "application/json" => {}
         other => return Err(unknown_type(other)),
     }
+    check_values(&bytes)?;
     let WrittenOptions { options } = serde_json::from_slice(&bytes).map_err(|error| {
         Error::invalid(format!("the body has no options: {error}")).with_hint("send {\"options\": object}")
     })?;
     Ok(read_options(options)?)
+}
+
+/// Refuses JSON of more values than there can be a use for, before they take memory.
+fn check_values(bytes: &[u8]) -> bowshot_api::Result<()> {
+    let (mut values, mut in_text, mut is_escaped) = (0_usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_text,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    if values <= MAX_VALUES {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::LimitReached, format!("the order has more than {MAX_VALUES} values"))
+        .with_hint("send the rows to `/v1/tables/{name}`"))
 }
 
 fn media_type(headers: &HeaderMap) -> Result<String> {
@@ -185,7 +209,15 @@ mod tests {
         }
         assert!(refused(r#"{"sql": "x", "parameters": 1}"#).starts_with("the body is no order"));
         assert_eq!(refused(r#"{"sql": "x", "options": {"a": {}}}"#), "the option `a` has a value of no use");
-        let deep = format!(r#"{{"sql": "x", "parameters": [{}]}}"#, "[".repeat(100_000));
+        let deep = format!(r#"{{"sql": "x", "parameters": [{}]}}"#, "[".repeat(90_000));
         assert!(refused(&deep).starts_with("the body is no order"));
+        let long = format!(
+            r#"{{"sql": "{}", "parameters": [0{}]}}"#,
+            "\\\",[{".repeat(100_000),
+            ",0".repeat(100_000)
+        );
+        assert_eq!(refused(&long), "the order has more than 100000 values");
+        let text = format!(r#"{{"sql": "{}"}}"#, "\\\",[{".repeat(100_000));
+        assert_eq!(Order::from_json(text.as_bytes()).unwrap().sql.len(), 400_000);
     }
 }
