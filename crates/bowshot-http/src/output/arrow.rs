@@ -2,7 +2,6 @@
 
 use super::{Encoder, InHand, refused, unencoded};
 use arrow::buffer::Buffer;
-use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamEncoder};
@@ -47,7 +46,7 @@ impl Stream {
     pub(super) fn new(answer: &Answer, message_bytes: usize) -> Result<Self> {
         let encoder = StreamEncoder::try_new_with_options(&answer.schema, options(answer.layout)?);
         let encoder = encoder.map_err(|error| refused("an Arrow stream", error))?;
-        Ok(Self { encoder: Some(encoder), ready: VecDeque::new(), hand: InHand::default(), message_bytes })
+        Ok(Self { encoder: Some(encoder), ready: VecDeque::new(), hand: InHand::new(answer), message_bytes })
     }
 }
 
@@ -64,7 +63,7 @@ impl Encoder for Stream {
         if let Some(piece) = self.ready.pop_front() {
             return Ok(Some(piece));
         }
-        let Some(batch) = self.hand.slice(self.message_bytes) else { return Ok(None) };
+        let Some(batch) = self.hand.slice(self.message_bytes)? else { return Ok(None) };
         let encoder = self.encoder.as_mut().ok_or_else(over)?;
         let mut small = Vec::new();
         for buffer in encoder.encode(&batch).map_err(unencoded)? {
@@ -96,19 +95,16 @@ impl Encoder for Stream {
 /// The file format. A dictionary must not change in it, so there are none.
 pub(super) struct File {
     writer: FileWriter<Vec<u8>>,
-    layout: Layout,
-    schema: SchemaRef,
     hand: InHand,
     message_bytes: usize,
 }
 
 impl File {
     pub(super) fn new(answer: &Answer, message_bytes: usize) -> Result<Self> {
-        let layout = Layout { dictionaries: false, ..answer.layout };
-        let schema = layout.schema(&answer.schema);
-        let writer = FileWriter::try_new_with_options(Vec::new(), &schema, options(layout)?);
+        let hand = InHand::plain(answer);
+        let writer = FileWriter::try_new_with_options(Vec::new(), &hand.schema, options(hand.layout)?);
         let writer = writer.map_err(|error: ArrowError| refused("an Arrow file", error))?;
-        Ok(Self { writer, layout, schema, hand: InHand::default(), message_bytes })
+        Ok(Self { writer, hand, message_bytes })
     }
 }
 
@@ -118,8 +114,7 @@ impl Encoder for File {
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
-        let Some(batch) = self.hand.slice(self.message_bytes) else { return Ok(None) };
-        let batch = self.layout.apply(batch, &self.schema)?;
+        let Some(batch) = self.hand.slice(self.message_bytes)? else { return Ok(None) };
         self.writer.write(&batch).map_err(unencoded)?;
         Ok(Some(take(self.writer.get_mut()).into()))
     }

@@ -24,13 +24,14 @@ pub(super) struct Csv {
 
 impl Csv {
     pub(super) fn new(answer: &Answer) -> Result<Self> {
-        check(&answer.schema).map_err(|error| refused("CSV", error))?;
+        let hand = InHand::plain(answer);
+        check(&hand.schema).map_err(|error| refused("CSV", error))?;
         let mut before = Vec::new();
-        for (index, field) in answer.schema.fields().iter().enumerate() {
+        for (index, field) in hand.schema.fields().iter().enumerate() {
             put(index, Some(field.name().as_bytes()), &mut before);
         }
         before.extend_from_slice(b"\r\n");
-        Ok(Self { before, options: options(), hand: InHand::default() })
+        Ok(Self { before, options: options(), hand })
     }
 
     fn rows(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
@@ -98,7 +99,7 @@ impl Encoder for Csv {
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
-        let Some(batch) = self.hand.slice(PIECE_BYTES) else { return Ok(None) };
+        let Some(batch) = self.hand.slice(PIECE_BYTES)? else { return Ok(None) };
         let mut out = std::mem::take(&mut self.before);
         self.rows(&batch, &mut out).map_err(unencoded)?;
         Ok(Some(out.into()))

@@ -32,13 +32,11 @@ pub(crate) fn columns(schema: &Schema) -> Value {
 
 impl Json {
     pub(super) fn new(answer: &Answer) -> Result<Self> {
-        check(&answer.schema).map_err(|error| refused("JSON", error))?;
-        let head = format!(
-            "{{\"query_id\":\"{}\",\"columns\":{},\"rows\":[\n",
-            answer.query,
-            columns(&answer.schema)
-        );
-        Ok(Self { before: head.into_bytes(), options: options(), hand: InHand::default(), rows: 0 })
+        let hand = InHand::plain(answer);
+        check(&hand.schema).map_err(|error| refused("JSON", error))?;
+        let head =
+            format!("{{\"query_id\":\"{}\",\"columns\":{},\"rows\":[\n", answer.query, columns(&hand.schema));
+        Ok(Self { before: head.into_bytes(), options: options(), hand, rows: 0 })
     }
 }
 
@@ -48,7 +46,7 @@ impl Encoder for Json {
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
-        let Some(batch) = self.hand.slice(PIECE_BYTES) else { return Ok(None) };
+        let Some(batch) = self.hand.slice(PIECE_BYTES)? else { return Ok(None) };
         let mut cells = Cells::new(&batch, &self.options).map_err(unencoded)?;
         let mut out = Vec::with_capacity(2 * PIECE_BYTES);
         for row in 0..batch.num_rows() {
@@ -91,12 +89,13 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(answer: &Answer) -> Result<Self> {
-        check(&answer.schema).map_err(|error| refused("JSON", error))?;
-        let names = unique(&answer.schema).into_iter().enumerate().map(|(index, name)| {
+        let hand = InHand::plain(answer);
+        check(&hand.schema).map_err(|error| refused("JSON", error))?;
+        let names = unique(&hand.schema).into_iter().enumerate().map(|(index, name)| {
             let before = if index == 0 { "" } else { "," };
             format!("{before}{}:", Value::String(name)).into_bytes()
         });
-        Ok(Self { names: names.collect(), options: options(), hand: InHand::default() })
+        Ok(Self { names: names.collect(), options: options(), hand })
     }
 }
 
@@ -125,7 +124,7 @@ impl Encoder for Lines {
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
-        let Some(batch) = self.hand.slice(PIECE_BYTES) else { return Ok(None) };
+        let Some(batch) = self.hand.slice(PIECE_BYTES)? else { return Ok(None) };
         let mut cells = Cells::new(&batch, &self.options).map_err(unencoded)?;
         let mut out = Vec::with_capacity(2 * PIECE_BYTES);
         for row in 0..batch.num_rows() {

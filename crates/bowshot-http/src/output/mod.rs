@@ -15,11 +15,13 @@ pub(crate) use self::json::columns;
 use self::json::{Json, Lines};
 use self::parquet::Parquet;
 use crate::form::{Form, Wish};
+use ::arrow::datatypes::SchemaRef;
 use ::arrow::error::ArrowError;
 use ::arrow::record_batch::RecordBatch;
-use bowshot_api::{Answer, Error, Limits, Result, batch_bytes};
+use bowshot_api::{Answer, Error, Layout, Limits, Result, batch_bytes};
 use bytes::Bytes;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Bytes of one piece of a form of text, but for its last row.
 const PIECE_BYTES: usize = 64 << 10;
@@ -60,9 +62,11 @@ pub(crate) fn encoder(wish: Wish, answer: &Answer, limits: &Limits) -> Result<Bo
     Ok(if wish.is_compressed { Box::new(Compressed::new(encoder)?) } else { encoder })
 }
 
-/// A batch that is taken apart from its front.
-#[derive(Debug, Default)]
+/// A batch that is taken apart from its front, and the layout in which its parts come.
+#[derive(Debug)]
 struct InHand {
+    layout: Layout,
+    schema: SchemaRef,
     batch: Option<RecordBatch>,
     row: usize,
     /// Bytes of one row, on the average.
@@ -70,23 +74,35 @@ struct InHand {
 }
 
 impl InHand {
+    /// Batches as they are.
+    fn new(answer: &Answer) -> Self {
+        let (layout, schema) = (answer.layout, Arc::clone(&answer.schema));
+        Self { layout, schema, batch: None, row: 0, row_bytes: 1 }
+    }
+
+    /// Batches without dictionaries, which are for forms that have none, or in which they must not change.
+    fn plain(answer: &Answer) -> Self {
+        let layout = Layout { dictionaries: false, ..answer.layout };
+        Self { layout, schema: layout.schema(&answer.schema), ..Self::new(answer) }
+    }
+
     fn take(&mut self, batch: RecordBatch) {
-        let row_bytes = (batch_bytes(&batch) / batch.num_rows().max(1)).max(1);
-        *self = Self { batch: Some(batch), row: 0, row_bytes };
+        self.row_bytes = (batch_bytes(&batch) / batch.num_rows().max(1)).max(1);
+        (self.batch, self.row) = (Some(batch), 0);
     }
 
     /// The next rows, as many as have about `bytes` bytes.
-    fn slice(&mut self, bytes: usize) -> Option<RecordBatch> {
-        let batch = self.batch.as_ref()?;
+    fn slice(&mut self, bytes: usize) -> Result<Option<RecordBatch>> {
+        let Some(batch) = &self.batch else { return Ok(None) };
         let left = batch.num_rows().saturating_sub(self.row);
         if left == 0 {
             self.batch = None;
-            return None;
+            return Ok(None);
         }
         let rows = (bytes / self.row_bytes).clamp(1, left);
         let slice = batch.slice(self.row, rows);
         self.row += rows;
-        Some(slice)
+        self.layout.apply(slice, &self.schema).map(Some)
     }
 }
 

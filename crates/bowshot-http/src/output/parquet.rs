@@ -2,7 +2,7 @@
 
 use super::{Encoder, InHand};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Answer, Error, Layout, Result};
+use bowshot_api::{Answer, Error, Result};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -10,6 +10,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 use std::mem::take;
+use std::sync::Arc;
 
 /// Bytes and rows after which a group ends.
 const GROUP_BYTES: usize = 32 << 20;
@@ -25,21 +26,29 @@ pub(super) struct Parquet {
 
 impl Parquet {
     pub(super) fn new(answer: &Answer) -> Result<Self> {
-        let schema = Layout { views: answer.layout.views, ..Layout::default() }.schema(&answer.schema);
+        let hand = InHand::plain(answer);
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_max_row_group_row_count(Some(GROUP_ROWS))
             .build();
-        let writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).map_err(|error| {
-            Error::unsupported(format!("the result has no form as Parquet: {error}"))
-                .with_hint("cast the columns in the query, or ask for application/vnd.apache.arrow.stream")
-        })?;
-        Ok(Self { writer, hand: InHand::default() })
+        let schema = Arc::clone(&hand.schema);
+        let writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).map_err(unsupported)?;
+        Ok(Self { writer, hand })
     }
 }
 
+fn unsupported(error: ParquetError) -> Error {
+    Error::unsupported(format!("the result has no form as Parquet: {error}"))
+        .with_hint("cast the columns in the query, or ask for application/vnd.apache.arrow.stream")
+        .with_source(error)
+}
+
+/// Some types are refused with the first rows only.
 fn unencoded(error: ParquetError) -> Error {
-    Error::internal("rows cannot be encoded as Parquet").with_source(error)
+    match error {
+        ParquetError::NYI(_) => unsupported(error),
+        other => Error::internal("rows cannot be encoded as Parquet").with_source(other),
+    }
 }
 
 impl Encoder for Parquet {
@@ -48,7 +57,7 @@ impl Encoder for Parquet {
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
-        while let Some(batch) = self.hand.slice(PART_BYTES) {
+        while let Some(batch) = self.hand.slice(PART_BYTES)? {
             self.writer.write(&batch).map_err(unencoded)?;
             if self.writer.in_progress_size() >= GROUP_BYTES {
                 self.writer.flush().map_err(unencoded)?;

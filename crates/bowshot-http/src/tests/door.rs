@@ -23,6 +23,7 @@ use bowshot_api::{
 };
 use futures::StreamExt;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
@@ -49,6 +50,8 @@ pub(super) struct Door {
     pub(super) written: Mutex<Vec<RecordBatch>>,
     queries: Mutex<HashMap<QueryId, (String, Vec<RecordBatch>)>>,
     rooms: Mutex<HashMap<SessionId, Arc<Room>>>,
+    /// Batches that were made.
+    pub(super) made: Arc<AtomicUsize>,
     /// How often sessions were asked for.
     pub(super) found: watch::Sender<usize>,
 }
@@ -99,6 +102,7 @@ impl Door {
             written: Mutex::default(),
             queries: Mutex::default(),
             rooms: Mutex::default(),
+            made: Arc::default(),
             found: watch::Sender::default(),
         })
     }
@@ -221,7 +225,8 @@ impl Server for Door {
             let batch = RecordBatch::try_from_iter([("count", count)]).unwrap();
             return Ok(BatchStream::from_batches(batch.schema(), vec![batch]));
         }
-        Ok(generated(&sql, Counted::new(self.me(), |counts| &mut counts.streams)))
+        let counted = Counted::new(self.me(), |counts| &mut counts.streams);
+        Ok(generated(&sql, counted, Arc::clone(&self.made)))
     }
 
     async fn cancel(&self, _: &Principal, query: QueryId) -> Result<CancelOutcome> {
@@ -245,7 +250,7 @@ impl Server for Door {
 }
 
 /// Rows in batches of a thousand, and what comes after them.
-fn generated(sql: &str, counted: Counted) -> BatchStream {
+fn generated(sql: &str, counted: Counted, made: Arc<AtomicUsize>) -> BatchStream {
     let verb = sql.split(' ').next().unwrap_or_default();
     let (schema, size) = match verb {
         "wide" => (texts(), number(sql)),
@@ -274,6 +279,7 @@ fn generated(sql: &str, counted: Counted) -> BatchStream {
     };
     let batches = futures::stream::iter(parts).chain(rest).map(move |batch| {
         let _ = &counted;
+        made.fetch_add(1, Ordering::Relaxed);
         batch
     });
     BatchStream::new(schema, batches.boxed())

@@ -13,6 +13,9 @@ pub(super) fn batch() -> RecordBatch {
     let row = StructArray::new(fields, columns, Some(vec![true, false].into()));
     let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), None]), None]);
     let interval = IntervalMonthDayNano::new(1, 2, 3_000_000_000);
+    // The second value is null in the dictionary.
+    let values = Arc::new(StringArray::from(vec![Some("w"), None]));
+    let words = DictionaryArray::new(Int8Array::from(vec![0, 1]), values);
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("bool", Arc::new(BooleanArray::from(vec![Some(true), None]))),
         ("int", Arc::new(Int64Array::from(vec![Some(i64::MAX), None]))),
@@ -32,6 +35,7 @@ pub(super) fn batch() -> RecordBatch {
         ("list", Arc::new(list)),
         ("row", Arc::new(row)),
         ("text", Arc::new(NullArray::new(2))),
+        ("word", Arc::new(words)),
     ];
     let fields: Vec<Field> =
         columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), true)).collect();
