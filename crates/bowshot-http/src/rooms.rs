@@ -21,8 +21,7 @@ use tokio::time::sleep;
 
 /// The header that names a session.
 const SESSION: &str = "x-bowshot-session";
-/// How often a session is used while it works for a request, so that it does not count as idle. Sessions cannot be idle for
-/// less than a second.
+/// How often a session is used while it works for a request, so that it does not count as idle.
 const LONGEST_TICK: Duration = Duration::from_secs(60);
 const SHORTEST_TICK: Duration = Duration::from_millis(250);
 

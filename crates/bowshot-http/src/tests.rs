@@ -5,6 +5,7 @@ mod door;
 mod forms;
 mod hostile;
 mod life;
+mod mutated;
 mod operations;
 mod roads;
 mod sessions;

@@ -39,20 +39,20 @@ async fn tables_tell_what_they_are() {
     running.stop().await;
 }
 
-fn batch(rows: i64) -> RecordBatch {
+pub(super) fn batch(rows: i64) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|n| format!("text {n}"))));
     RecordBatch::try_from_iter([("n", numbers), ("s", texts)]).unwrap()
 }
 
-fn stream(batches: &[RecordBatch]) -> Vec<u8> {
+pub(super) fn stream(batches: &[RecordBatch]) -> Vec<u8> {
     let mut writer = StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
     batches.iter().for_each(|batch| writer.write(batch).unwrap());
     writer.finish().unwrap();
     writer.into_inner().unwrap()
 }
 
-fn file(batches: &[RecordBatch]) -> Vec<u8> {
+pub(super) fn file(batches: &[RecordBatch]) -> Vec<u8> {
     let mut writer = FileWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
     batches.iter().for_each(|batch| writer.write(batch).unwrap());
     writer.finish().unwrap();
