@@ -1,0 +1,211 @@
+//! What a connection knows and the engine does not, put into a statement before it is handed on: system variables and the number
+//! of the connection as values, and SHOW of what there is none of as a query without rows.
+
+use crate::lex::{Kind, Token, quoted_name, tokens};
+use crate::status::Failure;
+use crate::variables::{Own, bare, literal};
+use bowshot_api::Session;
+use std::borrow::Cow;
+
+/// The statement as the engine takes it.
+///
+/// # Errors
+/// For a system variable that is not known.
+pub(crate) fn rewritten<'a>(sql: &'a str, session: &dyn Session, own: Own) -> Result<Cow<'a, str>, Failure> {
+    if let Some(empty) = without_rows(sql) {
+        return Ok(Cow::Owned(empty));
+    }
+    if !sql.contains("@@") && !sql.to_ascii_lowercase().contains("connection_id") {
+        return Ok(Cow::Borrowed(sql));
+    }
+    let tokens: Vec<Token<'_>> = tokens(sql).collect();
+    let mut out = String::new();
+    let mut copied = 0;
+    let mut index = 0;
+    while let Some(token) = tokens.get(index) {
+        let Some((value, count)) = value(&tokens, index, session, own)? else {
+            index += 1;
+            continue;
+        };
+        let end = tokens.get(index + count - 1).map_or(token.range(), Token::range).end;
+        out.push_str(sql.get(copied..token.range().start).unwrap_or_default());
+        out.push_str(&value);
+        if is_item(&tokens, index, count) {
+            let name = sql.get(token.range().start..end).unwrap_or_default();
+            out.push_str(" AS ");
+            out.push_str(&quoted_name(name));
+        }
+        copied = end;
+        index += count;
+    }
+    if copied == 0 {
+        return Ok(Cow::Borrowed(sql));
+    }
+    out.push_str(sql.get(copied..).unwrap_or_default());
+    Ok(Cow::Owned(out))
+}
+
+/// The value in the place of some tokens, and of how many.
+fn value(
+    tokens: &[Token<'_>],
+    at: usize,
+    session: &dyn Session,
+    own: Own,
+) -> Result<Option<(String, usize)>, Failure> {
+    let Some(token) = tokens.get(at) else { return Ok(None) };
+    if token.kind == Kind::Variable && token.text.starts_with("@@") {
+        return literal(&bare(token.text), session, own).map(|value| Some((value, 1)));
+    }
+    let is_call = token.is("connection_id")
+        && tokens.get(at + 1).is_some_and(|next| next.is_symbol('('))
+        && tokens.get(at + 2).is_some_and(|next| next.is_symbol(')'));
+    Ok(is_call.then(|| (own.connection.to_string(), 3)))
+}
+
+/// How deep in parentheses a token is.
+fn depth(tokens: &[Token<'_>], at: usize) -> i64 {
+    let before = tokens.iter().take(at);
+    before.map(|token| i64::from(token.is_symbol('(')) - i64::from(token.is_symbol(')'))).sum()
+}
+
+/// Whether a value is a column of the result by itself, and has no name: it is called what the client has written.
+fn is_item(tokens: &[Token<'_>], from: usize, count: usize) -> bool {
+    let before = from.checked_sub(1).and_then(|before| tokens.get(before));
+    let begins = before.is_some_and(|before| before.is("select") || before.is_symbol(','));
+    let ends = tokens.get(from + count).is_none_or(|next| {
+        next.is_symbol(',') || ["from", "limit", "where", "union"].iter().any(|word| next.is(word))
+    });
+    let is_select = tokens.first().is_some_and(|first| first.is("select"));
+    let is_list = !tokens.iter().take(from).any(|token| token.is("from"));
+    begins && ends && is_select && is_list && depth(tokens, from) == 0
+}
+
+/// Kinds of things of which there are none, as SHOW names them, and the columns that MySQL shows of them.
+const NONE: &[(&[&str], &[&str])] = &[
+    (&["function", "status"], ROUTINES),
+    (&["procedure", "status"], ROUTINES),
+    (
+        &["triggers"],
+        &[
+            "Trigger",
+            "Event",
+            "Table",
+            "Statement",
+            "Timing",
+            "Created",
+            "sql_mode",
+            "Definer",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
+        ],
+    ),
+    (
+        &["events"],
+        &[
+            "Db",
+            "Name",
+            "Definer",
+            "Time zone",
+            "Type",
+            "Execute at",
+            "Interval value",
+            "Interval field",
+            "Starts",
+            "Ends",
+            "Status",
+            "Originator",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
+        ],
+    ),
+    (&["plugins"], &["Name", "Status", "Type", "Library", "License"]),
+    (&["open", "tables"], &["Database", "Table", "In_use", "Name_locked"]),
+    (&["profiles"], &["Query_ID", "Duration", "Query"]),
+];
+
+const ROUTINES: &[&str] = &[
+    "Db",
+    "Name",
+    "Type",
+    "Definer",
+    "Modified",
+    "Created",
+    "Security_type",
+    "Comment",
+    "character_set_client",
+    "collation_connection",
+    "Database Collation",
+];
+
+fn without_rows(sql: &str) -> Option<String> {
+    let mut words = tokens(sql);
+    if !words.next()?.is("show") {
+        return None;
+    }
+    let (mut first, mut second) = (words.next()?, words.next());
+    if first.is("full") || first.is("extended") {
+        (first, second) = (second?, words.next());
+    }
+    let (_, columns) = NONE.iter().find(|(names, _)| {
+        names.first().is_some_and(|name| first.is(name))
+            && names.get(1).is_none_or(|name| second.is_some_and(|second| second.is(name)))
+    })?;
+    let items: Vec<String> = columns.iter().map(|name| format!("'' AS {}", quoted_name(name))).collect();
+    Some(format!("SELECT {} LIMIT 0", items.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::door::Door;
+    use bowshot_api::{Limits, Principal, Server};
+
+    async fn check(cases: &[(&str, &str)]) {
+        let session =
+            Door::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
+        let own = Own { autocommit: false, read_only: false, connection: 7 };
+        for (sql, expected) in cases {
+            let found = rewritten(sql, session.as_ref(), own);
+            match found {
+                Ok(found) => assert_eq!(found, *expected, "{sql}"),
+                Err(failure) => assert_eq!(failure.message, *expected, "{sql}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn variables_become_values_with_the_names_that_clients_expect() {
+        check(&[
+            ("select 1", "select 1"),
+            ("SELECT @@max_allowed_packet", "SELECT 67108864 AS `@@max_allowed_packet`"),
+            ("SELECT @@socket", "SELECT NULL AS `@@socket`"),
+            (
+                "/* c */SELECT @@session.autocommit AS a, @@SQL_MODE b, @@tx_isolation",
+                "/* c */SELECT 0 AS a, '' b, 'REPEATABLE-READ' AS `@@tx_isolation`",
+            ),
+            ("select @@version_comment limit 1", "select 'Bowshot' AS `@@version_comment` limit 1"),
+            ("SELECT a FROM t WHERE b = @@autocommit", "SELECT a FROM t WHERE b = 0"),
+            ("SELECT connection_id ( ), 1", "SELECT 7 AS `connection_id ( )`, 1"),
+            ("SELECT (@@identity)", "SELECT (0)"),
+            ("SELECT '@@x', @y", "SELECT '@@x', @y"),
+            ("SELECT @@nothing", "unknown system variable 'nothing'"),
+        ])
+        .await;
+    }
+
+    #[tokio::test]
+    async fn what_there_is_none_of_has_columns_and_no_rows() {
+        let plugins =
+            "SELECT '' AS `Name`, '' AS `Status`, '' AS `Type`, '' AS `Library`, '' AS `License` LIMIT 0";
+        check(&[
+            ("SHOW PLUGINS", plugins),
+            ("show full plugins", plugins),
+            ("SHOW TABLES", "SHOW TABLES"),
+            ("SHOW FUNCTIONS", "SHOW FUNCTIONS"),
+            ("SHOW", "SHOW"),
+        ])
+        .await;
+    }
+}

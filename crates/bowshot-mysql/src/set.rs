@@ -1,0 +1,281 @@
+//! `SET` in the forms of MySQL (MySQL manual, "SET Syntax for Variable Assignment"): what it assigns.
+
+use crate::lex::{Kind, Token, Tokens, tokens};
+use crate::status::Failure;
+use crate::variables::bare;
+
+/// One assignment of a SET.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Assignment {
+    Variable(String, Value),
+    /// `SET NAMES`, `SET CHARACTER SET`, with a collation or without; `None` for DEFAULT.
+    Names(Option<String>, Option<String>),
+    /// `SET SESSION TRANSACTION READ ONLY` or `READ WRITE`.
+    ReadOnly(bool),
+}
+
+/// What is assigned.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Default,
+    Null,
+    Text(String),
+    /// The value of another variable.
+    Variable(String),
+    /// `CONCAT(…)`
+    Joined(Vec<Value>),
+}
+
+/// A text that is read token by token.
+struct Words<'a> {
+    rest: std::iter::Peekable<Tokens<'a>>,
+}
+
+fn syntax(near: Option<Token<'_>>) -> Failure {
+    let near = near.map_or("the end", |token| token.text);
+    Failure::syntax(format!("syntax error: `{near}` was not expected in SET"))
+}
+
+/// Reads a SET.
+///
+/// # Errors
+/// For what is no SET of MySQL, and for variables of users and of the whole server.
+pub(crate) fn parse(sql: &str) -> Result<Vec<Assignment>, Failure> {
+    let mut tokens = tokens(sql);
+    tokens.next();
+    let mut words = Words { rest: tokens.peekable() };
+    let mut found = Vec::new();
+    loop {
+        words.assignments(&mut found)?;
+        match words.rest.next() {
+            None => return Ok(found),
+            Some(comma) if comma.is_symbol(',') => {}
+            other => return Err(syntax(other)),
+        }
+    }
+}
+
+impl<'a> Words<'a> {
+    fn take(&mut self, word: &str) -> bool {
+        self.rest.next_if(|token| token.is(word)).is_some()
+    }
+
+    fn take_symbol(&mut self, symbol: char) -> bool {
+        self.rest.next_if(|token| token.is_symbol(symbol)).is_some()
+    }
+
+    fn assignments(&mut self, found: &mut Vec<Assignment>) -> Result<(), Failure> {
+        if self.take("global") || self.take("persist") {
+            return Err(of_the_server());
+        }
+        let _ = self.take("session") || self.take("local");
+        if self.take("names") {
+            let names = self.name_or_default()?;
+            let collation = if self.take("collate") { self.name_or_default()? } else { None };
+            found.push(Assignment::Names(names, collation));
+            return Ok(());
+        }
+        if self.take("charset") {
+            found.push(Assignment::Names(self.name_or_default()?, None));
+            return Ok(());
+        }
+        let first = self.rest.next();
+        if first.is_some_and(|token| token.is("character")) && self.take("set") {
+            found.push(Assignment::Names(self.name_or_default()?, None));
+            return Ok(());
+        }
+        if first.is_some_and(|token| token.is("transaction")) {
+            return self.transaction(found);
+        }
+        let name = name(first)?;
+        let is_assigned = self.take_symbol('=') || (self.take_symbol(':') && self.take_symbol('='));
+        if !is_assigned {
+            return Err(syntax(self.rest.peek().copied()));
+        }
+        if name.starts_with("session_track_") {
+            // What is tracked is told by a capability that is not offered: there is nothing to keep.
+            self.skip_value();
+            return Ok(());
+        }
+        let value = self.value()?;
+        found.push(Assignment::Variable(name, value));
+        Ok(())
+    }
+
+    /// Whatever is assigned, up to the comma before the next assignment.
+    fn skip_value(&mut self) {
+        let mut depth = 0_i64;
+        while let Some(token) = self.rest.next_if(|token| depth > 0 || !token.is_symbol(',')) {
+            depth += i64::from(token.is_symbol('(')) - i64::from(token.is_symbol(')'));
+        }
+    }
+
+    fn name_or_default(&mut self) -> Result<Option<String>, Failure> {
+        let token = self.rest.next();
+        match token {
+            Some(token) if token.is("default") => Ok(None),
+            Some(token) => {
+                token.string().or_else(|| token.name()).map(Some).ok_or_else(|| syntax(Some(token)))
+            }
+            None => Err(syntax(None)),
+        }
+    }
+
+    /// `ISOLATION LEVEL …`, `READ ONLY`, `READ WRITE`, and a comma between them.
+    fn transaction(&mut self, found: &mut Vec<Assignment>) -> Result<(), Failure> {
+        loop {
+            if self.take("isolation") && self.take("level") {
+                let mut level = String::new();
+                while let Some(word) = self.rest.next_if(|token| token.kind == Kind::Word) {
+                    level.push_str(if level.is_empty() { "" } else { " " });
+                    level.push_str(&word.text.to_ascii_lowercase());
+                }
+                found.push(Assignment::Variable("transaction_isolation".to_owned(), Value::Text(level)));
+            } else if self.take("read") {
+                let read_only = self.take("only");
+                if !read_only && !self.take("write") {
+                    return Err(syntax(self.rest.peek().copied()));
+                }
+                found.push(Assignment::ReadOnly(read_only));
+            } else {
+                return Err(syntax(self.rest.peek().copied()));
+            }
+            if !self.take_symbol(',') {
+                return Ok(());
+            }
+        }
+    }
+
+    fn value(&mut self) -> Result<Value, Failure> {
+        let sign = if self.take_symbol('-') { "-" } else { "" };
+        let Some(token) = self.rest.next() else { return Err(syntax(None)) };
+        Ok(match token.kind {
+            Kind::Text => Value::Text(token.string().unwrap_or_default()),
+            Kind::Number => Value::Text(format!("{sign}{}", token.text)),
+            Kind::Variable if token.text.starts_with("@@") => Value::Variable(bare(token.text)),
+            Kind::Variable => return Err(of_users()),
+            Kind::Word if token.is("default") => Value::Default,
+            Kind::Word if token.is("null") => Value::Null,
+            Kind::Word if token.is("concat") && self.take_symbol('(') => Value::Joined(self.parts()?),
+            Kind::Word | Kind::Quoted => Value::Text(self.word(token)),
+            Kind::Symbol(_) => return Err(syntax(Some(token))),
+        })
+    }
+
+    fn parts(&mut self) -> Result<Vec<Value>, Failure> {
+        let mut parts = vec![self.value()?];
+        while self.take_symbol(',') {
+            parts.push(self.value()?);
+        }
+        if self.take_symbol(')') { Ok(parts) } else { Err(syntax(self.rest.peek().copied())) }
+    }
+
+    /// A word with its hyphens, such as `READ-COMMITTED`.
+    fn word(&mut self, first: Token<'a>) -> String {
+        let mut text = first.name().unwrap_or_default();
+        while self.take_symbol('-') {
+            text.push('-');
+            text.push_str(&self.rest.next().and_then(|next| next.name()).unwrap_or_default());
+        }
+        text
+    }
+}
+
+/// The name of a variable before the equals sign.
+fn name(token: Option<Token<'_>>) -> Result<String, Failure> {
+    let Some(token) = token else { return Err(syntax(None)) };
+    match token.kind {
+        Kind::Variable if token.text.starts_with("@@") => {
+            let text = token.text.to_ascii_lowercase();
+            if text.starts_with("@@global.") || text.starts_with("@@persist") {
+                return Err(of_the_server());
+            }
+            Ok(bare(&text))
+        }
+        Kind::Variable => Err(of_users()),
+        Kind::Word | Kind::Quoted => Ok(token.name().unwrap_or_default().to_ascii_lowercase()),
+        _ => Err(syntax(Some(token))),
+    }
+}
+
+fn of_users() -> Failure {
+    Failure::unsupported("variables of users are not supported")
+        .with_hint("pass values as parameters of a prepared statement")
+}
+
+fn of_the_server() -> Failure {
+    Failure::unsupported("SET GLOBAL is not supported")
+        .with_hint("SET is about the session; what is about the server is in its configuration")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable(name: &str, value: Value) -> Assignment {
+        Assignment::Variable(name.to_owned(), value)
+    }
+
+    fn text(value: &str) -> Value {
+        Value::Text(value.to_owned())
+    }
+
+    #[test]
+    fn assignments_of_clients() {
+        let names = |name: &str, collation: Option<&str>| {
+            Assignment::Names(Some(name.to_owned()), collation.map(str::to_owned))
+        };
+        for (sql, expected) in [
+            ("SET NAMES utf8mb4", vec![names("utf8mb4", None)]),
+            (
+                "SET NAMES 'utf8mb4' COLLATE 'utf8mb4_general_ci'",
+                vec![names("utf8mb4", Some("utf8mb4_general_ci"))],
+            ),
+            ("SET NAMES default", vec![Assignment::Names(None, None)]),
+            ("SET CHARACTER SET utf8", vec![names("utf8", None)]),
+            ("SET character_set_results = NULL", vec![variable("character_set_results", Value::Null)]),
+            ("SET AUTOCOMMIT = 0", vec![variable("autocommit", text("0"))]),
+            ("SET @@session.autocommit = OFF", vec![variable("autocommit", text("OFF"))]),
+            ("SET SESSION a := -1, b = 'x'", vec![variable("a", text("-1")), variable("b", text("x"))]),
+            ("set sql_select_limit=DEFAULT", vec![variable("sql_select_limit", Value::Default)]),
+            (
+                "set sql_mode=CONCAT(@@sql_mode,',STRICT')",
+                vec![variable(
+                    "sql_mode",
+                    Value::Joined(vec![Value::Variable("sql_mode".to_owned()), text(",STRICT")]),
+                )],
+            ),
+            (
+                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+                vec![variable("transaction_isolation", text("read committed")), Assignment::ReadOnly(true)],
+            ),
+            (
+                "set session_track_system_variables=CONCAT('a',IF(LOCATE('*',@@x)>0,'b','')),session_track_schema=1,NAMES utf8mb4",
+                vec![names("utf8mb4", None)],
+            ),
+            ("SET SESSION TRANSACTION READ WRITE", vec![Assignment::ReadOnly(false)]),
+            ("SET tx_isolation=READ-COMMITTED", vec![variable("tx_isolation", text("READ-COMMITTED"))]),
+        ] {
+            assert_eq!(parse(sql).unwrap(), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_assignment_is_refused() {
+        for (sql, code) in [
+            ("SET", 1064),
+            ("SET a", 1064),
+            ("SET a =", 1064),
+            ("SET a = 1,", 1064),
+            ("SET a = 1 b", 1064),
+            ("SET a = CONCAT('x'", 1064),
+            ("SET TRANSACTION", 1064),
+            ("SET @x = 1", 1235),
+            ("SET a = @x", 1235),
+            ("SET GLOBAL a = 1", 1235),
+            ("SET @@global.a = 1", 1235),
+        ] {
+            assert_eq!(parse(sql).unwrap_err().code.0, code, "{sql}");
+        }
+    }
+}

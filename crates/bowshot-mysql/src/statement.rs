@@ -1,0 +1,202 @@
+//! What a statement is to the protocol: most are the engine's affair, some are about transactions, about variables, or about what
+//! this front end keeps.
+
+use crate::cancel::Kill;
+use crate::lex::{Kind, Token, tokens};
+use crate::set::{Assignment, parse};
+use crate::status::Failure;
+
+/// What is to be done with a statement.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Sort {
+    Begin {
+        read_only: bool,
+    },
+    Commit,
+    Rollback,
+    Set(Vec<Assignment>),
+    /// `SET STATEMENT max_statement_time = … FOR …`, as MariaDB's clients bound one statement: how long, and where the
+    /// statement begins.
+    Bounded {
+        milliseconds: u64,
+        from: usize,
+    },
+    Use(String),
+    Kill(Kill, u64),
+    Plain(Effect),
+}
+
+/// What a statement does to transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It reads rows: with autocommit off it begins a transaction.
+    Reads,
+    /// It changes rows, and begins a transaction too.
+    Writes,
+    /// It changes tables, for which the open transaction is committed (MySQL manual, "Statements That Cause an Implicit
+    /// Commit").
+    Defines,
+    None,
+}
+
+impl Sort {
+    /// Sorts a statement.
+    ///
+    /// # Errors
+    /// For those that are not understood, and are the front end's affair.
+    pub(crate) fn of(sql: &str) -> Result<Self, Failure> {
+        let mut words = tokens(sql);
+        let first = [words.next(), words.next(), words.next(), words.next()];
+        let is = |at: usize, word: &str| {
+            first.get(at).is_some_and(|token| token.is_some_and(|token| token.is(word)))
+        };
+        let [Some(head), second, third, fourth] = first else { return Ok(Self::Plain(Effect::None)) };
+        let ends_at = |at: usize| first.get(at).is_none_or(Option::is_none);
+        Ok(match head.text.to_ascii_uppercase().as_str() {
+            "BEGIN" => Self::Begin { read_only: false },
+            "START" if is(1, "TRANSACTION") => Self::Begin { read_only: reads_only(sql) },
+            "COMMIT" if ends_at(1) || is(1, "WORK") && ends_at(2) => Self::Commit,
+            "ROLLBACK" if ends_at(1) || is(1, "WORK") && ends_at(2) => Self::Rollback,
+            "COMMIT" | "ROLLBACK" if is(1, "AND") || is(1, "RELEASE") => {
+                return Err(Failure::unsupported("CHAIN and RELEASE are not supported")
+                    .with_hint("begin the next transaction with BEGIN"));
+            }
+            "SET" if is(1, "STATEMENT") => bounded(sql)?,
+            "SET" => Self::Set(parse(sql)?),
+            "USE" => match (second.and_then(|token| token.name()), third) {
+                (Some(name), None) => Self::Use(name),
+                _ => Self::Plain(Effect::None),
+            },
+            "KILL" => kill(&[second, third, fourth]).unwrap_or(Self::Plain(Effect::None)),
+            "LOAD" if is(1, "DATA") || is(1, "XML") => {
+                return Err(Failure::unsupported("LOAD DATA is not supported")
+                    .with_hint("send INSERT with many rows, or use Arrow Flight SQL"));
+            }
+            _ => Self::Plain(effect(sql)),
+        })
+    }
+}
+
+fn reads_only(sql: &str) -> bool {
+    let words: Vec<Token<'_>> = tokens(sql).collect();
+    words.windows(2).any(|pair| matches!(pair, [read, only] if read.is("read") && only.is("only")))
+}
+
+fn bounded(sql: &str) -> Result<Sort, Failure> {
+    let mut words = tokens(sql).skip(2);
+    let (name, equals, value, then) = (words.next(), words.next(), words.next(), words.next());
+    let (Some(name), Some(equals), Some(value), Some(then)) = (name, equals, value, then) else {
+        return Err(Failure::syntax(
+            "syntax error: SET STATEMENT takes a variable, a value, FOR and a statement",
+        ));
+    };
+    let seconds = value.text.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds));
+    match (seconds, words.next()) {
+        (Some(seconds), Some(begin))
+            if name.is("max_statement_time") && equals.is_symbol('=') && then.is("for") =>
+        {
+            Ok(Sort::Bounded { milliseconds: (seconds * 1_000.0).ceil() as u64, from: begin.range().start })
+        }
+        _ => Err(Failure::unsupported("SET STATEMENT takes nothing but `max_statement_time = seconds`")),
+    }
+}
+
+/// `KILL [QUERY | CONNECTION] number`; texts are identifiers of the engine's.
+fn kill(rest: &[Option<Token<'_>>]) -> Option<Sort> {
+    let mut words = rest.iter().copied();
+    let mut next = words.next()??;
+    let mut what = Kill::Connection;
+    if next.is("query") || next.is("connection") {
+        if next.is("query") {
+            what = Kill::Statement;
+        }
+        next = words.next()??;
+    }
+    let id = (next.kind == Kind::Number).then(|| next.text.parse().ok()).flatten()?;
+    words.next().flatten().is_none().then_some(Sort::Kill(what, id))
+}
+
+fn effect(sql: &str) -> Effect {
+    match verb(sql).as_str() {
+        // Without a table there is nothing to see as it was.
+        "SELECT" if !tokens(sql).any(|token| token.is("from") || token.is("table")) => Effect::None,
+        "SELECT" | "TABLE" | "EXECUTE" => Effect::Reads,
+        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" | "COPY" => Effect::Writes,
+        "CREATE" | "DROP" if is_temporary(sql) => Effect::Writes,
+        "CREATE" | "DROP" | "ALTER" | "TRUNCATE" | "RENAME" => Effect::Defines,
+        _ => Effect::None,
+    }
+}
+
+fn is_temporary(sql: &str) -> bool {
+    tokens(sql).skip(1).take(3).any(|word| word.is("temporary") || word.is("temp"))
+}
+
+/// The word that says what a statement does: that behind its common table expressions, if it has some.
+fn verb(sql: &str) -> String {
+    let mut depth = 0_usize;
+    let mut with = false;
+    for (index, token) in tokens(sql).enumerate() {
+        match token.kind {
+            Kind::Symbol('(') if index == 0 => return "SELECT".to_owned(),
+            Kind::Symbol('(') => depth += 1,
+            Kind::Symbol(')') => depth = depth.saturating_sub(1),
+            _ if index == 0 && token.is("WITH") => with = true,
+            _ if index == 0 => return token.text.to_ascii_uppercase(),
+            Kind::Word if with && depth == 0 && is_main(&token) => return token.text.to_ascii_uppercase(),
+            _ => {}
+        }
+    }
+    "SELECT".to_owned()
+}
+
+fn is_main(token: &Token<'_>) -> bool {
+    ["SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "VALUES", "TABLE"]
+        .iter()
+        .any(|word| token.is(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_sorted_by_their_words() {
+        for (sql, expected) in [
+            ("begin", Sort::Begin { read_only: false }),
+            ("START TRANSACTION", Sort::Begin { read_only: false }),
+            ("start transaction with consistent snapshot, READ ONLY", Sort::Begin { read_only: true }),
+            ("COMMIT work", Sort::Commit),
+            ("rollback", Sort::Rollback),
+            ("ROLLBACK TO SAVEPOINT `a`", Sort::Plain(Effect::None)),
+            ("use `a b`", Sort::Use("a b".to_owned())),
+            ("KILL 5", Sort::Kill(Kill::Connection, 5)),
+            ("kill query 6", Sort::Kill(Kill::Statement, 6)),
+            ("kill query 'x'", Sort::Plain(Effect::None)),
+            ("select 1", Sort::Plain(Effect::None)),
+            ("(select a from t)", Sort::Plain(Effect::Reads)),
+            ("with a as (select 1) delete from t", Sort::Plain(Effect::Writes)),
+            ("create table t (a int)", Sort::Plain(Effect::Defines)),
+            ("create temporary table t (a int)", Sort::Plain(Effect::Writes)),
+            ("show tables", Sort::Plain(Effect::None)),
+            (
+                "SET STATEMENT max_statement_time=0.5 FOR select 1",
+                Sort::Bounded { milliseconds: 500, from: 41 },
+            ),
+        ] {
+            assert_eq!(Sort::of(sql).unwrap(), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_done_is_said() {
+        for (sql, code) in [
+            ("commit and chain", 1235),
+            ("LOAD DATA LOCAL INFILE 'a' INTO TABLE t", 1235),
+            ("SET STATEMENT x=1 FOR select 1", 1235),
+            ("SET STATEMENT", 1064),
+        ] {
+            assert_eq!(Sort::of(sql).unwrap_err().code.0, code, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Encrypted connections.
+
+use super::{CLIENT, Client, Port};
+use crate::Choices;
+use crate::capability::{PLUGIN_AUTH, PROTOCOL_41, SSL};
+use bowshot_api::Limits;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/tls").join(name)
+}
+
+async fn port() -> Port {
+    let chain = CertificateDer::pem_file_iter(file("first.pem")).unwrap().map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_file(file("first.key")).unwrap();
+    let tls = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    Port::open(Limits::default(), true, Choices { tls: Some(Arc::new(tls)), cleartext: false }).await
+}
+
+async fn encrypt(stream: TcpStream) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file("ca.pem")).unwrap() {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+}
+
+/// The first half of a client's first message.
+fn request() -> Vec<u8> {
+    [&(PROTOCOL_41 | PLUGIN_AUTH | SSL).to_le_bytes()[..], &[0; 28]].concat()
+}
+
+async fn encrypted(port: &Port) -> Client<TlsStream<TcpStream>> {
+    let mut client = port.raw().await;
+    assert_ne!(client.greeting().await & SSL, 0);
+    client.send(&request()).await;
+    Client { stream: encrypt(client.stream).await, number: 2, has_eof: false, id: client.id }
+}
+
+#[tokio::test]
+async fn the_password_comes_within_tls() {
+    let port = port().await;
+    for (password, good) in [("pw", true), ("no", false)] {
+        let mut client = encrypted(&port).await;
+        client.hello(CLIENT | SSL, "ada", "").await;
+        assert_eq!(client.next().await.unwrap(), [1, 4], "perform full authentication");
+        client.send(&[password.as_bytes(), b"\0"].concat()).await;
+        let answer = client.next().await.unwrap();
+        assert_eq!(answer[0], if good { 0 } else { 0xff });
+        if good {
+            assert_eq!(client.query("rows 1").await, "T[n 8] D[0] EOF[auto]");
+        }
+    }
+}
+
+#[tokio::test]
+async fn clients_that_begin_with_another_plugin_are_led_to_the_right_one() {
+    let port = port().await;
+    for (answer, asked) in [(&[7_u8; 32][..], true), (b"", false)] {
+        let mut client = encrypted(&port).await;
+        let head = [&(PROTOCOL_41 | PLUGIN_AUTH | SSL).to_le_bytes()[..], &[0; 28]].concat();
+        client.send(&[&head[..], b"ada\0\x14", &[1; 20], b"mysql_native_password\0"].concat()).await;
+        let switch = client.next().await.unwrap();
+        assert!(switch.starts_with(b"\xfecaching_sha2_password\0"), "{switch:?}");
+        assert_eq!(switch.len(), 1 + 22 + 21);
+        client.send(answer).await;
+        let next = client.next().await.unwrap();
+        assert_eq!(next[0], if asked { 1 } else { 0xff });
+    }
+}
+
+#[tokio::test]
+async fn sessions_in_the_clear_are_refused() {
+    let port = port().await;
+    let mut client = port.raw().await;
+    client.greeting().await;
+    client.hello(CLIENT, "ada", "").await;
+    assert!(
+        super::error(&client.next().await.unwrap()).starts_with("E[3159 HY000this server speaks TLS only")
+    );
+    assert_eq!(client.next().await, None);
+}
+
+#[tokio::test]
+async fn words_before_the_handshake_of_tls_are_no_part_of_the_session() {
+    let port = port().await;
+    let mut client = port.raw().await;
+    client.greeting().await;
+    client.send(&request()).await;
+    // What somebody on the way would put before it is read as TLS, which it is not.
+    client.hello(CLIENT | SSL, "ada", "").await;
+    client.stream.shutdown().await.unwrap();
+    let mut words = Vec::new();
+    _ = tokio::io::AsyncReadExt::read_to_end(&mut client.stream, &mut words).await;
+    assert!(words.is_empty() || words[0] == 21, "an alert of TLS: {words:?}");
+    port.door.until(|counts| counts.sessions == 0).await;
+}
