@@ -8,7 +8,7 @@ use bowshot_engine::Setting;
 /// PostgreSQL's version whose clients are understood.
 const POSTGRES: (&str, &str) = ("16.0", "160000");
 /// MySQL's.
-const MYSQL: (&str, &str) = ("8.0.0", "80000");
+const MYSQL: (&str, &str) = ("8.0.36", "80036");
 
 /// All settings, sorted by name whatever the case.
 pub(crate) fn settings(options: &Options, user: &str) -> Vec<Setting> {

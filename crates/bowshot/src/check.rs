@@ -19,19 +19,23 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     resolve("--flight", &config.flight, reach).await?;
     resolve("--http", &config.http, reach).await?;
     resolve("--pg", &config.pg, reach).await?;
+    resolve("--mysql", &config.mysql, reach).await?;
     data_folder::examine(config.data.as_ref())?;
     folders::check_apart(config, None)?;
     let broken = data_folder::broken(config.data.as_ref())?;
     let parts = Parts::open(config, None, None).await?;
     let sources = parts.served().await?;
     let mut text = source_table(&sources);
-    let encrypted = if tls.is_some() { ", with TLS" } else { "" };
+    let encrypted = |listen: &Listen| if tls.is_some() && *listen != Listen::Off { ", with TLS" } else { "" };
     text.push_str(&format!(
-        "\nFlight SQL  {}{encrypted}\nHTTP        {}\nPostgreSQL  {}{}\nusers       {}\n",
+        "\nFlight SQL  {}{}\nHTTP        {}\nPostgreSQL  {}{}\nMySQL       {}{}\nusers       {}\n",
         config.flight,
+        encrypted(&config.flight),
         config.http,
         config.pg,
-        if config.pg == Listen::Off { "" } else { encrypted },
+        encrypted(&config.pg),
+        config.mysql,
+        encrypted(&config.mysql),
         if authenticator.requires_credentials() { "configured" } else { "none: every caller is anonymous" },
     ));
     for (name, reason) in &broken {

@@ -65,6 +65,7 @@ pub(crate) struct ServerArgs {
     http: Option<String>,
     /// Certificate of the server and those that lead to its authority (PEM): Flight SQL and PostgreSQL speak TLS only, HTTP
     /// for SQL of other machines
+    /// Certificate of the server and those that lead to its authority (PEM): Flight SQL, PostgreSQL and MySQL speak TLS only
     #[arg(long, value_name = "FILE")]
     tls_certificate: Option<String>,
     /// Private key of that certificate (PEM)
@@ -73,7 +74,7 @@ pub(crate) struct ServerArgs {
     /// Address of the PostgreSQL front end [default: off]
     #[arg(long, value_name = "ADDR")]
     pg: Option<String>,
-    /// Address of the MySQL front end [default: off]; not built yet
+    /// Address of the MySQL front end [default: off]
     #[arg(long, value_name = "ADDR")]
     mysql: Option<String>,
     /// Folder of the tables that clients make, or `memory` to keep nothing

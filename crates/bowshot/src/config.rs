@@ -68,6 +68,10 @@ pub(crate) struct Config {
     /// Origins whose web pages may use the HTTP front end, with commas between.
     pub(crate) http_origins: String,
     /// Certificate and key of the front ends.
+    pub(crate) mysql: Listen,
+    /// The same on their way to the MySQL front end.
+    pub(crate) mysql_cleartext: bool,
+    /// Certificate and key of the front ends but HTTP.
     pub(crate) tls: TlsFiles,
     pub(crate) data: Option<DataFolder>,
     pub(crate) dialect: Dialect,
@@ -108,6 +112,8 @@ impl Default for Config {
             pg_cleartext: false,
             http_cleartext: false,
             http_origins: String::new(),
+            mysql: Listen::Off,
+            mysql_cleartext: false,
             tls: TlsFiles::default(),
             data: None,
             dialect: Dialect::Ansi,
@@ -260,9 +266,10 @@ impl Config {
                 return Err(Usage::new(format!("`limits.{name}` must lie between 16KiB and 1GiB")));
             }
         }
-        if [&self.flight, &self.http, &self.pg].into_iter().all(|listen| *listen == Listen::Off) {
+        let rows_are_off = [&self.flight, &self.pg, &self.mysql].into_iter().all(|on| *on == Listen::Off);
+        if rows_are_off && self.http == Listen::Off {
             return Err(Usage::new("nothing to serve: every front end is off")
-                .with_hint("leave `--flight`, `--http` or `--pg` on"));
+                .with_hint("leave `--flight`, `--http`, `--pg` or `--mysql` on"));
         }
         if self.tls.certificate.is_some() != self.tls.key.is_some() {
             return Err(Usage::new("a certificate needs its key, and a key its certificate")
@@ -273,6 +280,11 @@ impl Config {
                 "`http_origins` has `{origin}`, which is no origin of web pages"
             ))
             .with_hint("write scheme and host as browsers do: `https://example.org`, with commas between"));
+        if self.tls.certificate.is_some() && rows_are_off {
+            return Err(Usage::new("a certificate is for Flight SQL, PostgreSQL and MySQL, which are off")
+                .with_hint(
+                    "leave `--flight`, `--pg` or `--mysql` on, or `tls.certificate` and `tls.key` away",
+                ));
         }
         Ok(self)
     }

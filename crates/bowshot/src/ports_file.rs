@@ -22,6 +22,8 @@ struct Ports {
     http: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pg: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mysql: Option<String>,
     pid: u32,
 }
 
@@ -32,6 +34,7 @@ impl PortsFile {
             flight: addresses.flight_uri(),
             http: addresses.http_uri(),
             pg: addresses.pg_uri(),
+            mysql: addresses.mysql_uri(),
             pid: std::process::id(),
         };
         let content = format!("{}\n", serde_json::to_string(&ports)?);

@@ -67,6 +67,9 @@ pub(crate) struct Running {
     pg_cleartext: bool,
     http_cleartext: bool,
     http_origins: Vec<String>,
+    /// Where MySQL's protocol is served, unless it is off.
+    pub(crate) mysql: Option<SocketAddr>,
+    mysql_cleartext: bool,
     tls: Option<Tls>,
     server: Arc<Bowshot>,
     tables: Arc<TableStore>,
@@ -94,6 +97,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let flight = address::bind("--flight", &config.flight, reach).await?;
     let http = address::bind("--http", &config.http, reach).await?;
     let pg = address::bind("--pg", &config.pg, reach).await?;
+    let mysql = address::bind("--mysql", &config.mysql, reach).await?;
     // Before what it counts.
     let render_metrics = metrics::start()?;
     let data = data_folder::take(config.data.as_ref())?;
@@ -111,6 +115,8 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         pg_cleartext: config.pg_cleartext,
         http_cleartext: config.http_cleartext,
         http_origins: config.origins(),
+        mysql: local(mysql.as_ref())?,
+        mysql_cleartext: config.mysql_cleartext,
         tls,
         drain_timeout: config.limits.drain_timeout,
         server: parts.server(config, authenticator),
@@ -125,6 +131,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     running.start_flight(flight, &stopped);
     running.start_http(http, &render_metrics, &stopped);
     running.start_pg(pg, &stopped);
+    running.start_mysql(mysql, &stopped);
     // Reading the headers of many files takes a while, in which the server is alive but not ready.
     running.sources = parts.served().await?;
     running.server.set_ready();
@@ -152,6 +159,8 @@ impl Running {
             pg: self.pg,
             encrypted: self.tls.is_some(),
             http_cleartext: self.http_cleartext,
+            mysql: self.mysql,
+            encrypted: self.tls.is_some(),
         }
     }
 
@@ -199,6 +208,19 @@ impl Running {
             bowshot_postgres::serve(listener, server, choices, until)
                 .await
                 .context("the PostgreSQL front end failed")
+        });
+    }
+
+    fn start_mysql(&mut self, listener: Option<TcpListener>, stopped: &watch::Receiver<bool>) {
+        let Some(listener) = listener else { return };
+        let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
+        let until = until(stopped.clone());
+        let choices = bowshot_mysql::Choices {
+            tls: self.tls.as_ref().map(Tls::config),
+            cleartext: self.mysql_cleartext,
+        };
+        self.front_ends.spawn(async move {
+            bowshot_mysql::serve(listener, server, choices, until).await.context("the MySQL front end failed")
         });
     }
 

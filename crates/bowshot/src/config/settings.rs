@@ -19,8 +19,6 @@ pub(crate) struct Setting {
 /// The place of a value in the configuration, with the type that decides how it is written.
 enum Slot<'a> {
     Listen(&'a mut Listen),
-    /// A front end that this version does not have: `off` is the only value.
-    Absent(&'static str),
     Count(&'a mut usize, usize),
     LongCount(&'a mut u64, u64),
     /// A count that the machine decides when it is `auto`.
@@ -93,7 +91,17 @@ pub(crate) const SETTINGS: &[Setting] = &[
         |c| Slot::Truth(&mut c.pg_cleartext),
         "let the PostgreSQL front end ask for passwords over connections of other machines that are not encrypted",
     ),
-    flag("mysql", "--mysql", |_| Slot::Absent("MySQL"), "address of the MySQL front end; not built yet"),
+    flag(
+        "mysql",
+        "--mysql",
+        |c| Slot::Listen(&mut c.mysql),
+        "address of the MySQL front end, for clients that speak its protocol",
+    ),
+    key(
+        "mysql_cleartext",
+        |c| Slot::Truth(&mut c.mysql_cleartext),
+        "let the MySQL front end ask for passwords over connections of other machines that are not encrypted",
+    ),
     flag(
         "data",
         "--data",
@@ -125,6 +133,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "--tls-certificate",
         |c| Slot::Path(&mut c.tls.certificate),
         "file with the server's certificate and those that lead to its authority (PEM): Flight SQL and PostgreSQL speak TLS only, HTTP with other machines for SQL; read again when it changes",
+        "file with the server's certificate and those that lead to its authority (PEM): Flight SQL, PostgreSQL and MySQL speak TLS only; read again when it changes",
     ),
     flag(
         "tls.key",
@@ -436,7 +445,7 @@ impl Setting {
     pub(crate) fn kind(&self) -> &'static str {
         // Only the variant counts, so any configuration will do.
         match (self.slot)(&mut Config::default()) {
-            Slot::Listen(_) | Slot::Absent(_) => "`HOST:PORT` or `off`",
+            Slot::Listen(_) => "`HOST:PORT` or `off`",
             Slot::Count(..) | Slot::LongCount(..) => "whole number",
             Slot::Auto(_) => "whole number or `auto`",
             Slot::Size(_) | Slot::LongSize(_) => "size",
@@ -467,10 +476,6 @@ impl Slot<'_> {
         };
         match self {
             Self::Listen(place) => *place = Listen::parse(text)?,
-            Self::Absent(_) if text == "off" => {}
-            Self::Absent(name) => {
-                return Err(format!("the {name} front end is not built yet; only `off` is possible"));
-            }
             Self::Count(place, least) => *place = value::count(text, least)?,
             Self::LongCount(place, least) => {
                 let least = usize::try_from(least).unwrap_or(usize::MAX);
@@ -499,7 +504,6 @@ impl Slot<'_> {
     fn show(self) -> String {
         match self {
             Self::Listen(place) => place.to_string(),
-            Self::Absent(_) => "off".to_owned(),
             Self::Count(place, _) => place.to_string(),
             Self::LongCount(place, _) => place.to_string(),
             Self::Auto(place) => place.map_or_else(|| "auto".to_owned(), |value| value.to_string()),

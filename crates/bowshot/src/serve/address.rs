@@ -22,6 +22,8 @@ pub(crate) struct Addresses {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) pg: Option<SocketAddr>,
     /// Whether Flight SQL and PostgreSQL are encrypted, and HTTP can be.
+    pub(crate) mysql: Option<SocketAddr>,
+    /// Whether Flight SQL, PostgreSQL and MySQL are encrypted.
     pub(crate) encrypted: bool,
     /// Whether HTTP takes credentials that are not encrypted.
     pub(crate) http_cleartext: bool,
@@ -38,6 +40,12 @@ impl Addresses {
     pub(crate) fn pg_uri(&self) -> Option<String> {
         let mode = if self.encrypted { "?sslmode=require" } else { "" };
         self.pg.map(|address| format!("postgresql://{}/{mode}", reachable(address)))
+    }
+
+    /// What a client of MySQL on this machine connects to.
+    pub(crate) fn mysql_uri(&self) -> Option<String> {
+        let mode = if self.encrypted { "?ssl-mode=REQUIRED" } else { "" };
+        self.mysql.map(|address| format!("mysql://{}/{mode}", reachable(address)))
     }
 
     /// What a browser on this machine opens.

@@ -38,7 +38,7 @@ pub(super) fn announce(config: &Config, running: &Running) {
 /// What an operator should know about addresses that others can reach.
 fn danger(addresses: &Addresses, nobody_is_known: bool) -> Option<&'static str> {
     let is_reached = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
-    let rows = [addresses.flight, addresses.pg].into_iter().flatten().any(is_reached);
+    let rows = [addresses.flight, addresses.pg, addresses.mysql].into_iter().flatten().any(is_reached);
     if nobody_is_known && (rows || addresses.http.is_some_and(is_reached)) {
         return Some(
             "whoever reaches these addresses can read all tables and make new ones, since no users are configured",
@@ -60,8 +60,9 @@ fn log(running: &Running, addresses: &Addresses) {
             Some(problem) => tracing::warn!(table = %name, %path, %problem, "table cannot be read"),
         }
     }
-    let (flight, http, pg) = (addresses.flight_uri(), addresses.http_uri(), addresses.pg_uri());
-    tracing::info!(flight, http, pg, pid = std::process::id(), "ready");
+    let (flight, http) = (addresses.flight_uri(), addresses.http_uri());
+    let (pg, mysql) = (addresses.pg_uri(), addresses.mysql_uri());
+    tracing::info!(flight, http, pg, mysql, pid = std::process::id(), "ready");
 }
 
 fn text(running: &Running, addresses: &Addresses) -> String {
@@ -82,6 +83,7 @@ fn text(running: &Running, addresses: &Addresses) -> String {
         ("Flight SQL", addresses.flight_uri()),
         ("HTTP", addresses.http_uri()),
         ("PostgreSQL", addresses.pg_uri()),
+        ("MySQL", addresses.mysql_uri()),
     ] {
         if let Some(uri) = uri {
             _ = writeln!(text, "{name:<11} {uri}");
@@ -191,6 +193,7 @@ mod tests {
             flight: flight.parse().ok(),
             http: http.parse().ok(),
             pg: None,
+            mysql: None,
             encrypted: false,
             http_cleartext: false,
         };
@@ -209,6 +212,8 @@ mod tests {
         let pg = Addresses { pg: "0.0.0.0:1".parse().ok(), ..Addresses::default() };
         assert_eq!(kind(pg, true), Some("whoever"));
         assert_eq!(kind(pg, false), Some("passwords,"));
+        let mysql = Addresses { mysql: "0.0.0.0:1".parse().ok(), ..Addresses::default() };
+        assert_eq!(kind(mysql, false), Some("passwords,"));
         for (flight, http) in [("0.0.0.0:1", "off"), ("10.0.0.1:1", "127.0.0.1:1")] {
             assert_eq!(kind(at(flight, http), true), Some("whoever"));
             assert_eq!(kind(at(flight, http), false), Some("passwords,"));

@@ -38,18 +38,6 @@ fn unknown_commands_and_flags_are_wrong_usage() {
 }
 
 #[test]
-fn front_ends_that_do_not_exist_are_refused() {
-    check(
-        &["serve", "--mysql", "127.0.0.1:0"],
-        expect![[r#"
-        exit 2
-        error: `--mysql` cannot be used: the MySQL front end is not built yet; only `off` is possible
-        hint: `bowshot docs settings` lists all settings with their types and defaults
-    "#]],
-    );
-}
-
-#[test]
 fn an_open_server_stays_on_its_machine() {
     check(
         &["serve", "--flight", "0.0.0.0:0", "--http", "off"],
@@ -95,6 +83,7 @@ fn check_prints_what_would_be_served() {
         Flight SQL  127.0.0.1:50051
         HTTP        127.0.0.1:8080
         PostgreSQL  off
+        MySQL       off
         users       none: every caller is anonymous
     "#]],
     );
@@ -115,6 +104,7 @@ fn check_fails_when_a_table_is_broken() {
         Flight SQL  127.0.0.1:50051
         HTTP        127.0.0.1:8080
         PostgreSQL  off
+        MySQL       off
         users       none: every caller is anonymous
         error: one table cannot be read
     "#]].assert_eq(&run(folder.path(), &["check", "orders.csv", "bad.parquet"]));

@@ -125,7 +125,7 @@ pub(super) fn version(flavour: Flavour) -> String {
     let version = env!("CARGO_PKG_VERSION");
     match flavour {
         Flavour::Postgres => format!("PostgreSQL 16.0 (Bowshot {version})"),
-        Flavour::MySql => format!("8.0.0-Bowshot-{version}"),
+        Flavour::MySql => format!("8.0.36-Bowshot-{version}"),
         Flavour::Bowshot => {
             format!("Bowshot {version} on {}-{}", std::env::consts::ARCH, std::env::consts::OS)
         }
