@@ -6,6 +6,7 @@ use super::{Cell, Done, Kind, Of, Texts, json};
 use crate::reply::put_counted;
 use crate::rows::ColumnType;
 use crate::status::Failure;
+use arrow::array::timezone::Tz;
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeBinaryArray, GenericBinaryArray,
     GenericStringArray, OffsetSizeTrait, PrimitiveArray,
@@ -22,7 +23,7 @@ use std::sync::Arc;
 
 /// The cell of a column, whose points of time are shown in a time zone.
 pub(super) fn cell(array: &ArrayRef, field: &Field, zone: &str) -> Result<Box<dyn Cell>, Failure> {
-    if let Some(to) = wider(array.data_type(), zone) {
+    if let Some(to) = wider(array.data_type()) {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         let array = cast_with_options(array, &to, &strict).map_err(|error| {
             let message =
@@ -36,15 +37,13 @@ pub(super) fn cell(array: &ArrayRef, field: &Field, zone: &str) -> Result<Box<dy
     }
     match number(array).or_else(|| text_or_bytes(array, is(field, "uuid"))) {
         Some(cell) => Ok(cell),
-        None => time(array),
+        None => time(array, zone),
     }
 }
 
-/// The type to which one is brought before it is written. A point of time becomes the time of the zone's clocks.
-fn wider(data_type: &DataType, zone: &str) -> Option<DataType> {
+/// The type to which one is brought before it is written.
+fn wider(data_type: &DataType) -> Option<DataType> {
     Some(match data_type {
-        DataType::Timestamp(unit, Some(shown)) if shown.as_ref() == zone => DataType::Timestamp(*unit, None),
-        DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, Some(Arc::from(zone))),
         DataType::Dictionary(_, value) => value.as_ref().clone(),
         DataType::RunEndEncoded(_, values) => values.data_type().clone(),
         DataType::Float16 => DataType::Float32,
@@ -113,7 +112,7 @@ fn text_or_bytes(array: &ArrayRef, is_uuid: bool) -> Option<Box<dyn Cell>> {
     })
 }
 
-fn time(array: &ArrayRef) -> Result<Box<dyn Cell>, Failure> {
+fn time(array: &ArrayRef, zone: &str) -> Result<Box<dyn Cell>, Failure> {
     Ok(match array.data_type() {
         DataType::Date32 => of(
             array.as_primitive::<Date32Type>().clone(),
@@ -127,7 +126,8 @@ fn time(array: &ArrayRef) -> Result<Box<dyn Cell>, Failure> {
             },
         ),
         DataType::Time32(unit) | DataType::Time64(unit) | DataType::Duration(unit) => span(array, *unit)?,
-        DataType::Timestamp(unit, _) => timestamp(array, *unit)?,
+        DataType::Timestamp(unit, None) => timestamp(array, *unit, None)?,
+        DataType::Timestamp(unit, Some(_)) => timestamp(array, *unit, times::clocks(zone)?)?,
         DataType::Interval(unit) => interval(array, *unit),
         other => return Err(Failure::new(1105, "HY000", format!("values of type {other} cannot be sent"))),
     })
@@ -308,12 +308,17 @@ fn span(array: &ArrayRef, unit: TimeUnit) -> Result<Box<dyn Cell>, Failure> {
     ))
 }
 
-fn timestamp(array: &ArrayRef, unit: TimeUnit) -> Result<Box<dyn Cell>, Failure> {
+/// Points of time, shown as the clocks of a zone do, or as they are.
+fn timestamp(array: &ArrayRef, unit: TimeUnit, zone: Option<Tz>) -> Result<Box<dyn Cell>, Failure> {
     let decimals = fraction(unit);
+    let shown = move |array: &PrimitiveArray<Int64Type>, row: usize| {
+        let micros = times::micros(array.value(row), unit)?;
+        zone.map_or(Ok(micros), |zone| times::local(micros, zone))
+    };
     Ok(of(
         ticks(array)?,
-        move |array, row, out| times::put_timestamp(times::micros(array.value(row), unit)?, decimals, out),
-        move |array, row, out| times::binary_timestamp(times::micros(array.value(row), unit)?, out),
+        move |array, row, out| times::put_timestamp(shown(array, row)?, decimals, out),
+        move |array, row, out| times::binary_timestamp(shown(array, row)?, out),
     ))
 }
 

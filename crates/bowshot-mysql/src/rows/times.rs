@@ -4,7 +4,9 @@
 use super::Done;
 use super::cells::put;
 use crate::status::Failure;
-use arrow::datatypes::TimeUnit;
+use arrow::array::timezone::Tz;
+use arrow::datatypes::{TimeUnit, TimestampMicrosecondType};
+use arrow::temporal_conversions::as_datetime_with_timezone;
 use bytes::{BufMut, BytesMut};
 
 const DAY: i64 = 86_400_000_000;
@@ -23,6 +25,22 @@ pub(super) fn micros(value: i64, unit: TimeUnit) -> Result<i64, Failure> {
         TimeUnit::Nanosecond => Some(value.div_euclid(1_000)),
     };
     micros.ok_or_else(|| out_of_range("timestamp"))
+}
+
+/// The clocks of a time zone; `None` for those of UTC.
+pub(super) fn clocks(zone: &str) -> Result<Option<Tz>, Failure> {
+    if matches!(zone, "+00:00" | "UTC") {
+        return Ok(None);
+    }
+    let unknown = |_| Failure::new(1298, "HY000", format!("unknown or incorrect time zone: '{zone}'"));
+    zone.parse().map(Some).map_err(unknown)
+}
+
+/// What clocks show at a point of time, as if they showed UTC.
+pub(super) fn local(micros: i64, zone: Tz) -> Result<i64, Failure> {
+    let point = as_datetime_with_timezone::<TimestampMicrosecondType>(micros, zone);
+    let point = point.ok_or_else(|| out_of_range("timestamp"))?;
+    Ok(point.naive_local().and_utc().timestamp_micros())
 }
 
 /// A day of MySQL's calendar.

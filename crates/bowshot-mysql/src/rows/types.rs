@@ -129,9 +129,10 @@ impl ColumnType {
 
     pub(crate) fn flags(self) -> u16 {
         let mut flags = match self.kind {
-            Kind::Text => 0,
             Kind::Bytes | Kind::Json => BLOB | BINARY_COMPARED,
-            _ => BINARY_COMPARED,
+            Kind::Date | Kind::Time | Kind::Datetime | Kind::Timestamp => BINARY_COMPARED,
+            // Numbers too are compared as what they are, but clients take a truth value with the flag for bytes.
+            _ => 0,
         };
         if self.is_unsigned {
             flags |= UNSIGNED;
