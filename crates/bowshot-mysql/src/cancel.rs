@@ -4,6 +4,7 @@
 use crate::status::Failure;
 use bowshot_api::Principal;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
@@ -53,8 +54,8 @@ impl Numbers {
         loop {
             given.last = given.last.checked_add(1).unwrap_or(1);
             let id = given.last;
-            if !given.connections.contains_key(&id) {
-                given.connections.insert(id, Arc::clone(&running));
+            if let Entry::Vacant(place) = given.connections.entry(id) {
+                place.insert(Arc::clone(&running));
                 return Number { numbers: Arc::clone(self), id, running };
             }
         }

@@ -158,6 +158,7 @@ const INVALID: &[Row] = &[
     (&["parameters, but"], (1210, "HY000")),
     (&["group by"], (1055, "42000")),
     (&["timestamp"], (1292, "22007")),
+    (&["no value of type"], (1292, "22007")),
     (&["cannot cast"], (1292, "22007")),
     (&["cannot be cast"], (1292, "22007")),
     (&["cannot be used as"], (1292, "22007")),
@@ -186,8 +187,9 @@ const EXISTS: &[Row] = &[
     (&["view"], (1050, "42S01")),
 ];
 
-/// The code of the first row all of whose words are in the message, outside of names in backticks.
+/// The code of the first row all of whose words are in the message, outside of names in backticks and of the place in the text.
 fn look_up(rows: &[Row], message: &str) -> Option<Code> {
+    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
     let text: String = message.split('`').step_by(2).collect::<Vec<_>>().join(" ").to_ascii_lowercase();
     rows.iter().find(|(words, _)| words.iter().all(|word| text.contains(word))).map(|(_, code)| *code)
 }
@@ -211,6 +213,7 @@ mod tests {
             (ErrorKind::NotFound, "schema `table` not found", 1049),
             (ErrorKind::Invalid, "divide by zero", 1365),
             (ErrorKind::Invalid, "column `a` does not exist at line 1, column 8", 1054),
+            (ErrorKind::Invalid, "function `f` does not exist at line 1, column 8", 1305),
             (ErrorKind::AlreadyExists, "table `a` exists", 1050),
             (ErrorKind::AlreadyExists, "schema `table` exists", 1007),
             (ErrorKind::Invalid, "duplicate key", 1062),
