@@ -63,9 +63,8 @@ pub(crate) struct ServerArgs {
     /// Address of the HTTP front end (SQL, /health, /ready, /metrics), or `off` [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
-    /// Certificate of the server and those that lead to its authority (PEM): Flight SQL and PostgreSQL speak TLS only, HTTP
-    /// for SQL of other machines
-    /// Certificate of the server and those that lead to its authority (PEM): Flight SQL, PostgreSQL and MySQL speak TLS only
+    /// Certificate of the server and those that lead to its authority (PEM): Flight SQL, PostgreSQL and MySQL speak TLS only,
+    /// HTTP for SQL of other machines
     #[arg(long, value_name = "FILE")]
     tls_certificate: Option<String>,
     /// Private key of that certificate (PEM)

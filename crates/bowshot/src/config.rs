@@ -67,11 +67,10 @@ pub(crate) struct Config {
     pub(crate) http_cleartext: bool,
     /// Origins whose web pages may use the HTTP front end, with commas between.
     pub(crate) http_origins: String,
-    /// Certificate and key of the front ends.
     pub(crate) mysql: Listen,
-    /// The same on their way to the MySQL front end.
+    /// Whether passwords may cross the network as they are on their way to the MySQL front end.
     pub(crate) mysql_cleartext: bool,
-    /// Certificate and key of the front ends but HTTP.
+    /// Certificate and key of the front ends.
     pub(crate) tls: TlsFiles,
     pub(crate) data: Option<DataFolder>,
     pub(crate) dialect: Dialect,
@@ -280,11 +279,6 @@ impl Config {
                 "`http_origins` has `{origin}`, which is no origin of web pages"
             ))
             .with_hint("write scheme and host as browsers do: `https://example.org`, with commas between"));
-        if self.tls.certificate.is_some() && rows_are_off {
-            return Err(Usage::new("a certificate is for Flight SQL, PostgreSQL and MySQL, which are off")
-                .with_hint(
-                    "leave `--flight`, `--pg` or `--mysql` on, or `tls.certificate` and `tls.key` away",
-                ));
         }
         Ok(self)
     }

@@ -157,10 +157,9 @@ impl Running {
             flight: self.flight,
             http: self.http,
             pg: self.pg,
-            encrypted: self.tls.is_some(),
-            http_cleartext: self.http_cleartext,
             mysql: self.mysql,
             encrypted: self.tls.is_some(),
+            http_cleartext: self.http_cleartext,
         }
     }
 

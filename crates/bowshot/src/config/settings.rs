@@ -132,8 +132,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "tls.certificate",
         "--tls-certificate",
         |c| Slot::Path(&mut c.tls.certificate),
-        "file with the server's certificate and those that lead to its authority (PEM): Flight SQL and PostgreSQL speak TLS only, HTTP with other machines for SQL; read again when it changes",
-        "file with the server's certificate and those that lead to its authority (PEM): Flight SQL, PostgreSQL and MySQL speak TLS only; read again when it changes",
+        "file with the server's certificate and those that lead to its authority (PEM): Flight SQL, PostgreSQL and MySQL speak TLS only, HTTP with other machines for SQL; read again when it changes",
     ),
     flag(
         "tls.key",

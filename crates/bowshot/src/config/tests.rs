@@ -202,8 +202,6 @@ fn values_of_the_wrong_form_are_named() {
                 `bowshot docs settings` lists all settings with their types and defaults
             `http_origins` has `https://*.example`, which is no origin of web pages
                 write scheme and host as browsers do: `https://example.org`, with commas between
-            a certificate is for Flight SQL, PostgreSQL and MySQL, which are off
-                leave `--flight`, `--pg` or `--mysql` on, or `tls.certificate` and `tls.key` away
             cannot read the users file `FOLDER/missing.toml`: No such file or directory (os error 2)
                 check that the file exists and that the server may read it
         "#]],

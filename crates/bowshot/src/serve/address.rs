@@ -21,9 +21,8 @@ pub(crate) struct Addresses {
     pub(crate) flight: Option<SocketAddr>,
     pub(crate) http: Option<SocketAddr>,
     pub(crate) pg: Option<SocketAddr>,
-    /// Whether Flight SQL and PostgreSQL are encrypted, and HTTP can be.
     pub(crate) mysql: Option<SocketAddr>,
-    /// Whether Flight SQL, PostgreSQL and MySQL are encrypted.
+    /// Whether Flight SQL, PostgreSQL and MySQL are encrypted, and HTTP can be.
     pub(crate) encrypted: bool,
     /// Whether HTTP takes credentials that are not encrypted.
     pub(crate) http_cleartext: bool,
