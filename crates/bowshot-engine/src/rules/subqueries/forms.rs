@@ -258,7 +258,10 @@ pub(super) fn uncorrelated(query: LogicalPlan) -> Expr {
 /// that says once it has been computed ahead (`upper('a')` is never NULL then).
 pub(super) fn or_null(query: LogicalPlan) -> Result<LogicalPlan> {
     let Some(field) = query.schema().fields().first().cloned() else { return Ok(query) };
-    if (field.is_nullable() && is_stored(&query, 0)) || has_a_row(&query) || !plans::outer_columns(&query)?.is_empty() {
+    if (field.is_nullable() && is_stored(&query, 0))
+        || has_a_row(&query)
+        || !plans::outer_columns(&query)?.is_empty()
+    {
         return Ok(query);
     }
     let (relation, _) = query.schema().qualified_field(0);
@@ -274,11 +277,9 @@ pub(super) fn or_null(query: LogicalPlan) -> Result<LogicalPlan> {
 fn is_stored(query: &LogicalPlan, place: usize) -> bool {
     match query {
         LogicalPlan::Projection(node) => match node.expr.get(place) {
-            Some(Expr::Column(column)) => node
-                .input
-                .schema()
-                .index_of_column(column)
-                .is_ok_and(|place| is_stored(&node.input, place)),
+            Some(Expr::Column(column)) => {
+                node.input.schema().index_of_column(column).is_ok_and(|place| is_stored(&node.input, place))
+            }
             _ => false,
         },
         LogicalPlan::SubqueryAlias(node) => is_stored(&node.input, place),

@@ -2,9 +2,8 @@
 //! partner have to be told apart.
 
 use super::dependent::Dependent;
-use super::plans;
-use datafusion::common::NullEquality;
-use datafusion::common::{Result, ScalarValue, not_impl_err};
+use super::plans::{self, Pairs};
+use datafusion::common::{Column, NullEquality, Result, ScalarValue, TableReference, not_impl_err};
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, lit};
@@ -117,6 +116,12 @@ fn both(
     rest.extend(on.into_iter().map(|(one, other)| if nothing { one.eq(other) } else { same(one, other) }));
     rest.extend(filter);
     let mark = columns.last().cloned();
+    let (right, pairs) = match (kind, &mark) {
+        (JoinType::LeftMark, Some(Expr::Column(mark))) => {
+            of_one_relation(right, pairs, mark.relation.as_ref())?
+        }
+        _ => (right, pairs),
+    };
     let joined = plans::join(left, right, &pairs, conjunction(rest), kind)?;
     let values = pairs.iter().map(|(one, other)| value(one, other, kind, keep_right));
     let marks = matches!(kind, JoinType::LeftMark | JoinType::RightMark);
@@ -136,13 +141,28 @@ fn both(
     plans::project(joined, exprs)
 }
 
+/// The right side of a join that marks with the values under names of its own relation. The column of marks is one of the right
+/// side's relation, if there is one, and else of none, where it would clash with that of another such join.
+fn of_one_relation(
+    right: LogicalPlan,
+    mut pairs: Pairs,
+    relation: Option<&TableReference>,
+) -> Result<(LogicalPlan, Pairs)> {
+    let mut columns = plans::all(&right);
+    for (place, (_, value)) in pairs.iter_mut().enumerate() {
+        let renamed = Column::new(relation.cloned(), format!("__value_{place}"));
+        for column in &mut columns {
+            if matches!(column, Expr::Column(column) if column == value) {
+                *column = plans::named(column.clone(), renamed.relation.clone(), &renamed.name);
+            }
+        }
+        *value = renamed;
+    }
+    Ok((plans::project(right, columns)?, pairs))
+}
+
 /// A value of the domain in a row that may be of one side only.
-fn value(
-    one: &datafusion::common::Column,
-    other: &datafusion::common::Column,
-    kind: JoinType,
-    keep_right: bool,
-) -> Expr {
+fn value(one: &Column, other: &Column, kind: JoinType, keep_right: bool) -> Expr {
     let (left, right) = (Expr::Column(one.clone()), Expr::Column(other.clone()));
     let value = match kind {
         JoinType::Full => coalesce(vec![left, right]),

@@ -28,10 +28,7 @@ fn numbers_of_things_are_shown_as_names_where_they_are_shown() {
             assert!(found.contains(&format!("SELECT {expected} AS")), "{sql}: {found}");
         }
     }
-    assert_eq!(
-        rewritten_in("SELECT a::regclass FROM t", MySql),
-        "SELECT a::REGCLASS AS \"a\" FROM t"
-    );
+    assert_eq!(rewritten_in("SELECT a::regclass FROM t", MySql), "SELECT a::REGCLASS AS \"a\" FROM t");
 }
 
 #[test]
