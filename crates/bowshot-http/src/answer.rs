@@ -58,7 +58,7 @@ fn effect(room: &Room, form: Form, query: Option<QueryId>, affected: Option<u64>
         }
         Form::Csv => with_type(form, Body::empty()),
         Form::ArrowStream | Form::ArrowFile | Form::Parquet => {
-            let wish = Wish { form, is_compressed: false };
+            let wish = Wish { form, coding: None };
             let mut encoder = encoder(wish, &nothing(query), room.server.limits())?;
             with_type(form, Body::from(encoder.end()?))
         }
@@ -132,8 +132,8 @@ impl Reading {
             Some((piece, reading))
         });
         let mut response = with_type(wish.form, Body::from_stream(first.chain(others)));
-        if wish.is_compressed {
-            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("zstd"));
+        if let Some(coding) = wish.coding {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
         }
         response.headers_mut().append(VARY, HeaderValue::from_static("accept, accept-encoding"));
         name(&mut response, Some(query));

@@ -17,12 +17,42 @@ pub(crate) enum Form {
     Parquet,
 }
 
+/// How a body is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Zstd,
+    Gzip,
+}
+
+impl Coding {
+    /// The name in `content-encoding`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// The best one that a client takes.
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let takes = |name: &str| {
+            let accepted = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+            accepted.flat_map(|value| value.split(',')).any(|coding| {
+                let mut parts = coding.split(';').map(str::trim);
+                let is_meant = parts.next().is_some_and(|part| part.eq_ignore_ascii_case(name));
+                is_meant && !parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)))
+            })
+        };
+        [Self::Zstd, Self::Gzip].into_iter().find(|coding| takes(coding.name()))
+    }
+}
+
 /// How a client wants its rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wish {
     pub(crate) form: Form,
-    /// Whether the form goes out compressed with Zstandard; those that have compression of their own never do.
-    pub(crate) is_compressed: bool,
+    /// How the form goes out; those that have compression of their own go as they are.
+    pub(crate) coding: Option<Coding>,
 }
 
 impl Wish {
@@ -33,13 +63,7 @@ impl Wish {
     pub(crate) fn read(headers: &HeaderMap, format: Option<&str>) -> Result<Self> {
         let form = Form::wanted(headers, format)?;
         let is_text = matches!(form, Form::Json | Form::Lines | Form::Csv);
-        let accepted = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-        let takes_zstd = accepted.flat_map(|value| value.split(',')).any(|coding| {
-            let mut parts = coding.split(';').map(str::trim);
-            let is_zstd = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("zstd"));
-            is_zstd && !parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)))
-        });
-        Ok(Self { form, is_compressed: is_text && takes_zstd })
+        Ok(Self { form, coding: Coding::of(headers).filter(|_| is_text) })
     }
 }
 

@@ -59,7 +59,10 @@ pub(crate) fn encoder(wish: Wish, answer: &Answer, limits: &Limits) -> Result<Bo
         Form::ArrowFile => Box::new(File::new(answer, limits.message_bytes)?),
         Form::Parquet => Box::new(Parquet::new(answer)?),
     };
-    Ok(if wish.is_compressed { Box::new(Compressed::new(encoder)?) } else { encoder })
+    Ok(match wish.coding {
+        Some(coding) => Box::new(Compressed::new(encoder, coding)?),
+        None => encoder,
+    })
 }
 
 /// A batch that is taken apart from its front, and the layout in which its parts come.
