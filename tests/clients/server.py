@@ -138,6 +138,11 @@ class Server(Process):
         return int(self.ports["pg"].split("://")[1].split("/")[0].rsplit(":", 1)[1])
 
     @property
+    def mysql_port(self):
+        """The port of MySQL's protocol; only with `--mysql` among the arguments."""
+        return int(self.ports["mysql"].split("://")[1].split("/")[0].rsplit(":", 1)[1])
+
+    @property
     def host(self):
         return self.flight.split("://")[1].rsplit(":", 1)[0]
 

@@ -4,7 +4,6 @@
 //!
 //! The public key of a server is no way round TLS: it comes over the same connection, from whoever is on the way.
 
-use crate::body::text;
 use crate::handshake::{CACHING_SHA2, Challenge, Hello};
 use crate::status::{Failure, Result, Trouble};
 use crate::wire::Wire;
@@ -54,12 +53,18 @@ pub(crate) async fn authenticate(
     };
     let password = password.strip_suffix(b"\0").unwrap_or(&password);
     if password.is_empty() {
-        let message = format!("access denied for user `{}` (using password: NO)", hello.user);
-        return Err(Failure::new(1045, "28000", message).fatal());
+        return Err(denied(&hello.user, "using password: NO").fatal());
     }
-    let password = Secret::new(text(password).map_err(Failure::fatal)?);
+    // No account has one that is no text.
+    let password = std::str::from_utf8(password)
+        .map_err(|_| denied(&hello.user, "passwords are UTF-8, and this one is not").fatal())?;
+    let password = Secret::new(password);
     let credentials = Credentials::Password { user: hello.user.clone(), password };
     server.authenticate_from(&credentials, from).await.map_err(refused)
+}
+
+fn denied(user: &str, why: &str) -> Failure {
+    Failure::new(1045, "28000", format!("access denied for user `{user}` ({why})"))
 }
 
 fn refused(error: Error) -> Trouble {

@@ -23,16 +23,16 @@ async fn a_session_begins_with_its_dialect_and_database() {
 #[tokio::test]
 async fn passwords_are_asked_for_where_there_are_users() {
     let port = Port::open(Limits::default(), true, Choices::default()).await;
-    for (password, code) in [("pw", 0), ("no", 1045), ("", 1045)] {
+    for (password, code) in [(&b"pw"[..], 0), (b"no", 1045), (b"", 1045), (b"\xff", 1045)] {
         let mut client = port.raw().await;
         client.greeting().await;
         client.hello(CLIENT, "ada", "").await;
         assert_eq!(client.next().await.unwrap(), b"\xfemysql_clear_password\0");
-        client.send(&[password.as_bytes(), b"\0"].concat()).await;
+        client.send(&[password, b"\0"].concat()).await;
         let answer = client.next().await.unwrap();
         match code {
             0 => assert_eq!(answer[0], 0),
-            _ => assert!(super::error(&answer).starts_with("E[1045 28000"), "{password}"),
+            _ => assert!(super::error(&answer).starts_with("E[1045 28000"), "{password:?}"),
         }
     }
     port.door.until(|counts| counts.sessions == 0).await;

@@ -1,0 +1,338 @@
+"""MySQL's protocol as its own clients speak it: PyMySQL, mysql-connector-python, and the mariadb shell where it is installed."""
+
+import contextlib
+import datetime
+import decimal
+import shutil
+import subprocess
+import threading
+import time
+
+import mysql.connector
+import pymysql
+import pytest
+
+from server import ROOT, Server, binaries
+
+D = decimal.Decimal
+TLS = ROOT / "tests" / "data" / "tls"
+PASSWORD = "pässword: with colon"
+
+# A SQL type, and values that it has.
+VALUES = [
+    ("TINYINT", [0, -128, 127]),
+    ("SMALLINT", [-32768, 32767]),
+    ("INT", [-1, 2147483647]),
+    ("BIGINT", [-(2**63), 2**63 - 1]),
+    ("BIGINT UNSIGNED", [2**64 - 1]),
+    ("FLOAT", [0.5, -1.25]),
+    ("DOUBLE", [0.1, 1e300, -2.5e-9]),
+    ("DECIMAL(20, 5)", [D("1.50000"), D("-99999999999.00001")]),
+    ("BOOLEAN", [1, 0]),
+    ("TEXT", ["", "ä € 𝄞", "it's \"quoted\"\n\t\\"]),
+    ("BLOB", [b"", b"\x00\xff\\'"]),
+    ("DATE", [datetime.date(1, 1, 1), datetime.date(2024, 2, 29), datetime.date(9999, 12, 31)]),
+    ("TIME", [datetime.timedelta(0), datetime.timedelta(seconds=86399, microseconds=999999)]),
+    ("DATETIME", [datetime.datetime(1969, 12, 31, 23, 59, 59, 1), datetime.datetime(2024, 1, 2, 3, 4, 5)]),
+]
+
+
+@pytest.fixture(scope="module")
+def served(data_folder):
+    with Server(data_folder, arguments=["--mysql", "127.0.0.1:0"]) as server:
+        yield server
+        server.wait_idle(5)
+
+
+def address(server, **more):
+    return {"host": "127.0.0.1", "port": server.mysql_port, "user": "ada", "database": "main", **more}
+
+
+def pymysql_to(server, **more):
+    return pymysql.connect(**address(server, **{"autocommit": True, **more}))
+
+
+def connector_to(server, **more):
+    return mysql.connector.connect(**address(server, **{"autocommit": True, "use_pure": True, **more}))
+
+
+@pytest.fixture
+def connection(served):
+    with contextlib.closing(pymysql_to(served)) as connection:
+        yield connection
+
+
+def rows(connection, sql, values=None):
+    with contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute(sql, values)
+        return list(cursor.fetchall()) if cursor.description else cursor.rowcount
+
+
+def test_connect(connection):
+    assert connection.get_server_info().startswith("8.0.36-Bowshot-")
+    assert rows(connection, "SELECT count(*) FROM nation") == [(25,)]
+    assert rows(connection, "SELECT CONNECTION_ID(), DATABASE()") == [(connection.thread_id(), "main")]
+    connection.ping(reconnect=False)
+    connection.select_db("main")
+    with pytest.raises(pymysql.err.OperationalError) as raised:
+        connection.select_db("nowhere")
+    assert raised.value.args[0] == 1049
+
+
+def test_databases_that_are_not_there(served):
+    with pytest.raises(pymysql.err.OperationalError) as raised:
+        pymysql_to(served, database="nowhere")
+    assert raised.value.args[0] == 1049
+
+
+@pytest.mark.parametrize("sql_type, values", VALUES, ids=[name for name, _ in VALUES])
+def test_values_go_there_and_come_back(served, connection, table, sql_type, values):
+    """As literals and text rows, and as parameters and binary rows."""
+    rows(connection, f"CREATE TABLE {table} (n INT, v {sql_type})")
+    with contextlib.closing(connector_to(served)) as prepared, contextlib.closing(prepared.cursor(prepared=True)) as cursor:
+        for index, value in enumerate(values):
+            rows(connection, f"INSERT INTO {table} VALUES (%s, %s), (%s, NULL)", (index, value, -1))
+            cursor.execute(f"INSERT INTO {table} VALUES (?, ?)", (index, value))
+            assert rows(connection, f"SELECT v FROM {table} WHERE n = %s", (index,)) == [(value,), (value,)]
+            cursor.execute(f"SELECT v FROM {table} WHERE n = ?", (index,))
+            assert cursor.fetchall() == [(value,), (value,)]
+        cursor.execute(f"SELECT v FROM {table} WHERE n = ?", (-1,))
+        assert set(cursor.fetchall()) == {(None,)}
+
+
+def test_types_without_a_counterpart_are_json(connection):
+    assert rows(connection, "SELECT [1, NULL] AS l") == [("[1,null]",)]
+
+
+def test_points_of_time_follow_the_time_zone(connection):
+    sql = "SELECT CAST('2024-01-02 12:00:00+00:00' AS TIMESTAMP WITH TIME ZONE)"
+    assert rows(connection, sql) == [(datetime.datetime(2024, 1, 2, 12),)]
+    rows(connection, "SET time_zone = '+02:30'")
+    assert rows(connection, sql) == [(datetime.datetime(2024, 1, 2, 14, 30),)]
+
+
+@pytest.mark.parametrize(
+    "sql, error, number",
+    [
+        ("SELECT * FROM missing", pymysql.err.ProgrammingError, 1146),
+        ("SELEC", pymysql.err.ProgrammingError, 1064),
+        ("SELECT missing FROM nation", pymysql.err.OperationalError, 1054),
+        ("SELECT missing(1)", pymysql.err.OperationalError, 1305),
+        ("USE nowhere", pymysql.err.OperationalError, 1049),
+        ("SELECT @@missing", pymysql.err.OperationalError, 1193),
+        ("SET NAMES latin1", pymysql.err.OperationalError, 1115),
+        ("SELECT 1; SELECT 2", pymysql.err.ProgrammingError, 1064),
+    ],
+)
+def test_errors_have_their_number(connection, sql, error, number):
+    with pytest.raises(error) as raised:
+        rows(connection, sql)
+    assert raised.value.args[0] == number
+    assert rows(connection, "SELECT 1") == [(1,)]
+
+
+def test_keys(connection, table):
+    rows(connection, f"CREATE TABLE {table} (a INT PRIMARY KEY)")
+    assert rows(connection, f"INSERT INTO {table} VALUES (1), (2)") == 2
+    with pytest.raises(pymysql.err.IntegrityError) as raised:
+        rows(connection, f"INSERT INTO {table} VALUES (2)")
+    assert raised.value.args[0] == 1062
+    with pytest.raises(pymysql.err.IntegrityError) as raised:
+        rows(connection, f"INSERT INTO {table} VALUES (NULL)")
+    assert raised.value.args[0] == 1048
+    assert rows(connection, f"DELETE FROM {table}") == 2
+
+
+def test_several_statements(served, table):
+    flag = pymysql.constants.CLIENT.MULTI_STATEMENTS
+    with contextlib.closing(pymysql_to(served, client_flag=flag)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} (a INT); INSERT INTO {table} VALUES (1), (2); SELECT sum(a) FROM {table}; SELECT ';'")
+        counts = [cursor.rowcount]
+        while cursor.nextset():
+            counts.append(cursor.rowcount)
+        assert counts == [0, 2, 1, 1]
+        assert cursor.fetchall() == ((";",),)
+
+
+def test_transactions(served, connection, table):
+    rows(connection, f"CREATE TABLE {table} (a INT)")
+    with contextlib.closing(pymysql_to(served, autocommit=False)) as other:
+        rows(other, f"INSERT INTO {table} VALUES (1)")
+        assert other.server_status & pymysql.constants.SERVER_STATUS.SERVER_STATUS_IN_TRANS
+        assert rows(connection, f"SELECT count(*) FROM {table}") == [(0,)]
+        other.rollback()
+        assert rows(other, f"SELECT count(*) FROM {table}") == [(0,)]
+        rows(other, f"INSERT INTO {table} VALUES (1)")
+        other.commit()
+        other.commit()
+    assert rows(connection, f"SELECT a FROM {table}") == [(1,)]
+    connection.begin()
+    rows(connection, f"INSERT INTO {table} VALUES (2)")
+    with pytest.raises(pymysql.err.ProgrammingError):
+        rows(connection, "SELECT * FROM missing")
+    rows(connection, "SAVEPOINT a")
+    rows(connection, f"INSERT INTO {table} VALUES (3)")
+    rows(connection, "ROLLBACK TO SAVEPOINT a")
+    connection.commit()
+    assert rows(connection, f"SELECT a FROM {table} ORDER BY a") == [(1,), (2,)]
+    rows(connection, "SET SESSION TRANSACTION READ ONLY")
+    with pytest.raises(pymysql.err.OperationalError) as raised:
+        rows(connection, f"INSERT INTO {table} VALUES (9)")
+    assert raised.value.args[0] == 1792
+
+
+def test_conflicts_can_be_retried(served, table):
+    with (
+        contextlib.closing(pymysql_to(served, autocommit=False)) as one,
+        contextlib.closing(pymysql_to(served, autocommit=False)) as other,
+    ):
+        rows(one, f"CREATE TABLE {table} (a INT)")
+        rows(one, f"INSERT INTO {table} VALUES (1)")
+        one.commit()
+        with pytest.raises(pymysql.err.OperationalError) as raised:
+            for connection in (one, other):
+                rows(connection, f"UPDATE {table} SET a = a + 1")
+            for connection in (one, other):
+                connection.commit()
+        assert raised.value.args[0] == 1213
+        for connection in (one, other):
+            connection.rollback()
+
+
+def test_what_clients_ask_before_they_begin(connection, table):
+    rows(connection, f"CREATE TABLE {table} (a INT PRIMARY KEY, b TEXT)")
+    for sql in (
+        "SET NAMES 'utf8mb4' COLLATE 'utf8mb4_general_ci'",
+        "SET character_set_results = NULL",
+        "SET @@session.autocommit = ON",
+        "/*!40101 SET NAMES utf8 */",
+        "SET sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')",
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "SHOW VARIABLES LIKE 'lower_case_table_names'",
+        "SHOW WARNINGS",
+        "SHOW ENGINES",
+        "SHOW COLLATION",
+        "SHOW SCHEMAS",
+        "SHOW PLUGINS",
+        "SHOW FUNCTION STATUS WHERE Db = 'main'",
+        f"DESCRIBE main.{table}",
+        f"SHOW FULL COLUMNS FROM `{table}` FROM `main` LIKE '%'",
+        f"SHOW KEYS FROM `{table}` FROM `main`",
+        f"SHOW CREATE TABLE `{table}`",
+    ):
+        rows(connection, sql)
+    assert (table, "BASE TABLE") in rows(connection, "SHOW FULL TABLES FROM `main`")
+    asked = "SELECT @@session.auto_increment_increment AS auto_increment_increment, @@socket, @@tx_isolation, @@autocommit"
+    assert rows(connection, f"/* mysql-connector-j */{asked}") == [(1, None, "READ-COMMITTED", 1)]
+    assert rows(connection, "SELECT @@version_comment LIMIT 1") == [("Bowshot",)]
+
+
+def test_a_kill_ends_what_runs(served, connection):
+    with contextlib.closing(pymysql_to(served)) as other:
+        kill = threading.Timer(0.5, rows, (other, f"KILL QUERY {connection.thread_id()}"))
+        kill.start()
+        started = time.monotonic()
+        with pytest.raises(pymysql.err.OperationalError) as raised:
+            rows(connection, "SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_partkey < b.l_partkey")
+        kill.join()
+        assert raised.value.args[0] == 1317 and time.monotonic() - started < 20
+        assert rows(connection, "SELECT 1") == [(1,)]
+        other.kill(connection.thread_id())
+        with pytest.raises(pymysql.err.OperationalError):
+            rows(connection, "SELECT 1")
+
+
+def test_a_statement_has_its_time(connection):
+    slow = "SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_partkey < b.l_partkey"
+    with pytest.raises(pymysql.err.OperationalError) as raised:
+        rows(connection, f"SET STATEMENT max_statement_time = 0.3 FOR {slow}")
+    assert raised.value.args[0] == 3024
+    assert rows(connection, "SELECT @@max_execution_time") == [(0,)]
+
+
+def test_a_client_that_goes_leaves_nothing(served):
+    connection = pymysql_to(served, cursorclass=pymysql.cursors.SSCursor)
+    cursor = connection.cursor()
+    cursor.execute("SELECT * FROM lineitem a, nation b")
+    assert cursor.fetchone()
+    connection._force_close()
+    served.wait_idle(5)
+
+
+def test_many_rows_and_large_values(connection):
+    assert len(rows(connection, "SELECT l_orderkey FROM lineitem")) == 60_000
+    [(value,)] = rows(connection, "SELECT repeat('x', 20000000)")
+    assert len(value) == 20_000_000
+    assert rows(connection, "SELECT length(%s)", ("y" * 1_000_000,)) == [(1_000_000,)]
+
+
+def test_mysql_connector_python(served, table):
+    with contextlib.closing(connector_to(served)) as connection:
+        assert rows(connection, "SELECT n_name FROM nation ORDER BY n_nationkey LIMIT 1") == [("ALGERIA",)]
+        with contextlib.closing(connection.cursor(prepared=True)) as cursor:
+            for key, name in ((0, "ALGERIA"), (1, "ARGENTINA")):
+                cursor.execute("SELECT n_name FROM nation WHERE n_nationkey = ?", (key,))
+                assert cursor.fetchall() == [(name,)]
+        rows(connection, f"CREATE TABLE {table} (a INT)")
+        connection.cmd_reset_connection()
+        assert connection.is_connected() and "Sessions" in connection.cmd_statistics()
+        connection.cmd_change_user("bob", "", "main")
+        assert rows(connection, f"SELECT count(*) FROM {table}") == [(0,)]
+        with pytest.raises(mysql.connector.errors.ProgrammingError) as raised:
+            rows(connection, "SELECT * FROM missing")
+        assert (raised.value.errno, raised.value.sqlstate) == (1146, "42S02")
+
+
+def mariadb(server, *arguments):
+    program = shutil.which("mariadb")
+    if program is None:
+        pytest.skip("the mariadb shell is not installed")
+    return subprocess.run(
+        [program, "--no-defaults", "--host=127.0.0.1", f"--port={server.mysql_port}", "--user=ada", *arguments],
+        capture_output=True, timeout=60, text=True,
+    )  # fmt: skip
+
+
+def test_mariadb(served):
+    ran = mariadb(served, "main", "-N", "-B", "-e", "SELECT n_nationkey, n_name FROM nation ORDER BY 1 LIMIT 2; \\s")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("0\tALGERIA\n1\tARGENTINA\n") and "Bowshot" in ran.stdout
+    ran = mariadb(served, "main", "-e", "SELEC")
+    assert ran.returncode != 0 and "ERROR 1064 (42000)" in ran.stderr
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory, data_folder):
+    """A server with a user and a certificate."""
+    made = subprocess.run(
+        [str(binaries() / "bowshot"), "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60
+    )
+    assert made.returncode == 0, made.stderr
+    file = tmp_path_factory.mktemp("users") / "users.toml"
+    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{made.stdout.decode().strip()}"\n')
+    tls = ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]
+    with Server(data_folder, arguments=["--mysql", "127.0.0.1:0", "--users-file", str(file), *tls]) as server:
+        yield server
+        server.wait_idle(5)
+
+
+def test_passwords_go_over_tls_alone(guarded):
+    ca = str(TLS / "ca.pem")
+    for connect, password, encrypted in (
+        # PyMySQL makes Latin-1 of texts.
+        (pymysql_to, PASSWORD.encode(), {"ssl": {"ca": ca}, "host": "localhost"}),
+        (connector_to, PASSWORD, {"ssl_ca": ca, "ssl_verify_cert": True, "host": "localhost"}),
+    ):
+        with contextlib.closing(connect(guarded, password=password, **encrypted)) as connection:
+            assert rows(connection, "SELECT current_user()") == [("ada",)]
+        for options, number in (
+            ({"password": "wrong", **encrypted}, 1045),
+            ({"password": "", **encrypted}, 1045),
+            ({"password": password, "user": "eve", **encrypted}, 1045),
+            ({"password": password, "ssl_disabled": True}, 3159),
+        ):
+            with pytest.raises((pymysql.err.Error, mysql.connector.Error)) as raised:
+                connect(guarded, **options)
+            assert raised.value.args[0] == number, options
+    ran = mariadb(guarded, f"--password={PASSWORD}", "--ssl", "-N", "-B", "-e", "SELECT current_user()")
+    assert (ran.returncode, ran.stdout) == (0, "ada\n"), ran.stderr
