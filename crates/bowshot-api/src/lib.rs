@@ -1,4 +1,4 @@
-//! The door of Bowshot: the only interface between the front ends (Flight SQL, HTTP, later PostgreSQL and MySQL) and
+//! The door of Bowshot: the only interface between the front ends (Flight SQL, PostgreSQL, MySQL, HTTP) and
 //! everything below. A front end holds an `Arc<dyn Server>`, turns credentials into a [`Principal`], opens or finds a
 //! [`Session`], hands over statements and gives back the [`BatchStream`]s it receives.
 //!
