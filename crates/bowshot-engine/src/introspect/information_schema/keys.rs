@@ -52,6 +52,30 @@ pub(super) static KEY_COLUMN_USAGE: Defined = Defined {
     },
 };
 
+/// MySQL's table of indexes: keys, since there are no indexes.
+pub(super) static STATISTICS: Defined = Defined {
+    name: "statistics",
+    columns: &[
+        ("table_catalog", Text),
+        ("table_schema", Text),
+        ("table_name", Text),
+        ("non_unique", Int),
+        ("index_schema", Text),
+        ("index_name", Text),
+        ("seq_in_index", Int),
+        ("column_name", Text),
+        ("collation", Text),
+        ("cardinality", Int),
+        ("nullable", Text),
+        ("index_type", Text),
+        ("index_comment", Text),
+    ],
+    rows: |visible, about, rows| {
+        statistics(visible, about, rows);
+        ready(())
+    },
+};
+
 pub(super) static CONSTRAINT_COLUMN_USAGE: Defined = Defined {
     name: "constraint_column_usage",
     columns: &[
@@ -189,6 +213,29 @@ fn key_columns(visible: &Visible, about: &About, rows: &mut Rows) {
                     referred.into(),
                 ];
                 rows.add(constraint(&listed, &name).into_iter().chain(full(&listed)).chain(rest));
+            }
+        }
+    }
+}
+
+fn statistics(visible: &Visible, about: &About, rows: &mut Rows) {
+    for listed in visible.listed(about) {
+        for (name, key, kind) in keys(&listed) {
+            let name = if kind == KeyKind::Primary { "PRIMARY" } else { name.as_str() };
+            for (position, column) in key.columns.iter().enumerate() {
+                let rest = [
+                    Cell::from(0_i64),
+                    (&listed.name.schema).into(),
+                    name.into(),
+                    (position + 1).into(),
+                    column.into(),
+                    "A".into(),
+                    Cell::Null,
+                    "".into(),
+                    "HASH".into(),
+                    "".into(),
+                ];
+                rows.add(full(&listed).into_iter().chain(rest));
             }
         }
     }

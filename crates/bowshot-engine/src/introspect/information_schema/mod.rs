@@ -28,6 +28,7 @@ static DEFINED: &[&Defined] = &[
     &columns::COLUMNS,
     &keys::TABLE_CONSTRAINTS,
     &keys::KEY_COLUMN_USAGE,
+    &keys::STATISTICS,
     &keys::CONSTRAINT_COLUMN_USAGE,
     &keys::CHECK_CONSTRAINTS,
     &keys::REFERENTIAL_CONSTRAINTS,

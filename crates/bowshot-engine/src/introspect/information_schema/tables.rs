@@ -57,6 +57,8 @@ pub(super) static SCHEMATA: Defined = Defined {
         ("default_character_set_schema", Text),
         ("default_character_set_name", Text),
         ("sql_path", Text),
+        // MySQL's: clients compare with it, as texts are compared anyway.
+        ("default_collation_name", Text),
     ],
     rows: |visible, _, rows| {
         schemata(visible, rows);
@@ -156,7 +158,7 @@ fn views(visible: &Visible, about: &About, rows: &mut Rows) {
 fn schemata(visible: &Visible, rows: &mut Rows) {
     for (catalog, schema) in visible.all_schemas() {
         let owner = &visible.principal.name;
-        let rest = [Cell::Null, Cell::Null, "UTF8".into(), Cell::Null];
+        let rest = [Cell::Null, Cell::Null, "UTF8".into(), Cell::Null, "utf8mb4_bin".into()];
         rows.add([catalog.into(), schema.into(), owner.into()].into_iter().chain(rest));
     }
 }
