@@ -51,6 +51,12 @@ impl Connection {
                 self.own.read_only = mode(name, text.as_deref(), false)?;
                 return Ok(());
             }
+            "sql_select_limit" => {
+                let limit = text.as_deref().map_or(Ok(u64::MAX), str::parse);
+                let unfit = |_| unfit(name, text.as_deref().unwrap_or_default());
+                self.own.select_limit = limit.map_err(unfit)?;
+                return Ok(());
+            }
             _ => {}
         }
         // Results as they are, which is UTF-8.
@@ -61,6 +67,8 @@ impl Connection {
             let message = format!("variable '{name}' is a read only variable");
             return Err(Failure::new(1238, "HY000", message).into());
         };
+        // The server's own zone, which is that of a new session.
+        let text = text.filter(|text| kept != "time_zone" || !text.eq_ignore_ascii_case("system"));
         let text = if kept == "transaction_isolation" { text.map(|text| level(&text)) } else { text };
         Ok(keep(self.session.as_ref(), kept, text).await.map_err(|failure| named(failure, name))?)
     }

@@ -55,7 +55,7 @@ impl Connection {
         (number, road): (Number, Road),
     ) -> Self {
         let Guest { wire, hello, challenge } = guest;
-        let own = Own { autocommit: true, read_only: false, connection: number.id };
+        let own = Own::new(number.id);
         let mut connection = Self {
             wire,
             server,
@@ -238,7 +238,7 @@ impl Connection {
         let before = std::mem::replace(&mut self.session, session);
         self.statements.clear();
         before.close().await;
-        self.own = Own { autocommit: true, read_only: false, ..self.own };
+        self.own = Own::new(self.number.id);
         self.is_multi = self.capabilities & MULTI_STATEMENTS != 0;
     }
 

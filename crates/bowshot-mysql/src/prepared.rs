@@ -11,7 +11,7 @@ use crate::reply::{self, Column};
 use crate::rewrite::rewritten;
 use crate::rows::{ColumnType, Format};
 use crate::running::{Running, columns};
-use crate::statement::{Effect, Sort};
+use crate::statement::{Effect, Sort, is_select};
 use crate::status::{Failure, Result};
 use arrow::datatypes::SchemaRef;
 use bowshot_api::{Request, StatementId};
@@ -26,6 +26,8 @@ const READ_ONLY_CURSOR: u8 = 1;
 pub(crate) struct Prepared {
     sort: Sort,
     planned: Option<Planned>,
+    /// Whether `sql_select_limit` counts for it.
+    is_select: bool,
     /// Types of the values, as the client has declared them last.
     types: Vec<Given>,
     /// Values that have come in parts.
@@ -77,17 +79,25 @@ impl Connection {
         };
         let (columns, parameters) = told;
         let id = self.next_statement();
-        let (counted, parameters_counted) = (count(columns.len())?, count(parameters)?);
         let prepared = Prepared {
             sort,
             planned,
+            is_select: is_select(sql),
             types: Vec::new(),
             long: HashMap::new(),
             long_failed: None,
             cursor: None,
         };
         self.statements.insert(id, prepared);
-        self.wire.put(|out| reply::prepared(out, id, counted, parameters_counted));
+        let counts = count(columns.len()).and_then(|columns| Ok((columns, count(parameters)?)));
+        let (column_count, parameter_count) = match counts {
+            Ok(counts) => counts,
+            Err(failure) => {
+                self.close(id).await;
+                return Err(failure.into());
+            }
+        };
+        self.wire.put(|out| reply::prepared(out, id, column_count, parameter_count));
         let parameter = Column { name: "?".to_owned(), kind: ColumnType::ANY };
         self.tell_definitions(&vec![parameter; parameters]);
         self.tell_definitions(&columns);
@@ -108,7 +118,11 @@ impl Connection {
         let session = Arc::clone(&self.session);
         let prepared = self.attend(session.prepare(&sql, None)).await?;
         let told = prepared.description;
-        let described = if told.is_update { Vec::new() } else { columns(&told.schema)? };
+        let described = if told.is_update { Ok(Vec::new()) } else { columns(&told.schema) };
+        if described.is_err() {
+            session.close_prepared(prepared.id).await?;
+        }
+        let described = described?;
         Ok((Planned { id: prepared.id, parameters: told.parameters, is_update: told.is_update }, described))
     }
 
@@ -133,6 +147,7 @@ impl Connection {
             self.ok(0);
             return Ok(());
         };
+        let is_select = statement.is_select;
         let effect = match statement.sort {
             Sort::Plain(effect) => effect,
             _ => Effect::None,
@@ -148,7 +163,7 @@ impl Connection {
         if planned.is_update {
             return self.update(&request).await;
         }
-        let mut running = self.start(&request).await?;
+        let mut running = self.start(&request, is_select).await?;
         let described = columns(running.schema())?;
         if cursor & READ_ONLY_CURSOR != 0 {
             self.tell(&described, Some(CURSOR_EXISTS));

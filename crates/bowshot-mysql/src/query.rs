@@ -7,7 +7,7 @@ use crate::reply::{self, Column};
 use crate::rewrite::rewritten;
 use crate::rows::Format;
 use crate::running::{Running, columns};
-use crate::statement::{Effect, Sort};
+use crate::statement::{Effect, Sort, is_select};
 use crate::status::{Failure, Result, Trouble};
 use crate::variables::value;
 use bowshot_api::{OptionValue, Request, Statement};
@@ -63,17 +63,17 @@ impl Connection {
     async fn plain(&mut self, sql: &str) -> Result<()> {
         let session = Arc::clone(&self.session);
         let prepared = self.attend(session.prepare(sql, None)).await?;
-        let ran = self.planned(&Request::prepared(prepared.id), prepared.description.is_update).await;
+        let ran = self.planned(sql, &Request::prepared(prepared.id), prepared.description.is_update).await;
         let closed = session.close_prepared(prepared.id).await;
         ran?;
         closed.map_err(Trouble::from)
     }
 
-    async fn planned(&mut self, request: &Request, is_update: bool) -> Result<()> {
+    async fn planned(&mut self, sql: &str, request: &Request, is_update: bool) -> Result<()> {
         if is_update {
             return self.update(request).await;
         }
-        let mut running = self.start(request).await?;
+        let mut running = self.start(request, is_select(sql)).await?;
         self.tell(&columns(running.schema())?, None);
         running.send(&mut self.wire, &self.cancel, (Format::Text, None)).await?;
         self.end_of_rows(0);
@@ -89,11 +89,16 @@ impl Connection {
     }
 
     /// Starts a statement that gives rows.
-    pub(crate) async fn start(&mut self, request: &Request) -> Result<Running> {
+    pub(crate) async fn start(&mut self, request: &Request, is_select: bool) -> Result<Running> {
         let (server, session) = (Arc::clone(&self.server), Arc::clone(&self.session));
         let zone = value("time_zone", session.as_ref(), self.own)?;
         let zone = zone.filter(|zone| !zone.is_empty()).unwrap_or_else(|| "+00:00".to_owned());
-        Running::start(&mut self.wire, &self.cancel, (server, session), (request, zone)).await
+        let mut running =
+            Running::start(&mut self.wire, &self.cancel, (server, session), (request, zone)).await?;
+        if is_select {
+            running.end_after(self.own.select_limit);
+        }
+        Ok(running)
     }
 
     /// Tells the columns of a result, and of a cursor that it is one.

@@ -174,7 +174,7 @@ mod tests {
     async fn check(cases: &[(&str, &str)]) {
         let session =
             Door::open(Limits::default(), false).open_session(&Principal::anonymous()).await.unwrap();
-        let own = Own { autocommit: false, read_only: false, connection: 7 };
+        let own = Own { autocommit: false, ..Own::new(7) };
         for (sql, expected) in cases {
             let found = rewritten(sql, session.as_ref(), own);
             match found {

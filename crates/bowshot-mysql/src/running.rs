@@ -29,6 +29,8 @@ pub(crate) struct Running {
     stream: Option<BatchStream>,
     batch: Option<Rows>,
     next_row: usize,
+    /// Rows that may still be written.
+    left: u64,
     scratch: BytesMut,
 }
 
@@ -70,12 +72,18 @@ impl Running {
             stream: None,
             batch: None,
             next_row: 0,
+            left: u64::MAX,
             scratch: BytesMut::new(),
         })
     }
 
     pub(crate) fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// Ends the result after so many rows.
+    pub(crate) fn end_after(&mut self, rows: u64) {
+        self.left = rows;
     }
 
     /// Writes rows, at most `limit`, and says whether there are no more.
@@ -87,12 +95,16 @@ impl Running {
     ) -> Result<bool> {
         let mut sent = 0;
         while limit != Some(sent) {
+            if self.left == 0 {
+                return Ok(true);
+            }
             let Some(rows) = self.rows(wire, cancel).await? else { return Ok(true) };
-            while self.next_row < rows.count() && limit != Some(sent) {
+            while self.next_row < rows.count() && limit != Some(sent) && self.left > 0 {
                 let scratch = &mut self.scratch;
                 wire.try_put(|out| rows.put(self.next_row, format, out, scratch))?;
                 self.next_row += 1;
                 sent += 1;
+                self.left -= 1;
                 wire.flush_some(cancel).await?;
                 if cancel.is_cancelled() {
                     return Err(cancelled().into());

@@ -128,6 +128,11 @@ fn effect(sql: &str) -> Effect {
     }
 }
 
+/// Whether `sql_select_limit` counts for a statement.
+pub(crate) fn is_select(sql: &str) -> bool {
+    matches!(verb(sql).as_str(), "SELECT" | "VALUES" | "TABLE")
+}
+
 fn is_temporary(sql: &str) -> bool {
     tokens(sql).skip(1).take(3).any(|word| word.is("temporary") || word.is("temp"))
 }

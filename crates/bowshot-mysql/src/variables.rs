@@ -28,6 +28,7 @@ enum Source {
     ReadOnly,
     /// An isolation level, which MySQL writes in capitals.
     Isolation,
+    SelectLimit,
     ConnectionId,
 }
 
@@ -98,7 +99,7 @@ const VARIABLES: &[Variable] = &[
     kept("sql_notes", Form::Truth),
     kept("sql_quote_show_create", Form::Truth),
     kept("sql_safe_updates", Form::Truth),
-    kept("sql_select_limit", Form::Number),
+    other("sql_select_limit", Form::Number, Source::SelectLimit),
     kept("sql_warnings", Form::Truth),
     text("storage_engine", "Bowshot"),
     number("super_read_only", "0"),
@@ -124,7 +125,16 @@ pub(crate) struct Own {
     pub(crate) autocommit: bool,
     /// Transactions change nothing.
     pub(crate) read_only: bool,
+    /// Rows that a SELECT gives at most.
+    pub(crate) select_limit: u64,
     pub(crate) connection: u32,
+}
+
+impl Own {
+    /// That of a new connection.
+    pub(crate) fn new(connection: u32) -> Self {
+        Self { autocommit: true, read_only: false, select_limit: u64::MAX, connection }
+    }
 }
 
 /// What is told of a name that no variable has.
@@ -167,6 +177,7 @@ fn current(variable: &Variable, session: &dyn Session, own: Own) -> Option<Strin
         Source::Autocommit => Some(truth(own.autocommit)),
         Source::ReadOnly => Some(truth(own.read_only)),
         Source::ConnectionId => Some(own.connection.to_string()),
+        Source::SelectLimit => Some(own.select_limit.to_string()),
         Source::Isolation => {
             Some(of_session("transaction_isolation", session).to_ascii_uppercase().replace(' ', "-"))
         }

@@ -70,7 +70,7 @@ fn table() -> SchemaRef {
 }
 
 fn number(sql: &str) -> i64 {
-    sql.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(1)
+    sql.trim_end_matches(')').split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(1)
 }
 
 impl Door {
@@ -223,7 +223,7 @@ impl Room {
     }
 
     fn description(sql: &str, bound: &[RecordBatch]) -> Result<Description> {
-        let verb = sql.split(' ').next().unwrap_or_default();
+        let verb = sql.trim_start_matches('(').split(' ').next().unwrap_or_default();
         let parameters = if verb == "echo" { number(sql) } else { 0 };
         let parameters = (1..=parameters).map(|index| Field::new(format!("${index}"), DataType::Utf8, true));
         let parameters: SchemaRef = Arc::new(Schema::new(parameters.collect::<Vec<_>>()));

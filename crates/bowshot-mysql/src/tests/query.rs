@@ -112,6 +112,25 @@ async fn what_is_set_is_kept_by_the_session() {
 }
 
 #[tokio::test]
+async fn a_select_gives_as_many_rows_as_the_session_says() {
+    let port = Port::new().await;
+    let mut client = port.connect().await;
+    for (sql, expected) in [
+        ("SET SQL_SELECT_LIMIT = 2", "OK[0 auto]"),
+        ("(rows 5)", "T[n 8] D[0] D[1] EOF[auto]"),
+        ("rows 3", "T[n 8] D[0] D[1] D[2] EOF[auto]"),
+        ("SET SQL_SELECT_LIMIT = 0", "OK[0 auto]"),
+        ("(rows 5)", "T[n 8] EOF[auto]"),
+        ("SET SQL_SELECT_LIMIT = DEFAULT", "OK[0 auto]"),
+        ("(rows 3)", "T[n 8] D[0] D[1] D[2] EOF[auto]"),
+    ] {
+        assert_eq!(client.query(sql).await, expected, "{sql}");
+    }
+    assert!(client.query("SET sql_select_limit = many").await.starts_with("E[1231 "));
+    port.door.until(|counts| counts.streams == 0).await;
+}
+
+#[tokio::test]
 async fn a_statement_can_be_bounded() {
     let port = Port::new().await;
     let mut client = port.connect().await;
