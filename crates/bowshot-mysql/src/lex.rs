@@ -260,8 +260,9 @@ fn uncommented(comment: &str) -> String {
         return " ".repeat(comment.len());
     }
     let code = if is_version { inner.get(digits..).unwrap_or_default() } else { inner };
-    let before = " ".repeat(comment.find(code).unwrap_or(0));
-    format!("{before}{code}  ")
+    let before = if is_version { "/*!".len() + digits } else { "/*!".len() };
+    let after = comment.len().saturating_sub(before + code.len());
+    format!("{}{code}{}", " ".repeat(before), " ".repeat(after))
 }
 
 /// `80036` for 8.0.36.
@@ -329,6 +330,31 @@ mod tests {
             let found = executable(sql);
             assert_eq!(words(&found), words(expected), "{sql}: {found}");
             assert_eq!(found.len(), sql.len());
+        }
+    }
+
+    #[test]
+    fn texts_of_all_sorts_are_read_to_their_end() {
+        let parts = [
+            "'", "\"", "`", "\\", "/*", "/*!", "*/", "-- ", "#", "\n", ";", "@@", "@", "a", "ä", "0", " ",
+            "80036", "99999", "(", ")", "SET", "KILL", "=", ",", "_utf8", "concat", "\0", "€",
+        ];
+        let mut random = 1_u64;
+        for _ in 0..20_000 {
+            let mut sql = String::new();
+            for _ in 0..random % 13 {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                sql.push_str(parts[usize::try_from(random >> 33).unwrap() % parts.len()]);
+            }
+            random = random.wrapping_add(1);
+            let read = executable(&sql);
+            assert_eq!(read.len(), sql.len(), "{sql}");
+            for place in split(&read) {
+                let statement = read.get(place).expect("a place between letters");
+                assert!(tokens(statement).all(|token| !token.text.is_empty()), "{sql}");
+                _ = crate::statement::Sort::of(statement);
+            }
         }
     }
 }
