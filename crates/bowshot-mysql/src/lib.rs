@@ -9,7 +9,7 @@
 //! - Bytes in and out, within limits: `wire.rs`, `body.rs`; messages of clients: `handshake.rs`, `command.rs`; those of the
 //!   server: `reply.rs`.
 //! - What a text is, as far as the protocol has to know: `lex.rs`, `statement.rs`, `set.rs`; what the engine cannot know is put
-//!   into it by `rewrite.rs`, with the table of system variables in `variables.rs`.
+//!   into it by `rewrite.rs`, with the table of system variables in `variables.rs`; `show_create.rs` writes tables as MySQL does.
 //! - Results on their way: `running.rs`; values from Arrow to MySQL: `rows/`; from MySQL to Arrow, for parameters: `read.rs`.
 //! - Errors as numbers and SQLSTATEs: `status.rs`. Ending what runs: `cancel.rs`.
 //!
@@ -38,6 +38,7 @@ mod rewrite;
 mod rows;
 mod running;
 mod set;
+mod show_create;
 mod startup;
 mod statement;
 mod status;

@@ -67,8 +67,14 @@ impl Connection {
         let sort = Sort::of(sql)?;
         let mut told = (Vec::new(), 0);
         let planned = match &sort {
-            Sort::Plain(_) => {
-                let (planned, described) = self.plan(sql).await?;
+            Sort::Plain(_) | Sort::ShowCreate(_) => {
+                let (planned, described) = match &sort {
+                    Sort::ShowCreate(parts) => {
+                        let sql = self.show_create(parts).await?;
+                        self.plan(&sql).await?
+                    }
+                    _ => self.plan(sql).await?,
+                };
                 told = (described, planned.parameters.fields().len());
                 Some(planned)
             }

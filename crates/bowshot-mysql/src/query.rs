@@ -47,6 +47,10 @@ impl Connection {
                 let sql = rewritten(sql, self.session.as_ref(), self.own)?;
                 self.plain(&sql).await
             }
+            Sort::ShowCreate(parts) => {
+                let sql = self.show_create(&parts).await?;
+                self.plain(&sql).await
+            }
             Sort::Bounded { milliseconds, from } => {
                 let rest = sql.get(from..).unwrap_or_default();
                 self.bounded(milliseconds, rest).await
@@ -177,7 +181,7 @@ impl Connection {
             Sort::Set(assignments) => self.assign(assignments).await,
             Sort::Use(name) => self.choose(name.clone()).await,
             Sort::Kill(kill, id) => Ok(self.number.kill(self.session.principal(), *id, *kill)?),
-            Sort::Bounded { .. } | Sort::Plain(_) => {
+            Sort::Bounded { .. } | Sort::ShowCreate(_) | Sort::Plain(_) => {
                 Err(Failure::new(1105, "HY000", "a statement was sorted wrongly").into())
             }
         }

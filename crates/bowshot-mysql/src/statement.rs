@@ -22,6 +22,8 @@ pub(crate) enum Sort {
         from: usize,
     },
     Use(String),
+    /// `SHOW CREATE TABLE`, with the parts of the name.
+    ShowCreate(Vec<String>),
     Kill(Kill, u64),
     Plain(Effect),
 }
@@ -67,6 +69,9 @@ impl Sort {
                 (Some(name), None) => Self::Use(name),
                 _ => Self::Plain(Effect::None),
             },
+            "SHOW" if is(1, "CREATE") && is(2, "TABLE") => {
+                table_name(sql).map_or(Self::Plain(Effect::None), Self::ShowCreate)
+            }
             "KILL" => kill(&[second, third, fourth]).unwrap_or(Self::Plain(Effect::None)),
             "LOAD" if is(1, "DATA") || is(1, "XML") => {
                 return Err(Failure::unsupported("LOAD DATA is not supported")
@@ -75,6 +80,19 @@ impl Sort {
             _ => Self::Plain(effect(sql)),
         })
     }
+}
+
+/// The parts of the name behind `SHOW CREATE TABLE`, if there is nothing else.
+fn table_name(sql: &str) -> Option<Vec<String>> {
+    let mut words = tokens(sql).skip(3);
+    let mut parts = vec![words.next()?.name()?];
+    while let Some(point) = words.next() {
+        if !point.is_symbol('.') || parts.len() == 3 {
+            return None;
+        }
+        parts.push(words.next()?.name()?);
+    }
+    Some(parts)
 }
 
 fn reads_only(sql: &str) -> bool {
@@ -184,6 +202,9 @@ mod tests {
             ("create table t (a int)", Sort::Plain(Effect::Defines)),
             ("create temporary table t (a int)", Sort::Plain(Effect::Writes)),
             ("show tables", Sort::Plain(Effect::None)),
+            ("SHOW CREATE TABLE `d`.`t`", Sort::ShowCreate(vec!["d".to_owned(), "t".to_owned()])),
+            ("show create table t u", Sort::Plain(Effect::None)),
+            ("show create view v", Sort::Plain(Effect::None)),
             (
                 "SET STATEMENT max_statement_time=0.5 FOR select 1",
                 Sort::Bounded { milliseconds: 500, from: 41 },

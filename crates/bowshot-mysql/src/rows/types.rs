@@ -102,6 +102,29 @@ impl ColumnType {
         }
     }
 
+    /// The type as a column of a table is declared.
+    pub(crate) fn sql(self) -> String {
+        let decimals = if self.decimals == 0 { String::new() } else { format!("({})", self.decimals) };
+        let name = match self.kind {
+            Kind::Bool => "tinyint(1)".to_owned(),
+            Kind::Tiny => "tinyint".to_owned(),
+            Kind::Short => "smallint".to_owned(),
+            Kind::Long => "int".to_owned(),
+            Kind::LongLong => "bigint".to_owned(),
+            Kind::Float => "float".to_owned(),
+            Kind::Double => "double".to_owned(),
+            Kind::Decimal => format!("decimal({},{})", self.digits, self.decimals),
+            Kind::Null | Kind::Text => "text".to_owned(),
+            Kind::Bytes => "longblob".to_owned(),
+            Kind::Date => "date".to_owned(),
+            Kind::Time => format!("time{decimals}"),
+            Kind::Datetime => format!("datetime{decimals}"),
+            Kind::Timestamp => format!("timestamp{decimals}"),
+            Kind::Json => "json".to_owned(),
+        };
+        if self.is_unsigned { format!("{name} unsigned") } else { name }
+    }
+
     pub(crate) fn character_set(self) -> u16 {
         if self.kind == Kind::Text { UTF8MB4 } else { BINARY }
     }

@@ -20,6 +20,7 @@ async fn statements_are_answered() {
             ("missing", "E[1146 42S02table `t` not found]"),
             ("double", "E[1062 23000duplicate key]"),
             ("slow", "E[3024 HY000too slow]"),
+            ("SHOW CREATE TABLE a.t", "T[a 8|b 253] EOF[auto]"),
             ("SELECT @@nothing", "E[1193 HY000unknown system variable 'nothing']"),
         ] {
             assert_eq!(client.query(sql).await, expected, "{sql}");
