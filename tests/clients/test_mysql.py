@@ -221,6 +221,9 @@ def test_what_clients_ask_before_they_begin(connection, table):
         f"SHOW CREATE TABLE `{table}`",
     ):
         rows(connection, sql)
+    [(name, text)] = rows(connection, f"SHOW CREATE TABLE `{table}`")
+    assert name == table and text.startswith(f"CREATE TABLE `{table}` (\n  `a` int NOT NULL,\n")
+    assert "PRIMARY KEY (`a`)" in text
     assert (table, "BASE TABLE") in rows(connection, "SHOW FULL TABLES FROM `main`")
     asked = "SELECT @@session.auto_increment_increment AS auto_increment_increment, @@socket, @@tx_isolation, @@autocommit"
     assert rows(connection, f"/* mysql-connector-j */{asked}") == [(1, None, "READ-COMMITTED", 1)]
