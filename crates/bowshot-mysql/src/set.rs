@@ -26,9 +26,14 @@ pub(crate) enum Value {
     Joined(Vec<Value>),
 }
 
+/// How deep CONCAT may stand in itself.
+const DEEPEST: usize = 8;
+
 /// A text that is read token by token.
 struct Words<'a> {
     rest: std::iter::Peekable<Tokens<'a>>,
+    /// How deep in CONCAT.
+    depth: usize,
 }
 
 fn syntax(near: Option<Token<'_>>) -> Failure {
@@ -43,7 +48,7 @@ fn syntax(near: Option<Token<'_>>) -> Failure {
 pub(crate) fn parse(sql: &str) -> Result<Vec<Assignment>, Failure> {
     let mut tokens = tokens(sql);
     tokens.next();
-    let mut words = Words { rest: tokens.peekable() };
+    let mut words = Words { rest: tokens.peekable(), depth: 0 };
     let mut found = Vec::new();
     loop {
         words.assignments(&mut found)?;
@@ -163,10 +168,15 @@ impl<'a> Words<'a> {
     }
 
     fn parts(&mut self) -> Result<Vec<Value>, Failure> {
+        if self.depth == DEEPEST {
+            return Err(Failure::syntax("syntax error: CONCAT stands too deep in itself"));
+        }
+        self.depth += 1;
         let mut parts = vec![self.value()?];
         while self.take_symbol(',') {
             parts.push(self.value()?);
         }
+        self.depth -= 1;
         if self.take_symbol(')') { Ok(parts) } else { Err(syntax(self.rest.peek().copied())) }
     }
 
@@ -269,6 +279,7 @@ mod tests {
             ("SET a = 1,", 1064),
             ("SET a = 1 b", 1064),
             ("SET a = CONCAT('x'", 1064),
+            (&format!("SET a = {}", "CONCAT(".repeat(100_000)), 1064),
             ("SET TRANSACTION", 1064),
             ("SET @x = 1", 1235),
             ("SET a = @x", 1235),
