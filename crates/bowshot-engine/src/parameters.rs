@@ -11,7 +11,8 @@ use datafusion::common::ScalarValue;
 use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Statement};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -92,7 +93,10 @@ fn typed(plan: LogicalPlan, wanted: &HashMap<String, Option<FieldRef>>) -> Resul
     typed.data().map_err(classify)
 }
 
-/// The types that casts and limits give to the parameters that have none; `None` for one that is given several.
+/// What `value op ANY (list)` and `ALL` are planned as.
+const QUANTIFIED: [&str; 2] = ["quantified_any", "quantified_all"];
+
+/// The types that casts, limits and quantifiers give to the parameters that have none; `None` for one that is given several.
 fn types_in(
     plan: &LogicalPlan,
     wanted: &HashMap<String, Option<FieldRef>>,
@@ -110,6 +114,7 @@ fn types_in(
         }
     };
     plan.apply_with_subqueries(|node| {
+        let inputs = merge_schema(&node.inputs());
         if let LogicalPlan::Limit(limit) = node {
             let counts = [&limit.skip, &limit.fetch].into_iter().flatten();
             counts.for_each(|count| note(count, &DataType::Int64));
@@ -119,6 +124,15 @@ fn types_in(
                 match expr {
                     Expr::Cast(cast) => note(&cast.expr, cast.field.data_type()),
                     Expr::TryCast(cast) => note(&cast.expr, cast.field.data_type()),
+                    // `a = ANY ($1)` wants a list of what `a` is.
+                    Expr::ScalarFunction(call) if QUANTIFIED.contains(&call.name()) => {
+                        if let [_, value, list] = call.args.as_slice()
+                            && let Ok(data_type) = value.get_type(&inputs)
+                            && data_type != DataType::Null
+                        {
+                            note(list, &DataType::new_list(data_type, true));
+                        }
+                    }
                     _ => {}
                 }
                 Ok(TreeNodeRecursion::Continue)

@@ -196,7 +196,7 @@ const fn known(oid: i64, name: &'static str, length: i32, array: i64) -> Postgre
 }
 
 /// The types that PostgreSQL knows, by their numbers.
-pub(crate) const POSTGRES_TYPES: [PostgresType; 37] = [
+pub(crate) const POSTGRES_TYPES: [PostgresType; 39] = [
     known(16, "bool", 1, 1000),
     known(17, "bytea", -1, 1001),
     known(18, "char", 1, 1002),
@@ -229,9 +229,11 @@ pub(crate) const POSTGRES_TYPES: [PostgresType; 37] = [
     known(2276, "any", 4, 0),
     known(2277, "anyarray", -1, 0),
     known(2278, "void", 4, 0),
+    known(2279, "trigger", 4, 0),
     known(2283, "anyelement", 4, 0),
     known(2950, "uuid", 16, 2951),
     known(3802, "jsonb", -1, 3807),
+    known(3838, "event_trigger", 4, 0),
     known(4089, "regnamespace", 4, 4090),
     known(4096, "regrole", 4, 4097),
 ];

@@ -250,7 +250,9 @@ fn figured(expr: &Expr) -> Option<String> {
         Expr::Identifier(name) => Some(meaning(name)),
         Expr::CompoundIdentifier(names) => names.last().map(meaning),
         Expr::Function(function) => function.name.0.last()?.as_ident().map(meaning),
-        Expr::Cast { expr, data_type, .. } => figured(expr).or_else(|| Some(internal_name(data_type))),
+        Expr::Cast { expr, data_type, .. } => {
+            figured(expr).filter(|_| !is_weak(expr)).or_else(|| Some(internal_name(data_type)))
+        }
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figured(inner),
         Expr::CompoundFieldAccess { root, access_chain } => {
             let field = access_chain.iter().rev().find_map(|access| match access {
@@ -260,7 +262,8 @@ fn figured(expr: &Expr) -> Option<String> {
             field.or_else(|| figured(root))
         }
         Expr::Case { else_result, .. } => {
-            else_result.as_ref().and_then(|result| figured(result)).or_else(|| Some("case".to_owned()))
+            let result = else_result.as_ref().filter(|result| !is_weak(result));
+            result.and_then(|result| figured(result)).or_else(|| Some("case".to_owned()))
         }
         Expr::Extract { .. } => Some("extract".to_owned()),
         Expr::Substring { .. } => Some("substring".to_owned()),
@@ -282,6 +285,18 @@ fn figured(expr: &Expr) -> Option<String> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Whether its name is that of a type or of CASE, which another one around it takes the place of.
+fn is_weak(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast { expr, .. } => is_weak(expr) || figured(expr).is_none(),
+        Expr::Case { else_result, .. } => {
+            else_result.as_ref().is_none_or(|result| is_weak(result) || figured(result).is_none())
+        }
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => is_weak(inner),
+        _ => false,
     }
 }
 

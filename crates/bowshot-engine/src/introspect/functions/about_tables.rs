@@ -1,6 +1,6 @@
 //! What PostgreSQL's clients ask about tables by their names or numbers.
 
-use super::{BOOL, Call, LONG, TEXT, Told, text};
+use super::{BOOL, Call, LONG, TEXT, Told, relations, text};
 use crate::catalog::DEFAULT_SCHEMA;
 use crate::introspect::information_schema::{KeyKind, key_name};
 use crate::introspect::pg_catalog::oids;
@@ -142,8 +142,12 @@ fn index_text(call: &Call<'_>) -> Result<ScalarValue> {
             Some(place) => key.columns.get(place).cloned().unwrap_or_default(),
             None => {
                 let (columns, index) = (key.columns.join(", "), key_name(&name, key, kind));
-                let (schema, table) = (&name.schema, &name.name);
-                format!("CREATE UNIQUE INDEX {index} ON {schema}.{table} USING btree ({columns})")
+                let near = name.catalog == call.catalog() && name.schema == call.schema();
+                let table = match call.truth(2) {
+                    Some(true) if near => name.name.clone(),
+                    _ => format!("{}.{}", name.schema, name.name),
+                };
+                format!("CREATE UNIQUE INDEX {index} ON {table} USING btree ({columns})")
             }
         })
     });
@@ -169,6 +173,14 @@ fn is_visible(call: &Call<'_>) -> Result<ScalarValue> {
         Some((name, _)) => {
             name.catalog == TEMPORARY_CATALOG
                 || (name.catalog == call.catalog() && name.schema == call.schema())
+        }
+        // Indexes are seen where their tables are.
+        None if relations::index(call, oid).is_some_and(|table| {
+            table.catalog == TEMPORARY_CATALOG
+                || (table.catalog == call.catalog() && table.schema == call.schema())
+        }) =>
+        {
+            true
         }
         // Tables of files, and those of the server about itself.
         None => call.facts.parts.main.table_names().iter().any(|name| {

@@ -1,6 +1,6 @@
 //! What PostgreSQL's clients ask about the server and its upkeep: locks, sizes, rights as texts, encodings.
 
-use super::{BOOL, Call, INT, LONG, LONGS, TEXT, TEXTS, Told, text};
+use super::{BOOL, Call, INT, LONG, LONGS, TEXT, Told, text};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
@@ -26,12 +26,7 @@ pub(super) static FUNCTIONS: &[Told] = &[
         value: |_| ScalarValue::try_from(&LONGS()),
     },
     // Nobody has given or taken a right.
-    Told {
-        name: "acldefault",
-        arguments: (2, 2),
-        returns: TEXTS,
-        value: |_| ScalarValue::try_from(&TEXTS()),
-    },
+    Told { name: "acldefault", arguments: (2, 2), returns: TEXT, value: |_| Ok(ScalarValue::Utf8(None)) },
     Told { name: "row_security_active", arguments: ONE, returns: BOOL, value: |_| truth(false) },
     Told { name: "pg_is_other_temp_schema", arguments: ONE, returns: BOOL, value: |_| truth(false) },
     Told { name: "pg_jit_available", arguments: NONE, returns: BOOL, value: |_| truth(false) },

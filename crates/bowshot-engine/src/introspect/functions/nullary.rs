@@ -28,6 +28,8 @@ pub(super) static FUNCTIONS: &[Told] = &[
         arguments: (1, 1),
         returns: TEXTS,
         value: |call| match call.truth(0) {
+            // PostgreSQL's clients look for each of them in `pg_namespace`.
+            Some(true) if call.flavour() == Flavour::Postgres => texts(&[call.schema(), "pg_catalog"]),
             Some(true) => texts(&["temp", call.schema(), "pg_catalog"]),
             _ => texts(&[call.schema()]),
         },

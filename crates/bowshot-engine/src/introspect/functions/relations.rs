@@ -160,6 +160,12 @@ pub(super) fn name(call: &Call<'_>, oid: i64) -> Option<String> {
     Some(shown(&table, &index))
 }
 
+/// The table that an index belongs to.
+pub(super) fn index(call: &Call<'_>, oid: i64) -> Option<EntryName> {
+    let found = keys(call).into_iter().find(|(table, index)| oids::constraint(table, index) == oid);
+    found.map(|(table, _)| table)
+}
+
 /// All tables and views that there are.
 fn tables(call: &Call<'_>) -> Vec<EntryName> {
     let pinned = call.facts.tables.pin();

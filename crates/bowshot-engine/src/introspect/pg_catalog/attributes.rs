@@ -115,7 +115,8 @@ fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
         "i".into(),
         if length < 0 { "x" } else { "p" }.into(),
         "".into(),
-        (!field.is_nullable()).into(),
+        // What a view reads may be so; the view itself says nothing of it.
+        (!field.is_nullable() && !listed.is_view()).into(),
         column.is_some_and(|column| column.default.is_some()).into(),
         false.into(),
         "".into(),

@@ -159,7 +159,7 @@ fn class(listed: &Listed, columns: usize) -> [Cell; 26] {
         0.into(),
         0.into(),
         oids::OWNER.into(),
-        2.into(),
+        if listed.is_view() { 0 } else { 2 }.into(),
         oid.into(),
         0.into(),
         1.into(),
@@ -177,7 +177,7 @@ fn class(listed: &Listed, columns: usize) -> [Cell; 26] {
         false.into(),
         false.into(),
         true.into(),
-        "d".into(),
+        if listed.is_view() { "n" } else { "d" }.into(),
         false.into(),
     ]
 }

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
 
-pub(super) static FUNCTIONS: [&Defined; 3] = [&KEYWORDS, &EXTENSIONS, &VERSIONS];
+pub(super) static FUNCTIONS: [&Defined; 3] = [&KEYWORDS, &AVAILABLE, &VERSIONS];
 
 static KEYWORDS: Defined = Defined {
     name: "pg_get_keywords",
@@ -27,13 +27,19 @@ static KEYWORDS: Defined = Defined {
     },
 };
 
-/// The columns of what could be installed, if there were anything.
-const AVAILABLE_COLUMNS: &[(&str, Kind)] =
-    &[("name", Text), ("default_version", Text), ("installed_version", Text), ("comment", Text)];
+/// What could be installed, if there were anything.
+pub(super) static EXTENSIONS: Defined = Defined {
+    name: "pg_available_extensions",
+    columns: &[("name", Text), ("default_version", Text), ("installed_version", Text), ("comment", Text)],
+    rows: nothing,
+};
 
-/// A table in PostgreSQL, and a function as well.
-pub(super) static EXTENSIONS: Defined =
-    Defined { name: "pg_available_extensions", columns: AVAILABLE_COLUMNS, rows: nothing };
+/// The function of that name does not know what is installed.
+static AVAILABLE: Defined = Defined {
+    name: "pg_available_extensions",
+    columns: &[("name", Text), ("default_version", Text), ("comment", Text)],
+    rows: nothing,
+};
 
 static VERSIONS: Defined = Defined {
     name: "pg_available_extension_versions",

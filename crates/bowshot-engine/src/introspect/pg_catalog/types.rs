@@ -81,6 +81,7 @@ pub(super) fn functions() -> BTreeSet<String> {
 fn begin(known: PostgresType) -> String {
     let separate = matches!(known.name, "date" | "time" | "timestamp" | "timestamptz" | "json" | "jsonb")
         || matches!(known.name, "uuid" | "numeric" | "interval" | "record" | "cstring" | "void")
+        || known.name.ends_with("trigger")
         || known.name.starts_with("any");
     if separate { format!("{}_", known.name) } else { known.name.to_owned() }
 }
@@ -166,7 +167,7 @@ fn category(oid: i64) -> &'static str {
         1082 | 1083 | 1114 | 1184 => "D",
         1186 => "T",
         705 => "X",
-        2249 | 2275 | 2276 | 2277 | 2278 | 2283 => "P",
+        2249 | 2275..=2279 | 2283 | 3838 => "P",
         22 | 30 => "A",
         24 | 2205 | 2206 | 4089 | 4096 => "N",
         _ => "U",

@@ -12,8 +12,8 @@ use crate::dialect::DialectName;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    Select, TableFactor, Value, VisitorMut,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Select, TableFactor, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -38,7 +38,7 @@ impl VisitorMut for Catalog {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        match tables::rewrite(factor) {
+        match tables::rewrite(factor, self.0) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
@@ -84,9 +84,31 @@ impl Catalog {
                 arrays::quantified(left, right);
                 Ok(None)
             }
+            Expr::Case { conditions, .. } => {
+                conditions.iter_mut().for_each(|when| without_domains(&when.condition, &mut when.result));
+                Ok(None)
+            }
             Expr::CompoundFieldAccess { root, access_chain } => Ok(tables::field(root, access_chain)),
             _ => Ok(None),
         }
+    }
+}
+
+/// There are no domains, so what a client asks about one need not be planned: `CASE WHEN typtype = 'd' THEN (WITH RECURSIVE …)`
+/// would be a recursion within a subquery.
+fn without_domains(condition: &Expr, result: &mut Expr) {
+    if let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = condition
+        && column(left).as_deref() == Some("typtype")
+        && text(right) == Some("d")
+        && matches!(result, Expr::Subquery(query) if query.with.is_some())
+    {
+        *result = Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(Expr::value(Value::Null)),
+            data_type: DataType::BigInt(None),
+            array: false,
+            format: None,
+        };
     }
 }
 

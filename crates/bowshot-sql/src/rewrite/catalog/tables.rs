@@ -1,6 +1,7 @@
 //! Functions of PostgreSQL's catalog that give rows: in FROM, and in the list of columns.
 
 use super::{arguments, call, unqualified};
+use crate::dialect::DialectName;
 use crate::template;
 use bowshot_api::Result;
 use sqlparser::ast::{
@@ -20,6 +21,39 @@ const NONE: [(&str, &str); 2] = [
     ("pg_options_to_table", "SELECT '' AS option_name, '' AS option_value WHERE FALSE"),
     ("pg_get_publication_tables", "SELECT 0 AS pubid, 0 AS relid WHERE FALSE"),
 ];
+
+/// `pg_catalog.unnest(l)`, which the parser takes for a call like any other.
+fn unnest(factor: &mut TableFactor) {
+    let TableFactor::Table { args: Some(arguments), alias, with_ordinality, .. } = factor else { return };
+    let values = arguments.args.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    });
+    let Some(array_exprs) = values.collect::<Option<Vec<_>>>() else { return };
+    *factor = TableFactor::UNNEST {
+        alias: alias.take(),
+        array_exprs,
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality: *with_ordinality,
+    };
+}
+
+/// In PostgreSQL `FROM unnest(l) AS x` has a column `x`, and without an alias one called `unnest`.
+fn name_elements(factor: &mut TableFactor) {
+    let TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality: false, .. } = factor
+    else {
+        return;
+    };
+    if array_exprs.len() != 1 {
+        return;
+    }
+    let plain = || TableAlias { explicit: true, name: Ident::new("unnest"), columns: Vec::new(), at: None };
+    let alias = alias.get_or_insert_with(plain);
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    }
+}
 
 /// Functions that give one value and are read as tables of it.
 const VALUES: [&str; 7] = [
@@ -57,7 +91,10 @@ fn of_value(factor: &mut TableFactor, name: &str) -> Result<()> {
 }
 
 /// A function in FROM by its plain name.
-pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
+pub(super) fn rewrite(factor: &mut TableFactor, dialect: DialectName) -> Result<()> {
+    if dialect == DialectName::Postgres {
+        name_elements(factor);
+    }
     let (name, alias) = match factor {
         TableFactor::Table { name, args: Some(_), alias, .. } | TableFactor::Function { name, alias, .. } => {
             (name, alias)
@@ -66,6 +103,13 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
     };
     unqualified(name);
     let called = name.to_string().to_ascii_lowercase();
+    if called == "unnest" {
+        unnest(factor);
+        if dialect == DialectName::Postgres {
+            name_elements(factor);
+        }
+        return Ok(());
+    }
     if VALUES.contains(&called.as_str()) {
         return of_value(factor, &called);
     }
