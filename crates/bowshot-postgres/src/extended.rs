@@ -9,7 +9,7 @@ use crate::message::{Bind, Format, Target, format_of};
 use crate::portal::{Life, Portal, PortalState, columns};
 use crate::read;
 use crate::rows::PgType;
-use crate::statement::Sort;
+use crate::statement::{Sort, oids};
 use crate::status::{Failure, Result};
 use crate::tag::tag;
 use arrow::record_batch::RecordBatch;
@@ -19,6 +19,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The type that a client declares when it does not know one.
 const UNKNOWN: [u32; 2] = [0, 705];
+/// The types of whole numbers, and of the numbers of things.
+const INT8: u32 = 20;
+const INT8_ARRAY: u32 = 1_016;
+const OID: u32 = 26;
+const OID_ARRAY: u32 = 1_028;
 /// No portal has bound its values: those of a statement are typed nulls, or none.
 const NOBODY: u64 = 0;
 
@@ -126,8 +131,15 @@ impl Connection {
         let prepared = planned.map_err(|trouble| trouble.placed(&sql, before))?;
         let told = &prepared.description;
         let parameters = told.parameters.fields().len();
+        let oids = oids(&sql);
         let types = (0..parameters.max(declared.len())).map(|index| {
             let plans = told.parameters.fields().get(index).map_or(25, |field| PgType::of(field).oid());
+            let cast = oids.iter().find(|(number, _)| *number == index).map(|(_, is_array)| *is_array);
+            let plans = match (plans, cast) {
+                (INT8, Some(false)) => OID,
+                (INT8_ARRAY, Some(true)) => OID_ARRAY,
+                (plans, _) => plans,
+            };
             declared.get(index).copied().filter(|oid| !UNKNOWN.contains(oid)).unwrap_or(plans)
         });
         let planned = Planned {

@@ -82,6 +82,26 @@ impl Sort {
     }
 }
 
+/// Numbers of parameters that a text casts to `oid`, from zero, and whether to an array of them: the plan knows whole numbers
+/// alone, and clients that are told of an array of those ask what that is.
+pub(crate) fn oids(sql: &str) -> Vec<(usize, bool)> {
+    let words: Vec<Token<'_>> = tokens(sql).collect();
+    let is = |at: usize, symbol: char| words.get(at).is_some_and(|token| token.kind == Kind::Symbol(symbol));
+    let word = |at: usize, word: &str| words.get(at).is_some_and(|token| token.is(word));
+    let mut found = Vec::new();
+    for at in 0..words.len() {
+        if !(is(at, '$') && is(at + 2, ':') && is(at + 3, ':')) {
+            continue;
+        }
+        let named = if word(at + 4, "pg_catalog") && is(at + 5, '.') { at + 6 } else { at + 4 };
+        let number = words.get(at + 1).and_then(|number| number.text.parse::<usize>().ok()?.checked_sub(1));
+        if let Some(number) = number.filter(|_| word(named, "oid")) {
+            found.push((number, is(named + 1, '[') && is(named + 2, ']')));
+        }
+    }
+    found
+}
+
 /// The word that says what a statement does: that behind its common table expressions, if it has some.
 pub(crate) fn verb(sql: &str) -> String {
     let mut depth = 0_usize;
@@ -130,6 +150,13 @@ mod tests {
         ] {
             assert_eq!(Sort::of(sql).unwrap(), expected, "{sql}");
         }
+    }
+
+    #[test]
+    fn parameters_are_cast_to_oids() {
+        let sql = "select $1::oid, $2 :: pg_catalog.oid[], $3::text, '$4::oid', $10::OID[]";
+        assert_eq!(oids(sql), [(0, false), (1, true), (9, true)]);
+        assert_eq!(oids("select $0::oid"), []);
     }
 
     #[test]

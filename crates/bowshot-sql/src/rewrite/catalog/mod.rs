@@ -12,8 +12,9 @@ use crate::dialect::DialectName;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Select, TableFactor, Value, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Select, SelectItem, SetExpr, TableFactor,
+    Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -85,7 +86,7 @@ impl Catalog {
                 Ok(None)
             }
             Expr::Case { conditions, .. } => {
-                conditions.iter_mut().for_each(|when| without_domains(&when.condition, &mut when.result));
+                conditions.iter_mut().for_each(|when| without_such_types(&when.condition, &mut when.result));
                 Ok(None)
             }
             Expr::CompoundFieldAccess { root, access_chain } => Ok(tables::field(root, access_chain)),
@@ -94,22 +95,38 @@ impl Catalog {
     }
 }
 
-/// There are no domains, so what a client asks about one need not be planned: `CASE WHEN typtype = 'd' THEN (WITH RECURSIVE …)`
-/// would be a recursion within a subquery.
-fn without_domains(condition: &Expr, result: &mut Expr) {
-    if let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = condition
-        && column(left).as_deref() == Some("typtype")
-        && text(right) == Some("d")
-        && matches!(result, Expr::Subquery(query) if query.with.is_some())
-    {
-        *result = Expr::Cast {
-            kind: CastKind::Cast,
-            expr: Box::new(Expr::value(Value::Null)),
-            data_type: DataType::BigInt(None),
-            array: false,
-            format: None,
-        };
+/// There are no domains and no composite types, so what a client asks about one need not be planned: `CASE WHEN typtype = 'd'
+/// THEN (WITH RECURSIVE …)` would be a recursion within a subquery, and asyncpg, which asks about types, knows arrays of texts but
+/// not those of numbers before it has asked.
+fn without_such_types(condition: &Expr, result: &mut Expr) {
+    let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = condition else { return };
+    let Expr::Subquery(query) = &*result else { return };
+    if column(left).as_deref() != Some("typtype") {
+        return;
     }
+    let gathers = || matches!(query.body.as_ref(), SetExpr::Select(select) if gathers(&select.projection));
+    let data_type = match text(right) {
+        Some("d") if query.with.is_some() => DataType::BigInt(None),
+        Some("c") if gathers() => {
+            DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(DataType::Text), None))
+        }
+        _ => return,
+    };
+    *result = Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::value(Value::Null)),
+        data_type,
+        array: false,
+        format: None,
+    };
+}
+
+/// Whether all that is selected is an array of rows.
+fn gathers(projection: &[SelectItem]) -> bool {
+    let [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] = projection else {
+        return false;
+    };
+    matches!(expr, Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("array_agg"))
 }
 
 /// `pg_catalog.version` is `version`, in whose place a name of one part is expected.
