@@ -28,7 +28,12 @@ pub(crate) enum Kind {
     Texts,
     Shorts,
     Longs,
+    /// Small numbers that PostgreSQL's clients read as `1 2`.
+    Vector,
 }
+
+/// Tells the front end of PostgreSQL's protocol of such a column.
+const VECTOR: &str = "bowshot:int2vector";
 
 /// A table: its name, its columns, and what makes its rows.
 pub(crate) struct Defined {
@@ -42,7 +47,14 @@ pub(crate) type Make = for<'a> fn(&'a Visible, &'a About, &'a mut Rows) -> BoxFu
 
 impl Defined {
     pub(crate) fn schema(&self) -> SchemaRef {
-        let fields = self.columns.iter().map(|(name, kind)| Field::new(*name, kind.arrow(), true));
+        let fields = self.columns.iter().map(|(name, kind)| {
+            let field = Field::new(*name, kind.arrow(), true);
+            if *kind == Kind::Vector {
+                field.with_metadata([(VECTOR.to_owned(), String::new())].into())
+            } else {
+                field
+            }
+        });
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
@@ -65,7 +77,7 @@ impl Kind {
             Self::Long => DataType::Int64,
             Self::Bool => DataType::Boolean,
             Self::Texts => DataType::new_list(DataType::Utf8, true),
-            Self::Shorts => DataType::new_list(DataType::Int16, true),
+            Self::Shorts | Self::Vector => DataType::new_list(DataType::Int16, true),
             Self::Longs => DataType::new_list(DataType::Int64, true),
         }
     }
@@ -177,7 +189,7 @@ impl Builder {
             Kind::Long => Self::Long(Int64Builder::new()),
             Kind::Bool => Self::Bool(BooleanBuilder::new()),
             Kind::Texts => Self::Texts(ListBuilder::new(StringBuilder::new())),
-            Kind::Shorts => Self::Shorts(ListBuilder::new(Int16Builder::new())),
+            Kind::Shorts | Kind::Vector => Self::Shorts(ListBuilder::new(Int16Builder::new())),
             Kind::Longs => Self::Longs(ListBuilder::new(Int64Builder::new())),
         }
     }

@@ -18,13 +18,22 @@ struct List {
     place: Place,
     items: Box<dyn Cell>,
     element: u32,
+    /// Whether its text is `1 2` instead of `{1,2}`.
+    is_vector: bool,
 }
 
 /// The cell of a column of lists whose elements are no lists.
 pub(super) fn cell(array: &ArrayRef, field: &Field) -> Result<Box<dyn Cell>, Failure> {
-    let element = PgType::of(field).element_oid();
+    let kind = PgType::of(field);
+    let (element, is_vector) = (kind.element_oid(), kind.is_vector);
     let (place, values, item) = parts(array)?;
-    Ok(Box::new(List { array: ArrayRef::clone(array), place, items: cells::cell(&values, &item)?, element }))
+    Ok(Box::new(List {
+        array: ArrayRef::clone(array),
+        place,
+        items: cells::cell(&values, &item)?,
+        element,
+        is_vector,
+    }))
 }
 
 /// Where the elements are, the elements, and what they are.
@@ -59,6 +68,15 @@ impl Cell for List {
     }
 
     fn text(&self, row: usize, out: &mut BytesMut) -> Done {
+        if self.is_vector {
+            for (index, item) in (self.place)(row).enumerate() {
+                if index > 0 {
+                    out.put_u8(b' ');
+                }
+                self.items.text(item, out)?;
+            }
+            return Ok(());
+        }
         let mut scratch = BytesMut::new();
         out.put_u8(b'{');
         for (index, item) in (self.place)(row).enumerate() {

@@ -222,6 +222,24 @@ fn slices_are_read_where_they_begin() {
 }
 
 #[test]
+fn vectors_of_the_catalog_have_blanks_between() {
+    let list = ListArray::from_iter_primitive::<arrow::datatypes::Int16Type, _, _>([
+        Some(vec![Some(1), Some(20)]),
+        Some(vec![]),
+    ]);
+    let about = [("bowshot:int2vector".to_owned(), String::new())].into();
+    let field = Field::new("a", list.data_type().clone(), true).with_metadata(about);
+    assert_eq!(PgType::of(&field).oid(), 22);
+    let schema = Arc::new(Schema::new(vec![field]));
+    let batch = RecordBatch::try_new(schema, vec![Arc::new(list)]).unwrap();
+    for (row, expected) in [(0, b"1 20".as_ref()), (1, b"")] {
+        let mut out = BytesMut::new();
+        Rows::new(&batch, None).unwrap().data_row(row, &[], &mut out).unwrap();
+        assert_eq!(&out[11..], expected);
+    }
+}
+
+#[test]
 fn every_type_has_an_identifier_that_is_known() {
     for oid in
         [16, 17, 20, 21, 23, 25, 114, 700, 701, 1082, 1083, 1114, 1184, 1186, 1700, 2950, 3802, 1000, 1231]

@@ -56,17 +56,27 @@ const KINDS: &[(Kind, u32, u32, i16)] = &[
     (Kind::Text, 705, 0, -1),
 ];
 
+/// What columns of the catalog that are vectors of small numbers have in their metadata.
+const VECTOR: &str = "bowshot:int2vector";
+/// Their type.
+const INT2VECTOR: u32 = 22;
+
 /// A type of PostgreSQL as a column has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PgType {
     pub(crate) kind: Kind,
     pub(crate) is_array: bool,
+    /// An array that the catalog writes as `1 2`, which is a type of its own.
+    pub(super) is_vector: bool,
     modifier: i32,
 }
 
 impl PgType {
     /// The type that a column comes out as.
     pub(crate) fn of(field: &Field) -> Self {
+        if field.metadata().contains_key(VECTOR) {
+            return Self { kind: Kind::Int2, is_array: true, is_vector: true, modifier: -1 };
+        }
         match field.data_type() {
             DataType::List(item)
             | DataType::LargeList(item)
@@ -77,7 +87,7 @@ impl PgType {
             DataType::RunEndEncoded(_, values) => {
                 Self::of(&field.clone().with_data_type(values.data_type().clone()))
             }
-            _ => Self { kind: kind(field), is_array: false, modifier: modifier(field.data_type()) },
+            _ => Self { modifier: modifier(field.data_type()), ..Self::scalar(kind(field)) },
         }
     }
 
@@ -85,32 +95,35 @@ impl PgType {
     fn of_list(item: &Field) -> Self {
         let item = Self::of(item);
         match item.is_array {
-            true => Self { kind: Kind::Json, is_array: false, modifier: -1 },
+            true => Self::scalar(Kind::Json),
             false => Self { is_array: true, ..item },
         }
     }
 
     /// A type by itself.
     pub(crate) fn scalar(kind: Kind) -> Self {
-        Self { kind, is_array: false, modifier: -1 }
+        Self { kind, is_array: false, is_vector: false, modifier: -1 }
     }
 
     /// The type of an identifier, if values of it can be read.
     pub(crate) fn of_oid(oid: u32) -> Option<Self> {
         KINDS.iter().find_map(|(kind, scalar, array, _)| {
             let is_array = *array == oid && oid != 0;
-            (is_array || *scalar == oid).then_some(Self { kind: *kind, is_array, modifier: -1 })
+            (is_array || *scalar == oid).then_some(Self { is_array, ..Self::scalar(*kind) })
         })
     }
 
     pub(crate) fn oid(self) -> u32 {
+        if self.is_vector {
+            return INT2VECTOR;
+        }
         let found = KINDS.iter().find(|(kind, ..)| *kind == self.kind);
         found.map_or(25, |(_, scalar, array, _)| if self.is_array { *array } else { *scalar })
     }
 
     /// The identifier of the type of the elements.
     pub(crate) fn element_oid(self) -> u32 {
-        Self { is_array: false, ..self }.oid()
+        Self { is_array: false, is_vector: false, ..self }.oid()
     }
 
     pub(crate) fn length(self) -> i16 {

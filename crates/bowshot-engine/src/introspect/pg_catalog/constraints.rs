@@ -5,7 +5,7 @@ use super::oids;
 use crate::introspect::information_schema::{KeyKind, keys_of};
 use crate::introspect::lazy::{Cell, Defined, Kind};
 use crate::introspect::listing::Listed;
-use Kind::{Bool, Long, Longs, Short, Shorts, Text};
+use Kind::{Bool, Long, Longs, Short, Shorts, Text, Vector};
 use bowshot_storage::tables::Key;
 
 pub(super) static CONSTRAINT: Defined = Defined {
@@ -70,8 +70,8 @@ pub(super) static INDEX: Defined = Defined {
         ("indisready", Bool),
         ("indislive", Bool),
         ("indisreplident", Bool),
-        ("indkey", Shorts),
-        ("indoption", Shorts),
+        ("indkey", Vector),
+        ("indoption", Vector),
         ("indexprs", Text),
         ("indpred", Text),
         ("indclass", Longs),
