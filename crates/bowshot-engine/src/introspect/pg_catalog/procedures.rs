@@ -58,6 +58,8 @@ fn procedures<'a>(visible: &'a Visible, _: &'a About, rows: &'a mut Rows) -> Box
     named.extend(state.scalar_functions().keys().map(|name| (name, "f")));
     named.extend(state.aggregate_functions().keys().map(|name| (name, "a")));
     named.extend(state.window_functions().keys().map(|name| (name, "w")));
+    // Those that stand for forms of statements are nobody's to call.
+    named.retain(|(name, _)| !name.starts_with("__"));
     named.sort_unstable();
     // What is an aggregate and a function of windows as well is the former.
     named.dedup_by(|second, first| second.0 == first.0);
