@@ -1,0 +1,331 @@
+"""The rows of one answer, as they come: all endpoints side by side, in bounded memory.
+
+Each reader is a thread with a connection of its own. Readers put batches into a channel that holds few of them; when it is
+full they wait, the server's buffers fill up, and the query waits too. Where the answer has an order there is one channel
+for each endpoint, and they are emptied in turn.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyarrow import flight
+
+from bowshot._errors import Error, InterfaceError, QueryCancelledError, StatementTimeoutError, translate
+from bowshot._wire import FAILURES, Wire, interruptible, translated
+
+MAX_READERS = 16
+# Batches that wait in a channel. A batch of the server has a few MiB.
+_DEPTH = 2
+# An answer of so few rows comes in one message or two: a thread for it would cost more than it gains.
+_FEW_ROWS = 20_000
+
+_live: weakref.WeakSet[Stream] = weakref.WeakSet()
+
+
+class _Channel:
+    """Batches on their way from readers to the one who takes them."""
+
+    def __init__(self, depth: int, writers: int) -> None:
+        self._depth = depth
+        self._writers = writers
+        self._batches: collections.deque[pa.RecordBatch] = collections.deque()
+        self._error: Error | None = None
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def put(self, batch: pa.RecordBatch) -> bool:
+        """Waits for room; false when nobody wants more."""
+        with self._changed:
+            while len(self._batches) >= self._depth and not self._closed:
+                self._changed.wait()
+            if not self._closed:
+                self._batches.append(batch)
+                self._changed.notify_all()
+            return not self._closed
+
+    def end(self, error: Error | None = None) -> None:
+        """One writer is done. An error is told before the batches that still wait: they are a part of nothing."""
+        with self._changed:
+            self._writers -= 1
+            self._error = self._error or error
+            self._changed.notify_all()
+
+    def take(self) -> pa.RecordBatch | None:
+        """The next batch; none after the last one."""
+        with self._changed:
+            while not self._batches and self._writers > 0 and self._error is None and not self._closed:
+                self._changed.wait(1.0)
+            if self._error is not None:
+                raise self._error
+            if self._closed or not self._batches:
+                return None
+            batch = self._batches.popleft()
+            self._changed.notify_all()
+            return batch
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._batches.clear()
+            self._changed.notify_all()
+
+
+class Stream:
+    """A FlightInfo and the reading of it, once."""
+
+    def __init__(self, wire: Wire, info: flight.FlightInfo, deadline: float | None = None) -> None:
+        self._wire = wire
+        self._info = info
+        self._deadline = deadline
+        self.query_id: str | None = bytes(getattr(info, "app_metadata", b"") or b"").decode(errors="replace") or None
+        with translated(self.query_id):
+            self.schema: pa.Schema = info.schema
+        self._shared = _Shared(wire, info.endpoints, deadline, self.query_id)
+        self._channels: collections.deque[_Channel] = collections.deque()
+        self._started = self._finished = self._cancelled = False
+        self._complete = False
+        self._count = 0
+
+    @property
+    def endpoints(self) -> int:
+        return len(self._info.endpoints)
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where the server knows or all of them have come."""
+        if self._complete:
+            return self._count
+        total = self._info.total_records
+        return total if total >= 0 else None
+
+    @property
+    def started(self) -> bool:
+        return self._started
+
+    @property
+    def finished(self) -> bool:
+        return self._finished
+
+    def next(self) -> pa.RecordBatch | None:
+        """The next batch with rows; none after the last one."""
+        if self._cancelled:
+            raise QueryCancelledError("the query was cancelled", query_id=self.query_id)
+        if not self._started:
+            self._start()
+        try:
+            while self._channels:
+                batch = self._channels[0].take()
+                if batch is None:
+                    self._channels.popleft()
+                elif batch.num_rows > 0:
+                    self._count += batch.num_rows
+                    return batch
+        except BaseException:
+            self.close()
+            raise
+        if self._cancelled:
+            raise QueryCancelledError("the query was cancelled", query_id=self.query_id)
+        self._finished = self._complete = True
+        return None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while (batch := self.next()) is not None:
+            yield batch
+
+    def table(self) -> pa.Table:
+        """All rows. What nobody has begun to read is read in C++ as a whole."""
+        if self._started or self._cancelled:
+            return pa.Table.from_batches(list(self), self.schema)
+        self._started = True
+        try:
+            tables = self._read_all()
+        except BaseException:
+            self.close()
+            raise
+        if self._cancelled:
+            raise QueryCancelledError("the query was cancelled", query_id=self.query_id)
+        self._finished = True
+        return pa.concat_tables(tables) if tables else self.schema.empty_table()
+
+    def _read_all(self) -> list[pa.Table]:
+        shared, endpoints = self._shared, self._info.endpoints
+        if len(endpoints) == 1:
+            if self.rows is not None and self.rows <= _FEW_ROWS:
+                return [shared.read_all(0, 0)]
+            _live.add(self)
+            return [interruptible(lambda: shared.read_all(0, 0), self.cancel)]
+        tables: list[pa.Table | None] = [None] * len(endpoints)
+        errors: list[Error] = []
+        _live.add(self)
+
+        def read(lane: int) -> None:
+            try:
+                while not errors and (number := shared.take()) is not None:
+                    tables[number] = shared.read_all(number, lane)
+            except Error as error:
+                errors.append(shared.fail(error))
+
+        lanes = min(len(endpoints), MAX_READERS)
+        threads = [threading.Thread(target=read, args=(lane,), daemon=True) for lane in range(lanes)]
+        for thread in threads:
+            thread.start()
+
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(1.0)
+        except BaseException:
+            self.cancel()
+            raise
+        if errors:
+            raise errors[0]
+        return [table for table in tables if table is not None]
+
+    def _start(self) -> None:
+        self._started = True
+        endpoints = len(self._info.endpoints)
+        lanes = min(endpoints, MAX_READERS)
+        if self._info.ordered:
+            channels = [_Channel(_DEPTH, 1) for _ in range(endpoints)]
+        else:
+            channels = [_Channel(_DEPTH * lanes, endpoints)] * endpoints
+        self._channels.extend(channels if self._info.ordered else channels[:1])
+        _live.add(self)
+        for lane in range(lanes):
+            arguments = (self._shared, channels, lane)
+            threading.Thread(target=_read, args=arguments, name="bowshot-reader", daemon=True).start()
+
+    def cancel(self) -> None:
+        """Stops the query; may be called from any thread, also while another one waits for rows."""
+        if self._finished or self._cancelled:
+            return
+        self._cancelled = True
+        self._stop()
+        with contextlib.suppress(Error):
+            self._wire.cancel(self._info)
+
+    def close(self) -> None:
+        """Frees what the answer holds here and at the server, read or not."""
+        if self._finished or self._cancelled:
+            return
+        self._finished = True
+        self._stop()
+        # The server sees by itself that streams were given up; of endpoints that nobody has opened it has to be told.
+        if self._shared.unopened() and not self._wire.closed:
+            with contextlib.suppress(Error, InterfaceError):
+                self._wire.cancel(self._info)
+
+    def abandon(self) -> None:
+        """As `close`, for one who must not wait: a result that is collected."""
+        # Once the interpreter ends there are no new threads; the connection's end frees the same.
+        with contextlib.suppress(RuntimeError):
+            threading.Thread(target=self.close, name="bowshot-close", daemon=True).start()
+
+    def _stop(self) -> None:
+        self._shared.stop()
+        for channel in list(self._channels):
+            channel.close()
+        _live.discard(self)
+
+
+class _Shared:
+    """What the readers of an answer share. They know no more of it, so that an answer that nobody wants any more can go."""
+
+    def __init__(
+        self, wire: Wire, endpoints: list[flight.FlightEndpoint], deadline: float | None, query_id: str | None
+    ) -> None:
+        self._wire = wire
+        self._endpoints = endpoints
+        self._deadline = deadline
+        self._query_id = query_id
+        self._lock = threading.Lock()
+        self._next = 0
+        self._opened = 0
+        self._stopped = False
+        self._readers: set[flight.FlightStreamReader] = set()
+        self._failed: Error | None = None
+
+    def take(self) -> int | None:
+        """The number of an endpoint that nobody reads yet."""
+        with self._lock:
+            if self._stopped or self._next >= len(self._endpoints):
+                return None
+            self._next += 1
+            return self._next - 1
+
+    def unopened(self) -> bool:
+        return self._opened < len(self._endpoints)
+
+    @contextlib.contextmanager
+    def reading(self, number: int, lane: int) -> Iterator[flight.FlightStreamReader]:
+        timeout = None
+        if self._deadline is not None:
+            timeout = self._deadline - time.monotonic()
+            if timeout <= 0:
+                raise StatementTimeoutError("the time for the statement is over", query_id=self._query_id)
+        with translated(self._query_id):
+            client = self._wire.lane(lane)
+            reader = client.do_get(self._endpoints[number].ticket, self._wire.options(timeout))
+        with self._lock:
+            self._opened += 1
+            self._readers.add(reader)
+            stopped = self._stopped
+        try:
+            if stopped:
+                reader.cancel()
+            yield reader
+        finally:
+            with self._lock:
+                self._readers.discard(reader)
+
+    def read_all(self, number: int, lane: int) -> pa.Table:
+        with self.reading(number, lane) as reader, translated(self._query_id):
+            return reader.read_all()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            readers = list(self._readers)
+        for reader in readers:
+            with contextlib.suppress(*FAILURES):
+                reader.cancel()
+
+    def fail(self, error: BaseException) -> Error:
+        """Stops all readers; gives the first error, since the others only tell that they were stopped."""
+        with self._lock:
+            if self._failed is None:
+                self._failed = error if isinstance(error, Error) else translate(error, self._query_id)
+            failed = self._failed
+        self.stop()
+        return failed
+
+
+def _read(shared: _Shared, channels: list[_Channel], lane: int) -> None:
+    """Reads endpoints until there are no more."""
+    while (number := shared.take()) is not None:
+        channel = channels[number]
+        try:
+            with shared.reading(number, lane) as reader:
+                for chunk in reader:
+                    if chunk.data is not None and not channel.put(chunk.data):
+                        reader.cancel()
+                        return
+        except Exception as error:  # noqa: BLE001 - told to the one who takes the rows
+            channel.end(shared.fail(error))
+            return
+        channel.end()
+
+
+@atexit.register
+def _end() -> None:
+    """Readers that are in a call when the interpreter ends would go on into nothing."""
+    for stream in list(_live):
+        stream._stop()

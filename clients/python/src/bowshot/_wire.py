@@ -1,0 +1,259 @@
+"""One server as this client speaks to it: calls of Flight with the session's headers, errors as exceptions of this package.
+
+Everything here may be called from several threads. Calls block; those that can take long are run with `interruptible`, so
+that Ctrl-C reaches the program before the server has answered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyarrow import flight
+
+from bowshot import _messages as messages
+from bowshot._config import Config
+from bowshot._errors import Error, InterfaceError, ProgrammingError, UnavailableError, translate
+from bowshot._messages import OptionValue
+from bowshot._protobuf import Message
+
+Result = TypeVar("Result")
+COOKIE = "arrow_flight_session_id"
+# A server that is being started refuses connections for a moment. Nothing has been sent then, so that trying again is safe.
+_CONNECT_PAUSES = (0.1, 0.4)
+# What pyarrow raises; KeyError and the like are base classes of its own.
+FAILURES = (pa.ArrowException, flight.FlightError, pa.ArrowKeyError, OSError)
+
+
+class _Cookies(flight.ClientMiddlewareFactory):  # type: ignore[misc]
+    """Keeps the session's cookie and sends it with each call: a session that is gone is then an error of the next call and
+    not a new session without the options and transactions of the old one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session: str | None = None
+
+    def start_call(self, _info: Any) -> flight.ClientMiddleware:
+        return _Cookie(self)
+
+
+class _Cookie(flight.ClientMiddleware):  # type: ignore[misc]
+    def __init__(self, cookies: _Cookies) -> None:
+        super().__init__()
+        self._cookies = cookies
+
+    def sending_headers(self) -> dict[str, str]:
+        session = self._cookies.session
+        return {"cookie": f"{COOKIE}={session}"} if session else {}
+
+    def received_headers(self, headers: dict[str, list[str | bytes]]) -> None:
+        for text in headers.get("set-cookie", []):
+            text = text.decode() if isinstance(text, bytes) else text
+            name, _, value = text.split(";")[0].partition("=")
+            if name.strip() == COOKIE:
+                self._cookies.session = value.strip()
+
+
+class Wire:
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._cookies = _Cookies()
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in config.headers.items()]
+        self._lanes: list[flight.FlightClient] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        try:
+            interruptible(self._connect)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def session_id(self) -> str | None:
+        return self._cookies.session
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def _connect(self) -> None:
+        for pause in (*_CONNECT_PAUSES, None):
+            try:
+                self._log_in()
+                return
+            except UnavailableError:
+                if pause is None:
+                    raise
+                self._forget_lanes()
+                time.sleep(pause)
+
+    def _log_in(self) -> None:
+        config, timeout = self.config, self.config.connect_timeout
+        if config.user is not None:
+            with translated():
+                options = flight.FlightCallOptions(timeout=timeout, headers=self._headers)
+                header = self.lane(0).authenticate_basic_token(config.user, config.password or "", options)
+            self._headers.append(header)
+        elif config.token is not None:
+            self._headers.append((b"authorization", f"Bearer {config.token}".encode()))
+        self.set_options(dict(config.options), timeout)
+
+    def lane(self, number: int) -> flight.FlightClient:
+        """A connection of its own for each number; endpoints are read side by side over several of them."""
+        with self._lock:
+            if self._closed:
+                raise InterfaceError("the connection is closed")
+            while len(self._lanes) <= number:
+                self._lanes.append(self._new_lane())
+            return self._lanes[number]
+
+    def _new_lane(self) -> flight.FlightClient:
+        config = self.config
+        tls: dict[str, Any] = {}
+        if config.tls:
+            tls = {
+                "tls_root_certs": config.tls_ca,
+                "cert_chain": config.tls_cert,
+                "private_key": config.tls_key,
+                "override_hostname": config.tls_server_name,
+                "disable_server_verification": not config.tls_verify,
+            }
+        with translated():
+            return flight.FlightClient(config.location, middleware=[self._cookies], **tls)
+
+    def options(self, timeout: float | None = None) -> flight.FlightCallOptions:
+        return flight.FlightCallOptions(timeout=timeout, headers=self._headers)
+
+    def info(self, command: bytes, timeout: float | None = None) -> flight.FlightInfo:
+        descriptor = flight.FlightDescriptor.for_command(command)
+        with translated():
+            return self.lane(0).get_flight_info(descriptor, self.options(timeout))
+
+    def schema(self, command: bytes) -> pa.Schema:
+        descriptor = flight.FlightDescriptor.for_command(command)
+        with translated():
+            return self.lane(0).get_schema(descriptor, self.options()).schema
+
+    def action(self, name: str, body: bytes, timeout: float | None = None) -> bytes:
+        """Runs an action; gives the body of its result, empty without one."""
+        with translated():
+            results = list(self.lane(0).do_action(flight.Action(name, body), self.options(timeout)))
+        return bytes(results[-1].body) if results else b""
+
+    def sql_action(self, name: str, body: bytes) -> Message:
+        """Runs an action of Flight SQL, whose messages are wrapped."""
+        return messages.unwrap(self.action(name, body))
+
+    def put(self, command: bytes, schema: pa.Schema, batches: Iterable[pa.RecordBatch], timeout: float | None = None) -> bytes:
+        """Writes batches; gives what the server says to them. If `batches` raises, the stream has ended early, and it is
+        for the caller to undo what it did."""
+        descriptor = flight.FlightDescriptor.for_command(command)
+        with translated():
+            writer, reader = self.lane(0).do_put(descriptor, schema, self.options(timeout))
+            with contextlib.ExitStack() as stack:
+                stack.callback(_close_quietly, writer)
+                for batch in batches:
+                    writer.write_batch(batch)
+                writer.done_writing()
+                answer = reader.read()
+                stack.pop_all()
+                writer.close()
+        return b"" if answer is None else answer.to_pybytes()
+
+    def set_options(self, options: dict[str, OptionValue], timeout: float | None = None) -> None:
+        body = messages.set_session_options(options)
+        for name, reason in messages.failed_options(self.action("SetSessionOptions", body, timeout)).items():
+            raise ProgrammingError(f"session option `{name}` = {options.get(name)!r}: {reason}")
+
+    def get_options(self) -> dict[str, OptionValue]:
+        return messages.session_options(self.action("GetSessionOptions", b""))
+
+    def cancel(self, info: flight.FlightInfo) -> None:
+        """Stops the query behind an answer, whoever reads it."""
+        self.action("CancelFlightInfo", messages.cancel_flight_info(info.serialize()), timeout=10)
+
+    def read(self, sql: str) -> list[dict[str, Any]]:
+        """A small result outside of every transaction."""
+        with translated():
+            ticket = flight.Ticket(messages.statement_query(sql, None))
+            return list(self.lane(0).do_get(ticket, self.options(timeout=10)).read_all().to_pylist())
+
+    def close(self) -> None:
+        """Ends the session; a server that is gone has ended it already."""
+        with self._lock:
+            lanes, self._lanes = self._lanes, []
+            closed, self._closed = self._closed, True
+        if not closed and lanes and self._cookies.session:
+            with contextlib.suppress(*FAILURES):
+                list(lanes[0].do_action(flight.Action("CloseSession", b""), self.options(timeout=2)))
+        _close_all(lanes)
+
+    def _forget_lanes(self) -> None:
+        with self._lock:
+            lanes, self._lanes = self._lanes, []
+        _close_all(lanes)
+
+
+def _close_all(lanes: list[flight.FlightClient]) -> None:
+    for lane in lanes:
+        with contextlib.suppress(*FAILURES):
+            lane.close()
+
+
+def _close_quietly(writer: Any) -> None:
+    with contextlib.suppress(*FAILURES):
+        writer.close()
+
+
+@contextlib.contextmanager
+def translated(query_id: str | None = None) -> Iterator[None]:
+    """Failures of pyarrow within become exceptions of this package."""
+    try:
+        yield
+    except Error:
+        raise
+    except FAILURES as error:
+        raise translate(error, query_id) from None
+
+
+def interruptible(work: Callable[[], Result], interrupted: Callable[[], None] | None = None) -> Result:
+    """Does work that blocks outside of Python so that Ctrl-C is heard at once; `interrupted` is then called to stop it.
+
+    Signals are for the main thread alone: in others the work is just done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    results: list[Result] = []
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is awaited
+            errors.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="bowshot-call", daemon=True).start()
+    try:
+        # With a timeout the wait can be interrupted on Windows too.
+        while not done.wait(1.0):
+            pass
+    except BaseException:
+        if interrupted is not None:
+            interrupted()
+        raise
+    if errors:
+        error = errors[0]
+        try:
+            raise error
+        finally:
+            # Not a cycle: the frame would keep the error, and the error the frame.
+            errors.clear()
+            del error
+    return results[0]
