@@ -14,6 +14,9 @@ import bowshot
 if "BOWSHOT_BIN" in os.environ:
     os.environ.setdefault("BOWSHOT_PROGRAM", str(pathlib.Path(os.environ["BOWSHOT_BIN"]) / "bowshot"))
 
+# For the programs that tests start.
+os.environ["PYTHONPATH"] = str(pathlib.Path(__file__).parents[1] / "src")
+
 NUMBERS = 200_000
 # Its first rows come at once and its last one not today; and one of which no row comes today.
 LONG = "SELECT a.* FROM numbers a CROSS JOIN numbers b"

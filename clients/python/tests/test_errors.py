@@ -124,9 +124,10 @@ def test_timeout_of_the_session(shared):
 
 
 def test_limit(folder):
-    with bowshot.server(folder, settings={"limits.max_sql_bytes": 1000}) as server, server.connect() as connection:
-        with pytest.raises(bowshot.LimitReachedError, match="max_sql_bytes"):
-            connection.sql("SELECT 1" + " " * 2000)
+    settings = {"limits.max_sql_bytes": 1000}
+    refused = pytest.raises(bowshot.LimitReachedError, match="max_sql_bytes")
+    with bowshot.server(folder, settings=settings) as server, server.connect() as connection, refused:
+        connection.sql("SELECT 1" + " " * 2000)
 
 
 def test_nobody_is_there():

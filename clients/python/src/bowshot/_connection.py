@@ -131,30 +131,31 @@ class Connection:
         self._check_open()
         if not isinstance(sql, str):
             raise InterfaceError(f"a statement is a text, not `{type(sql).__name__}`")
-        if self._ends_transaction(sql):
+        if self._steers_transaction(sql):
             return Answer(None)
         transaction = self._transactions.current()
         timeout = self.timeout if timeout is None else timeout
         return self._statements.run(sql, parameters, transaction, timeout, key)
 
-    def _ends_transaction(self, sql: str) -> bool:
+    def _steers_transaction(self, sql: str) -> bool:
         """The statements of SQL that steer transactions mean ours, where there is one or would be one."""
         if self.autocommit and not self._transactions.open:
             return False
-        shape = _sql.shape(sql)
-        if shape.statements != 1:
+        steering = _sql.steering(sql)
+        if steering is None:
             return False
-        if shape.first in ("COMMIT", "END") or (shape.first in ("ROLLBACK", "ABORT") and shape.second != "TO"):
-            if shape.second not in ("", "WORK", "TRANSACTION"):
-                return False
-            self._end(shape.first in ("COMMIT", "END"))
-            return True
-        if shape.first == "BEGIN" or (shape.first == "START" and shape.second == "TRANSACTION"):
-            if shape.second not in ("", "WORK", "TRANSACTION") or "ISOLATION" in sql.upper():
-                return False
+        verb, name = steering
+        if verb == "BEGIN":
             self._transactions.begin()
-            return True
-        return False
+        elif verb in ("COMMIT", "ROLLBACK"):
+            self._end(verb == "COMMIT")
+        elif verb == "SAVEPOINT":
+            self._transactions.mark(name)
+        elif verb == "RELEASE":
+            self._transactions.release(name)
+        else:
+            self._transactions.back_to(name)
+        return True
 
     def ingest(
         self,

@@ -230,6 +230,31 @@ def _example(kind: str) -> str:
     }[kind]
 
 
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_NAME = r'("(?:[^"]|"")+"|\w+)'
+_STEERING = [
+    (re.compile(r"(?:BEGIN(?: WORK| TRANSACTION)?|START TRANSACTION)", re.IGNORECASE), "BEGIN"),
+    (re.compile(r"(?:COMMIT|END)(?: WORK| TRANSACTION)?", re.IGNORECASE), "COMMIT"),
+    (re.compile(r"(?:ROLLBACK|ABORT)(?: WORK| TRANSACTION)?", re.IGNORECASE), "ROLLBACK"),
+    (re.compile(rf"SAVEPOINT {_NAME}", re.IGNORECASE), "SAVEPOINT"),
+    (re.compile(rf"RELEASE(?: SAVEPOINT)? {_NAME}", re.IGNORECASE), "RELEASE"),
+    (re.compile(rf"ROLLBACK(?: WORK| TRANSACTION)? TO(?: SAVEPOINT)? {_NAME}", re.IGNORECASE), "BACK"),
+]
+
+
+def steering(sql: str) -> tuple[str, str] | None:
+    """What a statement does to the transaction, with the name of its savepoint; nothing for other statements."""
+    if len(sql) > 1000:
+        return None
+    text = " ".join(_COMMENT.sub(" ", sql).rstrip("; \t\r\n").split())
+    for pattern, verb in _STEERING:
+        found = pattern.fullmatch(text)
+        if found:
+            name = found[1] if found.groups() else ""
+            return verb, name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+    return None
+
+
 def quote(name: str) -> str:
     """A name as it stands in SQL, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'

@@ -20,6 +20,7 @@ class Transactions:
         self._lock = threading.RLock()
         self._handle: bytes | None = None
         self._savepoints = 0
+        self._named: list[tuple[str, bytes]] = []
         self.blocks = 0
         self._autocommit = autocommit
 
@@ -55,6 +56,7 @@ class Transactions:
         """Whatever the server says, the transaction is over: one whose commit has failed was rolled back."""
         with self._lock:
             handle, self._handle = self._handle, None
+            self._named.clear()
             if handle is not None:
                 self._wire.action("EndTransaction", messages.end_transaction(handle, commit))
 
@@ -69,6 +71,31 @@ class Transactions:
 
     def end_savepoint(self, savepoint: bytes, release: bool) -> None:
         self._wire.action("EndSavepoint", messages.end_savepoint(savepoint, release))
+
+    def mark(self, name: str) -> None:
+        """`SAVEPOINT name`"""
+        with self._lock:
+            self._named.append((name, self.savepoint(name)))
+
+    def back_to(self, name: str) -> None:
+        """`ROLLBACK TO name`: the savepoint stays, those behind it are gone."""
+        with self._lock:
+            at, handle = self._find(name)
+            self.end_savepoint(handle, False)
+            self._named[at:] = [(name, self.savepoint(name))]
+
+    def release(self, name: str) -> None:
+        """`RELEASE name`: it and those behind it are gone, and what they did stays."""
+        with self._lock:
+            at, handle = self._find(name)
+            self.end_savepoint(handle, True)
+            del self._named[at:]
+
+    def _find(self, name: str) -> tuple[int, bytes]:
+        for at in reversed(range(len(self._named))):
+            if self._named[at][0] == name:
+                return at, self._named[at][1]
+        raise ProgrammingError(f"there is no savepoint `{name}`")
 
 
 class Block:

@@ -180,7 +180,8 @@ class Wire:
         """A small result outside of every transaction."""
         with translated():
             ticket = flight.Ticket(messages.statement_query(sql, None))
-            return list(self.lane(0).do_get(ticket, self.options(timeout=10)).read_all().to_pylist())
+            reader = self.lane(0).do_get(ticket, self.options(timeout=10))
+            return [row for chunk in reader for row in chunk.data.to_pylist()]
 
     def close(self) -> None:
         """Ends the session; a server that is gone has ended it already."""
