@@ -88,7 +88,9 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("sql", "how"), [(ENDLESS, "batches"), (LONG, "batches"), (LONG, "arrow")])
+@pytest.mark.parametrize(
+    ("sql", "how"), [(ENDLESS, "batches"), (LONG, "batches"), (LONG, "arrow")], ids=["answer", "batches", "arrow"]
+)
 def test_ctrl_c(shared, connection, sql, how):
     command = [sys.executable, "-c", INTERRUPTED, shared.uri, sql, how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -227,7 +227,7 @@ class Result:
 
     def __del__(self) -> None:
         stream = getattr(self, "_stream", None)
-        if stream is not None and not stream.finished:
+        if stream is not None:
             stream.abandon()
 
 

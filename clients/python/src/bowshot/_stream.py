@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
+import sys
 import threading
 import time
 import weakref
@@ -93,6 +94,7 @@ class Stream:
         self._started = self._finished = self._cancelled = False
         self._complete = False
         self._count = 0
+        _live.add(self)
 
     @property
     def endpoints(self) -> int:
@@ -160,11 +162,9 @@ class Stream:
         if len(endpoints) == 1:
             if self.rows is not None and self.rows <= _FEW_ROWS:
                 return [shared.read_all(0, 0)]
-            _live.add(self)
             return [interruptible(lambda: shared.read_all(0, 0), self.cancel)]
         tables: list[pa.Table | None] = [None] * len(endpoints)
         errors: list[Error] = []
-        _live.add(self)
 
         def read(lane: int) -> None:
             try:
@@ -198,7 +198,6 @@ class Stream:
         else:
             channels = [_Channel(_DEPTH * lanes, endpoints)] * endpoints
         self._channels.extend(channels if self._info.ordered else channels[:1])
-        _live.add(self)
         for lane in range(lanes):
             arguments = (self._shared, channels, lane)
             threading.Thread(target=_read, args=arguments, name="bowshot-reader", daemon=True).start()
@@ -226,6 +225,8 @@ class Stream:
     def abandon(self) -> None:
         """As `close`, for one who must not wait: a result that is collected."""
         # Once the interpreter ends there are no new threads; the connection's end frees the same.
+        if self._finished or self._cancelled or sys.is_finalizing():
+            return
         with contextlib.suppress(RuntimeError):
             threading.Thread(target=self.close, name="bowshot-close", daemon=True).start()
 
@@ -331,3 +332,4 @@ def _end() -> None:
     """Readers that are in a call when the interpreter ends would go on into nothing."""
     for stream in list(_live):
         stream._stop()
+        stream._cancelled = True
