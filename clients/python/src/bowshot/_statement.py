@@ -25,8 +25,17 @@ _WRITES = frozenset(
     {"INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "CREATE", "DROP", "ALTER", "TRUNCATE", "RENAME", "COMMENT"}
     | {"SET", "RESET", "USE", "BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"}
 )
-# How long a statement that has been sent may be unknown to the server, in seconds.
-_KILL_PAUSES = (0.0, 0.02, 0.05, 0.1, 0.2)
+# How long somebody who stops a statement waits for its end, and how often that is looked for, in seconds.
+_KILL_LIMIT = 10.0
+_KILL_PAUSE = 0.03
+
+
+@dataclass
+class _Run:
+    """A statement that has been sent and may not have answered yet."""
+
+    text: str
+    over: threading.Event
 
 
 @dataclass
@@ -43,7 +52,7 @@ class Statements:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._lock = threading.Lock()
-        self._running: dict[object, str] = {}
+        self._running: dict[object, _Run] = {}
 
     def run(
         self,
@@ -61,15 +70,15 @@ class Statements:
             bound = _sql.bind(sql, bool(parameters) and isinstance(parameters[0], Mapping))
             rows = [bound.row(row) for row in parameters]
         call = _Call(self._wire, bound.sql, transaction, deadline)
-        with self._placed(bound, sql), self._running_as(key, bound.sql):
+        with self._placed(bound, sql), self._running_as(key, bound.sql) as run:
             if rows is not None and bound.keys:
-                return self._waiting(key, lambda: call.prepared(rows))
+                return self._waiting(run, lambda: call.prepared(rows))
             shape = _sql.shape(sql)
             if shape.statements > 1 or shape.first in _READS:
-                return self._waiting(key, call.query)
+                return self._waiting(run, call.query)
             if shape.first in _WRITES and not shape.returning:
-                return self._waiting(key, call.update)
-            return self._waiting(key, lambda: call.prepared(None))
+                return self._waiting(run, call.update)
+            return self._waiting(run, lambda: call.prepared(None))
 
     def describe(self, sql: str, transaction: bytes | None) -> pa.Schema:
         """The columns that a query would have; nothing runs."""
@@ -79,43 +88,49 @@ class Statements:
     def kill(self, key: object | None = None) -> int:
         """Stops statements that have been sent and not answered: that of the key, or all. Gives how many there were."""
         with self._lock:
-            texts = [text for owner, text in self._running.items() if key is None or owner is key]
-        return sum(self._kill(text, key) for text in texts)
+            runs = [run for owner, run in self._running.items() if key is None or owner is key]
+        return sum(self._kill(run) for run in runs)
 
-    def _kill(self, text: str, key: object | None) -> int:
-        """The server knows a statement by its id, which it tells with the answer; until then by session and text."""
+    def _kill(self, run: _Run) -> bool:
+        """The server knows a statement by its id, which it tells with the answer; until then by session and text. One that has
+        been sent may not be known yet, and a prepared one is described before it runs: so until it is over."""
         live = (
             "SELECT query_id, statement FROM bowshot.system.queries WHERE outcome NOT IN"
             f" ('finished', 'failed', 'cancelled') AND session_id = {_sql.literal(self._wire.session_id or '')}"
         )
-        for pause in _KILL_PAUSES:
-            time.sleep(pause)
-            with self._lock:
-                if key is not None and key not in self._running:
-                    return 0
-            found = [row["query_id"] for row in self._wire.read(live) if _is_text(row["statement"], text)]
-            for query in found:
-                # One that ends meanwhile cannot be stopped any more.
-                with contextlib.suppress(Error):
-                    self._wire.read(f"KILL QUERY {_sql.literal(query)}")
-            if found:
-                return 1
-        return 0
+        killed, limit = False, time.monotonic() + _KILL_LIMIT
+        while not run.over.is_set() and time.monotonic() < limit:
+            for row in self._wire.read(live):
+                if _is_text(row["statement"], run.text):
+                    killed = True
+                    # One that ends meanwhile cannot be stopped any more.
+                    with contextlib.suppress(Error):
+                        self._wire.read(f"KILL QUERY {_sql.literal(row['query_id'])}")
+            run.over.wait(_KILL_PAUSE)
+        return killed
 
-    def _waiting(self, key: object, work: Callable[[], Result]) -> Result:
+    def _waiting(self, run: _Run, work: Callable[[], Result]) -> Result:
+        def whole() -> Result:
+            try:
+                return work()
+            finally:
+                run.over.set()
+
         def stop() -> None:
             with contextlib.suppress(Error):
-                self.kill(key)
+                self._kill(run)
 
-        return interruptible(work, stop)
+        return interruptible(whole, stop)
 
     @contextlib.contextmanager
-    def _running_as(self, key: object, text: str) -> Iterator[None]:
+    def _running_as(self, key: object, text: str) -> Iterator[_Run]:
+        run = _Run(text, threading.Event())
         with self._lock:
-            self._running[key] = text
+            self._running[key] = run
         try:
-            yield
+            yield run
         finally:
+            run.over.set()
             with self._lock:
                 self._running.pop(key, None)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import uuid
 from typing import Any
 
 from sqlalchemy import types
-from sqlalchemy.sql import compiler
+from sqlalchemy.sql import compiler, sqltypes, type_api
 from sqlalchemy.types import TypeEngine
 
 
@@ -45,7 +46,7 @@ class TypeCompiler(compiler.GenericTypeCompiler):
     def visit_JSON(self, type_: Any, **_: Any) -> str:  # noqa: N802
         return "JSON"
 
-    def visit_interval(self, type_: Any, **_: Any) -> str:
+    def visit_INTERVAL(self, type_: Any, **_: Any) -> str:  # noqa: N802
         return "INTERVAL"
 
     def visit_ARRAY(self, type_: Any, **arguments: Any) -> str:  # noqa: N802
@@ -80,16 +81,19 @@ class Uuid(types.Uuid[Any]):
         return lambda value: f"'{value}'"
 
 
-class Interval(types.Interval):
+class Interval(type_api.NativeForEmulated, sqltypes._AbstractInterval):
     """The server's own, where SQLAlchemy would count from an epoch."""
 
+    __visit_name__ = "INTERVAL"
     native = True
 
-    def bind_processor(self, dialect: Any) -> Any:
-        return None
+    @classmethod
+    def adapt_emulated_to_native(cls, interval: Any, **_: Any) -> Interval:
+        return cls()
 
-    def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        return None
+    @property
+    def python_type(self) -> type[datetime.timedelta]:
+        return datetime.timedelta
 
 
 _PLAIN: dict[str, type[TypeEngine[Any]]] = {
@@ -109,7 +113,7 @@ _PLAIN: dict[str, type[TypeEngine[Any]]] = {
     "TIME": types.TIME,
     "UUID": types.UUID,
     "JSON": types.JSON,
-    "INTERVAL": types.Interval,
+    "INTERVAL": Interval,
 }
 _WITH_NUMBERS = re.compile(r"(\w+)\((\d+)(?:, ?(\d+))?\)")
 
