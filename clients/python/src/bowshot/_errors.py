@@ -116,11 +116,12 @@ class InvalidError(ProgrammingError):
     kind = "Invalid"
 
 
-class InvalidValueError(InvalidError, DataError):
+# What PEP 249 calls it comes first: SQLAlchemy takes the first name that it knows.
+class InvalidValueError(DataError, InvalidError):
     pass
 
 
-class ConstraintError(InvalidError, IntegrityError):
+class ConstraintError(IntegrityError, InvalidError):
     pass
 
 
@@ -132,7 +133,7 @@ class AlreadyExistsError(ProgrammingError):
     kind = "AlreadyExists"
 
 
-class DuplicateKeyError(AlreadyExistsError, IntegrityError):
+class DuplicateKeyError(IntegrityError, AlreadyExistsError):
     pass
 
 

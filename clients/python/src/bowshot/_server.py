@@ -45,11 +45,12 @@ class Server:
         settings: Mapping[str, object] | None = None,
         timeout: float = 60.0,
     ) -> None:
+        # Before anything is made that would have to be taken away.
+        command = [program(), "serve", *(os.fspath(source) for source in sources), "--data", os.fspath(data)]
         self._folder = tempfile.TemporaryDirectory(prefix="bowshot-")
         folder = pathlib.Path(self._folder.name)
         self.log_path = folder / "log"
         ports = folder / "ports.json"
-        command = [program(), "serve", *(os.fspath(source) for source in sources), "--data", os.fspath(data)]
         command += ["--flight", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ports-file", str(ports)]
         for name, value in (settings or {}).items():
             command += ["--set", f"{name}={value}"]

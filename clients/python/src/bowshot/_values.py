@@ -190,7 +190,15 @@ def _array(values: list[Any], expected: pa.DataType) -> pa.Array:
         kinds = {type(value) for value in values if value is not None}
         if decimal.Decimal in kinds or any(abs(value) >= 1 << 63 for value in values if isinstance(value, int)):
             return pa.array([None if value is None else decimal.Decimal(value) for value in values])
+    kinds = {type(value) for value in values if value is not None}
+    if decimal.Decimal in kinds and float in kinds:
+        exact = pa.types.is_decimal(expected)
+        return pa.array([None if value is None else _number(value, exact) for value in values])
     return pa.array(values)
+
+
+def _number(value: Any, exact: bool) -> Any:
+    return decimal.Decimal(repr(value) if isinstance(value, float) else value) if exact else float(value)
 
 
 def simplified(value: Any) -> Any:

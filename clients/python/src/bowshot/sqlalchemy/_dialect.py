@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from sqlalchemy import exc, types
-from sqlalchemy.engine import URL, default
-from sqlalchemy.engine.interfaces import ReflectedColumn
-from sqlalchemy.sql import compiler
+from sqlalchemy.engine import URL, default, reflection
+from sqlalchemy.engine.interfaces import BindTyping, ReflectedColumn
+from sqlalchemy.sql import compiler, sqltypes
+from sqlalchemy.sql.compiler import InsertmanyvaluesSentinelOpts
 
 import bowshot
 from bowshot.sqlalchemy import _types
@@ -54,6 +56,29 @@ class Compiler(compiler.SQLCompiler):
     def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **arguments: Any) -> str:
         return f"{self.process(binary.left, **arguments)} !~ {self.process(binary.right, **arguments)}"
 
+    def visit_truediv_binary(self, binary: Any, operator: Any, **arguments: Any) -> str:
+        """Two whole numbers have a whole quotient in SQL."""
+        left, right = self.process(binary.left, **arguments), self.process(binary.right, **arguments)
+        whole = binary.left.type._type_affinity is binary.right.type._type_affinity is sqltypes.Integer
+        return f"{left} / CAST({right} AS DOUBLE)" if whole else f"{left} / {right}"
+
+    def render_bind_cast(self, type_: Any, dbapi_type: Any, sqltext: str) -> str:
+        """The server takes the types of parameters from what is around them, and often there is nothing. A cast to a length
+        would cut texts off."""
+        if dbapi_type._type_affinity is sqltypes.String:
+            return f"CAST({sqltext} AS VARCHAR)"
+        return f"CAST({sqltext} AS {self.dialect.type_compiler_instance.process(dbapi_type)})"
+
+    def update_from_clause(self, update_stmt: Any, from_table: Any, extra_froms: Any, from_hints: Any, **kw: Any) -> str:
+        return "FROM " + self._tables(extra_froms, from_hints, kw)
+
+    def delete_extra_from_clause(self, delete_stmt: Any, from_table: Any, extra_froms: Any, from_hints: Any, **kw: Any) -> str:
+        return "USING " + self._tables(extra_froms, from_hints, kw)
+
+    def _tables(self, tables: Any, hints: Any, arguments: Any) -> str:
+        arguments["asfrom"] = True
+        return ", ".join(table._compiler_dispatch(self, fromhints=hints, **arguments) for table in tables)
+
     def visit_empty_set_expr(self, element_types: Any, **_: Any) -> str:
         columns = ", ".join(f"CAST(NULL AS {self._kind(kind)})" for kind in element_types or [types.INTEGER()])
         return f"SELECT {columns} WHERE 1!=1"
@@ -91,12 +116,33 @@ class DdlCompiler(compiler.DDLCompiler):
         text = super().visit_foreign_key_constraint(constraint, **arguments)
         return f"{text} NOT ENFORCED" if text else text
 
-    def visit_create_index(self, *_: Any, **__: Any) -> str:
-        raise exc.CompileError("the server has no indexes")
+    def visit_create_index(self, create: Any, *_: Any, **__: Any) -> str:
+        """An index changes how fast an answer comes, and no answer: it is left out, aloud. One that is unique changes what a
+        table may have."""
+        if create.element.unique:
+            raise exc.CompileError("the server has no indexes; make a unique one a UniqueConstraint")
+        warnings.warn(f"the server has no indexes: `{create.element.name}` is left out", stacklevel=2)
+        return "SELECT 1"
+
+    def visit_drop_index(self, *_: Any, **__: Any) -> str:
+        return "SELECT 1"
 
 
 class Preparer(compiler.IdentifierPreparer):
-    reserved_words = compiler.RESERVED_WORDS | {"offset", "limit", "window", "current_user", "session_user"}
+    reserved_words = compiler.RESERVED_WORDS | {
+        "offset",
+        "limit",
+        "window",
+        "current_user",
+        "session_user",
+        "key",
+        "index",
+        "fulltext",
+        "spatial",
+        "period",
+        "qualify",
+        "exclude",
+    }
 
 
 class Execution(default.DefaultExecutionContext):
@@ -121,7 +167,7 @@ class BowshotDialect(default.DefaultDialect):
     supports_comments = True
     inline_comments = False
     supports_sane_rowcount = True
-    supports_sane_multi_rowcount = False
+    supports_sane_multi_rowcount = True
     supports_native_boolean = True
     supports_native_decimal = True
     supports_native_uuid = True
@@ -141,6 +187,7 @@ class BowshotDialect(default.DefaultDialect):
     insert_executemany_returning = True
     insert_executemany_returning_sort_by_parameter_order = False
     use_insertmanyvalues = True
+    insertmanyvalues_implicit_sentinel = InsertmanyvaluesSentinelOpts.ANY_AUTOINCREMENT
     insertmanyvalues_max_parameters = 10_000
     div_is_floordiv = True
     requires_name_normalize = False
@@ -151,11 +198,22 @@ class BowshotDialect(default.DefaultDialect):
         types.Uuid: _types.Uuid,
         types.UUID: _types.Uuid,
         types.Interval: _types.Interval,
+        # An Enum is a String too, and stays what it is.
+        types.Enum: types.Enum,
+        types.String: _types.String,
+        types.Integer: _types.Integer,
+        types.BigInteger: _types.BigInteger,
+        types.SmallInteger: _types.SmallInteger,
+        types.Float: _types.Float,
     }
+    bind_typing = BindTyping.RENDER_CASTS
     ischema_names: dict[str, Any] = {}  # noqa: RUF012
     construct_arguments: list[Any] = []  # noqa: RUF012
-    _json_serializer = None
-    _json_deserializer = None
+
+    def __init__(self, json_serializer: Any = None, json_deserializer: Any = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._json_serializer = json_serializer
+        self._json_deserializer = json_deserializer
 
     @classmethod
     def import_dbapi(cls) -> Any:
@@ -209,6 +267,7 @@ class BowshotDialect(default.DefaultDialect):
     def _schema(self, schema: str | None) -> str:
         return schema or self.default_schema_name or "main"
 
+    @reflection.cache
     def get_schema_names(self, connection: Any, **_: Any) -> list[str]:
         sql = "SELECT DISTINCT schema_name FROM information_schema.schemata WHERE catalog_name = current_catalog ORDER BY 1"
         return [row[0] for row in self._rows(connection, sql)]
@@ -220,12 +279,15 @@ class BowshotDialect(default.DefaultDialect):
         )
         return [row[0] for row in self._rows(connection, sql, self._schema(schema))]
 
+    @reflection.cache
     def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
         return self._names(connection, schema, "'BASE TABLE'")
 
+    @reflection.cache
     def get_temp_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
         return self._names(connection, schema, "'LOCAL TEMPORARY'")
 
+    @reflection.cache
     def get_view_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
         sql = (
             "SELECT table_name FROM information_schema.views"
@@ -233,6 +295,7 @@ class BowshotDialect(default.DefaultDialect):
         )
         return [row[0] for row in self._rows(connection, sql, self._schema(schema))]
 
+    @reflection.cache
     def get_temp_view_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
         sql = (
             "SELECT table_name FROM information_schema.views"
@@ -240,6 +303,7 @@ class BowshotDialect(default.DefaultDialect):
         )
         return [row[0] for row in self._rows(connection, sql, self._schema(schema))]
 
+    @reflection.cache
     def get_view_definition(self, connection: Any, view_name: str, schema: str | None = None, **_: Any) -> Any:
         sql = "SELECT view_definition FROM information_schema.views WHERE table_schema = $1 AND table_name = $2"
         rows = self._rows(connection, sql, self._schema(schema), view_name)
@@ -247,6 +311,7 @@ class BowshotDialect(default.DefaultDialect):
             raise exc.NoSuchTableError(view_name)
         return rows[0][0]
 
+    @reflection.cache
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> bool:
         sql = "SELECT 1 FROM information_schema.tables WHERE table_schema = $1 AND table_name = $2"
         return bool(self._rows(connection, sql, self._schema(schema), table_name))
@@ -261,6 +326,7 @@ class BowshotDialect(default.DefaultDialect):
         if not self.has_table(connection, table_name, schema):
             raise exc.NoSuchTableError(f"{schema}.{table_name}" if schema else table_name)
 
+    @reflection.cache
     def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[ReflectedColumn]:
         rows = self._rows(connection, _COLUMNS, self._schema(schema), table_name)
         if not rows:
@@ -291,31 +357,37 @@ class BowshotDialect(default.DefaultDialect):
             self._check(connection, table_name, schema)
         return keys
 
+    @reflection.cache
     def get_pk_constraint(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Any:
         keys = self._keys(connection, table_name, schema, "PRIMARY KEY")
         for name, columns in keys.items():
             return {"constrained_columns": columns, "name": name, "comment": None}
         return {"constrained_columns": [], "name": None, "comment": None}
 
+    @reflection.cache
     def get_unique_constraints(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Any:
         keys = self._keys(connection, table_name, schema, "UNIQUE")
         return [{"name": name, "column_names": columns, "comment": None} for name, columns in keys.items()]
 
+    @reflection.cache
     def get_check_constraints(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Any:
         rows = self._rows(connection, _CHECKS, self._schema(schema), table_name)
         if not rows:
             self._check(connection, table_name, schema)
         return [{"name": name, "sqltext": text, "comment": None} for name, text in rows]
 
+    @reflection.cache
     def get_foreign_keys(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Any:
         """Foreign keys are notes here, and notes are not reflected."""
         self._check(connection, table_name, schema)
         return []
 
+    @reflection.cache
     def get_indexes(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Any:
         self._check(connection, table_name, schema)
         return []
 
+    @reflection.cache
     def get_table_comment(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Any:
         sql = "SELECT table_comment FROM information_schema.tables WHERE table_schema = $1 AND table_name = $2"
         rows = self._rows(connection, sql, self._schema(schema), table_name)

@@ -88,12 +88,32 @@ class Interval(type_api.NativeForEmulated, sqltypes._AbstractInterval):
     native = True
 
     @classmethod
-    def adapt_emulated_to_native(cls, interval: Any, **_: Any) -> Interval:
+    def adapt_emulated_to_native(cls, impl: Any, **kw: Any) -> Interval:
         return cls()
 
     @property
     def python_type(self) -> type[datetime.timedelta]:
         return datetime.timedelta
+
+
+class String(types.String):
+    render_bind_cast = True
+
+
+class Integer(types.Integer):
+    render_bind_cast = True
+
+
+class BigInteger(types.BigInteger):
+    render_bind_cast = True
+
+
+class SmallInteger(types.SmallInteger):
+    render_bind_cast = True
+
+
+class Float(types.Float[Any]):
+    render_bind_cast = True
 
 
 _PLAIN: dict[str, type[TypeEngine[Any]]] = {
