@@ -185,7 +185,7 @@ class BowshotDialect(default.DefaultDialect):
     update_returning = True
     delete_returning = True
     insert_executemany_returning = True
-    insert_executemany_returning_sort_by_parameter_order = False
+    insert_executemany_returning_sort_by_parameter_order = True
     use_insertmanyvalues = True
     insertmanyvalues_implicit_sentinel = InsertmanyvaluesSentinelOpts.ANY_AUTOINCREMENT
     insertmanyvalues_max_parameters = 10_000
@@ -361,20 +361,20 @@ class BowshotDialect(default.DefaultDialect):
     def get_pk_constraint(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Any:
         keys = self._keys(connection, table_name, schema, "PRIMARY KEY")
         for name, columns in keys.items():
-            return {"constrained_columns": columns, "name": name, "comment": None}
-        return {"constrained_columns": [], "name": None, "comment": None}
+            return {"constrained_columns": columns, "name": name}
+        return {"constrained_columns": [], "name": None}
 
     @reflection.cache
     def get_unique_constraints(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Any:
         keys = self._keys(connection, table_name, schema, "UNIQUE")
-        return [{"name": name, "column_names": columns, "comment": None} for name, columns in keys.items()]
+        return [{"name": name, "column_names": columns} for name, columns in keys.items()]
 
     @reflection.cache
     def get_check_constraints(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Any:
         rows = self._rows(connection, _CHECKS, self._schema(schema), table_name)
         if not rows:
             self._check(connection, table_name, schema)
-        return [{"name": name, "sqltext": text, "comment": None} for name, text in rows]
+        return [{"name": name, "sqltext": text} for name, text in rows]
 
     @reflection.cache
     def get_foreign_keys(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Any:
