@@ -13,7 +13,7 @@ OPEN = """
     insert_returning intersect is_distinct_from isolation_level multivalues_inserts named_constraints offset
     order_by_col_from_union parens_in_union_contained_select_w_limit_offset
     parens_in_union_contained_select_wo_limit_offset precision_generic_float_type precision_numerics_general
-    primary_key_constraint_reflection regexp_match sane_rowcount schema_create_delete schema_reflection
+    primary_key_constraint_reflection reflects_pk_names regexp_match sane_rowcount schema_create_delete schema_reflection
     schemas sql_expression_limit_offset standalone_null_binds_whereclause table_reflection
     table_value_constructor temp_table_names temp_table_reflection temporary_tables text_type time
     time_microseconds timestamp_microseconds unbounded_varchar unicode_data unicode_ddl union_all
