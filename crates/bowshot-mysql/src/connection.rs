@@ -44,6 +44,8 @@ pub(crate) struct Connection {
     pub(crate) database: Option<String>,
     pub(crate) statements: HashMap<u32, Prepared>,
     pub(crate) last_statement: u32,
+    /// Bytes of values that have come in parts, with what keeping them costs.
+    pub(crate) long_bytes: usize,
 }
 
 impl Connection {
@@ -71,6 +73,7 @@ impl Connection {
             database: hello.database,
             statements: HashMap::new(),
             last_statement: 0,
+            long_bytes: 0,
         };
         connection.number.belongs_to(connection.session.principal());
         connection.wire.is_known(connection.server.limits());
@@ -237,6 +240,7 @@ impl Connection {
     async fn replace(&mut self, session: Arc<dyn Session>) {
         let before = std::mem::replace(&mut self.session, session);
         self.statements.clear();
+        self.long_bytes = 0;
         before.close().await;
         self.own = Own::new(self.number.id);
         self.is_multi = self.capabilities & MULTI_STATEMENTS != 0;

@@ -22,6 +22,9 @@ use std::sync::Arc;
 /// "CURSOR_TYPE_READ_ONLY"
 const READ_ONLY_CURSOR: u8 = 1;
 
+/// What it costs to keep a value that comes in parts, beside its bytes.
+const LONG_OVERHEAD: usize = 64;
+
 /// A prepared statement.
 pub(crate) struct Prepared {
     sort: Sort,
@@ -43,6 +46,15 @@ struct Planned {
     id: StatementId,
     parameters: SchemaRef,
     is_update: bool,
+}
+
+impl Prepared {
+    /// The values that have come in parts, and what is free without them.
+    fn take_long(&mut self) -> (HashMap<u16, BytesMut>, usize) {
+        let long = std::mem::take(&mut self.long);
+        let bytes = long.values().map(|value| value.len() + LONG_OVERHEAD).sum();
+        (long, bytes)
+    }
 }
 
 fn missing(statement: u32) -> Failure {
@@ -143,7 +155,8 @@ impl Connection {
         let statement = self.statements.get_mut(&id).ok_or_else(|| missing(id))?;
         // What a cursor has left is gone, and so are values in parts, whatever comes of it.
         statement.cursor = None;
-        let long = std::mem::take(&mut statement.long);
+        let (long, free) = statement.take_long();
+        self.long_bytes = self.long_bytes.saturating_sub(free);
         if let Some(failure) = statement.long_failed.take() {
             return Err(failure.into());
         }
@@ -206,37 +219,43 @@ impl Connection {
     /// A part of a value. Nobody waits for an answer.
     pub(crate) fn long_data(&mut self, id: u32, parameter: u16, bytes: &[u8]) {
         let limit = self.server.limits().max_message_bytes;
-        let all = self.statements.values().flat_map(|statement| statement.long.values());
-        let held: usize = all.map(BytesMut::len).sum();
         let Some(statement) = self.statements.get_mut(&id) else { return };
         let parameters = statement.planned.as_ref().map_or(0, |planned| planned.parameters.fields().len());
         if usize::from(parameter) >= parameters {
             statement.long_failed = Some(Failure::new(1210, "HY000", "incorrect arguments to long data"));
-        } else if held + bytes.len() > limit {
+            return;
+        }
+        let is_new = !statement.long.contains_key(&parameter);
+        let cost = bytes.len() + if is_new { LONG_OVERHEAD } else { 0 };
+        if self.long_bytes + cost > limit {
             let message = format!("values in parts are longer than the limit of {limit} bytes");
             statement.long_failed = Some(
                 Failure::new(1153, "08S01", message)
                     .with_hint("send less, or raise `limits.max_message_bytes`"),
             );
-            statement.long.clear();
+            let (_, free) = statement.take_long();
+            self.long_bytes = self.long_bytes.saturating_sub(free);
         } else {
+            self.long_bytes += cost;
             statement.long.entry(parameter).or_default().extend_from_slice(bytes);
         }
     }
 
     pub(crate) fn reset_statement(&mut self, id: u32) -> Result<()> {
         let statement = self.statements.get_mut(&id).ok_or_else(|| missing(id))?;
-        statement.long.clear();
+        let (_, free) = statement.take_long();
         statement.long_failed = None;
         statement.cursor = None;
+        self.long_bytes = self.long_bytes.saturating_sub(free);
         self.ok(0);
         Ok(())
     }
 
     /// Forgets a statement. Nobody waits for an answer.
     pub(crate) async fn close(&mut self, id: u32) {
-        let planned = self.statements.remove(&id).and_then(|statement| statement.planned);
-        if let Some(planned) = planned
+        let Some(mut statement) = self.statements.remove(&id) else { return };
+        self.long_bytes = self.long_bytes.saturating_sub(statement.take_long().1);
+        if let Some(planned) = statement.planned
             && let Err(error) = self.session.close_prepared(planned.id).await
         {
             tracing::debug!(%error, "a prepared statement was not closed");

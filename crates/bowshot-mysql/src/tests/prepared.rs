@@ -91,6 +91,15 @@ async fn long_values_come_in_parts_and_within_the_limit() {
     assert!(client.result(true).await.0.starts_with("E[1153 "));
     client.execute(id, 0, &[1, 0]).await;
     assert!(client.result(true).await.0.contains("B[00, 04]"));
+    // What has been left is free again.
+    for _ in 0..5 {
+        client.command(0x18, &part(1 << 20)).await;
+        client.command(0x1a, &id.to_le_bytes()).await;
+        assert_eq!(client.result(true).await.0, "OK[0 auto]");
+    }
+    client.command(0x18, &part(1)).await;
+    client.execute(id, 0, &[0, 1, 253, 0]).await;
+    assert!(client.result(true).await.0.contains("B[00, 00, 01, 78]"));
     client.command(0x18, &[&id.to_le_bytes()[..], &[9, 0], b"x"].concat()).await;
     client.execute(id, 0, &[1, 0]).await;
     assert!(client.result(true).await.0.starts_with("E[1210 "));
