@@ -38,11 +38,11 @@ fn in_order(wanted: &Schema, given: Parameters) -> Result<Vec<Value>> {
     let mut given = match given {
         Parameters::None => Map::new(),
         Parameters::Numbered(values) if values.len() == count => return Ok(values),
-        Parameters::Numbered(values) => return Err(miscounted(count, values.len())),
+        Parameters::Numbered(values) => return Err(wrong_count(count, values.len())),
         Parameters::Named(values) => values,
     };
     if given.len() != count {
-        return Err(miscounted(count, given.len()));
+        return Err(wrong_count(count, given.len()));
     }
     let named = wanted.fields().iter().map(|field| {
         let name = field.name().trim_start_matches('$');
@@ -51,7 +51,7 @@ fn in_order(wanted: &Schema, given: Parameters) -> Result<Vec<Value>> {
     named.collect()
 }
 
-fn miscounted(wanted: usize, given: usize) -> Error {
+fn wrong_count(wanted: usize, given: usize) -> Error {
     Error::invalid(format!("the statement has {wanted} parameters, and {given} values were given"))
         .with_hint("send one value for each in `parameters`")
 }

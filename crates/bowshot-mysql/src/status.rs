@@ -180,6 +180,8 @@ const NOT_FOUND: &[Row] = &[
 ];
 
 const EXISTS: &[Row] = &[
+    (&["primary key", "twice"], (1062, "23000")),
+    (&["unique"], (1062, "23000")),
     (&["schema"], (1007, "HY000")),
     (&["catalog"], (1007, "HY000")),
     (&["column"], (1060, "42S21")),
@@ -215,6 +217,7 @@ mod tests {
             (ErrorKind::Invalid, "column `a` does not exist at line 1, column 8", 1054),
             (ErrorKind::Invalid, "function `f` does not exist at line 1, column 8", 1305),
             (ErrorKind::AlreadyExists, "table `a` exists", 1050),
+            (ErrorKind::AlreadyExists, "table `t` would have the primary key (a) = (2) twice", 1062),
             (ErrorKind::AlreadyExists, "schema `table` exists", 1007),
             (ErrorKind::Invalid, "duplicate key", 1062),
             (ErrorKind::Invalid, "`overflow` makes no sense", 1105),

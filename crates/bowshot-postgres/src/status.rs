@@ -175,6 +175,8 @@ const NOT_FOUND: &[Row] = &[
 ];
 
 const EXISTS: &[Row] = &[
+    (&["primary key", "twice"], "23505"),
+    (&["unique"], "23505"),
     (&["prepared statement"], "42P05"),
     (&["schema"], "42P06"),
     (&["catalog"], "42P04"),
@@ -233,6 +235,7 @@ mod tests {
             (ErrorKind::Invalid, "column `a` not found", "42703"),
             (ErrorKind::Invalid, "column `a.b` does not exist at line 1, column 8", "42703"),
             (ErrorKind::AlreadyExists, "table `a` exists", "42P07"),
+            (ErrorKind::AlreadyExists, "table `t` would have the primary key (a) = (2) twice", "23505"),
             (ErrorKind::Invalid, "`overflow` makes no sense", "42000"),
         ] {
             assert_eq!(code(&Error::new(kind, message)), expected, "{message}");
