@@ -1,0 +1,75 @@
+"""What drivers of PostgreSQL do by themselves: cursors with names, pools that reset their connections, types that are asked about,
+zones of time."""
+
+import asyncio
+import datetime
+import zoneinfo
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg.types import TypeInfo
+
+from server import Server
+
+
+@pytest.fixture(scope="module")
+def address():
+    with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
+        yield {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot"}
+        server.wait_idle(5)
+
+
+def test_cursors_with_names(address):
+    with psycopg.connect(**address) as connection:
+        with connection.cursor("c") as cursor:
+            cursor.execute("SELECT n, %s::text AS t FROM generate_series(1, 250) AS g(n)", ("x",))
+            assert [column.name for column in cursor.description] == ["n", "t"]
+            assert cursor.fetchmany(2) == [(1, "x"), (2, "x")]
+            assert len(cursor.fetchall()) == 248
+        with connection.cursor("held", withhold=True) as cursor:
+            cursor.execute("SELECT 1")
+            connection.commit()
+            assert cursor.fetchall() == [(1,)]
+        with pytest.raises(psycopg.errors.InvalidCursorName):
+            connection.execute("FETCH nowhere")
+
+
+def test_types_are_asked_about(address):
+    with psycopg.connect(**address) as connection:
+        info = TypeInfo.fetch(connection, "int4")
+        assert (info.oid, info.array_oid) == (23, 1007)
+        assert TypeInfo.fetch(connection, "hstore") is None
+
+
+def test_times_are_those_of_the_zone(address):
+    noon = "SELECT TIMESTAMPTZ '2024-07-01 12:00:00+00'"
+    with psycopg.connect(**address, options="-c TimeZone=Europe/Berlin", autocommit=True) as connection:
+        assert connection.info.timezone == zoneinfo.ZoneInfo("Europe/Berlin")
+        assert connection.pgconn.exec_(noon.encode()).get_value(0, 0) == b"2024-07-01 14:00:00+02"
+        connection.execute("SET TimeZone = 'Asia/Kolkata'")
+        assert connection.info.timezone == zoneinfo.ZoneInfo("Asia/Kolkata")
+        assert connection.pgconn.exec_(noon.encode()).get_value(0, 0) == b"2024-07-01 17:30:00+05:30"
+        assert connection.execute(noon).fetchone()[0] == datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.timezone.utc)
+        connection.execute("RESET ALL")
+        assert connection.info.timezone == zoneinfo.ZoneInfo("Europe/Berlin")
+
+
+def test_pools_reset_their_connections(address):
+    async def talk():
+        pool = await asyncpg.create_pool(
+            host=address["host"], port=address["port"], user="ada", database="bowshot", min_size=1, max_size=1
+        )
+        for _ in range(3):
+            async with pool.acquire() as connection:
+                # The dialect stays that of PostgreSQL.
+                assert await connection.fetchval("SELECT 'int4'::regtype::text") == "integer"
+                assert await connection.fetchval("SELECT $1::int[]", [1, None]) == [1, None]
+                assert await connection.fetchval("SELECT 2 = ANY($1)", [1, 2])
+                await connection.set_type_codec("jsonb", encoder=str, decoder=str, schema="pg_catalog")
+                async with connection.transaction():
+                    rows = [row async for row in connection.cursor("SELECT * FROM generate_series(1, 120)")]
+                assert len(rows) == 120
+        await pool.close()
+
+    asyncio.run(asyncio.wait_for(talk(), 60))
