@@ -17,6 +17,13 @@ import bowshot
 ALL = "SELECT n, text FROM numbers"
 
 
+def wait_for_the_end(connection):
+    deadline = time.monotonic() + 10
+    while LONG in running(connection):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_forms(connection):
     pandas = pytest.importorskip("pandas")
     polars = pytest.importorskip("polars")
@@ -120,7 +127,7 @@ def test_showing_a_long_result_reads_little(connection):
             if rows > 50_000:
                 break
     assert time.monotonic() - began < 30
-    assert not [sql for sql in running(connection) if sql == LONG]
+    wait_for_the_end(connection)
 
 
 def test_a_result_that_is_forgotten_stops(connection):
@@ -128,10 +135,7 @@ def test_a_result_that_is_forgotten_stops(connection):
     next(result.batches())
     del result
     gc.collect()
-    deadline = time.monotonic() + 10
-    while LONG in running(connection):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for_the_end(connection)
 
 
 @pytest.mark.parametrize("endpoints", ["1", "4", "auto"])

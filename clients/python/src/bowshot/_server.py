@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bowshot._errors import InterfaceError, OperationalError
@@ -36,13 +36,17 @@ def program() -> str:
 
 
 class Server:
-    """A server of one's own: on free ports of the loopback interface, with its tables in memory unless `data` says where."""
+    """A server of one's own: on free ports of the loopback interface, with its tables in memory unless `data` says where.
+
+    `settings` become `--set NAME=VALUE`; `arguments` go to the program as they are.
+    """
 
     def __init__(
         self,
         *sources: str | os.PathLike[str],
         data: str | os.PathLike[str] = "memory",
         settings: Mapping[str, object] | None = None,
+        arguments: Sequence[str] = (),
         timeout: float = 60.0,
     ) -> None:
         # Before anything is made that would have to be taken away.
@@ -54,6 +58,7 @@ class Server:
         command += ["--flight", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ports-file", str(ports)]
         for name, value in (settings or {}).items():
             command += ["--set", f"{name}={value}"]
+        command += arguments
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(  # noqa: S603 - the program that the user names
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **_dies_with_parent()

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from bowshot._errors import Error, InterfaceError, QueryCancelledError, StatementTimeoutError, translate
+from bowshot._protobuf import Message
 from bowshot._wire import FAILURES, Wire, interruptible, translated
 
 MAX_READERS = 16
@@ -86,7 +87,10 @@ class Stream:
         self._wire = wire
         self._info = info
         self._deadline = deadline
-        self.query_id: str | None = bytes(getattr(info, "app_metadata", b"") or b"").decode(errors="replace") or None
+        # Older versions of pyarrow have no names for these two fields.
+        message = Message(info.serialize())
+        self._ordered = bool(message.number(6))
+        self.query_id: str | None = message.data(7).decode(errors="replace") or None
         with translated(self.query_id):
             self.schema: pa.Schema = info.schema
         self._shared = _Shared(wire, info.endpoints, deadline, self.query_id)
@@ -193,11 +197,11 @@ class Stream:
         self._started = True
         endpoints = len(self._info.endpoints)
         lanes = min(endpoints, MAX_READERS)
-        if self._info.ordered:
+        if self._ordered:
             channels = [_Channel(_DEPTH, 1) for _ in range(endpoints)]
         else:
             channels = [_Channel(_DEPTH * lanes, endpoints)] * endpoints
-        self._channels.extend(channels if self._info.ordered else channels[:1])
+        self._channels.extend(channels if self._ordered else channels[:1])
         for lane in range(lanes):
             arguments = (self._shared, channels, lane)
             threading.Thread(target=_read, args=arguments, name="bowshot-reader", daemon=True).start()
