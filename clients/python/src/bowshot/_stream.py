@@ -1,6 +1,6 @@
 """The rows of one answer, as they come: all endpoints side by side, in bounded memory.
 
-Each reader is a thread with a connection of its own. Readers put batches into a channel that holds few of them; when it is
+Each reader is a thread with a connection of its own. Readers put batches into a channel that holds few MiB; when it is
 full they wait, the server's buffers fill up, and the query waits too. Where the answer has an order there is one channel
 for each endpoint, and they are emptied in turn.
 """
@@ -24,8 +24,9 @@ from bowshot._protobuf import Message
 from bowshot._wire import FAILURES, Wire, interruptible, translated
 
 MAX_READERS = 16
-# Batches that wait in a channel. A batch of the server has a few MiB.
-_DEPTH = 2
+# What waits in a channel for each of its readers, until the next batch is one too many.
+_CHANNEL_BYTES = 4 << 20
+_MOST_BATCHES = 1024
 # An answer of so few rows comes in one message or two: a thread for it would cost more than it gains.
 _FEW_ROWS = 20_000
 
@@ -33,51 +34,67 @@ _live: weakref.WeakSet[Stream] = weakref.WeakSet()
 
 
 class _Channel:
-    """Batches on their way from readers to the one who takes them."""
+    """Batches on their way from readers to the one who takes them.
 
-    def __init__(self, depth: int, writers: int) -> None:
-        self._depth = depth
+    Whoever takes them takes all that are there, and readers wait until he has: threads that change at every small batch
+    would do little else.
+    """
+
+    def __init__(self, bytes_: int, writers: int) -> None:
+        self._room = bytes_
         self._writers = writers
-        self._batches: collections.deque[pa.RecordBatch] = collections.deque()
+        self._coming: collections.deque[pa.RecordBatch] = collections.deque()
+        self._taken: collections.deque[pa.RecordBatch] = collections.deque()
+        self._bytes = 0
         self._error: Error | None = None
         self._closed = False
-        self._changed = threading.Condition()
+        lock = threading.Lock()
+        self._filled = threading.Condition(lock)
+        self._emptied = threading.Condition(lock)
 
     def put(self, batch: pa.RecordBatch) -> bool:
         """Waits for room; false when nobody wants more."""
-        with self._changed:
-            while len(self._batches) >= self._depth and not self._closed:
-                self._changed.wait()
-            if not self._closed:
-                self._batches.append(batch)
-                self._changed.notify_all()
-            return not self._closed
+        size = batch.nbytes
+        with self._emptied:
+            while (self._bytes >= self._room or len(self._coming) >= _MOST_BATCHES) and not self._closed:
+                self._emptied.wait()
+            if self._closed:
+                return False
+            self._bytes += size
+            self._coming.append(batch)
+            if len(self._coming) == 1:
+                self._filled.notify()
+            return True
 
     def end(self, error: Error | None = None) -> None:
         """One writer is done. An error is told before the batches that still wait: they are a part of nothing."""
-        with self._changed:
+        with self._filled:
             self._writers -= 1
             self._error = self._error or error
-            self._changed.notify_all()
+            self._filled.notify()
 
     def take(self) -> pa.RecordBatch | None:
         """The next batch; none after the last one."""
-        with self._changed:
-            while not self._batches and self._writers > 0 and self._error is None and not self._closed:
-                self._changed.wait(1.0)
+        if self._taken and self._error is None and not self._closed:
+            return self._taken.popleft()
+        with self._filled:
+            while not self._coming and self._writers > 0 and self._error is None and not self._closed:
+                self._filled.wait(1.0)
             if self._error is not None:
                 raise self._error
-            if self._closed or not self._batches:
+            if self._closed or not self._coming:
                 return None
-            batch = self._batches.popleft()
-            self._changed.notify_all()
-            return batch
+            self._taken, self._coming = self._coming, collections.deque()
+            self._bytes = 0
+            self._emptied.notify_all()
+        return self._taken.popleft()
 
     def close(self) -> None:
-        with self._changed:
+        with self._filled:
             self._closed = True
-            self._batches.clear()
-            self._changed.notify_all()
+            self._coming.clear()
+            self._filled.notify_all()
+            self._emptied.notify_all()
 
 
 class Stream:
@@ -198,9 +215,9 @@ class Stream:
         endpoints = len(self._info.endpoints)
         lanes = min(endpoints, MAX_READERS)
         if self._ordered:
-            channels = [_Channel(_DEPTH, 1) for _ in range(endpoints)]
+            channels = [_Channel(_CHANNEL_BYTES, 1) for _ in range(endpoints)]
         else:
-            channels = [_Channel(_DEPTH * lanes, endpoints)] * endpoints
+            channels = [_Channel(_CHANNEL_BYTES * lanes, endpoints)] * endpoints
         self._channels.extend(channels if self._ordered else channels[:1])
         for lane in range(lanes):
             arguments = (self._shared, channels, lane)
