@@ -57,6 +57,8 @@ MOMENT = datetime.datetime(2024, 2, 29, 12, 34, 56, 789_001)
         ("STRUCT<a INT, b TEXT>", {"a": 1, "b": "x"}, {"a": 1, "b": "x"}),
         ("STRUCT<a INT, b TEXT>", {"a": 1}, {"a": 1, "b": None}),
         ("MAP<TEXT, INT>", {"k": 1, "l": None}, {"k": 1, "l": None}),
+        ("MAP<TEXT, INT>[]", [{"k": 1}, None], [{"k": 1}, None]),
+        ("STRUCT<m MAP<TEXT, INT>>", {"m": {"k": 1}}, {"m": {"k": 1}}),
         ("TIMESTAMP(9)[]", [MOMENT], [MOMENT]),
     ],
 )

@@ -103,9 +103,23 @@ def _column_values(column: pa.Array) -> list[Any]:
         column = column.cast(plain, safe=False)
     if pa.types.is_interval(plain):
         return [_interval(value) for value in column.to_pylist()]
-    if pa.types.is_nested(plain):
-        return list(column.to_pylist(maps_as_pydicts="strict")) if _has_map(plain) else list(column.to_pylist())
+    if _has_map(plain):
+        return [_with_dicts(value, plain) for value in column.to_pylist()]
     return list(column.to_pylist())
+
+
+def _with_dicts(value: Any, kind: pa.DataType) -> Any:
+    """Maps as dictionaries, where Arrow has lists of pairs. Older versions of pyarrow do not do it themselves."""
+    if value is None or not _has_map(kind):
+        return value
+    if pa.types.is_map(kind):
+        return {key: _with_dicts(item, kind.item_type) for key, item in value}
+    if pa.types.is_struct(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        return {item.name: _with_dicts(value[item.name], item.type) for item in fields}
+    if hasattr(kind, "value_type"):
+        return [_with_dicts(item, kind.value_type) for item in value]
+    return value
 
 
 def _without_nanoseconds(kind: pa.DataType) -> pa.DataType:
