@@ -1,6 +1,7 @@
 """Rows in every form, streamed and whole."""
 
 import gc
+import importlib.util
 import resource
 import subprocess
 import sys
@@ -72,10 +73,14 @@ def test_files(connection, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["nation.csv", "numbers.parquet"]
 
 
-def test_torch(connection, monkeypatch):
-    torch = pytest.importorskip("torch")
-    tensors = connection.sql("SELECT n FROM numbers ORDER BY n LIMIT 3").torch()
-    assert torch.equal(tensors["n"], torch.tensor([0, 1, 2]))
+# A gigabyte that few have: with it the tensors are real ones, without it the next test looks at what goes into them.
+if importlib.util.find_spec("torch"):
+
+    def test_torch(connection):
+        import torch
+
+        tensors = connection.sql("SELECT n FROM numbers ORDER BY n LIMIT 3").torch()
+        assert torch.equal(tensors["n"], torch.tensor([0, 1, 2]))
 
 
 def test_columns_that_are_no_tensors(connection, monkeypatch):
