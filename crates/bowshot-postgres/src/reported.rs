@@ -52,7 +52,7 @@ impl Reported {
         let (first, second) = (words.next(), words.next());
         let all = is(second, "ALL");
         match second {
-            _ if is(first, "DISCARD") && all || is(first, "RESET") && all => self.begun_with.clone(),
+            _ if all && (is(first, "DISCARD") || is(first, "RESET")) => self.begun_with.clone(),
             Some(name) if is(first, "RESET") => {
                 let same = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name.text);
                 self.begun_with.iter().filter(same).cloned().collect()

@@ -87,10 +87,10 @@ pub(super) fn put_instant(micros: i64, zone: Tz, out: &mut BytesMut) {
     let sign = if distance < 0 { '-' } else { '+' };
     let seconds = distance.unsigned_abs();
     put(out, format_args!("{sign}{:02}", seconds / 3_600));
-    if seconds % 3_600 != 0 {
+    if !seconds.is_multiple_of(3_600) {
         put(out, format_args!(":{:02}", seconds / 60 % 60));
     }
-    if seconds % 60 != 0 {
+    if !seconds.is_multiple_of(60) {
         put(out, format_args!(":{:02}", seconds % 60));
     }
     if before {

@@ -23,7 +23,7 @@ async fn a_session_begins_with_the_options_of_its_client() {
         String::from_utf8_lossy(&answers.iter().flat_map(|answer| answer.1.clone()).collect::<Vec<_>>())
             .into_owned();
     for status in
-        ["server_version\016", "client_encoding\0UTF8", "integer_datetimes\0on", "application_name\0a"]
+        ["server_version\x0016", "client_encoding\0UTF8", "integer_datetimes\0on", "application_name\0a"]
     {
         assert!(text.contains(status), "{status}");
     }
