@@ -175,7 +175,7 @@ impl Engine {
             .with_expr_planners(if config.scratch { Vec::new() } else { bowshot_functions::planners() })
             .with_default_features()
             .with_optimizer_rules(rules::logical())
-            .with_physical_optimizer_rules(rules::physical());
+            .with_physical_optimizer_rules(rules::physical(config.scratch));
         // Scratch sessions have DataFusion's own types and answers.
         if !config.scratch {
             template = rules::with_our_meaning(template).with_type_planner(Arc::new(types::Types));

@@ -30,11 +30,16 @@ pub(crate) use join_order::SessionJoinOrder;
 pub(crate) use step_aside::StepAside;
 pub(crate) use subqueries::Unnest;
 
-/// The rules of the physical optimiser, in their order.
-pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+/// The rules of the physical optimiser, in their order. Scratch sessions keep DataFusion's view of what is constant, as they are
+/// compared with it.
+pub(crate) fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
-        vec![Arc::new(grouping_sets::NothingKnownOfSets), Arc::new(constants::NothingConstantOfParts)];
-    let stock = constants::behind_filters(same_names::physical());
+        vec![Arc::new(grouping_sets::NothingKnownOfSets)];
+    let mut stock = same_names::physical();
+    if !scratch {
+        rules.push(Arc::new(constants::NothingConstantOfParts));
+        stock = constants::behind_filters(stock);
+    }
     rules.extend(limits::above_groups(join_order::before_selection(stock)));
     // Behind all that look into expressions.
     rules.push(Arc::new(decimals::NarrowDecimals));
