@@ -53,7 +53,7 @@ mod tests {
             .with_config(config)
             .with_default_features()
             .with_optimizer_rules(crate::rules::logical())
-            .with_physical_optimizer_rules(crate::rules::physical());
+            .with_physical_optimizer_rules(crate::rules::physical(false));
         SessionContext::new_with_state(with_our_meaning(state).build())
     }
 

@@ -123,7 +123,7 @@ mod tests {
             .with_config(SessionConfig::new().with_target_partitions(1))
             .with_default_features();
         let state = if with {
-            builder.with_physical_optimizer_rules(crate::rules::physical())
+            builder.with_physical_optimizer_rules(crate::rules::physical(false))
         } else {
             builder.with_physical_optimizer_rules(super::super::same_names::physical())
         };
