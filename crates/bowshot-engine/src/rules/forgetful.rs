@@ -22,7 +22,7 @@ enum Forgotten {
     All,
     /// The order, until the operator is taken out again.
     Order,
-    /// What is constant, for good.
+    /// The order and what is constant, for good.
     Constants,
 }
 
@@ -45,7 +45,7 @@ impl Forgetful {
         Arc::new(Self::before(input, Forgotten::Order))
     }
 
-    /// Forgets which columns have one value.
+    /// Forgets the order and which columns have one value.
     pub(super) fn of_constants(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         Arc::new(Self::before(input, Forgotten::Constants))
     }
@@ -77,11 +77,6 @@ impl Forgetful {
             Forgotten::Order | Forgotten::Constants => partitioning.clone(),
         };
         let known = input.properties();
-        let known_orders = input.equivalence_properties().oeq_class().iter().cloned();
-        let told = match forgotten {
-            Forgotten::Constants => EquivalenceProperties::new_with_orderings(input.schema(), known_orders),
-            Forgotten::All | Forgotten::Order => EquivalenceProperties::new(input.schema()),
-        };
         let properties = PlanProperties::new(told, partitioning, known.emission_type, known.boundedness);
         Self { input, forgotten, properties: Arc::new(properties) }
     }
@@ -108,10 +103,6 @@ impl ExecutionPlan for Forgetful {
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
         vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![self.forgotten == Forgotten::Constants]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
