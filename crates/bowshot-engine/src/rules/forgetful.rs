@@ -77,7 +77,12 @@ impl Forgetful {
             Forgotten::Order | Forgotten::Constants => partitioning.clone(),
         };
         let known = input.properties();
-        let properties = PlanProperties::new(told, partitioning, known.emission_type, known.boundedness);
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(input.schema()),
+            partitioning,
+            known.emission_type,
+            known.boundedness,
+        );
         Self { input, forgotten, properties: Arc::new(properties) }
     }
 }
