@@ -174,7 +174,7 @@ impl Engine {
             // Scratch engines are compared with DataFusion, whose functions they keep.
             .with_expr_planners(if config.scratch { Vec::new() } else { bowshot_functions::planners() })
             .with_default_features()
-            .with_optimizer_rules(rules::logical())
+            .with_optimizer_rules(rules::logical(config.scratch))
             .with_physical_optimizer_rules(rules::physical(config.scratch));
         // Scratch sessions have DataFusion's own types and answers.
         if !config.scratch {

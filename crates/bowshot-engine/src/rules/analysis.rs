@@ -52,7 +52,7 @@ mod tests {
         let state = SessionStateBuilder::new()
             .with_config(config)
             .with_default_features()
-            .with_optimizer_rules(crate::rules::logical())
+            .with_optimizer_rules(crate::rules::logical(false))
             .with_physical_optimizer_rules(crate::rules::physical(false));
         SessionContext::new_with_state(with_our_meaning(state).build())
     }

@@ -1,6 +1,7 @@
 //! The rules that make joins of `FROM a, b WHERE …`, and keys of conditions, take all keys for of one kind.
 
 use super::constant_conditions::{DecidedAbove, FILTERS};
+use super::dependencies::{AllKeys, LEAVES_OUT};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
@@ -12,14 +13,16 @@ use std::sync::Arc;
 /// The rule that joins the tables of `FROM a, b` by the equalities of WHERE.
 const CROSS_JOINS: &str = "eliminate_cross_join";
 
-/// The rules of the logical optimiser, in DataFusion's order.
-pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+/// The rules of the logical optimiser, in DataFusion's order. Scratch sessions, which are compared with DataFusion, leave out keys
+/// of groups as it does.
+pub(crate) fn logical(scratch: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
     rules
         .map(|rule| match rule.name() {
             CROSS_JOINS => Arc::new(OnlyPlainEqualities(rule)) as Arc<dyn OptimizerRule + Send + Sync>,
             KEYS => Arc::new(OnlyOneKind(rule)) as Arc<_>,
             FILTERS => Arc::new(DecidedAbove(rule)) as Arc<_>,
+            LEAVES_OUT if !scratch => Arc::new(AllKeys(rule)) as Arc<_>,
             _ => rule,
         })
         .collect()

@@ -5,6 +5,7 @@ mod constant_conditions;
 mod constants;
 mod cross_joins;
 mod decimals;
+mod dependencies;
 mod expressions;
 mod floats;
 mod forgetful;
@@ -14,6 +15,7 @@ mod integers;
 mod join_order;
 mod limits;
 mod multisets;
+mod offsets;
 mod operators;
 mod same_names;
 mod step_aside;
@@ -30,14 +32,15 @@ pub(crate) use join_order::SessionJoinOrder;
 pub(crate) use step_aside::StepAside;
 pub(crate) use subqueries::Unnest;
 
-/// The rules of the physical optimiser, in their order. Scratch sessions keep DataFusion's view of what is constant, as they are
-/// compared with it.
+/// The rules of the physical optimiser, in their order. Scratch sessions, which are compared with DataFusion, keep its view of what
+/// is constant and needed.
 pub(crate) fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
         vec![Arc::new(grouping_sets::NothingKnownOfSets)];
     let mut stock = same_names::physical();
     if !scratch {
         rules.push(Arc::new(constants::NothingConstantOfParts));
+        rules.push(Arc::new(offsets::SkippedInOrder));
         stock = constants::behind_filters(stock);
     }
     rules.extend(limits::above_groups(join_order::before_selection(stock)));
