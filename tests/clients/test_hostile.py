@@ -40,7 +40,7 @@ def attack(server, name, send):
 @pytest.mark.timeout(400)
 def test_nothing_hurts():
     inputs = list(hostile.everything())
-    assert len(inputs) >= 290
+    assert len(inputs) >= 310
     with Server(environment=LIMITS) as server:
         with Database(server) as db:
             db.run(

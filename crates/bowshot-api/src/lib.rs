@@ -21,6 +21,7 @@ mod error;
 mod ids;
 mod layout;
 mod limits;
+mod places;
 mod principal;
 mod server;
 mod session;
@@ -34,6 +35,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use ids::{QueryId, SavepointId, SessionId, StatementId, TransactionId};
 pub use layout::{Compression, Layout, SAME_NAME_MARK, shown_name};
 pub use limits::Limits;
+pub use places::{Place, Places};
 pub use principal::{Credentials, Principal, Secret};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};
 pub use session::{

@@ -3,13 +3,13 @@
 use crate::Context;
 use crate::auth::{self, Cache};
 use crate::origins::check_host;
-use crate::places::{Place, Places};
 use crate::status::{Failure, Result};
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use bowshot_api::{Credentials, Error, ErrorKind, Principal};
+use bowshot_api::{Place, Places};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,11 +3,11 @@
 use crate::arrival::{Stream, arrive};
 use crate::caller::Peer;
 use crate::chores::chores;
-use crate::places::Places;
 use crate::routes::router;
 use crate::{Choices, Context, Error};
 use axum::Router;
 use axum::http::Request;
+use bowshot_api::Places;
 use bowshot_api::Server;
 use futures::FutureExt;
 use futures::future::Shared;

@@ -37,7 +37,6 @@ mod order;
 mod origins;
 mod output;
 mod parameters;
-mod places;
 mod process;
 mod queries;
 mod rooms;

@@ -29,7 +29,6 @@ mod connection;
 mod handshake;
 mod lex;
 mod listen;
-mod places;
 mod prepared;
 mod query;
 mod read;

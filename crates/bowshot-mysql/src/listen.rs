@@ -3,12 +3,12 @@
 use crate::auth::Road;
 use crate::cancel::Numbers;
 use crate::connection::Connection;
-use crate::places::{Place, Places};
 use crate::reply;
 use crate::startup::{self, greet};
 use crate::status::{Failure, Trouble};
 use crate::wire::Wire;
 use bowshot_api::{ErrorKind, Server};
+use bowshot_api::{Place, Places};
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;

@@ -29,7 +29,6 @@ mod extended;
 mod lex;
 mod listen;
 mod message;
-mod places;
 mod portal;
 mod read;
 mod reported;

@@ -3,12 +3,14 @@
 
 use crate::dialect::Dialect;
 use crate::tokens::{self, is_blank, keyword, word};
+use crate::walk::Tree;
 use crate::{exclusions, numbers};
 use bowshot_api::{Error, ErrorKind, Result};
-use sqlparser::ast::{Expr, Statement};
+use sqlparser::ast::{Expr, Statement, UnaryOperator, Value, VisitorMut};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use std::ops::ControlFlow;
 
 /// A statement as it was written, but for [`crate::rewrite`].
 #[derive(Debug, Clone)]
@@ -41,7 +43,12 @@ pub fn parse(sql: &str, dialect: Dialect, recursion_limit: usize) -> Result<Vec<
     let dialect = if versions { dialect.with_versions() } else { dialect };
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(recursion_limit).with_tokens_with_locations(tokens);
-    statements(&mut parser).map_err(|error| syntax(&error))
+    let mut parsed = statements(&mut parser).map_err(|error| syntax(&error))?;
+    for one in &mut parsed {
+        let (Parsed::Statement(statement) | Parsed::Explain(Explain { statement, .. })) = one;
+        let _ = statement.walk(&mut SignsApart);
+    }
+    Ok(parsed)
 }
 
 /// An expression by itself, such as a default.
@@ -51,9 +58,27 @@ pub fn parse(sql: &str, dialect: Dialect, recursion_limit: usize) -> Result<Vec<
 pub fn parse_expression(sql: &str, dialect: Dialect) -> Result<Expr> {
     let (tokens, _) = understood(sql, dialect)?;
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
-    let expr = parser.parse_expr().map_err(|error| syntax(&error))?;
+    let mut expr = parser.parse_expr().map_err(|error| syntax(&error))?;
     parser.expect_token(&Token::EOF).map_err(|error| syntax(&error))?;
+    let _ = expr.walk(&mut SignsApart);
     Ok(expr)
+}
+
+/// `- -a` as `-(-a)`: the tree is written `--a`, which begins a comment where it is read again.
+struct SignsApart;
+
+impl VisitorMut for SignsApart {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
+            && matches!(inner.as_ref(), Expr::UnaryOp { op: UnaryOperator::Minus, .. })
+        {
+            let signed = std::mem::replace(inner.as_mut(), Expr::value(Value::Null));
+            **inner = Expr::Nested(Box::new(signed));
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 fn statements(parser: &mut Parser<'_>) -> std::result::Result<Vec<Parsed>, ParserError> {

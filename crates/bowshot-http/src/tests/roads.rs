@@ -4,12 +4,12 @@ use super::choices;
 use super::door::Door;
 use crate::caller::{Caller, Peer};
 use crate::chores::chores;
-use crate::places::Places;
 use crate::{Choices, Context};
 use axum::extract::FromRequestParts;
 use axum::http::Request;
 use axum::response::IntoResponse;
 use bowshot_api::Limits;
+use bowshot_api::Places;
 use std::sync::Arc;
 
 /// The status of a request from an address, `0` if it may.

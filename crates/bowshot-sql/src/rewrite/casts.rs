@@ -13,6 +13,9 @@ use std::ops::ControlFlow;
 pub const CAST_TO: &str = "__cast_to";
 
 pub(super) fn tell_apart(statement: &mut impl Tree) -> Result<()> {
+    if !statement.has_expression(|expr| matches!(expr, Expr::Cast { .. })) {
+        return Ok(());
+    }
     match statement.walk(&mut InQueries) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),

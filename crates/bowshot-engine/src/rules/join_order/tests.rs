@@ -46,7 +46,8 @@ fn context(choose: Option<Choose>) -> SessionContext {
         None => rules,
     };
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
-    let builder = builder.with_optimizer_rules(crate::rules::logical(false)).with_physical_optimizer_rules(rules);
+    let builder =
+        builder.with_optimizer_rules(crate::rules::logical(false)).with_physical_optimizer_rules(rules);
     SessionContext::new_with_state(builder.build())
 }
 

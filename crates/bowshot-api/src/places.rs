@@ -1,12 +1,13 @@
-//! How many requests are answered at once that have a session: a limited number, and a limited part of it for each address.
+//! Who may have a connection, or a request in the works: a limited number, and a limited part of it for each address. The same
+//! for all front ends but Flight SQL, where those without credentials give way.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// See the module.
+/// Places, some of which are taken.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub struct Places {
     all: usize,
     of_address: usize,
     taken: Mutex<Taken>,
@@ -20,17 +21,19 @@ struct Taken {
 
 /// A place; dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     places: Arc<Places>,
     address: IpAddr,
 }
 
 impl Places {
-    pub(crate) fn new(all: usize, of_address: usize) -> Arc<Self> {
+    /// So many places, and at most so many for one address.
+    pub fn new(all: usize, of_address: usize) -> Arc<Self> {
         Arc::new(Self { all, of_address, taken: Mutex::default() })
     }
 
-    pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    /// A place for somebody at this address; `None` if there is none for them.
+    pub fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let mut taken = self.lock();
         let here = taken.addresses.get(&address).copied().unwrap_or(0);
         if taken.all >= self.all || here >= self.of_address {
@@ -44,6 +47,13 @@ impl Places {
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Whose it is.
+    pub fn address(&self) -> IpAddr {
+        self.address
     }
 }
 
