@@ -1,10 +1,12 @@
 //! Short batches for long constants. A constant beside a column becomes a column: as many copies as the batch has rows, 8 GB for
 //! a text of a megabyte, in one step that nothing can end. An operator with such a constant gets its input in batches so short
-//! that the copies for one of them stay small.
+//! that the copies for one of them stay small, and files whose reader computes such a constant are read in such batches.
 
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, internal_err};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -25,17 +27,25 @@ const COPIES: usize = 16 << 20;
 /// # Errors
 /// When the operator refuses its own children; does not happen.
 pub(crate) fn below(node: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    if node.children().is_empty() {
-        return Ok(node);
-    }
     let bytes = longest(node.as_ref())?;
     if bytes < LONG {
         return Ok(node);
     }
     let rows = (COPIES / bytes).max(1);
+    if node.children().is_empty() {
+        return Ok(read(&node, rows).unwrap_or(node));
+    }
     let children =
         node.children().into_iter().map(|child| ShortBatches::of(Arc::clone(child), rows)).collect();
     replace_children_if_necessary(node, children)
+}
+
+/// The scan of files, read in batches of at most so many rows.
+fn read(node: &Arc<dyn ExecutionPlan>, rows: usize) -> Option<Arc<dyn ExecutionPlan>> {
+    let source = node.downcast_ref::<DataSourceExec>()?.data_source();
+    let config = source.downcast_ref::<FileScanConfig>()?.clone();
+    let config = FileScanConfigBuilder::from(config).with_batch_size(Some(rows)).build();
+    Some(DataSourceExec::from_data_source(config))
 }
 
 /// Bytes of the longest constant in an operator's own expressions.

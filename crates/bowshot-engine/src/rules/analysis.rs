@@ -1,7 +1,7 @@
 //! What plans mean before they are optimised, where DataFusion means something else than SQL does. Sessions with a scratch
 //! catalog are plain DataFusion.
 
-use super::{Unnest, integers, multisets, operators};
+use super::{OuterTypes, Unnest, integers, multisets, operators};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::optimizer::{AnalyzerRule, analyzer::type_coercion::TypeCoercion};
@@ -25,7 +25,7 @@ fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             rules.push(Arc::new(multisets::CountedCopies) as _);
             rules.push(Arc::new(operators::OperatorsOfSql) as _);
             rules.push(crate::types::times());
-            rules.push(rule);
+            rules.push(Arc::new(OuterTypes::new()));
             rules.push(crate::types::texts());
             rules.push(Arc::new(integers::IntegersInRange) as _);
             rules.push(Arc::new(operators::BothZeros) as _);

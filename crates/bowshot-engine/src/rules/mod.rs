@@ -30,7 +30,7 @@ pub(crate) use cross_joins::logical;
 pub use join_order::SESSION_JOIN_ORDER;
 pub(crate) use join_order::SessionJoinOrder;
 pub(crate) use step_aside::StepAside;
-pub(crate) use subqueries::Unnest;
+pub(crate) use subqueries::{OuterTypes, Unnest};
 
 /// The rules of the physical optimiser, in their order. Scratch sessions, which are compared with DataFusion, keep its view of what
 /// is constant and needed.

@@ -1,7 +1,7 @@
 //! Windows by name: `OVER w` and `OVER (w ROWS …)` are written out, as the WINDOW clause of their SELECT says. The planner takes
-//! the name in brackets for nothing.
+//! the name in brackets for nothing. Ranks are integers with a sign.
 
-use crate::template::meaning;
+use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
@@ -29,6 +29,21 @@ impl VisitorMut for Windows {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         flow(in_select(select))
     }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        flow(with_sign(expr))
+    }
+}
+
+/// `row_number() OVER …` as a BIGINT. DataFusion's has no sign, so that it cannot be negated, and few clients know its type.
+fn with_sign(expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = &*expr else { return Ok(()) };
+    let [part] = function.name.0.as_slice() else { return Ok(()) };
+    let name = part.as_ident().map(meaning).unwrap_or_default();
+    if function.over.is_some() && matches!(name.as_str(), "row_number" | "rank" | "dense_rank" | "ntile") {
+        *expr = template::expression("CAST(ranked AS BIGINT)", &[("ranked", expr)])?;
+    }
+    Ok(())
 }
 
 fn flow(result: Result<()>) -> ControlFlow<Error> {

@@ -19,6 +19,7 @@ mod lateral;
 mod levels;
 mod limits;
 mod one_row;
+mod outer_types;
 mod places;
 mod plans;
 mod sides;
@@ -30,6 +31,8 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use std::cell::Cell;
+
+pub(crate) use outer_types::OuterTypes;
 
 /// The rule.
 #[derive(Debug)]
