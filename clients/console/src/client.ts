@@ -66,7 +66,7 @@ export class Client {
     if (session) headers["x-bowshot-session"] = session;
     let response: Response;
     try {
-      response = await fetch(path, { method, headers, body, signal, credentials: "omit", cache: "no-store" });
+      response = await fetch(path, { method, headers, body, signal, credentials: "omit", cache: "no-store", keepalive: method === "DELETE" });
     } catch (error) {
       if (signal?.aborted) throw new Problem(499, "cancelled", "the query was cancelled");
       throw new Problem(0, "unavailable", "the server cannot be reached", String(error));

@@ -61,7 +61,7 @@ function frame(): void {
       button("Light or dark", turn, { class: "quiet", title: "Light or dark" }),
       out,
     ),
-    h("main", { id: "main", tabindex: "-1" }),
+    h("main", { id: "main", tabindex: "0" }),
     h("div", { id: "announcer", class: "unseen", "aria-live": "polite" }),
   );
   route();

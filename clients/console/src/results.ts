@@ -105,7 +105,7 @@ export class Results {
       const choices = h(
         "div",
         { class: "choices-bar" },
-        select("Chart", kinds, wish.kind, (kind) => set({ kind: kind as Wish["kind"] })),
+        select("Kind", kinds, wish.kind, (kind) => set({ kind: kind as Wish["kind"] })),
         select("x", names, wish.x, (x) => set({ x })),
         needsMeasure ? select("Measure", measures, wish.measure, (measure) => set({ measure: measure as Wish["measure"] })) : null,
         wish.kind === "histogram" || (needsMeasure && wish.measure === "count") ? null : select("y", names, wish.y, (y) => set({ y })),

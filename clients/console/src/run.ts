@@ -4,7 +4,7 @@ import { type Client, Problem, type Progress, type Started } from "./client";
 
 /** How often a running statement is asked how far it is, and a result is kept from expiring. */
 const LOOK_MS = 250;
-const KEEP_MS = 20_000;
+const KEEP_MS = 12_000;
 
 export interface Watcher {
   started: (started: Started) => void;

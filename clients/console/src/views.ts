@@ -100,7 +100,7 @@ export function button(label: string, click: () => void, properties: Record<stri
 export function select(label: string, values: readonly string[], value: string, change: (value: string) => void): HTMLElement {
   const field = h(
     "select",
-    { change: () => change(field.value) },
+    { "aria-label": label, change: () => change(field.value) },
     ...values.map((name) => h("option", { value: name, selected: name === value }, name)),
   );
   return h("label", { class: "field" }, label, field);

@@ -46,7 +46,9 @@ fn compare(built: &Path, dist: &Path) -> Result<bool> {
         let ours = fs::read(built.join(&name)).with_context(|| name.clone())?;
         bytes += ours.len() as u64;
         if fs::read(dist.join(&name)).ok().as_ref() != Some(&ours) {
-            machine::say(&format!("clients/console/dist/{name} is not that of the source: cargo xtask console"));
+            machine::say(&format!(
+                "clients/console/dist/{name} is not that of the source: cargo xtask console"
+            ));
             good = false;
         }
     }
