@@ -34,11 +34,16 @@ pub(crate) enum Answered {
 ///
 /// # Errors
 /// `Unsupported` for columns that the form has no place for.
-pub(crate) async fn respond(room: Room, answered: Answered, wish: Wish) -> Result<Response> {
+pub(crate) async fn respond(
+    room: Room,
+    answered: Answered,
+    wish: Wish,
+    section: Section,
+) -> Result<Response> {
     let mut response = match answered {
         Answered::Rows(answer) => {
             let query = answer.query;
-            Reading::respond(room, *answer, wish).await.map_err(|failure| failure.of_query(query))?
+            Reading::respond(room, *answer, wish, section).await.map_err(|failure| failure.of_query(query))?
         }
         Answered::Effect { query, affected } => effect(&room, wish.form, query, affected)?,
     };
@@ -96,10 +101,49 @@ fn name(response: &mut Response, query: Option<QueryId>) {
     }
 }
 
+/// Which rows of a result go out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section {
+    skip: u64,
+    /// `None` for all that there are.
+    take: Option<u64>,
+}
+
+impl Default for Section {
+    fn default() -> Self {
+        Self::new(0, None)
+    }
+}
+
+impl Section {
+    pub(crate) fn new(skip: u64, take: Option<u64>) -> Self {
+        Self { skip, take }
+    }
+
+    /// What of the next batch belongs to it.
+    fn cut(&mut self, batch: RecordBatch) -> Option<RecordBatch> {
+        if self.skip == 0 && self.take.is_none() {
+            return Some(batch);
+        }
+        let rows = batch.num_rows();
+        let skipped = usize::try_from(self.skip).map_or(rows, |skip| skip.min(rows));
+        self.skip -= skipped as u64;
+        let left = rows - skipped;
+        let taken = self.take.map_or(left, |take| usize::try_from(take).map_or(left, |take| take.min(left)));
+        self.take = self.take.map(|take| take - taken as u64);
+        (taken > 0).then(|| batch.slice(skipped, taken))
+    }
+
+    fn is_over(&self) -> bool {
+        self.take == Some(0)
+    }
+}
+
 /// A result on its way out.
 struct Reading {
     room: Room,
     answer: Answer,
+    section: Section,
     next_partition: usize,
     rows: Option<BatchStream>,
     /// Away while it works elsewhere.
@@ -121,11 +165,11 @@ impl std::error::Error for Cut {}
 
 impl Reading {
     /// The answer with the rows. What fails before its first piece fails with a status.
-    async fn respond(room: Room, answer: Answer, wish: Wish) -> Result<Response> {
+    async fn respond(room: Room, answer: Answer, wish: Wish, section: Section) -> Result<Response> {
         let encoder = Some(encoder(wish, &answer, room.server.limits())?);
         let query = answer.query;
         let mut reading =
-            Box::new(Self { room, answer, next_partition: 0, rows: None, encoder, is_over: false });
+            Box::new(Self { room, answer, section, next_partition: 0, rows: None, encoder, is_over: false });
         let first = futures::stream::iter([Ok(reading.piece().await?)]);
         let others = futures::stream::unfold(reading, |mut reading| async move {
             let piece = reading.next().await?;
@@ -175,7 +219,19 @@ impl Reading {
         }
     }
 
+    /// The next batch of the part that is wanted.
     async fn batch(&mut self) -> bowshot_api::Result<Option<RecordBatch>> {
+        while !self.section.is_over() {
+            let Some(batch) = self.next_batch().await? else { return Ok(None) };
+            if let Some(batch) = self.section.cut(batch) {
+                return Ok(Some(batch));
+            }
+        }
+        self.rows = None;
+        Ok(None)
+    }
+
+    async fn next_batch(&mut self) -> bowshot_api::Result<Option<RecordBatch>> {
         loop {
             let Some(rows) = &mut self.rows else {
                 if self.next_partition == self.answer.partitions {

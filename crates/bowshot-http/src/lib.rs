@@ -2,10 +2,10 @@
 //! holds. It translates HTTP into calls on the door, and nothing more.
 //!
 //! ```text
-//! socket ─► connection.rs, arrival.rs (TLS) ─► routes.rs ─┬─► health.rs, metrics.rs          for everybody
+//! socket ─► connection.rs, arrival.rs (TLS) ─► routes.rs ─┬─► health.rs, metrics.rs, console.rs   for everybody
 //!                                                        └─► caller.rs ─┬─► sql.rs          for those who may
 //!                                                                       ├─► tables.rs, ingest/
-//!                                                                       └─► rooms.rs, queries.rs
+//!                                                                       └─► rooms.rs, queries.rs, kept.rs
 //! ```
 //!
 //! - Who is calling, and over which road: `caller.rs`, `auth.rs`; which web pages may: `origins.rs`.
@@ -15,7 +15,7 @@
 //! - Errors: `status.rs`. Every route is described in `openapi.json`.
 //!
 //! What `/health`, `/ready` and `/metrics` tell is operational and read-only: no name of a table, user or query, no row. That is
-//! why they need no credentials; everything below `/v1` but its description does.
+//! why they need no credentials; everything below `/v1` but its description does. The console is a page without content of its own (`console.rs`).
 //!
 //! What must never happen here: a whole result or upload in memory, a password asked for where others can read it, a web page
 //! that uses the server behind the back of its user, a client that holds a connection for as long as it likes.
@@ -26,10 +26,12 @@ mod auth;
 mod caller;
 mod chores;
 mod connection;
+mod console;
 mod error;
 mod form;
 mod health;
 mod ingest;
+mod kept;
 mod metrics;
 mod names;
 mod openapi;

@@ -1,14 +1,14 @@
 //! Which web pages may use the server. A browser sends requests of any page to any address that it reaches, this machine's own
 //! too, and a server without users would do what they say. So a request that names a page's origin is refused unless the
 //! operator has listed it, and what is only open to this machine is asked for under a name of this machine, which a page cannot
-//! make its own by changing what its name resolves to.
+//! make its own by changing what its name resolves to. The server's own page, the console, comes from where it asks.
 
 use crate::Context;
 use crate::status::Failure;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, HOST, ORIGIN, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -29,7 +29,8 @@ pub(crate) async fn origins(State(context): State<Context>, request: Request, ne
     let is_listed = context.choices.origins.iter().any(|listed| listed.as_bytes() == origin.as_bytes());
     let is_sql = request.uri().path().starts_with("/v1/");
     if !is_listed {
-        return if is_sql { refused().into_response() } else { next.run(request).await };
+        let is_ours = is_own_page(&origin, request.headers());
+        return if is_sql && !is_ours { refused().into_response() } else { next.run(request).await };
     }
     let is_preflight = request.method() == Method::OPTIONS;
     let mut response =
@@ -45,6 +46,15 @@ pub(crate) async fn origins(State(context): State<Context>, request: Request, ne
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     }
     response
+}
+
+/// Whether a request comes from a page of this server itself, which is the console. A page can make the name that it came from
+/// resolve to this server, so a name that may be anybody's counts only with credentials, which such a page does not have.
+fn is_own_page(origin: &HeaderValue, headers: &HeaderMap) -> bool {
+    let text = |value: &HeaderValue| value.to_str().map(str::to_ascii_lowercase).ok();
+    let (Some(origin), Some(host)) = (text(origin), headers.get(HOST).and_then(text)) else { return false };
+    let place = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    place == Some(host.as_str()) && (headers.contains_key(AUTHORIZATION) || is_local(&host))
 }
 
 fn refused() -> Failure {

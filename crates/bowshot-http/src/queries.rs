@@ -10,7 +10,8 @@ use bowshot_api::{CancelOutcome, Error, ErrorKind, QueryId};
 use serde_json::json;
 use std::time::Duration;
 
-fn read(id: &str) -> Result<QueryId> {
+/// The id of a query, of its text.
+pub(crate) fn read(id: &str) -> Result<QueryId> {
     QueryId::parse(id).ok_or_else(|| {
         Error::invalid("this is no id of a query")
             .with_hint("the header `x-bowshot-query-id` has them")

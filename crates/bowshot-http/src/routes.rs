@@ -5,13 +5,13 @@ use crate::metrics::metrics;
 use crate::openapi::openapi;
 use crate::origins::origins;
 use crate::status::{Failure, answer};
-use crate::{Context, ingest, queries, rooms, sql, tables};
+use crate::{Context, console, ingest, kept, queries, rooms, sql, tables};
 use axum::Router;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use bowshot_api::Error;
 
@@ -22,11 +22,16 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Context>)> {
         ("/health", get(health)),
         ("/ready", get(ready)),
         ("/metrics", get(metrics)),
+        ("/console", get(console::page)),
+        ("/console/access", get(console::access)),
+        ("/console/{name}", get(console::file)),
         ("/v1/openapi.json", get(openapi)),
         ("/v1/sql", post(sql::run)),
         ("/v1/sessions", post(rooms::open)),
         ("/v1/sessions/{token}", delete(rooms::close)),
+        ("/v1/queries", post(kept::start)),
         ("/v1/queries/{id}", get(queries::progress).delete(queries::cancel)),
+        ("/v1/queries/{id}/rows", get(kept::rows)),
         ("/v1/tables", get(tables::list)),
         ("/v1/tables/{name}", get(tables::describe).put(ingest::replace).post(ingest::append)),
         ("/v1/tables/{name}/rows", get(tables::rows)),
@@ -45,11 +50,17 @@ pub(crate) fn router(context: Context) -> Router {
         .with_state(context)
 }
 
-async fn index(State(context): State<Context>) -> Response {
+/// The paths, or for a browser, which asks for a page, the way to the console.
+async fn index(State(context): State<Context>, headers: HeaderMap) -> Response {
+    let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
+    if accepted.contains("text/html") {
+        return ([(VARY, "accept")], Redirect::to("/console")).into_response();
+    }
     let about = context.server.about();
     let text = format!(
         "{} {}\n\n/health   200 while the process lives\n/ready    200 while queries are taken\n\
          /metrics  counters and gauges for Prometheus\n/v1/sql   POST a statement, and get its rows\n\
+         /console  a page to look around, for browsers\n\
          /v1/openapi.json  all that is under /v1\n",
         about.name, about.version
     );

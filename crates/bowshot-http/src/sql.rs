@@ -3,7 +3,7 @@
 //! Each statement is planned once, and what its plan tells decides how it is answered: with rows, or with how many rows it has
 //! changed.
 
-use crate::answer::{self, Answered};
+use crate::answer::{self, Answered, Section};
 use crate::caller::Caller;
 use crate::form::Wish;
 use crate::order::{Order, Parameters};
@@ -38,7 +38,8 @@ pub(crate) async fn run(
     let headers = request.headers().clone();
     let Order { sql, parameters, options } = Order::read(request, context.server.limits()).await?;
     let room = Room::enter(caller, &headers, options).await?;
-    text(room, &sql, parameters, wish).await
+    let answered = text(&room, &sql, parameters, Delivery::Stream).await?;
+    answer::respond(room, answered, wish, Section::default()).await
 }
 
 /// The error of a query string that was not understood.
@@ -46,8 +47,13 @@ pub(crate) fn unread(error: &axum::extract::rejection::QueryRejection) -> Failur
     Error::invalid(format!("the query of the URL cannot be read: {}", error.body_text())).into()
 }
 
-/// Runs the statements of a text, and answers with what the last one gives. The first error ends it.
-async fn text(room: Room, sql: &str, parameters: Parameters, wish: Wish) -> Result<Response> {
+/// Runs the statements of a text as far as the first rows of the last one. The first error ends it.
+pub(crate) async fn text(
+    room: &Room,
+    sql: &str,
+    parameters: Parameters,
+    delivery: Delivery,
+) -> Result<Answered> {
     let statements = room.session.statements(sql);
     let Some((last, earlier)) = statements.split_last() else {
         return Err(Error::invalid("the text has no statement").with_hint("send one").into());
@@ -60,17 +66,18 @@ async fn text(room: Room, sql: &str, parameters: Parameters, wish: Wish) -> Resu
     let mut place = Place { sql, end: 0 };
     for statement in earlier {
         let before = place.of(statement);
-        act(&room, statement).await.map_err(|failure| failure.placed(statement, before))?;
+        act(room, statement).await.map_err(|failure| failure.placed(statement, before))?;
     }
     let before = place.of(last);
-    let answered =
-        Box::pin(start(&room, last, parameters)).await.map_err(|failure| failure.placed(last, before))?;
+    let answered = Box::pin(start(room, last, parameters, delivery))
+        .await
+        .map_err(|failure| failure.placed(last, before))?;
     if room.is_own && room.session.in_transaction() {
         return Err(Error::invalid("the transaction would end with the request, and its changes with it")
             .with_hint("commit it in the same request, or make a session with `POST /v1/sessions`")
             .into());
     }
-    answer::respond(room, answered, wish).await
+    Ok(answered)
 }
 
 /// Where statements stand in their text.
@@ -99,13 +106,14 @@ async fn act(room: &Room, sql: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs a statement as far as its first rows.
-pub(crate) async fn start(room: &Room, sql: &str, given: Parameters) -> Result<Answered> {
+/// Runs a statement as far as its first rows, or, where they are kept, as far as its start.
+pub(crate) async fn start(room: &Room, sql: &str, given: Parameters, delivery: Delivery) -> Result<Answered> {
     let (kept, Description { is_update, parameters: wanted, .. }) = room.prepare(sql).await?;
     if let Some(row) = parameters::row(&wanted, given)? {
         room.while_used(room.session.bind(kept.id, vec![row])).await?;
     }
-    let answer = begin(room, &kept).await?;
+    let delivery = if is_update { Delivery::Stream } else { delivery };
+    let answer = begin(room, &kept, delivery).await?;
     if !is_update {
         return Ok(Answered::Rows(Box::new(answer)));
     }
@@ -114,10 +122,10 @@ pub(crate) async fn start(room: &Room, sql: &str, given: Parameters) -> Result<A
     Ok(Answered::Effect { query: Some(query), affected })
 }
 
-async fn begin(room: &Room, kept: &Kept) -> Result<Answer> {
+async fn begin(room: &Room, kept: &Kept, delivery: Delivery) -> Result<Answer> {
     let request = Running {
         endpoints: Some(Endpoints::Exactly(1)),
-        delivery: Some(Delivery::Stream),
+        delivery: Some(delivery),
         ..Running::prepared(kept.id)
     };
     Ok(room.while_used(room.session.start(&request)).await?)

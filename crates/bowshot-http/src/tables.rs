@@ -1,6 +1,6 @@
 //! What tables there are, and what is in them.
 
-use crate::answer;
+use crate::answer::{self, Section};
 use crate::caller::Caller;
 use crate::form::Wish;
 use crate::names::{option, select_all, table_name};
@@ -13,7 +13,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use bowshot_api::{Error, Session, TableEntry, TableFilter, TableName};
+use bowshot_api::{Delivery, Error, Session, TableEntry, TableFilter, TableName};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -119,6 +119,6 @@ pub(crate) async fn rows(
     if let Some(limit) = limit {
         sql.push_str(&format!(" LIMIT {limit}"));
     }
-    let answered = Box::pin(start(&room, &sql, Parameters::None)).await?;
-    answer::respond(room, answered, wish).await
+    let answered = Box::pin(start(&room, &sql, Parameters::None, Delivery::Stream)).await?;
+    answer::respond(room, answered, wish, Section::default()).await
 }

@@ -1,9 +1,11 @@
 //! The front end over a real socket, with a server behind the door whose state the test decides.
 
 mod client;
+mod console;
 mod door;
 mod forms;
 mod hostile;
+mod kept;
 mod life;
 mod mutated;
 mod operations;

@@ -1,9 +1,10 @@
-//! Every automation of the repository: `cargo xtask check`, `tidy`, `test`, `bench`, `docs`. No other build script, Makefile or
+//! Every automation of the repository: `cargo xtask check`, `tidy`, `test`, `bench`, `docs`, `console`. No other build script, Makefile or
 //! shell script decides anything. Builds in seconds, knows no crate of the product, and talks to compilers, Python,
 //! Maven and Go only by starting them.
 
 mod bench;
 mod check;
+mod console;
 mod docs;
 mod machine;
 mod suite;
@@ -34,6 +35,12 @@ enum Command {
         /// Scenarios and options, for `bench/run.py`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
+    },
+    /// Builds the console, which the program embeds.
+    Console {
+        /// Only tells whether the files that are checked in are of this source.
+        #[arg(long)]
+        check: bool,
     },
     /// Writes the generated reference pages.
     Docs {
@@ -80,5 +87,6 @@ fn run(cli: Cli) -> Result<bool> {
         Command::Test(args) => suite::run(&args),
         Command::Bench { args } => bench::run(&args),
         Command::Docs { check } => docs::run(check),
+        Command::Console { check } => console::run(check),
     }
 }

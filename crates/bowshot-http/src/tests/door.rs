@@ -16,10 +16,10 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    About, Answer, BatchStream, CancelOutcome, Credentials, Description, Error, ErrorKind, IfMissing, Ingest,
-    Languages, Layout, Lifecycle, Limits, OptionValue, Prepared, PrimaryKey, Principal, Progress, QueryId,
-    Request, Result, SavepointId, Secret, Server, ServerStatus, Session, SessionId, Statement, StatementId,
-    TableEntry, TableFilter, TableKind, TableName, TransactionEnd, TransactionId,
+    About, Answer, BatchStream, CancelOutcome, Credentials, Delivery, Description, Error, ErrorKind,
+    IfMissing, Ingest, Languages, Layout, Lifecycle, Limits, OptionValue, Prepared, PrimaryKey, Principal,
+    Progress, QueryId, Request, Result, SavepointId, Secret, Server, ServerStatus, Session, SessionId,
+    Statement, StatementId, TableEntry, TableFilter, TableKind, TableName, TransactionEnd, TransactionId,
 };
 use futures::StreamExt;
 use std::collections::HashMap;
@@ -48,7 +48,8 @@ pub(super) struct Door {
     /// What has had an effect.
     effects: Mutex<Vec<String>>,
     pub(super) written: Mutex<Vec<RecordBatch>>,
-    queries: Mutex<HashMap<QueryId, (String, Vec<RecordBatch>)>>,
+    /// With whether their results are kept.
+    queries: Mutex<HashMap<QueryId, (String, Vec<RecordBatch>, bool)>>,
     rooms: Mutex<HashMap<SessionId, Arc<Room>>>,
     /// Batches that were made.
     pub(super) made: Arc<AtomicUsize>,
@@ -211,8 +212,13 @@ impl Server for Door {
     }
 
     async fn attach(&self, _: &Principal, query: QueryId, _: usize) -> Result<BatchStream> {
-        let found = self.queries.lock().unwrap().remove(&query);
-        let (sql, bound) = found.ok_or_else(|| Error::not_found("result not found"))?;
+        let mut queries = self.queries.lock().unwrap();
+        let found = queries.get(&query).cloned().ok_or_else(|| Error::not_found("result not found"))?;
+        let (sql, bound, is_kept) = found;
+        if !is_kept {
+            queries.remove(&query);
+        }
+        drop(queries);
         if sql.starts_with("echo") {
             return Ok(BatchStream::from_batches(bound[0].schema(), bound));
         }
@@ -241,8 +247,9 @@ impl Server for Door {
     async fn progress(&self, _: &Principal, query: QueryId, _: Option<f64>, _: Duration) -> Result<Progress> {
         let queries = self.queries.lock().unwrap();
         match queries.get(&query) {
-            Some(_) => {
-                Ok(Progress { answer: answer(query, numbers()), fraction: 0.5, done: false, failed: None })
+            Some((sql, bound, _)) => {
+                let schema = Room::description(sql, bound)?.schema;
+                Ok(Progress { answer: answer(query, schema), fraction: 0.5, done: false, failed: None })
             }
             None => Err(Error::not_found("query not found")),
         }
@@ -397,7 +404,8 @@ impl Session for Room {
         }
         self.act(&sql);
         let answer = answer(QueryId::random(), Self::description(&sql, &bound)?.schema);
-        self.door.queries.lock().unwrap().insert(answer.query, (sql, bound));
+        let is_kept = request.delivery == Some(Delivery::Spool);
+        self.door.queries.lock().unwrap().insert(answer.query, (sql, bound, is_kept));
         Ok(answer)
     }
 

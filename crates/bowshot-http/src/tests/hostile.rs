@@ -28,10 +28,11 @@ async fn credentials_are_wanted_where_there_are_users() {
     // No body is read for a stranger.
     let huge = [SQL, ("content-length", "4000000")];
     assert_eq!(running.ask("POST", "/v1/sql", &huge, b"").await.status, 401);
-    for path in ["/v1/tables", "/v1/tables/t", "/v1/tables/t/rows", "/v1/queries/x"] {
+    for path in ["/v1/tables", "/v1/tables/t", "/v1/tables/t/rows", "/v1/queries/x", "/v1/queries/x/rows"] {
         assert_eq!(running.ask("GET", path, &[], b"").await.status, 401, "{path}");
     }
-    for path in ["/health", "/ready", "/metrics", "/", "/v1/openapi.json"] {
+    for path in ["/health", "/ready", "/metrics", "/", "/console", "/console/console.js", "/v1/openapi.json"]
+    {
         assert_eq!(running.ask("GET", path, &[], b"").await.status, 200, "{path}");
     }
     running.stop().await;
@@ -47,6 +48,17 @@ async fn web_pages_may_not_unless_they_are_listed() {
         assert_eq!(running.ask("OPTIONS", "/v1/sql", &[("origin", origin)], b"").await.status, 403);
     }
     assert!(running.server.effects().is_empty());
+    // Its own page may, unless it came from a name that may be anybody's.
+    for (host, origin, expected) in [
+        ("127.0.0.1:8080", "http://127.0.0.1:8080", 200),
+        ("localhost:8080", "https://LocalHost:8080", 200),
+        ("127.0.0.1:8080", "http://127.0.0.1:8081", 403),
+        ("127.0.0.1:8080", "ftp://127.0.0.1:8080", 403),
+        ("evil.example", "http://evil.example", 403),
+    ] {
+        let headers = [SQL, ("host", host), ("origin", origin)];
+        assert_eq!(running.ask("POST", "/v1/sql", &headers, b"rows 1").await.status, expected, "{origin}");
+    }
     let good = ("origin", "https://good.example");
     let reply =
         running.ask("OPTIONS", "/v1/sql", &[good, ("access-control-request-method", "POST")], b"").await;
@@ -74,6 +86,10 @@ async fn a_name_that_resolves_to_this_machine_does_not_open_it() {
     let running = Running::open(Limits::default(), true, choices()).await;
     let headers = [SQL, ("host", "db.example"), ("authorization", "Bearer token")];
     assert_eq!(running.ask("POST", "/v1/sql", &headers, b"rows 1").await.status, 200);
+    let own = [headers.as_slice(), &[("origin", "https://db.example")]].concat();
+    assert_eq!(running.ask("POST", "/v1/sql", &own, b"rows 1").await.status, 200);
+    let stranger = [SQL, ("host", "db.example"), ("origin", "https://db.example")];
+    assert_eq!(running.ask("POST", "/v1/sql", &stranger, b"rows 1").await.status, 403);
     running.stop().await;
 }
 

@@ -1,0 +1,132 @@
+// What runs now and what ran before, as `system.queries` tells it: each user's own. Whoever may end a statement may end it here.
+
+import { column, type Rows } from "../arrow";
+import type { Client } from "../client";
+import { announce, h, show } from "../dom";
+import { bytes, count, literal, milliseconds } from "../format";
+import { button, fill, problemView, rowsTable, section, select, type Page, type Shown } from "../views";
+
+const LIVE =
+  "SELECT query_id, user_name, statement, outcome, waits_for, started, duration_ms, rows, memory_bytes, progress\n" +
+  "FROM system.queries\nWHERE outcome IN ('running', 'queued', 'planning', 'blocked') OR progress IS NOT NULL\nORDER BY started";
+const SESSIONS =
+  "SELECT session_id, user_name, count(*) AS statements, sum(CASE WHEN error IS NULL THEN 0 ELSE 1 END) AS failed,\n" +
+  "  min(started) AS first_statement, max(started) AS latest_statement\n" +
+  "FROM system.queries\nGROUP BY session_id, user_name\nORDER BY latest_statement DESC\nLIMIT 50";
+
+function past(outcome: string, order: string): string {
+  const where = outcome === "all" ? "" : `WHERE outcome = ${literal(outcome)}\n`;
+  return (
+    "SELECT query_id, statement, outcome, started, duration_ms, rows, bytes, error, user_name\n" +
+    `FROM system.queries\n${where}ORDER BY ${order === "slowest" ? "duration_ms" : "started"} DESC\nLIMIT 200`
+  );
+}
+
+const time: Shown = (value) => (value === null ? null : milliseconds(Number(value)));
+const size: Shown = (value) => (value === null ? null : bytes(Number(value)));
+const number: Shown = (value) => (value === null ? null : count(Number(value)));
+const moment: Shown = (value) => (value === null ? null : h("time", { datetime: value, title: value }, value.slice(5, 23)));
+const id: Shown = (value) => h("code", { title: value ?? "" }, (value ?? "").slice(0, 8));
+const statement: Shown = (value) =>
+  h("a", { href: `#/query?sql=${encodeURIComponent(value ?? "")}`, title: value ?? "" }, h("code", {}, (value ?? "").length > 120 ? `${value?.slice(0, 120)}…` : (value ?? "")));
+const share: Shown = (value) => (value === null ? null : h("meter", { min: 0, max: 1, value, "aria-label": "progress" }));
+
+export function queriesPage(client: Client): Page {
+  const live = h("div");
+  const told = h("div");
+  const ran = h("div");
+  const sessions = h("div");
+  const timeline = h("div");
+  let outcome = "all";
+  let order = "latest";
+  let isHere = true;
+  let isHeld = false;
+
+  const kill = async (what: string, which: string) => {
+    try {
+      await client.query(`KILL ${what} ${literal(which)}`);
+      announce(`${what.toLowerCase()} ${which} was ended`);
+      show(told);
+    } catch (error) {
+      show(told, problemView(error));
+    }
+    await Promise.all([look(), list()]);
+  };
+  const look = () =>
+    fill(live, async () => {
+      const rows = await client.query(LIVE);
+      const ids = column(rows, "query_id");
+      return rowsTable(rows, {
+        label: "Statements that run",
+        columns: { query_id: id, statement, started: moment, duration_ms: time, rows: number, memory_bytes: size, progress: share },
+        action: (row) => button("Kill", () => void kill("QUERY", ids[row] ?? ""), { class: "danger", "aria-label": `Kill ${ids[row]}` }),
+      });
+    });
+  const list = () =>
+    fill(ran, async () => {
+      const rows = await client.query(past(outcome, order));
+      show(timeline, bars(rows));
+      return rowsTable(rows, {
+        label: "Statements that ran",
+        columns: { query_id: id, statement, started: moment, duration_ms: time, rows: number, bytes: size },
+      });
+    });
+  const open = () =>
+    fill(sessions, async () => {
+      const rows = await client.query(SESSIONS);
+      const ids = column(rows, "session_id");
+      return rowsTable(rows, {
+        label: "Sessions",
+        columns: { session_id: id, first_statement: moment, latest_statement: moment },
+        action: (row) => button("End", () => void kill("SESSION", ids[row] ?? ""), { class: "danger", "aria-label": `End session ${ids[row]}` }),
+      });
+    });
+  const draw = () => {
+    const choices = [
+      select("Outcome", ["all", "finished", "failed", "cancelled"], outcome, (value) => {
+        outcome = value;
+        draw();
+      }),
+      select("Order", ["latest", "slowest"], order, (value) => {
+        order = value;
+        draw();
+      }),
+      button("Look again", () => void list()),
+    ];
+    const held = h("input", { type: "checkbox", checked: isHeld, change: () => (isHeld = held.checked) });
+    const hold = h("label", { class: "field" }, held, "hold still");
+    show(page, h("h1", {}, "Queries"), told, section("Running", LIVE, live, hold), section("Past", past(outcome, order), h("div", {}, timeline, ran), ...choices), section("Sessions", SESSIONS, sessions));
+    void list();
+  };
+  const page = h("div", { class: "page" });
+  draw();
+  void look();
+  void open();
+  const tick = window.setInterval(() => {
+    if (isHere && !isHeld && !document.hidden) void look();
+  }, 2000);
+  return {
+    element: page,
+    leave: () => {
+      isHere = false;
+      clearInterval(tick);
+    },
+  };
+}
+
+/** When the statements ran and how long each took. */
+function bars(rows: Rows): HTMLElement {
+  const begun = column(rows, "started").map((text) => Date.parse(`${text?.replace(" ", "T") ?? ""}`));
+  const took = column(rows, "duration_ms").map(Number);
+  const outcomes = column(rows, "outcome");
+  const first = Math.min(...begun);
+  const last = Math.max(...begun.map((start, row) => start + (took[row] ?? 0)));
+  const line = h("div", { class: "timeline", role: "img", "aria-label": `${rows.count} statements over ${milliseconds(Math.max(0, last - first) || 0)}` });
+  begun.forEach((start, row) => {
+    const bar = h("i", { class: outcomes[row] ?? "", title: `${milliseconds(took[row] ?? 0)} ${outcomes[row]}` });
+    bar.style.left = `${(100 * (start - first)) / (last - first || 1)}%`;
+    bar.style.width = `max(2px, ${(100 * (took[row] ?? 0)) / (last - first || 1)}%)`;
+    line.append(bar);
+  });
+  return line;
+}

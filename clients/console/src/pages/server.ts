@@ -1,0 +1,149 @@
+// What the server keeps and how it is set: caches, settings, metrics.
+
+import type { Client } from "../client";
+import { h, show, svg } from "../dom";
+import { bytes, count, milliseconds, short } from "../format";
+import { button, fill, problemView, rowsTable, section, type Page, type Shown } from "../views";
+
+const size: Shown = (value) => (value === null ? null : bytes(Number(value)));
+const number: Shown = (value) => (value === null ? null : count(Number(value)));
+const cost: Shown = (value) => (value === null ? null : milliseconds(Number(value)));
+
+const CACHES: [string, string][] = [
+  ["Results that are kept", "SELECT tables, column_count, row_count, bytes, cost_ms, hits, created\nFROM system.result_cache\nORDER BY bytes DESC LIMIT 200"],
+  ["Joins that are kept", "SELECT tables, column_count, row_count, bytes, disk_bytes, place, cost_ms, hits, forecast, pinned, worth, created\nFROM system.join_cache\nORDER BY worth DESC LIMIT 200"],
+  ["Joins that come next", "SELECT tables, reason, rank\nFROM system.cache_forecasts\nORDER BY rank DESC LIMIT 200"],
+  ["Joins that were asked for", "SELECT tables, latest, conditions, count, cost_ms, unused, first_seen, last_seen\nFROM system.join_history\nORDER BY last_seen DESC LIMIT 200"],
+];
+
+export function cachesPage(client: Client): Page {
+  const page = h("div", { class: "page" });
+  const draw = () => {
+    const parts = CACHES.map(([title, sql]) => {
+      const place = h("div");
+      void fill(place, async () =>
+        rowsTable(await client.query(sql), { label: title, columns: { bytes: size, disk_bytes: size, row_count: number, cost_ms: cost } }),
+      );
+      return section(title, sql, place);
+    });
+    show(page, h("h1", {}, "Caches"), h("p", {}, button("Look again", draw)), ...parts);
+  };
+  draw();
+  return { element: page };
+}
+
+export function settingsPage(client: Client): Page {
+  const sql = "SHOW ALL";
+  const place = h("div");
+  const filter = h("input", {
+    type: "search",
+    placeholder: "filter",
+    "aria-label": "Filter settings",
+    input: () => {
+      for (const row of place.querySelectorAll<HTMLElement>("tbody tr")) row.hidden = !row.textContent?.toLowerCase().includes(filter.value.toLowerCase());
+    },
+  });
+  void fill(place, async () => rowsTable(await client.query(sql), { label: "Settings of a session" }));
+  return {
+    element: h(
+      "div",
+      { class: "page" },
+      h("h1", {}, "Settings"),
+      h("p", { class: "note" }, "What a session of yours begins with. SET name = value in the editor changes it for its tab."),
+      section("Settings of a session", sql, place, filter),
+    ),
+  };
+}
+
+const LOOK_MS = 2000;
+const POINTS = 150;
+
+interface Sample {
+  name: string;
+  about: string;
+  kind: string;
+  value: number;
+}
+
+/** Metrics in Prometheus text format. Those with several labels are added up. */
+export function samples(text: string): Sample[] {
+  const found = new Map<string, Sample>();
+  const about = new Map<string, string>();
+  const kinds = new Map<string, string>();
+  for (const line of text.split("\n")) {
+    const told = /^# (HELP|TYPE) (\S+) (.*)$/.exec(line);
+    if (told) {
+      (told[1] === "HELP" ? about : kinds).set(told[2] ?? "", told[3] ?? "");
+      continue;
+    }
+    const sample = /^([a-zA-Z_:][\w:]*)(\{.*\})? (\S+)$/.exec(line);
+    const name = sample?.[1] ?? "";
+    if (!sample || /_(bucket|info)$/.test(name)) continue;
+    const base = name.replace(/_(sum|count)$/, "");
+    const known = found.get(name);
+    const value = Number(sample[3]);
+    if (known) known.value += value;
+    else found.set(name, { name, about: about.get(name) ?? about.get(base) ?? "", kind: kinds.get(name) ?? "counter", value });
+  }
+  return [...found.values()];
+}
+
+export function metricsPage(client: Client): Page {
+  const places = h("div", { class: "metrics" });
+  const told = h("div");
+  const series = new Map<string, number[]>();
+  const before = new Map<string, number>();
+  let at = performance.now();
+  let isAsking = false;
+  const look = async () => {
+    if (isAsking || document.hidden) return;
+    isAsking = true;
+    try {
+      const now = performance.now();
+      const passed = (now - at) / 1000;
+      at = now;
+      const cards = samples(await client.metrics()).map((sample) => {
+        const isCounter = sample.kind !== "gauge";
+        const last = before.get(sample.name);
+        before.set(sample.name, sample.value);
+        const value = isCounter ? (last === undefined || passed <= 0 ? 0 : Math.max(0, sample.value - last) / passed) : sample.value;
+        const values = [...(series.get(sample.name) ?? []), value].slice(-POINTS);
+        series.set(sample.name, values);
+        return card(sample, values, isCounter);
+      });
+      show(places, ...cards);
+      show(told);
+    } catch (error) {
+      show(told, problemView(error));
+    } finally {
+      isAsking = false;
+    }
+  };
+  void look();
+  const tick = window.setInterval(() => void look(), LOOK_MS);
+  return {
+    element: h(
+      "div",
+      { class: "page" },
+      h("h1", {}, "Metrics"),
+      h("p", { class: "note" }, "What ", h("code", {}, "GET /metrics"), " tells, every two seconds since this page was opened. Counters are shown as their rate a second."),
+      told,
+      places,
+    ),
+    leave: () => clearInterval(tick),
+  };
+}
+
+function card({ name, about }: Sample, values: number[], isCounter: boolean): HTMLElement {
+  const latest = values.at(-1) ?? 0;
+  const shown = /bytes/.test(name) ? bytes(Math.round(latest)) : short(latest);
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const points = values.map((value, index) => `${((POINTS - values.length + index) * 240) / (POINTS - 1)},${36 - (high === low ? 18 : (32 * (value - low)) / (high - low)) - 2}`);
+  return h(
+    "section",
+    { class: "card metric", title: about },
+    h("h2", {}, name.replace(/^bowshot_/, "").replaceAll("_", " ")),
+    h("b", {}, `${shown}${isCounter ? " /s" : ""}`),
+    svg("svg", { viewBox: "0 0 240 36", class: "spark", "aria-hidden": "true" }, svg("polyline", { points: points.join(" "), class: "curve" })),
+  );
+}

@@ -1,0 +1,107 @@
+// Pieces that several pages are made of: tables of rows that are all there, errors, the statements behind a page.
+
+import type { Rows } from "./arrow";
+import { Problem } from "./client";
+import { h, show, type Child } from "./dom";
+
+/** What a page has to do with the rest of the console. */
+export interface Page {
+  element: HTMLElement;
+  /** Called when another page takes its place. */
+  leave?: () => void;
+}
+
+export type Shown = (value: string | null, row: number) => Child;
+
+interface Looks {
+  label: string;
+  /** How columns look that are not just their text, by name; `null` leaves one away. */
+  columns?: Record<string, Shown | null>;
+  /** What can be done with a row. */
+  action?: (row: number) => Child;
+}
+
+/** Rows as a table, all of them. */
+export function rowsTable(rows: Rows, { label, columns = {}, action }: Looks): HTMLElement {
+  const shown = rows.columns.filter(({ name }) => columns[name] !== null);
+  const head = h(
+    "tr",
+    {},
+    ...shown.map(({ name, isNumber }) => h("th", { scope: "col", class: isNumber ? "right" : "" }, name.replaceAll("_", " "))),
+    action ? h("th", { scope: "col" }, "") : null,
+  );
+  const body = h("tbody");
+  for (let row = 0; row < rows.count; row += 1) {
+    const cells = shown.map(({ name, texts, isNumber }) => {
+      const value = texts[row] ?? null;
+      const look = columns[name];
+      const content = look ? look(value, row) : value;
+      return h("td", { class: value === null && !look ? "null" : isNumber ? "right" : "" }, content ?? "null");
+    });
+    body.append(h("tr", {}, ...cells, action ? h("td", { class: "actions" }, action(row)) : null));
+  }
+  if (rows.count === 0) body.append(h("tr", {}, h("td", { colspan: shown.length + 1, class: "null" }, "no rows")));
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+    h("table", {}, h("caption", { class: "unseen" }, label), h("thead", {}, head), body),
+  );
+}
+
+/** An error, with what to do next. */
+export function problemView(error: unknown, ...more: Child[]): HTMLElement {
+  const problem = error instanceof Problem ? error : new Problem(0, "error", String(error));
+  return h(
+    "div",
+    { class: "problem", role: "alert" },
+    h("b", {}, problem.kind.replaceAll("_", " ")),
+    h("span", {}, problem.message),
+    problem.hint ? h("small", {}, problem.hint) : null,
+    ...more,
+  );
+}
+
+/** Shows what a statement gives in a place, or why it gives nothing. */
+export async function fill(place: HTMLElement, work: () => Promise<Child | Child[]>): Promise<void> {
+  place.setAttribute("aria-busy", "true");
+  try {
+    const made = await work();
+    show(place, ...(Array.isArray(made) ? made : [made]));
+  } catch (error) {
+    if (!(error instanceof Problem && error.kind === "cancelled")) show(place, problemView(error));
+  } finally {
+    place.removeAttribute("aria-busy");
+  }
+}
+
+/** A part of a page with its statement, which can be opened in the editor. */
+export function section(title: string, sql: string, place: HTMLElement, ...more: Child[]): HTMLElement {
+  return h(
+    "section",
+    { class: "card" },
+    h("header", {}, h("h2", {}, title), ...more),
+    place,
+    h(
+      "details",
+      { class: "behind" },
+      h("summary", {}, "the statement behind this"),
+      h("pre", { tabindex: "0" }, sql),
+      h("a", { class: "button", href: `#/query?sql=${encodeURIComponent(sql)}` }, "Open in the editor"),
+    ),
+  );
+}
+
+/** A button. */
+export function button(label: string, click: () => void, properties: Record<string, string | boolean> = {}): HTMLButtonElement {
+  return h("button", { type: "button", click, ...properties }, label);
+}
+
+/** A choice of one of several. */
+export function select(label: string, values: readonly string[], value: string, change: (value: string) => void): HTMLElement {
+  const field = h(
+    "select",
+    { "aria-label": label, change: () => change(field.value) },
+    ...values.map((name) => h("option", { value: name, selected: name === value }, name)),
+  );
+  return h("label", { class: "field" }, label, field);
+}

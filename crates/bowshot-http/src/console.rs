@@ -1,0 +1,82 @@
+//! The console: a page that speaks to the routes of this front end like any other client. Its files are part of the program;
+//! `clients/console` has their source, and `cargo xtask console --check` tells whether they are built from it.
+//!
+//! The page needs no credentials and tells nothing: whoever uses it logs in there. Its policy lets it reach this server alone, and
+//! run no code but its own.
+
+use crate::Context;
+use crate::status::{answer, good};
+use axum::extract::{Path, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
+use axum::http::header::{ETAG, IF_NONE_MATCH, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bowshot_api::{Credentials, Error};
+use serde_json::json;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// What a browser lets the page do.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'",
+);
+
+/// Name, type and content of each file.
+const FILES: &[(&str, &str, &[u8])] = &[
+    ("index.html", "text/html; charset=utf-8", include_bytes!("../../../clients/console/dist/index.html")),
+    (
+        "console.js",
+        "text/javascript; charset=utf-8",
+        include_bytes!("../../../clients/console/dist/console.js"),
+    ),
+    ("console.css", "text/css; charset=utf-8", include_bytes!("../../../clients/console/dist/console.css")),
+    ("icon.svg", "image/svg+xml", include_bytes!("../../../clients/console/dist/icon.svg")),
+    ("NOTICE", "text/plain; charset=utf-8", include_bytes!("../../../clients/console/dist/NOTICE")),
+];
+
+/// Answers `GET /console`.
+pub(crate) async fn page(headers: HeaderMap) -> Response {
+    give("index.html", &headers)
+}
+
+/// Answers `GET /console/access`: whether the server takes callers without credentials, so that the page asks for some before
+/// it is refused.
+pub(crate) async fn access(State(context): State<Context>) -> Response {
+    let anonymous = context.server.authenticate(&Credentials::Anonymous).await.is_ok();
+    good(StatusCode::OK, &json!({ "anonymous": anonymous }))
+}
+
+/// Answers `GET /console/{name}`.
+pub(crate) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    give(&name, &headers)
+}
+
+fn give(name: &str, headers: &HeaderMap) -> Response {
+    let found = FILES.iter().find(|(known, ..)| *known == name);
+    let Some((_, media, content)) = found else {
+        return answer(Error::not_found("the console has no such file").with_hint("`/console` is its page"));
+    };
+    let tag = tag(content);
+    let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let mut response =
+        if is_known { StatusCode::NOT_MODIFIED.into_response() } else { (*content).into_response() };
+    let answered = response.headers_mut();
+    answered.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    answered.insert(CONTENT_SECURITY_POLICY, POLICY);
+    answered.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answered.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    answered.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // Asked for again each time, so that a new server never gets an old page.
+    answered.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        answered.insert(ETAG, tag);
+    }
+    response
+}
+
+/// Tells contents apart.
+fn tag(content: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    format!("\"{:016x}\"", hasher.finish())
+}
