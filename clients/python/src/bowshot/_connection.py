@@ -49,6 +49,11 @@ class Connection:
         self._check_open()
         return Cursor(self)
 
+    def begin(self) -> None:
+        """Begins a transaction that lasts until `commit` or `rollback`; only of use with `autocommit`."""
+        self._check_open()
+        self._transactions.begin()
+
     def commit(self) -> None:
         self._end(True)
 

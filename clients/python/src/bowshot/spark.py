@@ -142,12 +142,13 @@ class BowshotReader(datasource.DataSourceReader):  # type: ignore[misc]
     def __init__(self, settings: _Settings, schema: Any) -> None:
         self._settings = settings
         self._schema = schema
+        self._arrow = settings.describe(settings.query())
         self._conditions: list[str] = []
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - the name is Spark's
         """Gives those that Spark has to do itself."""
         for item in filters:
-            condition = to_sql(item, self._schema)
+            condition = to_sql(item, self._schema, self._arrow)
             if condition is None:
                 yield item
             else:
@@ -155,12 +156,12 @@ class BowshotReader(datasource.DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> Sequence[datasource.InputPartition]:
         settings = self._settings
-        query = self._query(settings.describe(settings.query()))
-        parts = _partitions.plan(settings.config, query, count=settings.partitions, column=settings.column)
+        parts = _partitions.plan(settings.config, self._query(), count=settings.partitions, column=settings.column)
         return [_Input(part) for part in parts]
 
-    def _query(self, arrow: pa.Schema) -> str:
+    def _query(self) -> str:
         """Only the columns that Spark's schema has, which the user may have given."""
+        arrow = self._arrow
         names = list(self._schema.fieldNames())
         missing = sorted(set(names) - set(arrow.names))
         if missing:
@@ -190,10 +191,10 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column.cast(kind, safe=not pa.types.is_timestamp(kind))
 
 
-def to_sql(item: Any, schema: Any) -> str | None:
+def to_sql(item: Any, schema: Any, arrow: pa.Schema) -> str | None:
     """A filter as SQL, if it means the same there."""
     if isinstance(item, datasource.Not):
-        inner = to_sql(item.child, schema)
+        inner = to_sql(item.child, schema, arrow)
         return None if inner is None else f"NOT ({inner})"
     if len(item.attribute) != 1 or item.attribute[0] not in schema.fieldNames():
         return None
@@ -204,6 +205,10 @@ def to_sql(item: Any, schema: Any) -> str | None:
         return f"{name} IS NOT NULL"
     kind = schema[item.attribute[0]].dataType.typeName()
     values = item.value if isinstance(item, datasource.In) else (item.value,)
+    found = arrow.field(item.attribute[0]).type
+    # Spark has cut nanoseconds off, and knows a time of day as text.
+    if (pa.types.is_timestamp(found) and found.unit == "ns") or pa.types.is_time(found) or pa.types.is_interval(found):
+        return None
     if not all(_same_meaning(value, kind) for value in values):
         return None
     return _comparison(item, name, [_partitions.literal(value) for value in values])
