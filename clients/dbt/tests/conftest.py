@@ -27,3 +27,8 @@ def server():
 @pytest.fixture(scope="class")
 def dbt_profile_target(server):
     return {"type": "bowshot", "uri": server.uri, "threads": 2}
+
+
+@pytest.fixture(scope="class")
+def profile_user():
+    return None

@@ -80,7 +80,7 @@ class TestAdapterMethods(BaseAdapterMethod):
 
 class TestDocsGenerate(BaseDocsGenerate):
     @pytest.fixture(scope="class")
-    def expected_catalog(self, project, profile_user):
+    def expected_catalog(self, project):
         return expected_catalog.base_expected_catalog(
             project,
             role=None,
@@ -95,7 +95,7 @@ class TestDocsGenerate(BaseDocsGenerate):
 
 class TestDocsGenReferences(BaseDocsGenReferences):
     @pytest.fixture(scope="class")
-    def expected_catalog(self, project, profile_user):
+    def expected_catalog(self, project):
         return expected_catalog.expected_references_catalog(
             project,
             role=None,

@@ -19,7 +19,8 @@ from bowshot._partitions import Partition
 if TYPE_CHECKING:
     import numpy
 
-    Arrays = dict[str, numpy.ndarray[Any, Any]]
+# An array of NumPy for each column.
+Arrays = dict[str, Any]
 
 
 class Epochs:

@@ -117,3 +117,45 @@
   when not matched and DBT_INTERNAL_SOURCE.dbt_change_type = 'insert'
     then insert ({{ insert_cols | join(', ') }}) values ({{ bowshot__source_columns(insert_cols) }})
 {%- endmacro %}
+
+{% materialization incremental, adapter='bowshot' -%}
+  {%- set existing = load_cached_relation(this) -%}
+  {%- set target = this.incorporate(type='table') -%}
+  {%- set temp = make_temp_relation(target) -%}
+  {%- set strategy = adapter.get_incremental_strategy_macro(context, config.get('incremental_strategy') or 'default') -%}
+  {%- set on_schema_change = incremental_validate_on_schema_change(config.get('on_schema_change'), default='ignore') -%}
+  {{ run_hooks(pre_hooks, inside_transaction=False) }}
+  {{ run_hooks(pre_hooks, inside_transaction=True) }}
+
+  {%- set anew = existing is none or not existing.is_table or should_full_refresh() -%}
+  {%- if anew -%}
+    {% do bowshot__make_way(existing, 'table') %}
+    {%- set build_sql = get_create_table_as_sql(False, target, sql) -%}
+  {%- else -%}
+    {% do run_query(get_create_table_as_sql(True, temp, sql)) %}
+    {%- set contract = config.get('contract') -%}
+    {%- if not contract or not contract.enforced -%}
+      {% do adapter.expand_target_column_types(from_relation=temp, to_relation=target) %}
+    {%- endif -%}
+    {%- set dest_columns = process_schema_changes(on_schema_change, temp, existing)
+      or adapter.get_columns_in_relation(existing) -%}
+    {%- set build_sql = strategy({
+      'target_relation': target, 'temp_relation': temp, 'unique_key': config.get('unique_key'),
+      'dest_columns': dest_columns,
+      'incremental_predicates': config.get('predicates', none) or config.get('incremental_predicates', none)
+    }) -%}
+  {%- endif -%}
+  {% call statement('main') -%}
+    {{ build_sql }}
+  {%- endcall %}
+  {%- if not anew -%}
+    {% do adapter.drop_relation(temp) %}
+  {%- endif -%}
+
+  {% do apply_grants(target, config.get('grants'), should_revoke=False) %}
+  {% do persist_docs(target, model) %}
+  {{ run_hooks(post_hooks, inside_transaction=True) }}
+  {{ adapter.commit() }}
+  {{ run_hooks(post_hooks, inside_transaction=False) }}
+  {{ return({'relations': [target]}) }}
+{%- endmaterialization %}
