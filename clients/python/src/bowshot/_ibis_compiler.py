@@ -13,7 +13,7 @@ import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis.backends.sql.compilers.base import NULL
 from ibis.backends.sql.compilers.datafusion import DataFusionCompiler
-from ibis.backends.sql.datatypes import DataFusionType
+from ibis.backends.sql.datatypes import TYPE_MAPPERS, DataFusionType
 from ibis.backends.sql.dialects import DataFusion
 
 _URL_PARTS = {
@@ -30,9 +30,19 @@ _URL_PARTS = {
 class Bowshot(DataFusion):  # type: ignore[misc]
     """Registers itself with sqlglot by its name."""
 
+    class Generator(DataFusion.Generator):  # type: ignore[misc]
+        TRANSFORMS = {  # noqa: RUF012 - as sqlglot has it
+            **DataFusion.Generator.TRANSFORMS,
+            sge.TryCast: lambda self, node: f"TRY_CAST({self.sql(node, 'this')} AS {self.sql(node, 'to')})",
+        }
+
 
 class BowshotType(DataFusionType):  # type: ignore[misc]
     dialect = "bowshot"
+
+
+# Ibis looks for the types of a dialect by its name.
+TYPE_MAPPERS["bowshot"] = BowshotType
 
 
 class BowshotCompiler(DataFusionCompiler):  # type: ignore[misc]
@@ -55,7 +65,6 @@ class BowshotCompiler(DataFusionCompiler):  # type: ignore[misc]
         ops.MapMerge: "map_concat",
         ops.TypeOf: "typeof",
         ops.TimeFromHMS: "make_time",
-        ops.StringToTimestamp: "strptime",
         ops.Levenshtein: "levenshtein",
     }
     # These have names of their own below.
@@ -90,20 +99,23 @@ class BowshotCompiler(DataFusionCompiler):  # type: ignore[misc]
         return self._part("isoyear", arg)
 
     def visit_DateDelta(self, op: Any, *, left: Any, right: Any, part: Any) -> Any:
-        return self.f.datediff(part, right, left)
+        return self.f.anon.datediff(part, right, left)
 
     visit_TimestampDelta = visit_TimeDelta = visit_DateDelta
 
     def visit_TimestampBucket(self, op: Any, *, arg: Any, interval: Any, offset: Any) -> Any:
         if offset is None:
-            return self.f.date_bin(interval, arg)
-        return self.f.date_bin(interval, arg - offset) + offset
+            return self.f.anon.date_bin(interval, arg)
+        return self.f.anon.date_bin(interval, arg - offset) + offset
+
+    def visit_StringToTimestamp(self, op: Any, *, arg: Any, format_str: Any) -> Any:
+        return self.f.anon.strptime(arg, format_str)
 
     def visit_StringToDate(self, op: Any, *, arg: Any, format_str: Any) -> Any:
-        return self.cast(self.f.strptime(arg, format_str), dt.date)
+        return self.cast(self.f.anon.strptime(arg, format_str), dt.date)
 
     def visit_StringToTime(self, op: Any, *, arg: Any, format_str: Any) -> Any:
-        return self.cast(self.f.strptime(arg, format_str), dt.time)
+        return self.cast(self.f.anon.strptime(arg, format_str), dt.time)
 
     # --- aggregates
 
@@ -141,7 +153,7 @@ class BowshotCompiler(DataFusionCompiler):  # type: ignore[misc]
     def visit_ArraySlice(self, op: Any, *, arg: Any, start: Any, stop: Any) -> Any:
         """Ibis counts from 0 and leaves the end out; SQL counts from 1 and has it in."""
         first = sge.convert(1) if start is None else self.if_(start < 0, start, start + 1)
-        last = self.f.array_length(arg) if stop is None else self.if_(stop < 0, stop - 1, stop)
+        last = self.cast(self.f.array_length(arg), dt.int64) if stop is None else self.if_(stop < 0, stop - 1, stop)
         return self.if_(arg.is_(NULL), NULL, self.f.coalesce(self.f.array_slice(arg, first, last), self.f.make_array()))
 
     def _lambda(self, body: Any, param: str, index: str | None) -> Any:
@@ -158,7 +170,7 @@ class BowshotCompiler(DataFusionCompiler):  # type: ignore[misc]
     def visit_IntegerRange(self, op: Any, *, start: Any, stop: Any, step: Any) -> Any:
         """A step of 0 gives no numbers, of no number gives none."""
         empty = self.cast(self.f.make_array(), op.dtype)
-        return self.if_(step.neq(0), self.f.range(start, stop, self.f.nullif(step, 0)), empty)
+        return self.if_(step.neq(0), self.f.anon.range(start, stop, self.f.nullif(step, 0)), empty)
 
     def visit_ArrayZip(self, op: Any, *, arg: Any) -> Any:
         any_null = sg.or_(*(item.is_(NULL) for item in arg))

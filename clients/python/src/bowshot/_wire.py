@@ -196,24 +196,25 @@ class Wire:
     def leave(self) -> None:
         """Closes the connection and leaves the session to those who have joined it, or will."""
         with self._lock:
-            lanes, self._lanes = self._lanes, []
+            self._lanes = []
             self._closed = True
-        _close_all(lanes)
 
     def close(self) -> None:
-        """Ends the session; a server that is gone has ended it already."""
+        """Ends the session; a server that is gone has ended it already.
+
+        Connections end when nobody holds them any more: to close one that another thread is about to call crashes pyarrow.
+        """
         with self._lock:
             lanes, self._lanes = self._lanes, []
             closed, self._closed = self._closed, True
         if not closed and lanes and self._cookies.session:
             with contextlib.suppress(*FAILURES):
                 list(lanes[0].do_action(flight.Action("CloseSession", b""), self.options(timeout=2)))
-        _close_all(lanes)
+        lanes.clear()
 
     def _forget_lanes(self) -> None:
         with self._lock:
-            lanes, self._lanes = self._lanes, []
-        _close_all(lanes)
+            self._lanes = []
 
 
 class _Forks:
@@ -237,12 +238,6 @@ class _Forks:
 
 
 _forks = _Forks()
-
-
-def _close_all(lanes: list[flight.FlightClient]) -> None:
-    for lane in lanes:
-        with contextlib.suppress(*FAILURES):
-            lane.close()
 
 
 def _close_quietly(writer: Any) -> None:

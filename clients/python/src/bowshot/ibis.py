@@ -237,6 +237,17 @@ class Backend(
         table = sg.table(name, db=place, catalog=catalog, quoted=self.compiler.quoted)
         self.raw_sql(f"DELETE FROM {table.sql(self.dialect)}")
 
+    def drop_table(self, name: str, /, *, database: tuple[str, str] | str | None = None, force: bool = False) -> None:
+        self._drop("TABLE", name, database, force)
+
+    def drop_view(self, name: str, /, *, database: tuple[str, str] | str | None = None, force: bool = False) -> None:
+        self._drop("VIEW", name, database, force)
+
+    def _drop(self, kind: str, name: str, database: tuple[str, str] | str | None, force: bool) -> None:
+        catalog, place = self._to_catalog_db_tuple(self._to_sqlglot_table(database))
+        table = ".".join(_sql.quote(part) for part in (catalog, place, name) if part)
+        self.con.sql(f"DROP {kind} {'IF EXISTS ' if force else ''}{table}")
+
     def rename_table(self, old_name: str, new_name: str) -> None:
         self.con.sql(f"ALTER TABLE {_sql.quote(old_name)} RENAME TO {_sql.quote(new_name)}")
 
