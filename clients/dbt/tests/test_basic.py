@@ -84,7 +84,7 @@ class TestDocsGenerate(BaseDocsGenerate):
         return expected_catalog.base_expected_catalog(
             project,
             role=None,
-            id_type="bigint",
+            id_type="integer",
             text_type="character varying",
             time_type="timestamp without time zone",
             view_type="VIEW",
@@ -99,7 +99,7 @@ class TestDocsGenReferences(BaseDocsGenReferences):
         return expected_catalog.expected_references_catalog(
             project,
             role=None,
-            id_type="bigint",
+            id_type="integer",
             text_type="character varying",
             time_type="timestamp without time zone",
             view_type="VIEW",

@@ -3,6 +3,7 @@ longer suite."""
 
 import datetime
 
+import documents
 import numpy
 import pytest
 from conftest import NUMBERS
@@ -140,3 +141,44 @@ def test_dask_reads_and_writes(shared, connection, table):
     assert connection.table(table).count() == 1000
     asked = [row[0] for row in connection.sql("SELECT statement FROM system.queries ORDER BY started")]
     assert any(text.startswith('SELECT "n" FROM (') for text in asked)
+
+
+# --- the page
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("section", ["Partitions and uploads", "Dask", "Polars", "Ibis"])
+def test_examples_of_the_page(folder, section, tmp_path, monkeypatch):
+    needed = {"Dask": "dask.dataframe", "Polars": "polars", "Ibis": "ibis"}.get(section)
+    if needed is not None:
+        pytest.importorskip(needed)
+    with bowshot.server(folder) as server, server.connect(autocommit=True) as connection:
+        documents.orders(connection)
+        if section == "Ibis":
+            # What an installed package has.
+            info = tmp_path / "bowshot_ibis-0.dist-info"
+            info.mkdir()
+            (info / "METADATA").write_text("Metadata-Version: 2.1\nName: bowshot-ibis\nVersion: 0\n")
+            (info / "entry_points.txt").write_text("[ibis.backends]\nbowshot = bowshot.ibis\n")
+            monkeypatch.syspath_prepend(tmp_path)
+        names = documents.run(section, server.uri)
+        if section == "Partitions and uploads":
+            assert names["rows"] == 100
+            assert connection.table("copies").count() == 100
+            names["connection"].close()
+        if section == "Dask":
+            assert connection.table("large_orders").count() == 89
+        if section == "Polars":
+            assert names["first"].height == 10
+        if section == "Ibis":
+            assert names["by_name"].num_rows == connection.table("totals").count() == 3
+            names["backend"].disconnect()
+            other = names["ibis"].connect(f"bowshot://{server.uri.removeprefix('grpc://')}")
+            assert set(other.list_tables()) == {"nation", "numbers", "orders", "totals"}
+            assert other.table("orders").filter(lambda t: t.order_id > 97).execute()["name"].tolist() == ["name 2", "name 0"]
+            other.disconnect()
+
+
+@pytest.mark.parametrize("section", ["Airflow and Dagster"])
+def test_examples_that_need_a_scheduler_are_python(section):
+    compile(documents.example(section, "grpc://127.0.0.1:50051"), section, "exec")

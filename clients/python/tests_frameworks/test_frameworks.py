@@ -3,6 +3,7 @@
 import os
 import pathlib
 
+import documents
 import pyarrow as pa
 import pytest
 
@@ -126,6 +127,15 @@ def test_tensorflow_trains_on_each_row_once(server):
         bowshot.tensorflow.dataset("SELECT INTERVAL '1' DAY AS i", server.uri)
 
 
+@pytest.mark.parametrize(("section", "package"), [("PyTorch", "torch"), ("TensorFlow", "tensorflow")])
+def test_examples_of_the_page(server, section, package):
+    pytest.importorskip(package)
+    with server.connect(autocommit=True) as connection:
+        documents.orders(connection)
+    names = documents.run(section, server.uri)
+    assert len(names["batch"]["total"]) > 0
+
+
 # --- Ray
 
 
@@ -144,6 +154,11 @@ def test_ray_reads_and_writes(server):
         dataset.filter(lambda row: row["id"] < 1000).write_datasink(BowshotDatasink("copies", server.uri))
         with server.connect() as connection:
             assert connection.table("copies").count() == 1000
+            documents.orders(connection)
+            connection.commit()
+            documents.run("Ray", server.uri)
+            connection.rollback()
+            assert connection.table("ray_orders").count() == 100
             assert connection.tables(like="bowshot_upload%") == []
     finally:
         ray.shutdown()

@@ -6,9 +6,9 @@ import os
 import pathlib
 import sys
 
+import documents
 import pyarrow as pa
 import pytest
-from pyarrow import flight
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's users have it
@@ -205,16 +205,25 @@ def test_a_write_that_fails_writes_nothing(spark, save, connection):
     assert connection.tables(like="bowshot_upload%") == []
 
 
-def test_a_store_of_datasets_by_path(spark, server, save, connection):
-    """Spark puts a dataset, each of its partitions a part; whoever knows the path gets it, here pandas by pyarrow alone."""
-    connection.sql("CREATE SCHEMA store")
-    points = spark.range(0, 10_000, numPartitions=4).select(
-        F.col("id"), (F.col("id") % 10).alias("label"), F.rand(1).alias("x")
-    )
-    save(points, "store.points")
+def test_a_worker_that_loses_its_server_says_so(spark):
+    with bowshot.server() as other, other.connect(autocommit=True) as connection:
+        connection.ingest("many", pa.table({"a": range(1000)}))
+        options = {"uri": other.uri, "source": "many", "column": "a", "partitions": "2"}
+        frame = spark.read.format("bowshot").options(**options).load()
+        assert frame.count() == 1000
+        other.process.kill()
+        other.process.wait()
+        with pytest.raises(PySparkException, match=r"UnavailableError|OperationalError"):
+            frame.count()
 
-    with flight.connect(server.uri) as client:
-        info = client.get_flight_info(flight.FlightDescriptor.for_path("store", "points"))
-        frame = client.do_get(info.endpoints[0].ticket).read_pandas()
-    assert len(frame) == 10_000
-    assert frame.groupby("label").size().tolist() == [1000] * 10
+
+def test_examples_of_the_page(spark, server, connection):
+    documents.orders(connection)
+    documents.run("PySpark", server.uri, spark=spark)
+    assert connection.table("large").count() == 89
+
+    # The store of datasets: Spark puts, each of its partitions a part; whoever knows the path gets, here pandas by pyarrow.
+    connection.sql("CREATE SCHEMA store")
+    names = documents.run("Datasets by path", server.uri, spark=spark)
+    names["client"].close()
+    assert names["frame"].groupby("label").size().tolist() == [1000] * 10

@@ -13,7 +13,7 @@ import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis.backends.sql.compilers.base import NULL
 from ibis.backends.sql.compilers.datafusion import DataFusionCompiler
-from ibis.backends.sql.datatypes import TYPE_MAPPERS, DataFusionType
+from ibis.backends.sql.datatypes import _TYPE_MAPPERS, DataFusionType
 from ibis.backends.sql.dialects import DataFusion
 
 _URL_PARTS = {
@@ -42,7 +42,7 @@ class BowshotType(DataFusionType):  # type: ignore[misc]
 
 
 # Ibis looks for the types of a dialect by its name.
-TYPE_MAPPERS["bowshot"] = BowshotType
+_TYPE_MAPPERS["bowshot"] = BowshotType
 
 
 class BowshotCompiler(DataFusionCompiler):  # type: ignore[misc]
@@ -62,14 +62,13 @@ class BowshotCompiler(DataFusionCompiler):  # type: ignore[misc]
         ops.ArrayMean: "list_avg",
         ops.ArrayMode: "list_mode",
         ops.ArraySort: "array_sort",
-        ops.MapMerge: "map_concat",
         ops.TypeOf: "typeof",
         ops.TimeFromHMS: "make_time",
         ops.Levenshtein: "levenshtein",
     }
-    # These have names of their own below.
-    for _op in (ops.ExtractMicrosecond, ops.ArrayRemove):
-        SIMPLE_OPS.pop(_op, None)
+    # What is here would win over the methods below.
+    for _op in (ops.ExtractMicrosecond, ops.Median):
+        SIMPLE_OPS.pop(_op)
 
     # --- moments
 
@@ -188,6 +187,13 @@ class BowshotCompiler(DataFusionCompiler):  # type: ignore[misc]
         place = list(op.schema).index(column_name)
         return sg.select(*columns[:place], found, *columns[place:]).from_(parent)
 
+    def visit_Map(self, op: Any, *, keys: Any, values: Any) -> Any:
+        """Of a part that is null nothing is asked: the function would make an empty map of it."""
+        empty = self.cast(self.f.make_array(), op.keys.dtype), self.cast(self.f.make_array(), op.values.dtype)
+        null = sg.or_(keys.is_(NULL), values.is_(NULL))
+        found = self.f.map(self.if_(null, empty[0], keys), self.if_(null, empty[1], values))
+        return self.if_(null, NULL, found)
+
     def visit_MapGet(self, op: Any, *, arg: Any, key: Any, default: Any) -> Any:
         if op.dtype.is_null():
             return NULL
@@ -202,7 +208,7 @@ class BowshotCompiler(DataFusionCompiler):  # type: ignore[misc]
     def visit_HexDigest(self, op: Any, *, arg: Any, how: str) -> Any:
         if how not in ("md5", "sha256", "sha512"):
             raise com.UnsupportedOperationError(f"there is no function `{how}`")
-        return self.f.md5(arg) if how == "md5" else self.f.sha2(arg, int(how[3:]))
+        return self.f.md5(arg) if how == "md5" else self.f.anon.sha2(arg, int(how[3:]))
 
     def visit_ExtractQuery(self, op: Any, *, arg: Any, key: Any) -> Any:
         return self.f.parse_url(arg, "QUERY") if key is None else self.f.parse_url(arg, "QUERY", key)

@@ -283,8 +283,17 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     for column, field in zip(batch.columns, schema, strict=True):
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
-        columns.append(column if column.type.equals(field.type) else column.cast(field.type, safe=False))
+        columns.append(column if column.type.equals(field.type) else _cast(column, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not (pa.types.is_interval(column.type) and pa.types.is_duration(kind)):
+        return column.cast(kind, safe=False)
+    if any(value.months for value in column.to_pylist() if value is not None):
+        raise com.UnsupportedOperationError("an interval of months has no length", "write it in days")
+    lengths = [None if value is None else value.days * 86_400_000_000_000 + value.nanoseconds for value in column.to_pylist()]
+    return pa.array(lengths, pa.duration("ns")).cast(kind, safe=False)
 
 
 def _sized(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,7 @@
 """The adapter of dbt for Bowshot, over the Python client."""
 
 from dbt.adapters.base import AdapterPlugin
+
 from dbt.adapters.bowshot.connections import BowshotConnectionManager, BowshotCredentials
 from dbt.adapters.bowshot.impl import BowshotAdapter
 from dbt.include import bowshot

@@ -5,17 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from dbt.adapters.base import available
+from dbt.adapters.base import Column, available
 from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.meta import AdapterMeta
-from dbt.adapters.bowshot.connections import BowshotConnectionManager
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 
+from dbt.adapters.bowshot.connections import BowshotConnectionManager
 
-class BowshotAdapter(SQLAdapter, metaclass=AdapterMeta):  # type: ignore[misc]
+
+class BowshotColumn(Column):  # type: ignore[misc]
+    """dbt's words for types, as Bowshot has them: its FLOAT has 32 bits."""
+
+    TYPE_LABELS = {"STRING": "VARCHAR", "FLOAT": "DOUBLE"}  # noqa: RUF012 - as dbt has it
+
+
+class BowshotAdapter(SQLAdapter, metaclass=AdapterMeta):  # type: ignore[misc, metaclass]
     ConnectionManager = BowshotConnectionManager
+    Column = BowshotColumn
 
     # Foreign keys are notes that nobody enforces.
     CONSTRAINT_SUPPORT = {  # noqa: RUF012 - as dbt has it
@@ -35,11 +43,15 @@ class BowshotAdapter(SQLAdapter, metaclass=AdapterMeta):  # type: ignore[misc]
     def convert_number_type(cls, agate_table: Any, col_idx: int) -> str:
         import agate
 
-        return "double" if agate_table.aggregate(agate.MaxPrecision(col_idx)) else "bigint"
+        if agate_table.aggregate(agate.MaxPrecision(col_idx)):
+            return "double"
+        return cls.convert_integer_type(agate_table, col_idx)
 
     @classmethod
-    def convert_integer_type(cls, agate_table: Any, col_idx: int) -> str:  # noqa: ARG003 - dbt's arguments
-        return "bigint"
+    def convert_integer_type(cls, agate_table: Any, col_idx: int) -> str:
+        """As wide as the numbers that are there."""
+        largest = max((abs(value) for value in agate_table.columns[col_idx].values() if value is not None), default=0)
+        return "integer" if largest < 2**31 else "bigint"
 
     @classmethod
     def convert_datetime_type(cls, agate_table: Any, col_idx: int) -> str:  # noqa: ARG003 - dbt's arguments
@@ -48,7 +60,7 @@ class BowshotAdapter(SQLAdapter, metaclass=AdapterMeta):  # type: ignore[misc]
     def valid_incremental_strategies(self) -> list[str]:
         return ["append", "delete+insert", "merge", "microbatch"]
 
-    @available.parse(lambda *_, **__: None)
+    @available.parse(lambda *_, **__: None)  # type: ignore[untyped-decorator]
     def load_rows(self, relation: Any, table: Any) -> None:
         """The rows of a seed, as Arrow and in one call; texts become what the columns of the table are."""
         connection = self.connections.get_thread_connection()

@@ -66,7 +66,7 @@
   {%- if contract.enforced and not temporary %}
   {{ get_assert_columns_equivalent(sql) }}
   create or replace table {{ relation }} {{ get_table_columns_and_constraints() }};
-  insert into {{ relation }} ({{ adapter.dispatch('get_column_names', 'dbt')() }}) {{ get_select_subquery(sql) }}
+  insert into {{ relation }} ({{ bowshot__get_column_names() }}) {{ get_select_subquery(sql) }}
   {%- elif temporary %}
   create or replace temporary table {{ relation }} as (
     {{ sql }}
@@ -76,6 +76,13 @@
     {{ sql }}
   )
   {%- endif %}
+{%- endmacro %}
+
+{% macro bowshot__get_column_names() -%}
+  {%- for name in model['columns'] -%}
+    {%- set column = model['columns'][name] -%}
+    {{ adapter.quote(column['name']) if column.get('quote') else column['name'] }}{% if not loop.last %}, {% endif %}
+  {%- endfor -%}
 {%- endmacro %}
 
 {% macro bowshot__create_view_as(relation, sql) -%}

@@ -5,7 +5,14 @@
 {%- endmacro %}
 
 {% macro bowshot__datediff(first_date, second_date, datepart) -%}
-  datediff('{{ datepart }}', cast({{ first_date }} as timestamp), cast({{ second_date }} as timestamp))
+  {%- set first = 'cast(' ~ first_date ~ ' as timestamp)' -%}
+  {%- set second = 'cast(' ~ second_date ~ ' as timestamp)' -%}
+  {%- if datepart == 'week' -%}
+    {#- Mondays that lie between them. -#}
+    (datediff('day', date_trunc('week', {{ first }}), date_trunc('week', {{ second }})) / 7)
+  {%- else -%}
+    datediff('{{ datepart }}', {{ first }}, {{ second }})
+  {%- endif -%}
 {%- endmacro %}
 
 {% macro bowshot__last_day(date, datepart) -%}
