@@ -49,9 +49,11 @@ from bowshot._errors import (
 )
 from bowshot._magic import load_ipython_extension
 from bowshot._messages import OptionValue
+from bowshot._partitions import Partition
 from bowshot._result import Result
 from bowshot._server import Server, server
 from bowshot._transaction import Rollback
+from bowshot._upload import Upload
 from bowshot._values import (
     BINARY,
     DATETIME,
@@ -150,6 +152,7 @@ __all__ = [
     "NotFoundError",
     "NotSupportedError",
     "OperationalError",
+    "Partition",
     "ProgrammingError",
     "QueryCancelledError",
     "Result",
@@ -167,6 +170,7 @@ __all__ = [
     "UnauthenticatedError",
     "UnavailableError",
     "UnsupportedError",
+    "Upload",
     "Warning",
     "apilevel",
     "connect",

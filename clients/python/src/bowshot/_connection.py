@@ -8,15 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from bowshot import _catalog, _errors, _ingest, _sql
+from bowshot import _catalog, _errors, _ingest, _partitions, _sql
 from bowshot._config import Config
 from bowshot._cursor import Cursor
 from bowshot._errors import InterfaceError
 from bowshot._messages import Mode, OptionValue
+from bowshot._partitions import Partition
 from bowshot._progress import Progress
 from bowshot._result import Result
 from bowshot._statement import Answer, Statements
 from bowshot._transaction import Block, Transactions
+from bowshot._upload import Upload
 from bowshot._wire import Wire
 
 
@@ -46,6 +48,11 @@ class Connection:
     def cursor(self) -> Cursor:
         self._check_open()
         return Cursor(self)
+
+    def begin(self) -> None:
+        """Begins a transaction that lasts until `commit` or `rollback`; only of use with `autocommit`."""
+        self._check_open()
+        self._transactions.begin()
 
     def commit(self) -> None:
         self._end(True)
@@ -187,6 +194,32 @@ class Connection:
             temporary=temporary,
             timeout=self.timeout if timeout is None else timeout,
         )
+
+    def partitions(
+        self,
+        query: str,
+        params: _sql.Parameters | None = None,
+        *,
+        count: int | None = None,
+        column: str | None = None,
+        ordered: bool = False,
+    ) -> list[Partition]:
+        """The rows of a query in parts, each of which any process may read: they can be pickled.
+
+        Without `column` the query runs now and once, and the server keeps its result until nobody has read of it for
+        `limits.result_timeout`; there are up to `count` parts, one for each endpoint. With a `column` of numbers, dates or
+        timestamps each part is a range of it, a query of its own that runs when it is read; `ordered` sorts its rows. They see
+        what is committed, nothing of an open transaction.
+        """
+        self._check_open()
+        return _partitions.plan(self._config, _partitions.as_query(query), params, count=count, column=column, ordered=ordered)
+
+    def upload(self, table: str, mode: Mode = "create", *, temporary: bool = True) -> Upload:
+        """Rows from several processes as one change: each process calls `put` of what this gives, and one of them `commit`
+        with what they have returned. `mode` is as for `ingest`. The parts wait in temporary tables, whose memory is bounded
+        (`storage.temporary_bytes`), or with `temporary=False` in tables beside the target."""
+        self._check_open()
+        return Upload.begin(self._config, table, mode, temporary=temporary)
 
     def transaction(self) -> Block:
         """A block that commits at its end and rolls back if it fails; within another one it is a savepoint."""

@@ -152,7 +152,7 @@ def write(
         table, mode=mode, schema=schema, catalog=catalog, temporary=temporary, transaction=handle or scope.handle
     )
     try:
-        answer = wire.put(command, columns, _sized(batches), timeout)
+        answer = wire.put(command, columns, sized(batches), timeout)
     except BaseException:
         # A server that is gone has undone it.
         with contextlib.suppress(Error):
@@ -180,7 +180,7 @@ class _Savepoint:
         self._transactions.end_savepoint(self.handle, good)
 
 
-def _sized(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def sized(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Cuts batches that would make a message too large."""
     for batch in batches:
         parts = max(1, -(-batch.nbytes // _MESSAGE_BYTES))

@@ -121,6 +121,12 @@ class Stream:
     def endpoints(self) -> int:
         return len(self._info.endpoints)
 
+    def release(self) -> flight.FlightInfo:
+        """Hands the answer over to others, who read its endpoints."""
+        self._finished = True
+        _live.discard(self)
+        return self._info
+
     @property
     def rows(self) -> int | None:
         """How many rows there are, where the server knows or all of them have come."""

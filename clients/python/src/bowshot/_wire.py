@@ -7,6 +7,7 @@ that Ctrl-C reaches the program before the server has answered.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -59,9 +60,13 @@ class _Cookie(flight.ClientMiddleware):  # type: ignore[misc]
 
 
 class Wire:
-    def __init__(self, config: Config) -> None:
+    """With `session` it joins one that another connection has begun, maybe in another process."""
+
+    def __init__(self, config: Config, session: str | None = None) -> None:
         self.config = config
         self._cookies = _Cookies()
+        self._cookies.session = session
+        self._joined = session is not None
         self._headers = [(name.lower().encode(), value.encode()) for name, value in config.headers.items()]
         self._lanes: list[flight.FlightClient] = []
         self._lock = threading.Lock()
@@ -100,7 +105,11 @@ class Wire:
             self._headers.append(header)
         elif config.token is not None:
             self._headers.append((b"authorization", f"Bearer {config.token}".encode()))
-        self.set_options(dict(config.options), timeout)
+        if self._joined:
+            # Setting options would begin a new session where the old one is gone; this tells.
+            self.get_options()
+        else:
+            self.set_options(dict(config.options), timeout)
 
     def lane(self, number: int) -> flight.FlightClient:
         """A connection of its own for each number; endpoints are read side by side over several of them."""
@@ -112,6 +121,7 @@ class Wire:
             return self._lanes[number]
 
     def _new_lane(self) -> flight.FlightClient:
+        _forks.check()
         config = self.config
         tls: dict[str, Any] = {}
         if config.tls:
@@ -183,26 +193,51 @@ class Wire:
             reader = self.lane(0).do_get(ticket, self.options(timeout=10))
             return [row for chunk in reader for row in chunk.data.to_pylist()]
 
+    def leave(self) -> None:
+        """Closes the connection and leaves the session to those who have joined it, or will."""
+        with self._lock:
+            self._lanes = []
+            self._closed = True
+
     def close(self) -> None:
-        """Ends the session; a server that is gone has ended it already."""
+        """Ends the session; a server that is gone has ended it already.
+
+        Connections end when nobody holds them any more: to close one that another thread is about to call crashes pyarrow.
+        """
         with self._lock:
             lanes, self._lanes = self._lanes, []
             closed, self._closed = self._closed, True
         if not closed and lanes and self._cookies.session:
             with contextlib.suppress(*FAILURES):
                 list(lanes[0].do_action(flight.Action("CloseSession", b""), self.options(timeout=2)))
-        _close_all(lanes)
+        lanes.clear()
 
     def _forget_lanes(self) -> None:
         with self._lock:
-            lanes, self._lanes = self._lanes, []
-        _close_all(lanes)
+            self._lanes = []
 
 
-def _close_all(lanes: list[flight.FlightClient]) -> None:
-    for lane in lanes:
-        with contextlib.suppress(*FAILURES):
-            lane.close()
+class _Forks:
+    """gRPC has threads that a fork does not copy: calls of the child would wait for ever."""
+
+    def __init__(self) -> None:
+        self._used = self._broken = False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self._broken = self._used
+
+    def check(self) -> None:
+        if self._broken:
+            raise InterfaceError(
+                "this process was forked from one that had connections, which works for none of them",
+                hint="start processes with `spawn` or `forkserver`: multiprocessing.get_context('spawn')",
+            )
+        self._used = True
+
+
+_forks = _Forks()
 
 
 def _close_quietly(writer: Any) -> None:

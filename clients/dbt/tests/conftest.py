@@ -1,0 +1,34 @@
+"""A server and a profile for the tests of dbt's own suite."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "dbt" / "src"), str(ROOT / "python" / "src")]
+
+import bowshot  # noqa: E402
+
+if "BOWSHOT_BIN" in os.environ:
+    os.environ.setdefault("BOWSHOT_PROGRAM", str(pathlib.Path(os.environ["BOWSHOT_BIN"]) / "bowshot"))
+os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
+
+pytest_plugins = ["dbt.tests.fixtures.project"]
+
+
+@pytest.fixture(scope="session")
+def server():
+    with bowshot.server() as server:
+        yield server
+
+
+@pytest.fixture(scope="class")
+def dbt_profile_target(server):
+    return {"type": "bowshot", "uri": server.uri, "threads": 2}
+
+
+@pytest.fixture(scope="class")
+def profile_user():
+    return None
