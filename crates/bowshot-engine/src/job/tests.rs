@@ -1,7 +1,9 @@
 //! A job from its arrival to its end: limits, cancel, and who owns the work.
 
 use super::*;
+use datafusion::common::runtime::JoinSet;
 use tokio::runtime::Runtime;
+use tokio::task::yield_now;
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
@@ -114,4 +116,27 @@ fn what_a_job_holds_is_free_at_its_end() {
     assert_eq!(Arc::strong_count(&held), 1);
     job.hold(Arc::clone(&held));
     assert_eq!(Arc::strong_count(&held), 1);
+}
+
+#[tokio::test]
+async fn tasks_end_with_their_job() {
+    carry_jobs();
+    let job = job(&Planning::new(1));
+    let held = Arc::new(());
+    let (mut tasks, part) = (JoinSet::new(), Arc::clone(&held));
+    job.inside(async {
+        tasks.spawn(async move {
+            while Arc::strong_count(&part) > 0 {
+                yield_now().await;
+            }
+        });
+    })
+    .await;
+    yield_now().await;
+    assert_eq!(Arc::strong_count(&held), 2);
+    job.stop(Stop::Late);
+    yield_now().await;
+    yield_now().await;
+    assert_eq!(Arc::strong_count(&held), 1, "the set of tasks is still there");
+    drop(tasks);
 }
