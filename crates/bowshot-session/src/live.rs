@@ -4,7 +4,7 @@
 use crate::admission::Who;
 use crate::result::QueryResult;
 use bowshot_api::{Principal, QueryId, SessionId};
-use bowshot_engine::{Job, Stop};
+use bowshot_engine::{Job, Stop, without_passwords};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -136,6 +136,7 @@ impl Live {
         sql: &str,
         (arrived, job): (Instant, Arc<Job>),
     ) -> Arc<Statement> {
+        let sql = without_passwords(sql);
         let end = (0..=SQL_BYTES.min(sql.len())).rev().find(|end| sql.is_char_boundary(*end)).unwrap_or(0);
         let statement = Arc::new(Statement {
             id: QueryId::random(),

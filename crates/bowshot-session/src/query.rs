@@ -16,7 +16,9 @@ use bowshot_api::{
     BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result, Statement,
     SubstraitPlan,
 };
-use bowshot_engine::{Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, apart};
+use bowshot_engine::{
+    Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, apart, without_passwords,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -157,7 +159,7 @@ async fn attempt(
         statement: Arc::clone(live),
         principal: session.owner().clone(),
         session: session.key(),
-        sql: authorised.sql.to_string(),
+        sql: without_passwords(&authorised.sql).to_owned(),
         execution,
         layout: options.layout,
         endpoints: endpoint_count(endpoints, session),
@@ -209,7 +211,10 @@ pub(crate) async fn authorise(
         Statement::Substrait(_) => Err(SubstraitPlan::unsupported()),
         Statement::Prepared(id) => {
             let prepared = session.prepared().get(*id)?;
-            let plan = match prepared.fresh_plan().filter(|plan| plan.pinned().is_same(pinned)) {
+            let plan = match prepared
+                .fresh_plan()
+                .filter(|plan| plan.pinned().is_same(pinned) && session.engine().still_allows(plan))
+            {
                 Some(plan) => plan.clone(),
                 None => {
                     let plan = plan(session, &prepared.sql, pinned).await?;

@@ -5,7 +5,7 @@ use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArra
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, Principal, QueryId, Result, SessionId};
-use bowshot_engine::SystemTables;
+use bowshot_engine::{SystemTables, without_passwords};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -66,6 +66,7 @@ impl QueryLog {
         metrics::counter!("bowshot_result_bytes_total").increment(record.bytes);
         tracing::debug!(query = %record.id, outcome = record.outcome.name(), rows = record.rows,
             milliseconds = record.duration.as_millis() as u64, "query ended");
+        record.sql = without_passwords(&record.sql).to_owned();
         shorten(&mut record.sql);
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         if records.len() >= CAPACITY {

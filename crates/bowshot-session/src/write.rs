@@ -12,7 +12,7 @@ use crate::transactions::Scope;
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, Layout, QueryId, Result};
-use bowshot_engine::{Action, Execution, Job, ProgressMeter, Returned, Written};
+use bowshot_engine::{Action, Execution, Job, ProgressMeter, Returned, Written, without_passwords};
 use futures::StreamExt;
 use std::future::Future;
 use std::sync::Arc;
@@ -313,7 +313,7 @@ impl<'a> Logged<'a> {
             id: self.begun.id,
             session: self.session.key(),
             user: self.session.owner().name.clone(),
-            sql: self.sql.to_string(),
+            sql: without_passwords(&self.sql).to_owned(),
             outcome,
             started: self.started_at,
             duration: self.begun.started.elapsed(),

@@ -147,6 +147,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "TOML file with [[users]] (name, password_hash) and [[tokens]] (user, sha256); the configuration file may hold them too, as [[access.users]] and [[access.tokens]]",
     ),
     key(
+        "access.enforced",
+        |c| Slot::Truth(&mut c.enforced),
+        "whether users need rights even before there is any rule: nobody but admins sees a table then",
+    ),
+    key(
         "access.token_timeout",
         |c| Slot::Duration(&mut c.access_options.token_timeout),
         "how long a token is valid that the server issued at login",
