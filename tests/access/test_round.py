@@ -49,6 +49,31 @@ READS = [
     ("SELECT id FROM people ORDER BY CAST(code AS INTEGER) LIMIT 1", {("1",)}),
     ("SELECT count(*) FROM people GROUP BY CAST(code AS INTEGER) > 0", {("2",)}),
     ("SELECT (SELECT max(CAST(code AS INTEGER)) FROM people) AS m", {("2",)}),
+    ("SELECT count(*) FROM people GROUP BY 1 / (CASE WHEN region = 'EU' THEN 1 ELSE 0 END)", {("2",)}),
+    ("SELECT count(*) FILTER (WHERE CAST(code AS INTEGER) > 1) FROM people", {("1",)}),
+    ("SELECT region FROM people GROUP BY region HAVING max(CAST(code AS INTEGER)) > 0", {("EU",)}),
+    ("SELECT p.id FROM people p JOIN desk d ON CAST(p.code AS INTEGER) = d.id", {("1",)}),
+    ("SELECT p.id FROM desk d JOIN people p ON d.id = CAST(p.code AS INTEGER) AND 10 / (CASE WHEN p.region = 'EU' THEN 1 ELSE 0 END) > 0", {("1",)}),
+    ("SELECT id FROM people WHERE id IN (SELECT CAST(code AS INTEGER) FROM people)", {("1",), ("2",)}),
+    ("SELECT DISTINCT CAST(code AS INTEGER) > 0 AS t FROM people", {("True",)}),
+    ("SELECT CAST(code AS INTEGER) AS c FROM people LIMIT 1 OFFSET 1", {("2",)}),
+    ("SELECT string_agg(code, ',' ORDER BY code) AS all_codes FROM people", {("1,2",)}),
+    ("SELECT count(*) FROM people WHERE id = 3 OR name = 'Cleo' OR code = 'boom3'", {("0",)}),
+    ("SELECT count(*) FROM people WHERE id >= 3 AND id <= 5", {("0",)}),
+    ("SELECT count(*) FROM people WHERE NOT (region = 'EU')", {("0",)}),
+    ("SELECT count(*) FROM people WHERE region NOT IN ('EU')", {("0",)}),
+    ("TABLE people LIMIT 0", set()),
+    ('SELECT id, name FROM "people"', MINE),
+    ("SELECT id, name FROM bowshot.main.people AS secrets", MINE),
+    ("SELECT a.id, a.name FROM people a FULL JOIN people b ON a.id = b.id", MINE),
+    ("SELECT a.id, b.name FROM people a CROSS JOIN people b WHERE a.id = b.id", MINE),
+    ("SELECT id, name FROM people NATURAL JOIN (SELECT id FROM people) AS x", MINE),
+    ("SELECT id, name FROM people INTERSECT SELECT id, name FROM people", MINE),
+    ("VALUES ((SELECT count(*) FROM people))", {("2",)}),
+    ("SELECT region, count(*) FROM people GROUP BY ROLLUP (region)", {("EU", "2"), (None, "2")}),
+    ("SELECT count(*) FROM (SELECT 1 AS one FROM people, desk) AS x", {("4",)}),
+    ("SELECT min(region), max(region) FROM desk", {("EU", "EU")}),
+    ("SELECT count(*) FROM desk WHERE id = 2", {("0",)}),
     # Through other queries.
     ("SELECT (SELECT count(*) FROM people) AS n", {("2",)}),
     ("SELECT 1 AS one WHERE EXISTS (SELECT 1 FROM people WHERE region = 'US')", set()),
@@ -68,7 +93,17 @@ READS = [
     ("SELECT count(*) FROM orders", {("2",)}),
     ("SELECT max(amount) FROM orders", {("30",)}),
     ("SELECT max(id) FROM orders", {("3",)}),
+    ("SELECT amount FROM orders WHERE amount > 0 ORDER BY amount DESC LIMIT 1", {("30",)}),
+    ("SELECT count(*) FROM orders WHERE amount = 999999", {("0",)}),
     # What the server tells about tables.
+    ("SELECT pg_get_viewdef('v_people') AS v", {("",)}),
+    ("SELECT pg_relation_size('people') AS b, pg_total_relation_size('secrets') AS s", {("0", None)}),
+    ("SELECT reltuples FROM pg_catalog.pg_class WHERE relname = 'people' AND reltuples > 1", set()),
+    ("SELECT n_live_tup FROM pg_catalog.pg_stat_user_tables WHERE relname = 'people'", set()),
+    ("SELECT estimated_size FROM duckdb_tables() WHERE table_name = 'people'", {(None,)}),
+    ("SELECT view_definition FROM information_schema.views WHERE view_definition LIKE '%people%' OR view_definition LIKE '%secrets%'", set()),
+    ("SELECT count(*) FROM information_schema.table_constraints WHERE table_name = 'secrets'", {("0",)}),
+    ("SELECT count(*) FROM information_schema.key_column_usage WHERE table_name NOT IN ('desk')", {("0",)}),
     ("SELECT column_name FROM information_schema.columns WHERE table_name = 'orders'", {("id",), ("region",), ("amount",)}),
     ("SELECT table_name FROM information_schema.tables WHERE table_name IN ('secrets', 't')", set()),
     ("SELECT table_name FROM information_schema.tables WHERE table_name IN ('people', 'secrets')", {("people",)}),
@@ -100,7 +135,7 @@ REFUSED = [
     ("SELECT * FROM secrets", NOT_THERE),
     ("SELECT count(*) FROM secrets", NOT_THERE),
     ("SELECT 1 FROM people WHERE EXISTS (SELECT 1 FROM secrets)", NOT_THERE),
-    ("SELECT * FROM v_secrets", NOT_THERE),
+    ("SELECT * FROM v_closed", "with the rights of"),
     ("SELECT * FROM hidden.t", NOT_THERE),
     ("SELECT * FROM bowshot.hidden.t", NOT_THERE),
     ("SELECT * FROM secrets VERSION AS OF 1", "no table"),
@@ -152,6 +187,27 @@ REFUSED = [
     ("UPDATE desk SET region = 'US' WHERE id = 1", "may not see"),
     ("MERGE INTO desk t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE", "sees a part"),
     ("INSERT INTO desk VALUES (2, 'EU', 'x') ON CONFLICT (id) DO UPDATE SET text = 'x'", "sees a part"),
+    ("INSERT INTO desk SELECT id, 'EU', text FROM secrets", NOT_THERE),
+    ("INSERT INTO desk SELECT id + 100, region, name FROM bowshot.hidden.t", NOT_THERE),
+    ("UPDATE desk SET text = s.text FROM secrets s WHERE s.id = desk.id", NOT_THERE),
+    ("DELETE FROM desk USING secrets WHERE secrets.id = desk.id", NOT_THERE),
+    ("WITH x AS (SELECT * FROM secrets) INSERT INTO desk SELECT id, 'EU', text FROM x", NOT_THERE),
+    ("UPDATE desk SET region = NULL", "may not see"),
+    ("UPDATE desk SET region = CASE WHEN id = 1 THEN 'US' ELSE region END", "may not see"),
+    ("INSERT INTO desk (id, text) VALUES (60, 'no region')", "may not see"),
+    ("INSERT INTO desk VALUES (2, 'EU', 'taken')", "twice"),
+    ("INSERT INTO v_people VALUES ('x', 'y', 'EU')", ""),
+    ("EXPLAIN DELETE FROM secrets", ""),
+    ("EXPLAIN INSERT INTO secrets VALUES (1, 'x')", ""),
+    ("SHOW COLUMNS FROM secrets", NOT_THERE),
+    ("SHOW INDEX FROM secrets", NOT_THERE),
+    ("SHOW TABLES FROM hidden", NOT_THERE),
+    ("USE hidden", NOT_THERE),
+    ("PRAGMA table_info('secrets')", NOT_THERE),
+    ("ANALYZE secrets", NOT_THERE),
+    ("SELECT 'secrets'::regclass::oid", ""),
+    ("CALL join_cache_warm('SELECT * FROM people')", MAY_NOT),
+    ("CREATE TEMPORARY VIEW mine AS SELECT * FROM secrets", NOT_THERE),
     ("CREATE TABLE mine (a INTEGER)", MAY_NOT),
     ("CREATE TABLE secrets (a INTEGER)", MAY_NOT),
     ("CREATE TABLE copied AS SELECT * FROM people", MAY_NOT),
@@ -196,12 +252,16 @@ REFUSED = [
 ]
 
 
-def some(doors):
-    """All front ends for a few of the questions, and for the others one after the other: the rules are below them."""
-    return [(sql, what, door) for place, (sql, what) in enumerate(doors) for n, door in enumerate(DOORS) if (place + n) % 2 == 0]
+def everywhere(questions, but=()):
+    """All questions through all front ends."""
+    return [(sql, what, door) for sql, what in questions for door in DOORS if (sql, door) not in but]
 
 
-@pytest.mark.parametrize(("sql", "expected", "door"), some(READS))
+# MySQL's form is made of the columns that are seen, and tells nothing else.
+OWN_FORMS = {("SHOW CREATE TABLE people", "mysql")}
+
+
+@pytest.mark.parametrize(("sql", "expected", "door"), everywhere(READS))
 def test_what_is_read_is_what_is_left(shared, sql, expected, door):
     rows = shared.at("ada", door).rows(sql)
     normal = {tuple({"t": "True", "f": "False", "1": value}.get(value, value) if value in ("t", "f") else value for value in row) for row in rows}
@@ -211,7 +271,7 @@ def test_what_is_read_is_what_is_left(shared, sql, expected, door):
     }, rows
 
 
-@pytest.mark.parametrize(("sql", "words", "door"), some(REFUSED))
+@pytest.mark.parametrize(("sql", "words", "door"), everywhere(REFUSED, OWN_FORMS))
 def test_what_is_not_allowed_is_refused(shared, sql, words, door):
     with pytest.raises(Refused) as refused:
         print(shared.at("ada", door).rows(sql))
@@ -242,11 +302,11 @@ def test_what_is_hidden_is_refused_as_what_is_not_there(shared, door):
 def test_plans_tell_nothing_of_what_is_hidden(shared, how, door):
     lines = " ".join(str(value) for row in shared.at("ada", door).rows(f"{how} SELECT * FROM people WHERE name <> 'x'") for value in row)
     assert "GuardedScan" in lines or "people" in lines
-    for word in ("user_attribute", "partial", "char_length", "rows=5", "output_rows=5", "'EU'", *HIDDEN):
+    for word in ("user_attribute", "partial(", "char_length", "rows=5", "output_rows=5", "'EU'", *HIDDEN):
         assert word not in lines, lines
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", [door for door in DOORS if door != "http"])
 def test_temporary_copies_have_what_is_left(shared, door):
     ada = shared.at("ada", door)
     ada.rows("CREATE OR REPLACE TEMPORARY TABLE copied AS SELECT * FROM people")

@@ -9,7 +9,7 @@ use crate::introspect::listing::PG_CATALOG;
 use crate::introspect::pg_catalog::{self, PgCatalog};
 use crate::introspect::{ClientSlot, Setting};
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
-use crate::policy::{self, Access, Limits, Reading};
+use crate::policy::{self, Access, Reading};
 use crate::reuse::Caches;
 use crate::system::{SystemSchema, SystemTables};
 use crate::types::stored;
@@ -264,18 +264,7 @@ impl Visible {
         kept: Option<&str>,
     ) -> Result<Arc<dyn TableProvider>> {
         self.check_read(name, reading)?;
-        match reading {
-            Reading::Limited(limits) => self.limited(name, limits, (found, kept)),
-            _ => Ok(found),
-        }
-    }
-
-    fn limited(
-        &self,
-        name: &EntryName,
-        limits: &Limits,
-        (found, kept): (Arc<dyn TableProvider>, Option<&str>),
-    ) -> Result<Arc<dyn TableProvider>> {
+        let Reading::Limited(limits) = reading else { return Ok(found) };
         let state = self.context.state_ref();
         let state = state.read();
         policy::guarded(name, found, limits, (&state, kept))
@@ -319,7 +308,10 @@ impl Visible {
             Entry::Table(table) => self.table_provider(name, table),
             Entry::View(view) if own => self.view_provider(view).await,
             // It means the same to everybody, whatever tables of their own they have.
-            Entry::View(view) => self.without_own().view_provider(view).await,
+            Entry::View(view) => {
+                let found = self.without_own().view_provider(view).await;
+                found.map_err(|error| self.access.inside_view(name, error))
+            }
             Entry::Broken(broken) => {
                 Err(DataFusionError::External(Box::new(ApiError::from(broken.error(name)))))
             }

@@ -7,7 +7,7 @@ use bowshot_api::{Principal, QueryId, SessionId};
 use bowshot_engine::{Job, Stop, without_passwords};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Longest text that is shown of a statement that has not ended, in bytes.
@@ -72,6 +72,7 @@ pub(crate) struct Statement {
     pub(crate) job: Arc<Job>,
     state: AtomicU8,
     logged: AtomicBool,
+    touched: OnceLock<Vec<(String, bool)>>,
     result: Mutex<Weak<QueryResult>>,
     registry: Weak<Live>,
 }
@@ -89,6 +90,16 @@ impl Statement {
     /// Whether somebody else has written into the log how it ended; from now on, the caller has.
     pub(crate) fn is_logged(&self) -> bool {
         self.logged.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notes what it reads and changes.
+    pub(crate) fn touches(&self, tables: Vec<(String, bool)>) {
+        let _ = self.touched.set(tables);
+    }
+
+    /// The tables that it reads and changes, once that is known.
+    pub(crate) fn tables(&self) -> Vec<(String, bool)> {
+        self.touched.get().cloned().unwrap_or_default()
     }
 
     /// It has a result, which has the numbers.
@@ -148,6 +159,7 @@ impl Live {
             job,
             state: AtomicU8::new(State::Running as u8),
             logged: AtomicBool::new(false),
+            touched: OnceLock::new(),
             result: Mutex::default(),
             registry: Arc::downgrade(self),
         });

@@ -115,12 +115,12 @@ async fn attempt(
     live.is(State::Queued);
     live.job.hold(session.server().admission.enter(&live.who).await?);
     accept(session)?;
-    let options = session.current_options();
-    let pinned = scope.pin(session.engine());
+    let (options, pinned) = (session.current_options(), scope.pin(session.engine()));
     let endpoints = endpoints(request, &options, session);
     live.is(State::Planning);
     let (authorised, execution) = apart(async {
         let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
+        live.touches(authorised.plan.tables());
         // What has acted is not to act again.
         *repeatable = matches!(authorised.plan.action(), Action::Query);
         if expected == Expected::Effect && !authorised.plan.action().acts() {
@@ -179,6 +179,7 @@ async fn attempt(
 
 pub(crate) fn accept(session: &ClientSession) -> Result<()> {
     session.check_open()?;
+    session.server().house.log.check()?;
     match session.server().lifecycle() {
         Lifecycle::Ready => Ok(()),
         Lifecycle::Starting => Err(Error::new(ErrorKind::Unavailable, "the server is starting")),

@@ -24,6 +24,8 @@ use sqlparser::tokenizer::Token;
 const MAX_NAMES: usize = 1_000;
 
 type Parsed<T> = std::result::Result<T, ParserError>;
+/// Privileges with their columns; none: all.
+type Privileges = Vec<(Privilege, Vec<String>)>;
 
 /// See the module. Names of roles and users are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq)]
@@ -336,7 +338,7 @@ fn rights(parser: &mut Parser<'_>, give: bool) -> Parsed<AccessStatement> {
 }
 
 /// What is given or taken; `None` for roles.
-fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Vec<(Privilege, Vec<String>)>>> {
+fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Privileges>> {
     if parser.parse_keyword(Keyword::ALL) {
         let _ = parser.parse_keyword(Keyword::PRIVILEGES);
         return Ok(Some(Privilege::ALL.into_iter().map(|privilege| (privilege, Vec::new())).collect()));

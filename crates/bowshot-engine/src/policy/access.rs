@@ -9,6 +9,7 @@ use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{Definition, Entry, EntryName, Snapshot, Table, View};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
+use datafusion::error::DataFusionError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -320,6 +321,16 @@ impl Access {
         }
         denied(&format!("`{}` may not {} `{name}`", self.user(), verb(privilege)))
             .with_hint(format!("its owner or an admin can say `GRANT {} ON {name} TO …`", privilege.as_str()))
+    }
+
+    /// An error of a view's query as it may be told: it names tables and columns that only its owner knows.
+    pub(crate) fn inside_view(&self, name: &EntryName, error: DataFusionError) -> DataFusionError {
+        if self.may_table(Privilege::Own, name) {
+            return error;
+        }
+        let message = format!("`{name}` cannot be read with the rights of `{}`", self.user());
+        let hint = "a view reads its tables with the rights of who asks: ask its owner for these";
+        DataFusionError::External(Box::new(denied(&message).with_hint(hint)))
     }
 
     /// # Errors

@@ -109,10 +109,12 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
         Ddl::CreateCatalog { .. } => {
             Err(denied(&format!("`{}` may not make catalogs", access.user())).with_hint("an admin may"))
         }
-        Ddl::CreateSchema { catalog, .. } => place(Privilege::Create, &[catalog.clone()], "catalog", access),
+        Ddl::CreateSchema { catalog, .. } => {
+            place(Privilege::Create, std::slice::from_ref(catalog), "catalog", access)
+        }
         Ddl::CreateTable(new) => make(&new.name, new.when_there, pinned, access),
         Ddl::CreateView(new) => make(&new.name, new.when_there, pinned, access),
-        Ddl::DropCatalog { name, .. } => place(Privilege::Own, &[name.clone()], "catalog", access),
+        Ddl::DropCatalog { name, .. } => place(Privilege::Own, std::slice::from_ref(name), "catalog", access),
         Ddl::DropSchema { catalog, name, .. } => {
             place(Privilege::Own, &[catalog.clone(), name.clone()], "schema", access)
         }
