@@ -125,6 +125,14 @@ impl Authenticator {
         }
     }
 
+    /// Puts other users in the place of those that were added before. Who is gone, or has another password, logs in anew.
+    pub fn renew(&self, users: Vec<(String, String)>) {
+        let Some(known) = &self.known else { return };
+        let gone = known.passwords.renew(users);
+        let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        gone.iter().for_each(|user| issued.revoke(user));
+    }
+
     /// Issues a token for a principal; [`Authenticator::verify`] takes it until it expires. On a server without users
     /// the token means nothing, as every token does there, and nothing is kept.
     pub fn issue_token(&self, principal: &Principal) -> Secret {

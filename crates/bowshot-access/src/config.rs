@@ -2,6 +2,7 @@
 
 use crate::Error;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Users and fixed tokens. Without any of them the server takes every caller as `anonymous`.
@@ -17,23 +18,38 @@ pub struct AccessConfig {
 }
 
 /// A user with a password.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserConfig {
     /// Name, compared as written.
     pub name: String,
     /// Argon2 hash in PHC form (`$argon2id$v=19$…`), as `bowshot hash-password` prints it.
     pub password_hash: String,
+    /// Roles beside those that SQL grants.
+    #[serde(default)]
+    pub roles: Vec<String>,
+    /// Whether the user may do everything, and say what others may do.
+    #[serde(default)]
+    pub admin: bool,
+    /// What policies may ask about the user.
+    #[serde(default)]
+    pub attributes: BTreeMap<String, String>,
 }
 
 /// A fixed token.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenConfig {
     /// Whose token it is; needs no entry under `users`.
     pub user: String,
     /// SHA-256 of the token, 64 hexadecimal digits.
     pub sha256: String,
+    /// Roles of that user, beside others.
+    #[serde(default)]
+    pub roles: Vec<String>,
+    /// Whether that user may do everything.
+    #[serde(default)]
+    pub admin: bool,
 }
 
 impl AccessConfig {

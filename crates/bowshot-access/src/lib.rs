@@ -10,12 +10,14 @@
 //! Checking a password costs tens of milliseconds of one core and 19 MiB by design (Argon2id), so
 //! [`Authenticator::verify`] belongs on a blocking thread and never on the socket runtime.
 
+mod audit;
 mod authenticator;
 mod config;
 mod error;
 mod password;
 mod token;
 
+pub use audit::{AuditLog, AuditOptions, Verified, verify};
 pub use authenticator::{AccessOptions, Authenticator};
 pub use config::{AccessConfig, TokenConfig, UserConfig};
 pub use error::Error;

@@ -6,7 +6,7 @@ use argon2::{Algorithm, Argon2, Params};
 use bowshot_api::{ErrorKind, Secret};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError, RwLock};
 
 /// Longest password that is looked at, so that a client cannot make the server hash megabytes.
 const MAX_PASSWORD_BYTES: usize = 1_024;
@@ -42,6 +42,8 @@ pub fn hash_password(password: &Secret) -> Result<String, Error> {
 #[derive(Debug)]
 pub(crate) struct Passwords {
     hashes: HashMap<String, String>,
+    /// Those of users that were made while the server runs.
+    added: RwLock<HashMap<String, String>>,
     /// Checked in place of the hash that an unknown user does not have, so that both take the same time. Users may have
     /// hashes of different costs: which one stands in depends on the name, and is the same at every attempt.
     stand_ins: Vec<String>,
@@ -61,7 +63,13 @@ impl Passwords {
                 return Err(Error::DuplicateUser { name: user.name });
             }
         }
-        Ok(Self { hashes, stand_ins, right: Right::new()?, gate: Gate::new(places.max(1)) })
+        Ok(Self {
+            hashes,
+            added: RwLock::default(),
+            stand_ins,
+            right: Right::new()?,
+            gate: Gate::new(places.max(1)),
+        })
     }
 
     /// Whether `password` is that of `user`.
@@ -69,8 +77,8 @@ impl Passwords {
     /// # Errors
     /// `LimitReached` when too many checks are waiting already.
     pub(crate) fn matches(&self, user: &str, password: &Secret) -> bowshot_api::Result<bool> {
-        let known = self.hashes.get(user);
-        let Some(hash) = known.or_else(|| self.stand_in(user)) else {
+        let known = self.hashes.get(user).cloned().or_else(|| self.added(user));
+        let Some(hash) = known.clone().or_else(|| self.stand_in(user)) else {
             return Ok(false);
         };
         if password.expose().len() > MAX_PASSWORD_BYTES {
@@ -80,7 +88,7 @@ impl Passwords {
             return Ok(true);
         }
         let _place = self.gate.enter()?;
-        let parsed = PasswordHash::new(hash).map_err(|_| {
+        let parsed = PasswordHash::new(&hash).map_err(|_| {
             bowshot_api::Error::internal("a password hash that was checked at start-up cannot be read")
         })?;
         let fits = Argon2::default().verify_password(password.expose().as_bytes(), &parsed).is_ok();
@@ -95,11 +103,35 @@ impl Passwords {
         password.expose().len() <= MAX_PASSWORD_BYTES && self.right.was(user, password)
     }
 
-    fn stand_in(&self, user: &str) -> Option<&String> {
+    fn added(&self, user: &str) -> Option<String> {
+        self.added.read().unwrap_or_else(PoisonError::into_inner).get(user).cloned()
+    }
+
+    /// Puts other users in the place of those that were added before; gives back who is gone or has another password.
+    pub(crate) fn renew(&self, users: Vec<(String, String)>) -> Vec<String> {
+        // Whoever is configured has no second password.
+        let users = users.into_iter().filter(|(name, _)| !self.hashes.contains_key(name));
+        let users: HashMap<String, String> = users.collect();
+        let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *added, users);
+        let gone = before.into_iter().filter(|(name, hash)| added.get(name) != Some(hash));
+        let gone: Vec<String> = gone.map(|(name, _)| name).collect();
+        self.right.forget(&gone);
+        gone
+    }
+
+    fn stand_in(&self, user: &str) -> Option<String> {
         let digest = Sha256::digest(user.as_bytes());
         let number = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-        let count = u64::try_from(self.stand_ins.len()).ok().filter(|count| *count > 0)?;
-        self.stand_ins.get(usize::try_from(number % count).ok()?)
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        // Only where no user is configured do others stand in, who come and go.
+        let mut of: Vec<&String> = self.stand_ins.iter().collect();
+        if of.is_empty() {
+            of = added.values().collect();
+            of.sort_unstable();
+        }
+        let count = u64::try_from(of.len()).ok().filter(|count| *count > 0)?;
+        of.get(usize::try_from(number % count).ok()?).map(|hash| (*hash).clone())
     }
 }
 
@@ -128,6 +160,11 @@ impl Right {
     fn note(&self, user: &str, password: &Secret) {
         let digest = self.digest(user, password);
         self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert(user.to_owned(), digest);
+    }
+
+    fn forget(&self, users: &[String]) {
+        let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        digests.retain(|user, _| !users.contains(user));
     }
 
     fn was(&self, user: &str, password: &Secret) -> bool {
@@ -223,8 +260,11 @@ mod tests {
         assert!(!hash.contains("horse"));
         let again = hash_password(&Secret::new("correct horse")).expect("hash");
         assert_ne!(hash, again, "the salt is random");
-        let passwords =
-            Passwords::new(vec![UserConfig { name: "ada".into(), password_hash: hash }], 1).expect("config");
+        let passwords = Passwords::new(
+            vec![UserConfig { name: "ada".into(), password_hash: hash, ..UserConfig::default() }],
+            1,
+        )
+        .expect("config");
         for (user, password, expected) in [
             ("ada", "correct horse", true),
             ("ada", "correct horse ", false),
@@ -256,7 +296,8 @@ mod tests {
             ("$argon2id$v=19$m=19456,t=2,p=1", "missing"),
             ("$argon2id$v=19$m=2097152,t=2,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNo", "1 GiB"),
         ] {
-            let users = vec![UserConfig { name: "ada".into(), password_hash: hash.into() }];
+            let users =
+                vec![UserConfig { name: "ada".into(), password_hash: hash.into(), ..UserConfig::default() }];
             let error = Passwords::new(users, 1).expect_err(hash).to_string();
             assert!(error.contains(reason), "{hash}: {error}");
             assert!(!error.contains(hash), "the message repeats the hash: {error}");

@@ -110,6 +110,13 @@ impl IssuedTokens {
         self.by_hash.insert(hash, Issued { user: user.to_owned(), expires: now + self.lifetime });
     }
 
+    /// Takes all tokens of a user back.
+    pub(crate) fn revoke(&mut self, user: &str) {
+        for hash in self.by_user.remove(user).unwrap_or_default() {
+            self.by_hash.remove(&hash);
+        }
+    }
+
     /// Whose token this is, as long as it is valid.
     pub(crate) fn find(&self, hash: &TokenHash, now: Instant) -> Option<&str> {
         self.by_hash.get(hash).filter(|issued| issued.expires > now).map(|issued| issued.user.as_str())

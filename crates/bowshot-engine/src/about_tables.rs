@@ -1,6 +1,7 @@
 //! What `system` says about tables: `system.tables` and `system.table_history`.
 
 use crate::pinned::Pinned;
+use crate::policy::{Access, Reading};
 use bowshot_api::Result;
 use bowshot_storage::tables::{Storage, TableStore};
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -16,11 +17,12 @@ pub(crate) const NAMES: [&str; 2] = ["table_history", "tables"];
 pub(crate) struct AboutTables {
     pinned: Pinned,
     store: Arc<TableStore>,
+    access: Access,
 }
 
 impl AboutTables {
-    pub(crate) fn new(pinned: &Pinned, store: &Arc<TableStore>) -> Self {
-        Self { pinned: pinned.clone(), store: Arc::clone(store) }
+    pub(crate) fn new(pinned: &Pinned, store: &Arc<TableStore>, access: &Access) -> Self {
+        Self { pinned: pinned.clone(), store: Arc::clone(store), access: access.clone() }
     }
 
     /// The rows of one of [`NAMES`].
@@ -43,19 +45,22 @@ impl AboutTables {
                 names.add([&name.catalog, &name.schema, &name.name]);
                 let durable = table.definition().storage == Storage::Durable;
                 storage.push(if durable { "durable" } else { "memory" });
-                rows.push(table.rows().cast_signed());
-                bytes.push(table.bytes().cast_signed());
-                segments.push(table.segment_count() as i64);
-                version.push(durable.then(|| table.version().cast_signed()));
-                location.push(self.store.location(table).map(|path| path.display().to_string()));
+                // How much there is of what one may not see is not told.
+                let whole = self.access.reading(&name) == Reading::All;
+                rows.push(whole.then(|| table.rows().cast_signed()));
+                bytes.push(whole.then(|| table.bytes().cast_signed()));
+                segments.push(whole.then(|| table.segment_count() as i64));
+                version.push((durable && whole).then(|| table.version().cast_signed()));
+                let place = self.store.location(table).filter(|_| whole);
+                location.push(place.map(|path| path.display().to_string()));
                 error.push(None);
             }
             for (name, broken) in snapshot.broken() {
                 names.add([&name.catalog, &name.schema, &name.name]);
                 storage.push("durable");
-                rows.push(0);
-                bytes.push(0);
-                segments.push(0);
+                rows.push(Some(0));
+                bytes.push(Some(0));
+                segments.push(Some(0));
                 version.push(None);
                 location.push(None);
                 error.push(Some(broken.reason().to_owned()));

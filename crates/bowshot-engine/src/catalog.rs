@@ -9,14 +9,15 @@ use crate::introspect::listing::PG_CATALOG;
 use crate::introspect::pg_catalog::{self, PgCatalog};
 use crate::introspect::{ClientSlot, Setting};
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
+use crate::policy::{self, Access, Reading};
 use crate::reuse::Caches;
 use crate::system::{SystemSchema, SystemTables};
 use crate::types::stored;
 use crate::write::defaults::WithDefaults;
 use crate::{as_of, enforce, plan};
 use async_trait::async_trait;
-use bowshot_api::{Error as ApiError, Principal};
-use bowshot_sql::DialectName;
+use bowshot_api::{Error as ApiError, ErrorKind, Principal};
+use bowshot_sql::{DialectName, Privilege};
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::tables::durable::AsOf;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore, View, What};
@@ -74,7 +75,12 @@ impl CatalogParts {
 pub(crate) struct Visible {
     pub(crate) parts: CatalogParts,
     pub(crate) principal: Principal,
+    /// The tables as far as they may be seen: for names and whatever is told about tables.
     pub(crate) pinned: Pinned,
+    /// The tables as they are: for rows, which `table` guards.
+    raw: Pinned,
+    /// What the statement may do.
+    pub(crate) access: Access,
     /// The session without catalogs: what plans the views and the defaults.
     pub(crate) context: SessionContext,
     /// The table that the statement changes, with addresses.
@@ -102,13 +108,15 @@ impl Visible {
     pub(crate) fn new(
         parts: CatalogParts,
         principal: Principal,
-        pinned: Pinned,
+        (pinned, raw, access): (Pinned, Pinned, Access),
         context: SessionContext,
     ) -> Self {
         Self {
             parts,
             principal,
             pinned,
+            raw,
+            access,
             context,
             target: None,
             source: None,
@@ -211,38 +219,84 @@ impl Visible {
         }
         if self.is_default(&name.catalog, &name.schema) {
             let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &name.name);
-            if let Some(entry) = self.pinned.entry(&own) {
+            if let Some(entry) = self.raw.entry(&own) {
                 return self.provider((&own, entry), true).await.map(Some);
             }
         }
         if let Some((there, as_of)) = bowshot_sql::rewrite::marked(&name.name) {
             let as_of = as_of::state(&as_of).map_err(|error| DataFusionError::External(Box::new(error)))?;
-            return self.earlier(&EntryName::new(&name.catalog, &name.schema, there), as_of).map(Some);
+            let name = EntryName::new(&name.catalog, &name.schema, there);
+            return self.earlier(&name, as_of, &self.access.reading(&name)).map(Some);
         }
-        if let Some(entry) = self.pinned.entry(name) {
+        let reading = self.access.reading(name);
+        if let Some(entry) = self.raw.entry(name).filter(|_| reading != Reading::Unseen) {
             let own = name.catalog == TEMPORARY_CATALOG;
-            return self.provider((name, entry), own).await.map(Some);
+            self.check_read(name, &reading)?;
+            let found = self.provider((name, entry), own).await?;
+            return self.guarded((name, &reading), found, None).map(Some);
         }
         if name.catalog == DEFAULT_CATALOG
             && name.schema == DEFAULT_SCHEMA
+            && reading != Reading::Unseen
             && let Some(files) = self.parts.main.table(&name.name).await?
         {
-            return Ok(Some(files));
+            self.check_read(name, &reading)?;
+            return self.guarded((name, &reading), files, None).map(Some);
         }
         let last = pg_catalog::find(&name.name).filter(|_| self.is_default(&name.catalog, &name.schema));
         Ok(last.map(|defined| defined.provider(&Arc::new(self.clone()))))
     }
 
-    /// A table as it was.
-    fn earlier(&self, name: &EntryName, as_of: AsOf) -> Result<Arc<dyn TableProvider>> {
+    fn check_read(&self, name: &EntryName, reading: &Reading) -> Result<()> {
+        match reading {
+            Reading::All | Reading::Limited(_) => Ok(()),
+            Reading::Denied | Reading::Unseen => {
+                Err(DataFusionError::External(Box::new(self.access.refused(Privilege::Select, name))))
+            }
+        }
+    }
+
+    /// The part of a table or view that may be read. `kept` is a column that is none of the user's.
+    fn guarded(
+        &self,
+        (name, reading): (&EntryName, &Reading),
+        found: Arc<dyn TableProvider>,
+        kept: Option<&str>,
+    ) -> Result<Arc<dyn TableProvider>> {
+        self.check_read(name, reading)?;
+        let Reading::Limited(limits) = reading else { return Ok(found) };
+        let state = self.context.state_ref();
+        let state = state.read();
+        policy::guarded(name, found, limits, (&state, kept))
+    }
+
+    /// The rows of a table that a statement may change, with their addresses.
+    pub(crate) fn changeable(
+        &self,
+        name: &EntryName,
+        found: Arc<dyn TableProvider>,
+        address: &str,
+    ) -> Result<Arc<dyn TableProvider>> {
+        self.guarded((name, &self.access.reading(name)), found, Some(address))
+    }
+
+    /// A table as it was. Who sees a part of it must not see another one by going back to other columns.
+    fn earlier(&self, name: &EntryName, as_of: AsOf, reading: &Reading) -> Result<Arc<dyn TableProvider>> {
         let external = |error: ApiError| DataFusionError::External(Box::new(error));
-        let Some(Entry::Table(table)) = self.pinned.entry(name) else {
+        let Some(Entry::Table(table)) = self.raw.entry(name).filter(|_| *reading != Reading::Unseen) else {
             return Err(external(ApiError::not_found(format!("`{name}` is no table that keeps versions"))));
         };
         let earlier = self.parts.tables.table_as_of(table, as_of);
         let earlier = Arc::new(earlier.map_err(|error| external(error.into()))?);
+        if matches!(reading, Reading::Limited(_)) && earlier.definition() != table.definition() {
+            return Err(external(
+                ApiError::new(ErrorKind::Denied, format!("`{name}` had another definition then"))
+                    .with_hint("policies are for the columns as they are now; ask the owner of the table"),
+            ));
+        }
         let full = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
-        stored::as_declared(earlier.provider(), earlier.definition(), full)
+        let found = stored::as_declared(earlier.provider(), earlier.definition(), full)?;
+        self.guarded((name, reading), found, None)
     }
 
     async fn provider(
@@ -254,7 +308,10 @@ impl Visible {
             Entry::Table(table) => self.table_provider(name, table),
             Entry::View(view) if own => self.view_provider(view).await,
             // It means the same to everybody, whatever tables of their own they have.
-            Entry::View(view) => self.without_own().view_provider(view).await,
+            Entry::View(view) => {
+                let found = self.without_own().view_provider(view).await;
+                found.map_err(|error| self.access.inside_view(name, error))
+            }
             Entry::Broken(broken) => {
                 Err(DataFusionError::External(Box::new(ApiError::from(broken.error(name)))))
             }
@@ -263,8 +320,9 @@ impl Visible {
 
     /// The same without the tables of the session alone.
     pub(crate) fn without_own(&self) -> Self {
-        let pinned = Pinned::new(Arc::clone(self.pinned.shared()), Arc::clone(&self.parts.nothing));
-        Self { pinned, ..self.clone() }
+        let without =
+            |pinned: &Pinned| Pinned::new(Arc::clone(pinned.shared()), Arc::clone(&self.parts.nothing));
+        Self { pinned: without(&self.pinned), raw: without(&self.raw), ..self.clone() }
     }
 
     fn table_provider(&self, name: &EntryName, table: &Arc<Table>) -> Result<Arc<dyn TableProvider>> {
@@ -357,13 +415,9 @@ impl CatalogProvider for Catalog {
         }
         if name == SYSTEM_SCHEMA && self.name == DEFAULT_CATALOG {
             let tables = Arc::clone(visible.parts.system.as_ref()?);
-            let about = AboutTables::new(&visible.pinned, &visible.parts.tables);
-            return Some(Arc::new(SystemSchema::new(
-                tables,
-                visible.principal.clone(),
-                about,
-                visible.caches.clone(),
-            )));
+            let about = AboutTables::new(&visible.pinned, &visible.parts.tables, &visible.access);
+            let who = (visible.principal.clone(), visible.access.clone());
+            return Some(Arc::new(SystemSchema::new(tables, who, about, visible.caches.clone())));
         }
         let changing = name == CHANGE_SCHEMA && visible.target.is_some();
         (changing || visible.pinned.has_schema(&self.name, name)).then(|| {

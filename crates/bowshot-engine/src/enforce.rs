@@ -9,6 +9,7 @@
 use crate::Planned;
 use crate::introspect::SessionStatement;
 use crate::pinned::Pinned;
+use crate::policy::{self, Access};
 use crate::reuse::CacheStatement;
 use crate::write::Write;
 use crate::write::ddl::Ddl;
@@ -106,6 +107,7 @@ pub struct AuthorizedPlan {
     planned: Planned,
     action: Action,
     pinned: Pinned,
+    access: Access,
     text: Option<Arc<str>>,
 }
 
@@ -143,34 +145,73 @@ impl AuthorizedPlan {
         &self.pinned
     }
 
+    /// The tables that it reads and changes, and which of them somebody sees a part of: for the audit trail.
+    pub fn tables(&self) -> Vec<(String, bool)> {
+        let mut tables = Vec::new();
+        if let Action::Write(change) = &self.action {
+            tables.extend(change.write.target().map(|name| (name.to_string(), false)));
+        }
+        // A plan that was authorised has been walked before.
+        let _ = self.planned.plan().apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node {
+                let table = (scan.table_name.to_string(), policy::is_guarded(&scan.source));
+                if !tables.contains(&table) {
+                    tables.push(table);
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        tables
+    }
+
+    /// Whether it was authorised with these rights.
+    pub(crate) fn is_by(&self, access: &Access) -> bool {
+        self.access.is_same(access)
+    }
+
     /// The same plan with other values in it: binding parameters does not change what is read.
     pub(crate) fn with_plan(&self, plan: LogicalPlan) -> Self {
         Self {
             planned: self.planned.with_plan(plan),
             action: self.action.clone(),
             pinned: self.pinned.clone(),
+            access: self.access.clone(),
             // With other values it says something else.
             text: None,
         }
     }
 }
 
-/// Checks every node of the plan. `recognised` is what the statement does beside reading the plan's rows.
+/// Checks every node of the plan, and what it changes against the rights. `recognised` is what the statement does beside
+/// reading the plan's rows, whose tables were looked at where they were found.
 ///
 /// # Errors
-/// `Unsupported` for statements that Bowshot does not run, with what to do instead.
+/// `Unsupported` for statements that Bowshot does not run, with what to do instead; `Denied` for changes without a right.
 pub(crate) fn enforce(
     planned: Planned,
     recognised: Option<Action>,
-    pinned: Pinned,
+    (pinned, access): (&Pinned, Access),
     scratch: bool,
 ) -> Result<AuthorizedPlan> {
     let action = match recognised {
         Some(action) => action,
         None => action_of(planned.plan(), scratch)?,
     };
+    match &action {
+        Action::Write(change) => {
+            policy::check_write(&change.write, change.returning.is_some(), pinned, &access)?;
+        }
+        Action::Cache(_) => policy::check_cache(&access)?,
+        // What they read was looked at where its tables were found; the others are the session's own affair.
+        Action::Query
+        | Action::Set { .. }
+        | Action::Reset { .. }
+        | Action::Scratch
+        | Action::Session(_)
+        | Action::Transaction(_) => {}
+    }
     check_nodes(planned.plan(), scratch)?;
-    Ok(AuthorizedPlan { planned, action, pinned, text: None })
+    Ok(AuthorizedPlan { planned, action, pinned: pinned.clone(), access, text: None })
 }
 
 /// Checks that a plan is not too large and cannot become so, without walking to the end of one that is. Before anything else

@@ -8,6 +8,7 @@ use crate::guarded;
 use crate::job::{Budget, Job, Planning, carry_jobs};
 use crate::pinned::TEMPORARY_CATALOG;
 use crate::plan;
+use crate::policy::{self, AccessSettings, UsersSeen};
 use crate::reuse::{JoinCacheConfig, ResultCache, ResultCacheConfig, Reuse, SessionCache};
 use crate::rules::{self, SessionJoinOrder};
 use crate::runtime::QueryRuntime;
@@ -71,6 +72,8 @@ pub struct EngineConfig {
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
     /// survives the session, and no served file is visible.
     pub scratch: bool,
+    /// Users and roles of the configuration.
+    pub access: AccessSettings,
     /// Replaces the session configuration, for comparisons with plain DataFusion.
     pub session_config: Option<SessionConfig>,
 }
@@ -92,6 +95,7 @@ impl Default for EngineConfig {
             join_cache: JoinCacheConfig::default(),
             result_cache: ResultCacheConfig::default(),
             scratch: false,
+            access: AccessSettings::default(),
             session_config: None,
         }
     }
@@ -113,6 +117,7 @@ pub(crate) struct Shared {
     pub(crate) reuse: Option<Reuse>,
     pub(crate) results: Option<Arc<ResultCache>>,
     pub(crate) scratch: bool,
+    pub(crate) access: Arc<AccessSettings>,
     dialect: &'static str,
     spill_folder: Option<PathBuf>,
     temporary_bytes: u64,
@@ -207,6 +212,7 @@ impl Engine {
             reuse,
             results,
             scratch,
+            access: Arc::new(config.access.clone()),
             dialect,
             spill_folder,
             temporary_bytes: config.temporary_bytes,
@@ -265,6 +271,16 @@ impl Engine {
         let environment = Self::environment(config)?;
         let tables = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, table_bytes);
         Self::new(config, environment, Arc::new(MemorySchemaProvider::new()), system, tables)
+    }
+
+    /// Users that SQL has made, with the hashes of their passwords; `None` if they are those that were seen.
+    pub fn users(&self, seen: &mut UsersSeen) -> Option<Vec<(String, String)>> {
+        seen.newer(&self.shared.parts.tables)
+    }
+
+    /// Whether there still is the user whose session it is.
+    pub fn knows(&self, principal: &Principal) -> bool {
+        self.shared.scratch || policy::is_known(&self.shared.access, &self.shared.parts.tables, principal)
     }
 
     /// Bytes of the rows in tables.

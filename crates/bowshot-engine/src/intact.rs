@@ -6,6 +6,7 @@
 //! told as what it is. Who keeps batches for longer (results that wait for their client, tables that are written) looks
 //! once more before they count: [`Origin`]. Nothing is kept of an answer before its end.
 
+use crate::policy;
 use crate::reuse::MappedRows;
 use bowshot_api::{BatchStream, Origin, Result};
 use bowshot_storage::SharedFiles;
@@ -37,7 +38,10 @@ impl Views {
     fn collect(&mut self, plan: &dyn ExecutionPlan) {
         self.files.extend(SharedFiles::of(plan));
         self.joins.extend(MappedRows::of(plan));
-        plan.children().into_iter().for_each(|child| self.collect(child.as_ref()));
+        plan.children()
+            .into_iter()
+            .chain(policy::inside(plan))
+            .for_each(|child| self.collect(child.as_ref()));
     }
 
     fn checked(&self) -> Result<(), DataFusionError> {

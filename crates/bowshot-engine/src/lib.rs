@@ -14,6 +14,8 @@
 //! [`engine`] is what a process has of it, [`session`] what one client has. All tables that a statement sees are those of
 //! one moment ([`pinned`]), and [`commit`] makes the next one.
 //!
+//! Who may see and change what is decided in [`policy`], which every table of a plan and every change passes.
+//!
 //! The engine never talks to clients, keeps no session registry and decides nothing about who may connect. Everything
 //! that costs CPU runs on its own runtime ([`runtime`]), never on the sockets' one.
 
@@ -40,6 +42,7 @@ mod metadata;
 mod parameters;
 mod pinned;
 mod plan;
+mod policy;
 mod progress;
 mod relay;
 mod reuse;
@@ -58,6 +61,7 @@ mod wording;
 mod write;
 mod yielding;
 
+pub use bowshot_sql::without_passwords;
 pub use catalog::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA};
 pub use datafusion::execution::runtime_env::RuntimeEnv;
 pub use enforce::{Action, AuthorizedPlan, Change, TransactionStatement};
@@ -68,6 +72,7 @@ pub use introspect::{Assignment, Client, Discarded, Killed, NamedStatement, Sess
 pub use job::{Budget, Inside, Job, Planning, Stop, apart, checked};
 pub use pinned::{Pinned, TEMPORARY_CATALOG};
 pub use plan::{Planned, parser_dialect};
+pub use policy::{AccessSettings, ConfiguredUser, UsersSeen};
 pub use progress::ProgressMeter;
 pub use reuse::{CacheStatement, JoinCacheConfig, ResultCacheConfig, SESSION_CACHE, SESSION_RESULTS};
 pub use rules::SESSION_JOIN_ORDER;

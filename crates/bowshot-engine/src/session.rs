@@ -1,7 +1,7 @@
 //! What one session has in the engine: its settings, its own tables and its view of the catalogs. Plans statements and
 //! makes them ready to run.
 
-use crate::catalog::Visible;
+use crate::catalog::{CatalogParts, Visible};
 use crate::commit::SessionTables;
 use crate::current_user;
 use crate::enforce::{self, Action, AuthorizedPlan, Change};
@@ -12,14 +12,15 @@ use crate::introspect::functions::Facts;
 use crate::introspect::{self, ClientSlot};
 use crate::pinned::Pinned;
 use crate::plan::{self, Parsed};
+use crate::policy::{self, Access, AccessChange, Gate, SeenFiles};
 use crate::reuse::{self, Asked, Caches, JoinCache, Purpose, ResultCache};
 use crate::state::LazyState;
 use crate::write::copy::{self, parse::CopyStatement};
-use crate::write::ddl::Stores;
+use crate::write::ddl::{Ddl, Stores};
 use crate::write::names::Names;
 use crate::write::recognise::{Recognised, nothing, recognise};
 use crate::write::{Write, forms, show, upkeep};
-use crate::{metadata, parameters};
+use crate::{complexity, metadata, parameters};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
 use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -41,6 +42,7 @@ pub struct EngineSession {
     shared: Arc<Shared>,
     principal: Principal,
     tables: Arc<SessionTables>,
+    gate: Arc<Gate>,
     client: ClientSlot,
     scratch: bool,
     /// Whether it asks what somebody may ask later, and nobody has asked yet.
@@ -63,16 +65,18 @@ impl EngineSession {
         let scratch = shared.scratch;
         current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
         let (principal, tables, client) = (principal.clone(), Arc::new(tables), ClientSlot::default());
+        let gate = Arc::new(Gate::new(&shared.access, &principal, &tables));
         if !scratch {
+            policy::user_attribute(&gate).into_iter().for_each(|function| context.register_udf(function));
             let facts = Facts {
                 principal: principal.clone(),
-                tables: Arc::clone(&tables),
-                parts: shared.parts.clone(),
+                gate: Arc::clone(&gate),
+                parts: seen_parts(&shared, &gate),
                 client: client.clone(),
             };
             introspect::register(&context, &Arc::new(facts));
         }
-        Self { context, shared, principal, tables, client, scratch, ahead: false }
+        Self { context, shared, principal, tables, gate, client, scratch, ahead: false }
     }
 
     /// Who is asked about settings and named statements.
@@ -135,8 +139,15 @@ impl EngineSession {
     }
 
     pub(crate) fn visible(&self, pinned: &Pinned) -> Visible {
-        let parts = self.shared.parts.clone();
-        Visible::new(parts, self.principal.clone(), pinned.clone(), self.context.clone())
+        let access = self.gate.access(pinned);
+        let seen = self.gate.seen(pinned, &access);
+        let parts = if access.is_everything() {
+            self.shared.parts.clone()
+        } else {
+            seen_parts(&self.shared, &self.gate)
+        };
+        let tables = (seen, pinned.clone(), access);
+        Visible::new(parts, self.principal.clone(), tables, self.context.clone())
             .with_caches(Caches {
                 joins: self.cache().map(Arc::clone),
                 results: self.results().map(Arc::clone),
@@ -160,6 +171,7 @@ impl EngineSession {
         let names = &state.config_options().catalog;
         Names {
             pinned: pinned.clone(),
+            access: self.gate.access(pinned),
             parts: self.shared.parts.clone(),
             default_catalog: names.default_catalog.clone(),
             default_schema: names.default_schema.clone(),
@@ -194,15 +206,19 @@ impl EngineSession {
             && let Some(ddl) = upkeep::recognise(sql, &plan::dialect(&options), &names)?
         {
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
-            return enforce::enforce(plan::planned(nothing())?, action, pinned.clone(), self.scratch);
+            return enforce::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
         }
         if let Some(statement) = reuse::recognise(sql, &plan::dialect(&options))? {
             let action = Some(Action::Cache(statement));
-            return enforce::enforce(plan::planned(nothing())?, action, pinned.clone(), self.scratch);
+            return enforce::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
         }
         if self.scratch {
             let planned = plan::plan(&self.state(pinned), plan::parse_plain(&options, sql)?).await?;
-            return enforce::enforce(planned, None, pinned.clone(), true);
+            return enforce::enforce(planned, None, self.judged(pinned), true);
+        }
+        if let Some(change) = Box::pin(self.access_change(sql, pinned)).await? {
+            let action = Some(Action::Write(Change::new(Write::Ddl(Ddl::Access(change)))));
+            return enforce::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
         }
         if let Some(expanded) = self.expanded(sql, pinned)? {
             return Box::pin(self.plan_expanded(expanded, pinned)).await;
@@ -243,9 +259,37 @@ impl EngineSession {
                     (plan::planned(nothing())?, Some(Action::Transaction(statement)))
                 }
             };
-            enforce::enforce(planned, action, pinned.clone(), self.scratch)
+            enforce::enforce(planned, action, self.judged(pinned), self.scratch)
         }
         .boxed()
+    }
+
+    /// The tables with what the session may do with them.
+    pub(crate) fn judged<'a>(&self, pinned: &'a Pinned) -> (&'a Pinned, Access) {
+        (pinned, self.gate.access(pinned))
+    }
+
+    /// Whether a plan was authorised with the rights that hold now.
+    pub fn still_allows(&self, plan: &AuthorizedPlan) -> bool {
+        plan.is_by(&self.gate.access(plan.pinned()))
+    }
+
+    /// What a statement about access changes; `None` for any other.
+    async fn access_change(&self, sql: &str, pinned: &Pinned) -> Result<Option<AccessChange>> {
+        let [first, second] = plan::first_words(sql);
+        let begins = match first.as_str() {
+            "grant" | "revoke" => true,
+            "create" | "alter" | "drop" => matches!(second.as_str(), "role" | "user" | "row" | "mask"),
+            _ => false,
+        };
+        if !begins {
+            return Ok(None);
+        }
+        let dialect = plan::dialect(&self.options());
+        complexity::check(sql, &dialect)?;
+        let Some(statement) = bowshot_sql::access(sql, dialect)? else { return Ok(None) };
+        let (visible, names) = (self.visible(pinned), self.names(pinned));
+        policy::resolve(statement, (&visible, &names)).await.map(Some)
     }
 
     fn plan_copy<'a>(
@@ -260,7 +304,7 @@ impl EngineSession {
             let (visible, names) = (self.visible(pinned), self.names(pinned));
             let (write, rows) = copy::recognise(copy, &visible, &names).await?;
             let action = Action::Write(Change::new(write));
-            enforce::enforce(plan::planned(rows)?, Some(action), pinned.clone(), self.scratch)
+            enforce::enforce(plan::planned(rows)?, Some(action), self.judged(pinned), self.scratch)
         }
         .boxed()
     }
@@ -408,4 +452,10 @@ impl EngineSession {
         let state = self.state(pinned);
         metadata::tables(state.catalog_list(), filter, layout).await
     }
+}
+
+/// The parts of the catalogs, of the tables of files those alone that the session may see.
+fn seen_parts(shared: &Shared, gate: &Arc<Gate>) -> CatalogParts {
+    let main = Arc::new(SeenFiles::new(&shared.parts.main, gate));
+    CatalogParts { main, ..shared.parts.clone() }
 }

@@ -1,6 +1,7 @@
 //! The state that DataFusion plans a statement with, made when it is needed.
 
 use crate::catalog::Visible;
+use crate::policy::Access;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use std::ops::Deref;
@@ -17,6 +18,11 @@ pub(crate) struct LazyState {
 impl LazyState {
     pub(crate) fn new(visible: Visible) -> Self {
         Self { visible, made: OnceLock::new() }
+    }
+
+    /// What the statement may do, for which no state has to be made.
+    pub(crate) fn access(&self) -> &Access {
+        &self.visible.access
     }
 
     /// Memory, disk and caches, for which no state has to be made.

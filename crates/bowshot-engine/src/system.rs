@@ -2,6 +2,7 @@
 //! the rows are taken when a statement is planned, for the principal that asks.
 
 use crate::about_tables::{self, AboutTables};
+use crate::policy::{self, Access};
 use crate::reuse::{self, Caches};
 use async_trait::async_trait;
 use bowshot_api::Principal;
@@ -24,6 +25,7 @@ pub trait SystemTables: Send + Sync + std::fmt::Debug {
 pub(crate) struct SystemSchema {
     tables: Arc<dyn SystemTables>,
     principal: Principal,
+    access: Access,
     about: AboutTables,
     caches: Caches,
 }
@@ -31,15 +33,17 @@ pub(crate) struct SystemSchema {
 impl SystemSchema {
     pub(crate) fn new(
         tables: Arc<dyn SystemTables>,
-        principal: Principal,
+        (principal, access): (Principal, Access),
         about: AboutTables,
         caches: Caches,
     ) -> Self {
-        Self { tables, principal, about, caches }
+        Self { tables, principal, access, about, caches }
     }
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.tables.names().into_iter().chain(about_tables::NAMES).chain(reuse::NAMES)
+        // The caches belong to everybody, and show what everybody asks.
+        let caches = reuse::NAMES.into_iter().filter(|_| self.access.is_everything());
+        self.tables.names().into_iter().chain(about_tables::NAMES).chain(policy::SYSTEM_NAMES).chain(caches)
     }
 }
 
@@ -52,7 +56,11 @@ impl SchemaProvider for SystemSchema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let about = self.about.rows(name).or_else(|| reuse::about(&self.caches, name));
+        if !self.table_exist(name) {
+            return Ok(None);
+        }
+        let about = self.about.rows(name).or_else(|| policy::system_rows(name, &self.access));
+        let about = about.or_else(|| reuse::about(&self.caches, name));
         let rows = about.or_else(|| self.tables.rows(name, &self.principal));
         let Some(rows) = rows else { return Ok(None) };
         let batch = rows.map_err(|error| DataFusionError::External(Box::new(error)))?;

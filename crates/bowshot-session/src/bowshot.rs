@@ -17,10 +17,10 @@ use bowshot_api::{
     About, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Languages, Lifecycle, Limits,
     Principal, Progress, QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
 };
-use bowshot_engine::Engine;
+use bowshot_engine::{Engine, UsersSeen};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Handle;
 
@@ -64,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) defaults: Defaults,
     logins: Logins,
     authenticator: Arc<Authenticator>,
+    users: Mutex<UsersSeen>,
     about: About,
     lifecycle: AtomicU8,
 }
@@ -89,6 +90,7 @@ impl Bowshot {
             defaults: Defaults { catalog, schema, dialect: engine.default_dialect().to_owned() },
             logins: Logins::new(authenticator.password_checks()),
             authenticator: Arc::new(authenticator),
+            users: Mutex::default(),
             about: about(),
             lifecycle: AtomicU8::new(STARTING),
             engine,
@@ -150,6 +152,14 @@ impl Shared {
         }
     }
 
+    /// Takes over who has come and gone in the catalog.
+    fn renew_users(&self) {
+        let mut seen = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(users) = self.engine.users(&mut seen) {
+            self.authenticator.renew(users);
+        }
+    }
+
     /// Attaches to a partition of an open query.
     pub(crate) fn read(self: &Arc<Self>, query: &Arc<QueryResult>, partition: usize) -> Result<BatchStream> {
         let (shared, reading) = (Arc::downgrade(self), Arc::downgrade(query));
@@ -171,6 +181,10 @@ async fn sweep(shared: Weak<Shared>) {
             .sessions
             .each(|session| session.transactions().end_idle(shared.house.limits.transaction_timeout));
         for session in shared.sessions.idle(shared.house.limits.session_timeout) {
+            session.close().await;
+        }
+        shared.renew_users();
+        for session in shared.sessions.of_others(|principal| shared.engine.knows(principal)) {
             session.close().await;
         }
     }
@@ -214,6 +228,7 @@ impl Server for Bowshot {
     }
 
     async fn authenticate_from(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
+        self.shared.renew_users();
         let authenticator = &self.shared.authenticator;
         let user = match credentials {
             Credentials::Password { user, .. } if authenticator.is_costly(credentials) => user.clone(),

@@ -4,10 +4,10 @@
 use crate::admission::Who;
 use crate::result::QueryResult;
 use bowshot_api::{Principal, QueryId, SessionId};
-use bowshot_engine::{Job, Stop};
+use bowshot_engine::{Job, Stop, without_passwords};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Longest text that is shown of a statement that has not ended, in bytes.
@@ -72,6 +72,7 @@ pub(crate) struct Statement {
     pub(crate) job: Arc<Job>,
     state: AtomicU8,
     logged: AtomicBool,
+    touched: OnceLock<Vec<(String, bool)>>,
     result: Mutex<Weak<QueryResult>>,
     registry: Weak<Live>,
 }
@@ -89,6 +90,16 @@ impl Statement {
     /// Whether somebody else has written into the log how it ended; from now on, the caller has.
     pub(crate) fn is_logged(&self) -> bool {
         self.logged.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notes what it reads and changes.
+    pub(crate) fn touches(&self, tables: Vec<(String, bool)>) {
+        let _ = self.touched.set(tables);
+    }
+
+    /// The tables that it reads and changes, once that is known.
+    pub(crate) fn tables(&self) -> Vec<(String, bool)> {
+        self.touched.get().cloned().unwrap_or_default()
     }
 
     /// It has a result, which has the numbers.
@@ -136,6 +147,7 @@ impl Live {
         sql: &str,
         (arrived, job): (Instant, Arc<Job>),
     ) -> Arc<Statement> {
+        let sql = without_passwords(sql);
         let end = (0..=SQL_BYTES.min(sql.len())).rev().find(|end| sql.is_char_boundary(*end)).unwrap_or(0);
         let statement = Arc::new(Statement {
             id: QueryId::random(),
@@ -147,6 +159,7 @@ impl Live {
             job,
             state: AtomicU8::new(State::Running as u8),
             logged: AtomicBool::new(false),
+            touched: OnceLock::new(),
             result: Mutex::default(),
             registry: Arc::downgrade(self),
         });

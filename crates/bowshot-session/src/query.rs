@@ -16,7 +16,9 @@ use bowshot_api::{
     BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result, Statement,
     SubstraitPlan,
 };
-use bowshot_engine::{Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, apart};
+use bowshot_engine::{
+    Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, apart, without_passwords,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,12 +115,12 @@ async fn attempt(
     live.is(State::Queued);
     live.job.hold(session.server().admission.enter(&live.who).await?);
     accept(session)?;
-    let options = session.current_options();
-    let pinned = scope.pin(session.engine());
+    let (options, pinned) = (session.current_options(), scope.pin(session.engine()));
     let endpoints = endpoints(request, &options, session);
     live.is(State::Planning);
     let (authorised, execution) = apart(async {
         let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
+        live.touches(authorised.plan.tables());
         // What has acted is not to act again.
         *repeatable = matches!(authorised.plan.action(), Action::Query);
         if expected == Expected::Effect && !authorised.plan.action().acts() {
@@ -157,7 +159,7 @@ async fn attempt(
         statement: Arc::clone(live),
         principal: session.owner().clone(),
         session: session.key(),
-        sql: authorised.sql.to_string(),
+        sql: without_passwords(&authorised.sql).to_owned(),
         execution,
         layout: options.layout,
         endpoints: endpoint_count(endpoints, session),
@@ -177,6 +179,7 @@ async fn attempt(
 
 pub(crate) fn accept(session: &ClientSession) -> Result<()> {
     session.check_open()?;
+    session.server().house.log.check()?;
     match session.server().lifecycle() {
         Lifecycle::Ready => Ok(()),
         Lifecycle::Starting => Err(Error::new(ErrorKind::Unavailable, "the server is starting")),
@@ -209,7 +212,10 @@ pub(crate) async fn authorise(
         Statement::Substrait(_) => Err(SubstraitPlan::unsupported()),
         Statement::Prepared(id) => {
             let prepared = session.prepared().get(*id)?;
-            let plan = match prepared.fresh_plan().filter(|plan| plan.pinned().is_same(pinned)) {
+            let plan = match prepared
+                .fresh_plan()
+                .filter(|plan| plan.pinned().is_same(pinned) && session.engine().still_allows(plan))
+            {
                 Some(plan) => plan.clone(),
                 None => {
                     let plan = plan(session, &prepared.sql, pinned).await?;

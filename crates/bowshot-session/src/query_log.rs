@@ -4,11 +4,13 @@ use crate::live::{Live, Statement};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Error, Principal, QueryId, Result, SessionId};
-use bowshot_engine::SystemTables;
+use bowshot_access::AuditLog;
+use bowshot_api::{Error, ErrorKind, Principal, QueryId, Result, SessionId};
+use bowshot_engine::{SystemTables, without_passwords};
+use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Statements that are remembered.
 const CAPACITY: usize = 10_000;
@@ -44,6 +46,10 @@ pub(crate) struct QueryRecord {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
     pub(crate) error: Option<String>,
+    /// Whether it was refused for want of a right.
+    pub(crate) denied: bool,
+    /// Tables that it read and changed, and whether through a guard.
+    pub(crate) tables: Vec<(String, bool)>,
 }
 
 /// The log. A user sees the statements of that user only.
@@ -51,9 +57,29 @@ pub(crate) struct QueryRecord {
 pub struct QueryLog {
     records: Mutex<VecDeque<QueryRecord>>,
     live: Arc<Live>,
+    audit: Option<AuditLog>,
 }
 
 impl QueryLog {
+    /// A log that writes a trail, too.
+    pub fn with_audit(audit: Option<AuditLog>) -> Self {
+        Self { audit, ..Self::default() }
+    }
+
+    /// Whether statements may be taken, as far as the trail is concerned.
+    ///
+    /// # Errors
+    /// `Unavailable` while it cannot be written.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Some(Err(reason)) = self.audit.as_ref().map(AuditLog::check) else { return Ok(()) };
+        tracing::debug!(reason, "a statement is not taken: the audit trail cannot be written");
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            "the server cannot write its audit trail, and takes no statements",
+        )
+        .with_hint("the operator makes room on the disk, or sets `audit.required` to false"))
+    }
+
     /// What has not ended.
     pub(crate) fn live(&self) -> &Arc<Live> {
         &self.live
@@ -66,6 +92,10 @@ impl QueryLog {
         metrics::counter!("bowshot_result_bytes_total").increment(record.bytes);
         tracing::debug!(query = %record.id, outcome = record.outcome.name(), rows = record.rows,
             milliseconds = record.duration.as_millis() as u64, "query ended");
+        record.sql = without_passwords(&record.sql).to_owned();
+        if let Some(audit) = &self.audit {
+            audit.write(facts(&record));
+        }
         shorten(&mut record.sql);
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         if records.len() >= CAPACITY {
@@ -103,6 +133,34 @@ impl QueryLog {
         ];
         RecordBatch::try_new(Arc::new(schema()), columns)
             .map_err(|error| Error::internal("the query log does not fit its schema").with_source(error))
+    }
+}
+
+/// What the trail says of a statement.
+fn facts(record: &QueryRecord) -> Map<String, Value> {
+    let names = |guarded: bool| -> Vec<&str> {
+        let tables = record.tables.iter().filter(|(_, through)| *through == guarded);
+        tables.map(|(name, _)| name.as_str()).collect()
+    };
+    let started = record.started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
+    let facts = json!({
+        "event": "statement",
+        "started_us": started,
+        "user": record.user,
+        "session": record.session.to_string(),
+        "query": record.id.to_string(),
+        "statement": record.sql,
+        "tables": names(false),
+        "tables_in_part": names(true),
+        "decision": if record.denied { "denied" } else { "allowed" },
+        "outcome": record.outcome.name(),
+        "error": record.error,
+        "rows": record.rows,
+        "duration_us": record.duration.as_micros() as u64,
+    });
+    match facts {
+        Value::Object(facts) => facts,
+        _ => Map::new(),
     }
 }
 

@@ -314,9 +314,11 @@ impl QueryResult {
             return;
         }
         drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let mut tables = Vec::new();
         if let Some(statement) = self.statement.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // The line in the log is written here.
             statement.is_logged();
+            tables = statement.tables();
         }
         let (rows, bytes) = self.totals();
         self.house.log.add(QueryRecord {
@@ -329,7 +331,9 @@ impl QueryResult {
             duration: self.started.elapsed(),
             rows,
             bytes,
+            denied: error.as_ref().is_some_and(|error| error.kind() == ErrorKind::Denied),
             error: error.map(|error| error.to_string()),
+            tables,
         });
     }
 

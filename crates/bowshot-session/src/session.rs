@@ -19,7 +19,7 @@ use bowshot_api::{
     Principal, Request, Result, SavepointId, Session, SessionId, Statement, StatementId, TableEntry,
     TableFilter, TableName, TransactionEnd, TransactionId,
 };
-use bowshot_engine::{Assignment, AuthorizedPlan, EngineSession, Pinned, apart};
+use bowshot_engine::{Assignment, AuthorizedPlan, EngineSession, Pinned, apart, without_passwords};
 use futures::StreamExt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -89,7 +89,7 @@ impl ClientSession {
     /// The text of a statement, for people.
     fn text(&self, statement: &Statement) -> Arc<str> {
         match statement {
-            Statement::Sql(sql) => Arc::from(sql.as_str()),
+            Statement::Sql(sql) => Arc::from(without_passwords(sql)),
             Statement::Prepared(id) => {
                 self.prepared.get(*id).map_or_else(|_| Arc::from(""), |found| found.sql)
             }

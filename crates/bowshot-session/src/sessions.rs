@@ -60,6 +60,11 @@ impl Sessions {
         self.lock().values().filter(|session| session.idle() > timeout).map(Arc::clone).collect()
     }
 
+    /// Sessions of those who are not known any more.
+    pub(crate) fn of_others(&self, knows: impl Fn(&Principal) -> bool) -> Vec<Arc<ClientSession>> {
+        self.lock().values().filter(|session| !knows(session.owner())).map(Arc::clone).collect()
+    }
+
     pub(crate) fn each(&self, act: impl Fn(&ClientSession)) {
         self.lock().values().for_each(|session| act(session));
     }

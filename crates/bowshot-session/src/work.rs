@@ -131,5 +131,7 @@ fn record(session: &ClientSession, statement: &Statement, error: &Error) {
         rows: 0,
         bytes: 0,
         error: Some(error.to_string()),
+        denied: error.kind() == ErrorKind::Denied,
+        tables: statement.tables(),
     });
 }

@@ -12,7 +12,7 @@ use crate::transactions::Scope;
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, Layout, QueryId, Result};
-use bowshot_engine::{Action, Execution, Job, ProgressMeter, Returned, Written};
+use bowshot_engine::{Action, Execution, Job, ProgressMeter, Returned, Written, without_passwords};
 use futures::StreamExt;
 use std::future::Future;
 use std::sync::Arc;
@@ -126,6 +126,7 @@ pub(crate) async fn ingest(
     live.job.hold(Arc::clone(&slot));
     live.is(State::Running);
     query::accept(session)?;
+    live.touches(vec![(named(ingest), false)]);
     let rows = paced(rows, slot, Arc::clone(live));
     let begun = Begun::of(live, None);
     let deadline = Deadline::new(&begun, session);
@@ -166,6 +167,12 @@ async fn ingested(
     let written = deadline.hold(Box::pin(as_part(session, work))).await?;
     scope.keep(session.engine(), &pinned, written.pinned).await?;
     Ok(written.rows.unwrap_or(0))
+}
+
+/// The table of an upload, as far as its client names it.
+fn named(ingest: &Ingest) -> String {
+    let parts = [ingest.catalog.as_deref(), ingest.schema_name.as_deref(), Some(ingest.table.as_str())];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(".")
 }
 
 /// What the log has in the place of a text.
@@ -294,17 +301,17 @@ impl<'a> Logged<'a> {
     }
 
     fn finished(mut self) {
-        self.record(Outcome::Finished, None);
+        self.record(Outcome::Finished, (None, false));
     }
 
     /// Gives the error back.
     fn failed(mut self, error: Error) -> Error {
         let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
-        self.record(outcome, Some(error.to_string()));
+        self.record(outcome, (Some(error.to_string()), error.kind() == ErrorKind::Denied));
         error
     }
 
-    fn record(&mut self, outcome: Outcome, error: Option<String>) {
+    fn record(&mut self, outcome: Outcome, (error, denied): (Option<String>, bool)) {
         self.open = false;
         if self.begun.live.is_logged() {
             return;
@@ -313,13 +320,15 @@ impl<'a> Logged<'a> {
             id: self.begun.id,
             session: self.session.key(),
             user: self.session.owner().name.clone(),
-            sql: self.sql.to_string(),
+            sql: without_passwords(&self.sql).to_owned(),
             outcome,
             started: self.started_at,
             duration: self.begun.started.elapsed(),
             rows: 0,
             bytes: 0,
             error,
+            denied,
+            tables: self.begun.live.tables(),
         });
     }
 }
@@ -327,7 +336,7 @@ impl<'a> Logged<'a> {
 impl Drop for Logged<'_> {
     fn drop(&mut self) {
         if self.open {
-            self.record(Outcome::Cancelled, Some("the caller left".to_owned()));
+            self.record(Outcome::Cancelled, (Some("the caller left".to_owned()), false));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! planner does not know, or takes for something else, into forms that it plans right. What needs the columns of a table
 //! (the spelling of mixed-case names, `COLUMNS('a.*')`) is not decided here.
 
+mod access;
 mod dialect;
 mod exclusions;
 mod identity;
@@ -19,6 +20,7 @@ mod template;
 mod tokens;
 mod walk;
 
+pub use access::{AccessStatement, Object, Privilege, UserChange, access, without_passwords};
 pub use dialect::{Dialect, DialectName};
 pub use intervals::{Interval, read_interval};
 pub use offsets::{Offsets, split, stands_at, view_query};

@@ -27,12 +27,28 @@ pub(crate) enum Command {
     Check(ServerArgs),
     /// Read a password from stdin and print its hash for the configuration
     HashPassword,
+    /// The audit trail of a server
+    Audit {
+        /// What to do with it
+        #[command(subcommand)]
+        what: AuditCommand,
+    },
     /// Print reference pages that are made from the program
     #[command(hide = true)]
     Docs {
         /// Which page
         #[arg(value_enum)]
         page: Page,
+    },
+}
+
+/// What to do with an audit trail.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Follow the chain of a file: exit code 1, and the number of the line, where it breaks
+    Verify {
+        /// The file
+        file: std::path::PathBuf,
     },
 }
 

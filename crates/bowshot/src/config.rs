@@ -10,11 +10,12 @@ pub(crate) use settings::{SETTINGS, Setting};
 pub(crate) use value::Listen;
 
 use crate::usage::Usage;
-use bowshot_access::{AccessConfig, AccessOptions};
-use bowshot_api::Limits;
-use bowshot_engine::{EngineConfig, JoinCacheConfig, ResultCacheConfig};
+use bowshot_access::{AccessConfig, AccessOptions, hash_password};
+use bowshot_api::{Limits, Secret};
+use bowshot_engine::{AccessSettings, ConfiguredUser, EngineConfig, JoinCacheConfig, ResultCacheConfig};
 use bowshot_storage::{SourceSpec, StorageOptions};
 use settings::Raw;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -79,6 +80,10 @@ pub(crate) struct Config {
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) users_file: Option<PathBuf>,
+    pub(crate) enforced: bool,
+    pub(crate) audit_file: Option<PathBuf>,
+    pub(crate) audit_max_bytes: u64,
+    pub(crate) audit_required: bool,
     pub(crate) access: AccessConfig,
     pub(crate) access_options: AccessOptions,
     pub(crate) threads: Option<usize>,
@@ -121,6 +126,10 @@ impl Default for Config {
             log: "warn,bowshot=info".to_owned(),
             log_format: LogFormat::Text,
             users_file: None,
+            enforced: false,
+            audit_file: None,
+            audit_max_bytes: 100 << 20,
+            audit_required: true,
             access: AccessConfig::default(),
             access_options: AccessOptions::default(),
             threads: None,
@@ -216,8 +225,27 @@ impl Config {
             exchange_folder: self.exchange_folder.clone(),
             join_cache: self.join_cache.clone(),
             result_cache: self.result_cache.clone(),
+            access: self.access_settings(),
             session_config: None,
         }
+    }
+
+    /// Users and roles as the engine knows them; a user may have several entries.
+    fn access_settings(&self) -> AccessSettings {
+        let mut users: BTreeMap<String, ConfiguredUser> = BTreeMap::new();
+        for user in &self.access.users {
+            let known = users.entry(user.name.clone()).or_default();
+            known.roles.extend(user.roles.iter().cloned());
+            known.admin |= user.admin;
+            known.attributes.extend(user.attributes.clone());
+        }
+        for token in &self.access.tokens {
+            let known = users.entry(token.user.clone()).or_default();
+            known.roles.extend(token.roles.iter().cloned());
+            known.admin |= token.admin;
+        }
+        let hash = |password: &Secret| hash_password(password).map_err(bowshot_api::Error::from);
+        AccessSettings { enforced: self.enforced, users, hash }
     }
 
     fn set(&mut self, name: &str, raw: &Raw, origin: Origin<'_>) -> Result<(), Usage> {

@@ -20,9 +20,10 @@ mod usage;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use cli::{Cli, Command, ServerArgs};
+use cli::{AuditCommand, Cli, Command, ServerArgs};
 use config::Config;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use usage::Usage;
 
@@ -56,9 +57,18 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Demo(args) => block_on(demo::run(args))?,
         Command::Sql(args) => return block_on(sql::run(args)),
         Command::HashPassword => password::run()?,
+        Command::Audit { what: AuditCommand::Verify { file } } => audit(&file)?,
         Command::Docs { page } => reference::print(page)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `bowshot audit verify`.
+fn audit(file: &Path) -> Result<()> {
+    let found = bowshot_access::verify(file).with_context(|| format!("`{}` is not whole", file.display()))?;
+    let (lines, continues, last) = (found.lines, found.continues, found.last);
+    writeln!(std::io::stdout(), "{lines} lines, whole\ncontinues {continues}\nends with  {last}")
+        .context("cannot write to stdout")
 }
 
 fn prepare(args: ServerArgs) -> Result<Config> {

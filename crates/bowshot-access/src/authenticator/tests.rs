@@ -5,11 +5,12 @@ use crate::{TokenConfig, UserConfig, hash_password, hash_token};
 use expect_test::{Expect, expect};
 
 fn user(name: &str, password: &str) -> UserConfig {
-    UserConfig { name: name.to_owned(), password_hash: hash_password(&Secret::new(password)).expect("hash") }
+    let password_hash = hash_password(&Secret::new(password)).expect("hash");
+    UserConfig { name: name.to_owned(), password_hash, ..UserConfig::default() }
 }
 
 fn token(name: &str, token: &str) -> TokenConfig {
-    TokenConfig { user: name.to_owned(), sha256: hash_token(&Secret::new(token)) }
+    TokenConfig { user: name.to_owned(), sha256: hash_token(&Secret::new(token)), ..TokenConfig::default() }
 }
 
 fn password(user: &str, password: &str) -> Credentials {
@@ -131,9 +132,16 @@ fn every_mistake_in_the_configuration_stops_start_up() {
         AccessConfig { users: vec![user("ada", "x"), user("ada", "y")], tokens: vec![] },
         AccessConfig { users: vec![], tokens: vec![token("a\nb", "x")] },
         AccessConfig { users: vec![], tokens: vec![token("ada", "x"), token("bob", "x")] },
-        AccessConfig { users: vec![], tokens: vec![TokenConfig { user: "ada".into(), sha256: "00".into() }] },
         AccessConfig {
-            users: vec![UserConfig { name: "ada".into(), password_hash: "lovelace".into() }],
+            users: vec![],
+            tokens: vec![TokenConfig { user: "ada".into(), sha256: "00".into(), ..TokenConfig::default() }],
+        },
+        AccessConfig {
+            users: vec![UserConfig {
+                name: "ada".into(),
+                password_hash: "lovelace".into(),
+                ..UserConfig::default()
+            }],
             tokens: vec![],
         },
     ];
@@ -184,4 +192,29 @@ fn users_files_are_read_whole_or_not_at_all() {
         the users file `FILE` is not valid in line 1: invalid type: integer `3`, expected a sequence; write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`
     "#]]
     .assert_eq(&lines);
+}
+
+#[test]
+fn users_of_the_catalog_come_and_go_while_it_serves() {
+    let config = AccessConfig { users: vec![user("ada", "lovelace")], tokens: vec![] };
+    let authenticator = Authenticator::new(config, &AccessOptions::default()).expect("config");
+    let login = |password: &str| {
+        let (user, password) = ("bob".to_owned(), Secret::new(password));
+        authenticator.verify(&Credentials::Password { user, password })
+    };
+    assert!(login("builder").is_err());
+    let hash = |password: &str| hash_password(&Secret::new(password)).expect("hash");
+    authenticator.renew(vec![("bob".to_owned(), hash("builder"))]);
+    let bob = login("builder").expect("bob is there");
+    let token = authenticator.issue_token(&bob);
+    assert!(authenticator.verify(&Credentials::Bearer(token.clone())).is_ok());
+    authenticator.renew(vec![("bob".to_owned(), hash("changed"))]);
+    assert!(login("builder").is_err(), "the old password was known to be right");
+    assert!(authenticator.verify(&Credentials::Bearer(token)).is_err(), "so was what it had given");
+    assert!(login("changed").is_ok());
+    authenticator.renew(Vec::new());
+    assert!(login("changed").is_err());
+    authenticator.renew(vec![("ada".to_owned(), hash("stolen"))]);
+    let stolen = Credentials::Password { user: "ada".to_owned(), password: Secret::new("stolen") };
+    assert!(authenticator.verify(&stolen).is_err(), "the configuration comes first");
 }

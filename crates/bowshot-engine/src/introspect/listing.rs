@@ -5,6 +5,7 @@ use crate::SYSTEM_SCHEMA;
 use crate::catalog::Visible;
 use crate::introspect::Flavour;
 use crate::pinned::TEMPORARY_CATALOG;
+use crate::policy::Reading;
 use bowshot_storage::tables::{Definition, Entry, EntryName, Table, View};
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
@@ -81,6 +82,8 @@ pub(crate) struct Listed {
 #[derive(Debug, Clone)]
 pub(crate) enum What {
     Table(Arc<Table>),
+    /// A table of which a part may be seen: its columns, and not how many rows it has.
+    Part(Arc<Table>),
     View(Arc<View>),
     /// What cannot be read.
     Broken,
@@ -95,7 +98,7 @@ pub(crate) enum What {
 impl Listed {
     pub(crate) fn definition(&self) -> Option<&Arc<Definition>> {
         match &self.what {
-            What::Table(table) => Some(table.definition()),
+            What::Table(table) | What::Part(table) => Some(table.definition()),
             _ => None,
         }
     }
@@ -109,7 +112,7 @@ impl Listed {
 
     pub(crate) fn comment(&self) -> Option<String> {
         match &self.what {
-            What::Table(table) => table.definition().comment.clone(),
+            What::Table(table) | What::Part(table) => table.definition().comment.clone(),
             What::View(view) => view.comment.clone(),
             _ => None,
         }
@@ -195,7 +198,10 @@ impl Visible {
 
     fn what(&self, name: &EntryName) -> What {
         match self.pinned.entry(name) {
-            Some(Entry::Table(table)) => What::Table(Arc::clone(table)),
+            Some(Entry::Table(table)) if self.access.reading(name) == Reading::All => {
+                What::Table(Arc::clone(table))
+            }
+            Some(Entry::Table(table)) => What::Part(Arc::clone(table)),
             Some(Entry::View(view)) => What::View(Arc::clone(view)),
             Some(Entry::Broken(_)) => What::Broken,
             None if name.schema == INFORMATION_SCHEMA || name.schema == PG_CATALOG => What::Standard,
@@ -206,7 +212,7 @@ impl Visible {
 
     /// The columns of a table or view; `None` if it cannot be read, which keeps nobody from seeing the others.
     pub(crate) async fn columns_of(&self, listed: &Listed) -> Option<SchemaRef> {
-        if let What::Table(table) = &listed.what {
+        if let What::Table(table) | What::Part(table) = &listed.what {
             // With what is declared beyond the Arrow types.
             let columns = table.definition().columns.iter();
             let fields: Vec<FieldRef> = columns.map(|column| Arc::clone(&column.field)).collect();

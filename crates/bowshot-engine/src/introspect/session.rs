@@ -59,7 +59,7 @@ impl EngineSession {
             let statement = match expanded {
                 Expanded::Act(statement) => {
                     let action = Some(Action::Session(statement));
-                    return enforce::enforce(plan::planned(nothing())?, action, pinned.clone(), false);
+                    return enforce::enforce(plan::planned(nothing())?, action, self.judged(pinned), false);
                 }
                 Expanded::Instead(sql) => return self.plan(&sql, pinned).await,
                 Expanded::Execute(statement) => {
@@ -88,7 +88,7 @@ impl EngineSession {
                 }
             };
             let planned = plan::plan(&self.state(pinned), statement).await?;
-            enforce::enforce(planned, None, pinned.clone(), false)
+            enforce::enforce(planned, None, self.judged(pinned), false)
         }
         .boxed()
     }

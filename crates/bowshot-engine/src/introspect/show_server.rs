@@ -52,15 +52,25 @@ pub(super) fn warnings(mut words: Words<'_>) -> Result<Parsed> {
     filtered_texts(&["Level", "Code", "Message"], &[], Wanted::All)
 }
 
-/// `SHOW GRANTS [FOR user]`: everybody who may connect may do everything that the server does.
+/// `SHOW GRANTS [FOR user]`: without rules, everybody who may connect may do everything that the server does.
 pub(super) fn grants(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> {
+    let access = &asked.visible.access;
+    let mut about = None;
     if words.take("for") {
+        about =
+            words.name().ok().and_then(|name| Some(crate::write::names::ident(name.0.last()?.as_ident()?)));
         while !words.at_end() {
             words.token();
         }
     }
     words.end()?;
     let user = asked.user();
+    if !access.is_off() {
+        let user = about.as_deref().unwrap_or(user);
+        let rows = crate::policy::grants_of(access, user).into_iter().map(|line| vec![Some(line)]);
+        let rows: Vec<_> = rows.collect();
+        return filtered_texts(&[format!("Grants for {user}").as_str()], &rows, Wanted::All);
+    }
     let column = format!("Grants for {user}");
     let grant = format!("GRANT ALL PRIVILEGES ON *.* TO {}", quoted(user));
     filtered_texts(&[column.as_str()], &[vec![Some(grant)]], Wanted::All)

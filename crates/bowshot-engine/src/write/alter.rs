@@ -75,7 +75,7 @@ pub(crate) fn alter(
     names: &Names,
     store: &Stores,
 ) -> Result<Pinned> {
-    if if_exists && names.pinned.entry(name).is_none() && !names.parts.is_file_table(name) {
+    if if_exists && names.is_nothing(name) {
         return Ok(names.pinned.clone());
     }
     let mut table = names.table(name)?;

@@ -1,6 +1,7 @@
 //! Changes of the catalog.
 
 use crate::pinned::Pinned;
+use crate::policy::AccessChange;
 use crate::write::alter::{self, Alteration, column_of};
 use crate::write::names::Names;
 use crate::write::{NewTable, NewView, WhenThere};
@@ -72,6 +73,8 @@ pub(crate) enum Ddl {
         name: EntryName,
         if_exists: bool,
     },
+    /// Who may do what.
+    Access(AccessChange),
     /// One after the other, or none.
     Several(Vec<Ddl>),
 }
@@ -124,6 +127,7 @@ impl Ddl {
                 comment(name, column.as_deref(), text.as_ref(), names, store)?
             }
             Self::DropMaterialized { name, if_exists } => drop_materialized(name, *if_exists, names)?,
+            Self::Access(change) => change.apply(pinned)?,
             Self::Several(changes) => {
                 let (mut names, mut rows) = (names.clone(), 0);
                 for change in changes {
@@ -186,6 +190,7 @@ pub(crate) fn room_for(
     view: bool,
 ) -> Result<Option<()>> {
     names.check_new(name)?;
+    // Also what is not seen has its name.
     let Some(there) = names.pinned.entry(name) else { return Ok(Some(())) };
     match when_there {
         WhenThere::Keep => Ok(None),
@@ -224,15 +229,15 @@ fn create_view(new: &NewView, names: &Names) -> Result<Pinned> {
 }
 
 fn drop_table(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {
-    if if_exists && names.pinned.entry(name).is_none() && !names.parts.is_file_table(name) {
+    if if_exists && names.is_nothing(name) {
         return Ok(names.pinned.clone());
     }
-    if let Some(Entry::Broken(broken)) = names.pinned.entry(name)
+    if let Some(Entry::Broken(broken)) = names.entry(name)
         && broken.what() == What::Table
     {
         return names.pinned.changed(&name.catalog, |tables| tables.without_entry(name));
     }
-    let table = names.table(name).map_err(|error| match names.pinned.entry(name) {
+    let table = names.table(name).map_err(|error| match names.entry(name) {
         Some(Entry::View(_)) => error.with_hint(format!("use `DROP VIEW {name}`")),
         _ => error,
     })?;
@@ -244,7 +249,7 @@ fn drop_table(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned
 }
 
 fn drop_materialized(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {
-    match names.pinned.entry(name) {
+    match names.entry(name) {
         Some(Entry::Table(table)) if table.definition().materialized.is_some() => {
             names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
         }
@@ -256,7 +261,7 @@ fn drop_materialized(name: &EntryName, if_exists: bool, names: &Names) -> Result
 }
 
 fn drop_view(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {
-    match names.pinned.entry(name) {
+    match names.entry(name) {
         Some(Entry::View(_)) => names.pinned.changed(&name.catalog, |tables| tables.without_entry(name)),
         Some(Entry::Broken(broken)) if broken.what() == What::View => {
             names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
@@ -295,7 +300,7 @@ fn comment(
     names: &Names,
     store: &Stores,
 ) -> Result<Pinned> {
-    if let (Some(Entry::View(view)), None) = (names.pinned.entry(name), column) {
+    if let (Some(Entry::View(view)), None) = (names.entry(name), column) {
         let view = View { comment: text.cloned(), ..view.as_ref().clone() };
         return put(&names.pinned, name, Entry::View(Arc::new(view)));
     }

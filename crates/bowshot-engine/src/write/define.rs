@@ -110,7 +110,9 @@ fn copied(like: &CreateTableLikeKind, storage: Storage, names: &Names) -> Result
         CreateTableLikeKind::Plain(of) => (of, true),
         CreateTableLikeKind::Parenthesized(of) => (of, false),
     };
-    let there = names.table(&names.resolve(&of.name)?)?;
+    let like = names.resolve(&of.name)?;
+    let there = names.table(&like)?;
+    names.access.check_whole(&like)?;
     let mut definition = Definition {
         storage,
         materialized: None,

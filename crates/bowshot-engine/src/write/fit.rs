@@ -2,12 +2,13 @@
 
 use crate::error::classify;
 use crate::plan;
+use crate::policy::{self, Limits, Reading};
 use crate::state::LazyState;
 use crate::types;
 use crate::types::declared::Declared;
 use crate::types::stored;
 use crate::write::numbers;
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::{Check, Definition, EntryName, Generated, Numbering, Table, TableStore};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::compute::kernels::cmp::eq;
@@ -45,6 +46,8 @@ pub(crate) struct Fit {
     /// Columns that number themselves, and the greatest number that came.
     numbered: Vec<(usize, Numbering, AtomicI64)>,
     checks: Vec<(String, Arc<dyn PhysicalExpr>)>,
+    /// What rows must fulfil that somebody writes who sees a part of the table.
+    policy: Option<Arc<dyn PhysicalExpr>>,
 }
 
 impl Fit {
@@ -70,7 +73,13 @@ impl Fit {
             Some((position, numbers::numbering(identity, definition.is_durable()), AtomicI64::new(i64::MIN)))
         });
         let numbered = numbered.collect();
-        Ok(Self { table: table.clone(), casts, schema, meant, declared, generated, numbered, checks })
+        let policy = match state.access().reading(table) {
+            Reading::Limited(Limits { filters: Some(filters), .. }) => {
+                Some(policy::plan_filter(table, &filters, &meant, state).map_err(classify)?)
+            }
+            _ => None,
+        };
+        Ok(Self { table: table.clone(), casts, schema, meant, declared, generated, numbered, checks, policy })
     }
 
     /// Rows whose columns are those of the table in order, as the table has them.
@@ -91,10 +100,13 @@ impl Fit {
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
         let fitted = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| classify(error.into()))?;
-        if !self.checks.is_empty() {
+        if !self.checks.is_empty() || self.policy.is_some() {
             let meant = self.as_meant(fitted.columns(), rows.num_rows())?;
             for (name, check) in &self.checks {
                 self.hold(name, check, &meant)?;
+            }
+            if let Some(policy) = &self.policy {
+                self.allow(policy, &meant)?;
             }
         }
         Ok(fitted)
@@ -191,6 +203,23 @@ impl Fit {
     }
 
     /// A check holds where it is true or unknown.
+    /// Whoever sees a part of a table writes rows of that part alone.
+    fn allow(&self, policy: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<()> {
+        let held = policy.evaluate(rows).and_then(|held| held.into_array(rows.num_rows()));
+        let held = held.is_ok_and(|held| {
+            let held = held.as_boolean();
+            held.true_count() == held.len()
+        });
+        if held {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Denied,
+            format!("a row would be one that you may not see in `{}`", self.table),
+        )
+        .with_hint("a row policy of the table says which rows are yours"))
+    }
+
     fn hold(&self, name: &str, check: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<()> {
         let held =
             check.evaluate(rows).and_then(|held| held.into_array(rows.num_rows())).map_err(classify)?;

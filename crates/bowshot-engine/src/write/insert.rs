@@ -10,6 +10,7 @@ use crate::write::names::{self, Names, ident};
 use crate::write::recognise::{Leading, Recognised, changing, with_returning};
 use crate::write::{Write, change, forms, values};
 use bowshot_api::{Error, Result};
+use bowshot_sql::Privilege;
 use bowshot_storage::tables::{EntryName, Table, View};
 use datafusion::datasource::ViewTable;
 use datafusion::logical_expr::dml::InsertOp;
@@ -39,6 +40,7 @@ pub(super) fn insert<'a>(
             return Box::pin(refresh(view, visible)).await;
         }
         let (target, table) = names.writable(name)?;
+        names.access.check(Privilege::Insert, &target)?;
         let definition = table.definition();
         let mut insert = insert.clone();
         let items = insert.returning.take();
@@ -65,7 +67,7 @@ pub(super) fn insert<'a>(
             Some(conflict) => {
                 let query = conflict.query(definition, &alias)?;
                 let source = Arc::new(ViewTable::new(rows, None));
-                let merged = changing(query, &table, &visible.with_source(source)).await?;
+                let merged = changing(query, (&target, &table), &visible.with_source(source)).await?;
                 with_returning(Write::Merge(target), merged, returning, &table, visible).await
             }
         }
@@ -127,6 +129,7 @@ fn refreshed(
     }
     let name = names.resolve(name)?;
     let table = names.table(&name)?;
+    names.access.check(Privilege::Own, &name)?;
     if table.definition().materialized.is_none() {
         return Err(Error::invalid(format!("`{name}` is no materialized view"))
             .with_hint("make one with `CREATE MATERIALIZED VIEW … AS …`"));

@@ -16,7 +16,7 @@
 //! (apache/datafusion#24654). No hook is used here: a statement that changes rows is planned as the query that finds
 //! them, and what that query does not return is not touched.
 
-mod alter;
+pub(crate) mod alter;
 mod altering;
 pub(crate) mod apply;
 mod bound;
@@ -101,6 +101,20 @@ pub(crate) enum WhenThere {
 }
 
 impl Write {
+    /// The table whose rows it changes.
+    pub(crate) fn target(&self) -> Option<&EntryName> {
+        match self {
+            Self::CreateAs(new) => Some(&new.name),
+            Self::Insert(name)
+            | Self::Overwrite(name)
+            | Self::Delete(name)
+            | Self::Update(name)
+            | Self::Merge(name) => Some(name),
+            Self::CopyIn(copy) => Some(copy.table()),
+            Self::Ddl(_) | Self::CopyOut(_) => None,
+        }
+    }
+
     /// Whether the result tells a number of rows.
     pub(crate) fn counts(&self) -> bool {
         !matches!(self, Self::Ddl(ddl) if !ddl.counts())

@@ -2,7 +2,9 @@
 
 use crate::catalog::{CatalogParts, DEFAULT_SCHEMA};
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
+use crate::policy::Access;
 use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_sql::Privilege;
 use bowshot_storage::tables::{Entry, EntryName, Storage, Table};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use std::sync::Arc;
@@ -11,6 +13,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
     pub(crate) pinned: Pinned,
+    /// What the statement may do.
+    pub(crate) access: Access,
     pub(crate) parts: CatalogParts,
     pub(crate) default_catalog: String,
     pub(crate) default_schema: String,
@@ -100,6 +104,7 @@ impl Names {
 
     /// Something can be made under this name: its schema is there, and no file has it.
     pub(crate) fn check_new(&self, name: &EntryName) -> Result<()> {
+        self.access.check_make(&name.catalog, &name.schema)?;
         if !self.pinned.has_schema(&name.catalog, &name.schema) {
             let schema = format!("{}.{}", name.catalog, name.schema);
             return Err(Error::not_found(format!("schema `{schema}` not found"))
@@ -143,9 +148,27 @@ impl Names {
         Ok((name, table))
     }
 
+    /// What is under a name, if the statement may know it. Whether a name is free, the snapshot itself says.
+    pub(crate) fn entry(&self, name: &EntryName) -> Option<&Entry> {
+        self.pinned.entry(name).filter(|_| self.access.sees(name))
+    }
+
+    /// Whether there is nothing under a name, as far as the statement may know.
+    pub(crate) fn is_nothing(&self, name: &EntryName) -> bool {
+        self.entry(name).is_none() && !(self.parts.is_file_table(name) && self.access.sees(name))
+    }
+
+    /// The statement that would make a table or view again tells all of it, and names other tables.
+    ///
+    /// # Errors
+    /// `Denied` for who does not own it.
+    pub(crate) fn check_text(&self, name: &EntryName) -> Result<()> {
+        if self.entry(name).is_some() { self.access.check(Privilege::Own, name) } else { Ok(()) }
+    }
+
     /// See [`Names::writable`].
     pub(crate) fn table(&self, name: &EntryName) -> Result<Arc<Table>> {
-        match self.pinned.entry(name) {
+        match self.entry(name) {
             Some(Entry::Table(table)) => Ok(Arc::clone(table)),
             Some(Entry::View(_)) => Err(Error::invalid(format!("`{name}` is a view, not a table"))
                 .with_hint("change the tables that it reads")),
@@ -156,7 +179,7 @@ impl Names {
 
     /// Why there is nothing to change under a name.
     pub(crate) fn not_there(&self, name: &EntryName) -> Error {
-        if self.parts.is_file_table(name) {
+        if self.parts.is_file_table(name) && self.access.sees(name) {
             return Error::unsupported(format!("`{name}` is a table of files: it is read-only")).with_hint(
                 format!(
                     "change the files, or make a table of your own: `CREATE TABLE … AS SELECT * FROM {}`",

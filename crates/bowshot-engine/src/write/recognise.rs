@@ -3,6 +3,7 @@
 use crate::catalog::{CHANGE_SCHEMA, TARGET, Visible};
 use crate::enforce::TransactionStatement;
 use crate::error::classify;
+use crate::policy;
 use crate::state::LazyState;
 use crate::types::stored;
 use crate::write::alter::Alteration;
@@ -12,8 +13,9 @@ use crate::write::names::{self, Names, ident};
 use crate::write::returning::{self, Returning};
 use crate::write::{Write, altering, change, define, insert, merge, nulls};
 use bowshot_api::{Error, Result};
+use bowshot_sql::Privilege;
 use bowshot_sql::rewrite::Source;
-use bowshot_storage::tables::Table;
+use bowshot_storage::tables::{EntryName, Table};
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::logical_expr::expr::Placeholder;
@@ -79,7 +81,8 @@ pub(crate) fn recognise<'a>(
                     change::delete(delete, |name| definition(name, names))?;
                 leading.before(&mut query, &name)?;
                 let (target, table) = names.writable(&name)?;
-                let rows = changing(query, &table, visible).await?;
+                policy::early(&target, &[Privilege::Delete], &names.access)?;
+                let rows = changing(query, (&target, &table), visible).await?;
                 let returning = (delete.returning.as_deref(), &alias);
                 with_returning(Write::Delete(target), rows, returning, &table, visible).await?
             }
@@ -88,7 +91,8 @@ pub(crate) fn recognise<'a>(
                     change::update(update, |name| definition(name, names))?;
                 leading.before(&mut query, &name)?;
                 let (target, table) = names.writable(&name)?;
-                let rows = changing(query, &table, visible).await?;
+                policy::early(&target, &[Privilege::Update], &names.access)?;
+                let rows = changing(query, (&target, &table), visible).await?;
                 let returning = (update.returning.as_deref(), &alias);
                 with_returning(Write::Update(target), rows, returning, &table, visible).await?
             }
@@ -96,7 +100,9 @@ pub(crate) fn recognise<'a>(
                 let (name, mut query) = merge::merge(merge, |name| definition(name, names))?;
                 leading.before(&mut query, &name)?;
                 let (target, table) = names.writable(&name)?;
-                let plan = changing(query, &table, visible).await?;
+                let needed = [Privilege::Insert, Privilege::Update, Privilege::Delete];
+                policy::early(&target, &needed, &names.access)?;
+                let plan = changing(query, (&target, &table), visible).await?;
                 merge::check_stable(&plan)?;
                 Recognised::Write(Box::new(Write::Merge(target)), plan)
             }
@@ -190,7 +196,7 @@ fn definition(name: &ObjectName, names: &Names) -> Result<Arc<bowshot_storage::t
 /// Plans a query over the target with the addresses of its rows.
 pub(super) fn changing<'a>(
     query: Box<Query>,
-    table: &'a Arc<Table>,
+    (name, table): (&'a EntryName, &'a Arc<Table>),
     visible: &'a Visible,
 ) -> BoxFuture<'a, Result<LogicalPlan>> {
     async move {
@@ -199,6 +205,7 @@ pub(super) fn changing<'a>(
         let target = TableReference::partial(CHANGE_SCHEMA, TARGET);
         let target =
             stored::as_declared(table.addressed_provider(change::ADDRESS), table.definition(), target);
+        let target = target.and_then(|target| visible.changeable(name, target, change::ADDRESS));
         let visible = visible.with_target(target.map_err(classify)?);
         let statement = Parsed::Statement(Box::new(statement));
         let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;

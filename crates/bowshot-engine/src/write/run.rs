@@ -4,6 +4,7 @@ use crate::enforce::{Action, AuthorizedPlan};
 use crate::error::classify;
 use crate::intact::{self, Views};
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
+use crate::policy;
 use crate::session::EngineSession;
 use crate::state::LazyState;
 use crate::types::stored;
@@ -103,7 +104,10 @@ impl EngineSession {
         let (rows, origin) = rows(write, &state, &plan).await?;
         let applied = apply::apply(write, rows, &place).await?;
         checked(origin.as_ref())?;
-        Ok(applied)
+        if !matches!(write, Write::Ddl(_) | Write::CreateAs(_)) {
+            return Ok(applied);
+        }
+        Ok(Applied { pinned: policy::follow(pinned, applied.pinned, &names.access)?, ..applied })
     }
 
     /// Takes rows into a table. To be called on the query runtime.
@@ -114,6 +118,7 @@ impl EngineSession {
         let state = self.lazy_state(pinned);
         let (names, stores) = (self.names(pinned), self.stores());
         let name = target_of(ingest, &names);
+        policy::check_ingest(&name, ingest.if_exists, pinned, &names.access)?;
         let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
         let positions = by_name(&rows.schema(), table.definition(), &name)?;
         let absent = absent_values(table.definition(), &state, &stores.shared).await?;
@@ -123,7 +128,8 @@ impl EngineSession {
         let added = apply::adding(&name, &table, &place);
         let added = if exclusive { added.taking_over() } else { added };
         let applied = apply::insert(&name, added, Casts::Exact, rows, &place).await?;
-        Ok(Written { pinned: applied.pinned, rows: Some(applied.rows), returned: None })
+        let changed = policy::follow(pinned, applied.pinned, &names.access)?;
+        Ok(Written { pinned: changed, rows: Some(applied.rows), returned: None })
     }
 
     /// The primary key of a table.
@@ -137,7 +143,9 @@ impl EngineSession {
             schema: table.schema_name.clone().unwrap_or_else(|| names.default_schema.clone()),
             name: table.name.clone(),
         };
-        if names.parts.is_file_table(&name) || matches!(pinned.entry(&name), Some(Entry::View(_))) {
+        if (names.parts.is_file_table(&name) && names.access.sees(&name))
+            || matches!(names.entry(&name), Some(Entry::View(_)))
+        {
             return Ok(None);
         }
         let there = names.table(&name)?;

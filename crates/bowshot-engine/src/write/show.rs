@@ -37,7 +37,8 @@ pub(crate) fn expanded(statement: Parsed, names: &Names) -> Result<Parsed> {
 
 fn text_of(name: &ObjectName, names: &Names) -> Result<String> {
     let full = names.resolve(name)?;
-    match names.pinned.entry(&full) {
+    names.check_text(&full)?;
+    match names.entry(&full) {
         Some(Entry::Table(table)) => {
             Ok(table_text(&full, table.definition(), names.parts.tables.has_folder()))
         }

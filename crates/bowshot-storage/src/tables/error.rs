@@ -18,6 +18,8 @@ pub enum What {
     Table,
     /// A view.
     View,
+    /// A rule about who may do what.
+    Rule,
 }
 
 impl fmt::Display for What {
@@ -27,6 +29,7 @@ impl fmt::Display for What {
             Self::Schema => "schema",
             Self::Table => "table",
             Self::View => "view",
+            Self::Rule => "rule about access",
         })
     }
 }

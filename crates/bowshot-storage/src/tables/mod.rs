@@ -40,6 +40,7 @@ mod error;
 mod file_scan;
 mod merge;
 mod name;
+mod notes;
 mod numbers;
 mod owned;
 mod provider;
@@ -58,6 +59,7 @@ pub use definition::{
 pub use durable::{Opening, durable_type};
 pub use error::{Error, What};
 pub use name::EntryName;
+pub use notes::Notes;
 pub use numbers::Numbering;
 pub use segment::Segment;
 pub use snapshot::{Entry, Snapshot, View};

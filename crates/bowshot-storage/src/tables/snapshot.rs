@@ -1,7 +1,8 @@
 //! All catalogs, schemas, tables and views as they were at one moment, and the copies in which something is changed.
 
 use super::bounds;
-use super::merge::{Sides, merge_children, same_children};
+use super::merge::{Node, Sides, merge_children, same_children};
+use super::notes::{self, Notes};
 use super::{Broken, EntryName, Error, Table, What};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub struct Snapshot {
     version: u64,
     defaults: Arc<Defaults>,
     catalogs: BTreeMap<String, Arc<CatalogState>>,
+    notes: Arc<Notes>,
 }
 
 /// The catalog and the schema that are always there.
@@ -70,17 +72,21 @@ impl Snapshot {
     pub(super) fn first(defaults: Defaults) -> Self {
         let catalog = CatalogState::with_schema(&defaults.schema);
         let catalogs = BTreeMap::from([(defaults.catalog.clone(), Arc::new(catalog))]);
-        Self { version: 0, defaults: Arc::new(defaults), catalogs }
+        Self { version: 0, defaults: Arc::new(defaults), catalogs, notes: Arc::default() }
     }
 
     /// Nothing at all: what a new data folder has.
     pub(super) fn empty(defaults: Defaults) -> Self {
-        Self::restored(defaults, BTreeMap::new())
+        Self::restored(defaults, BTreeMap::new(), Notes::default())
     }
 
     /// What was there when the server ended.
-    pub(super) fn restored(defaults: Defaults, catalogs: BTreeMap<String, Arc<CatalogState>>) -> Self {
-        Self { version: 0, defaults: Arc::new(defaults), catalogs }
+    pub(super) fn restored(
+        defaults: Defaults,
+        catalogs: BTreeMap<String, Arc<CatalogState>>,
+        notes: Notes,
+    ) -> Self {
+        Self { version: 0, defaults: Arc::new(defaults), catalogs, notes: Arc::new(notes) }
     }
 
     /// The same with the catalog and the schema that are always there, though what was restored has none that can be read.
@@ -92,6 +98,61 @@ impl Snapshot {
             Arc::make_mut(catalog).schemas.insert(schema, Arc::new(SchemaState::empty()));
         }
         self
+    }
+
+    /// The notes that belong to it.
+    pub fn notes(&self) -> &Arc<Notes> {
+        &self.notes
+    }
+
+    /// The same with other notes; `None` takes one out.
+    pub fn with_notes(
+        &self,
+        changes: impl IntoIterator<Item = (String, Option<String>)>,
+    ) -> Result<Self, Error> {
+        Ok(Self { notes: self.notes.changed(changes)?, ..self.clone() })
+    }
+
+    /// What is left for somebody to see: the entries as `entry` shows them, and of the catalogs and schemas those with
+    /// something in them, or that `schema` shows. Never to be committed.
+    pub fn seen(
+        &self,
+        entry: impl Fn(&EntryName, &Entry) -> Option<Entry>,
+        schema: impl Fn(&str, &str) -> bool,
+    ) -> Self {
+        let mut catalogs = BTreeMap::new();
+        for (catalog, state) in &self.catalogs {
+            let mut schemas = BTreeMap::new();
+            for (name, there) in &state.schemas {
+                let entries = there.entries.iter().filter_map(|(table, found)| {
+                    Some((table.clone(), entry(&EntryName::new(catalog, name, table), found)?))
+                });
+                let entries: BTreeMap<String, Entry> = entries.collect();
+                if !entries.is_empty() || schema(catalog, name) {
+                    schemas.insert(name.clone(), Arc::new(SchemaState { id: there.id, entries }));
+                }
+            }
+            if !schemas.is_empty() {
+                catalogs.insert(catalog.clone(), Arc::new(CatalogState { id: state.id, schemas }));
+            }
+        }
+        Self { catalogs, ..self.clone() }
+    }
+
+    /// The names of everything in it, with the ids by which what was renamed is known again: catalogs and schemas with
+    /// the parts of a name that they have.
+    pub fn names_and_ids(&self) -> BTreeMap<Vec<&str>, Uuid> {
+        let mut names = BTreeMap::new();
+        for (catalog, state) in &self.catalogs {
+            names.insert(vec![catalog.as_str()], state.id);
+            for (schema, state) in &state.schemas {
+                names.insert(vec![catalog.as_str(), schema.as_str()], state.id);
+                for (name, entry) in &state.entries {
+                    names.insert(vec![catalog.as_str(), schema.as_str(), name.as_str()], Node::id(entry));
+                }
+            }
+        }
+        names
     }
 
     /// All tables.
@@ -250,12 +311,14 @@ impl Snapshot {
     /// The snapshot after the head in which the head's catalogs have the changes between base and changed.
     pub(super) fn merge(sides: Sides<'_, Self>) -> Result<Self, Error> {
         let catalogs = merge_children(sides.part(|snapshot| &snapshot.catalogs), "")?;
-        Ok(Self { version: sides.head.version + 1, defaults: Arc::clone(&sides.head.defaults), catalogs })
+        let notes = notes::merge(&sides.part(|snapshot| &snapshot.notes))?;
+        let (version, defaults) = (sides.head.version + 1, Arc::clone(&sides.head.defaults));
+        Ok(Self { version, defaults, catalogs, notes })
     }
 
     /// Whether both have the very same contents.
     pub(super) fn same(&self, other: &Self) -> bool {
-        same_children(&self.catalogs, &other.catalogs)
+        same_children(&self.catalogs, &other.catalogs) && self.notes.same(&other.notes)
     }
 
     pub(super) fn catalog_states(&self) -> &BTreeMap<String, Arc<CatalogState>> {

@@ -144,7 +144,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "access.users_file",
         "--users-file",
         |c| Slot::Path(&mut c.users_file),
-        "TOML file with [[users]] (name, password_hash) and [[tokens]] (user, sha256); the configuration file may hold them too, as [[access.users]] and [[access.tokens]]",
+        "TOML file with [[users]] (name, password_hash; roles, admin, attributes) and [[tokens]] (user, sha256; roles, admin); the configuration file may hold them too, as [[access.users]] and [[access.tokens]]",
+    ),
+    key(
+        "access.enforced",
+        |c| Slot::Truth(&mut c.enforced),
+        "whether users need rights even before there is any rule: nobody but admins sees a table then",
     ),
     key(
         "access.token_timeout",
@@ -160,6 +165,21 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "access.max_password_checks",
         |c| Slot::Count(&mut c.access_options.max_password_checks, 1),
         "passwords checked at once; each check takes a core and 19 MiB for tens of milliseconds",
+    ),
+    key(
+        "audit.file",
+        |c| Slot::Path(&mut c.audit_file),
+        "file of the audit trail, one JSON object a line with the hash of the one before: who, what, which tables, whether it was allowed, rows, time; none is written without it",
+    ),
+    key(
+        "audit.max_bytes",
+        |c| Slot::LongSize(&mut c.audit_max_bytes),
+        "size of that file at which it is set aside under a number and the next one begun",
+    ),
+    key(
+        "audit.required",
+        |c| Slot::Truth(&mut c.audit_required),
+        "whether no statement is taken while the audit trail cannot be written",
     ),
     key(
         "engine.threads",

@@ -5,7 +5,7 @@ use super::memory;
 use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result};
-use bowshot_access::Authenticator;
+use bowshot_access::{AuditLog, AuditOptions, Authenticator};
 use bowshot_api::ErrorKind;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, SystemTables};
 use bowshot_session::{Bowshot, QueryLog};
@@ -49,7 +49,7 @@ impl Parts {
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
-        let log = Arc::new(QueryLog::default());
+        let log = Arc::new(QueryLog::with_audit(audit(config)?));
         let system: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
         let tables = match data {
             Some(folder) => open_tables(folder, config, &environment, columns).await?,
@@ -82,6 +82,14 @@ impl Parts {
     pub(crate) fn server(&self, config: &Config, authenticator: Authenticator) -> Arc<Bowshot> {
         Bowshot::new(self.engine.clone(), authenticator, config.limits.clone(), Arc::clone(&self.log))
     }
+}
+
+/// The audit trail, if one is asked for.
+fn audit(config: &Config) -> Result<Option<AuditLog>> {
+    let Some(file) = config.audit_file.clone() else { return Ok(None) };
+    let (max_bytes, required) = (config.audit_max_bytes, config.audit_required);
+    let opened = AuditLog::open(AuditOptions { file: file.clone(), max_bytes, required });
+    opened.map(Some).with_context(|| format!("the audit trail `{}` cannot be continued", file.display()))
 }
 
 async fn open_tables(

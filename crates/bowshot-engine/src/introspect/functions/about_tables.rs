@@ -50,7 +50,7 @@ pub(super) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
     let full = match object.0.len() {
         1 => {
             let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, part(0)?);
-            if call.facts.tables.pin().entry(&own).is_some() {
+            if call.facts.gate.pin().entry(&own).is_some() {
                 return Some(own);
             }
             EntryName::new(call.catalog(), call.schema(), part(0)?)
@@ -63,7 +63,7 @@ pub(super) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
 
 /// What an argument means: a name, or the number of a table or view.
 fn found(call: &Call<'_>) -> Option<(EntryName, Option<Entry>)> {
-    let pinned = call.facts.tables.pin();
+    let pinned = call.facts.gate.pin();
     let Some(oid) = call.number(0) else {
         let name = written(call, &call.text(0)?)?;
         let entry = pinned.entry(&name).cloned();
@@ -120,7 +120,7 @@ fn column_comment(call: &Call<'_>) -> Result<ScalarValue> {
 
 fn constraint_text(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
-    let pinned = call.facts.tables.pin();
+    let pinned = call.facts.gate.pin();
     let tables = pinned.own().tables().chain(pinned.shared().tables());
     let found = tables.into_iter().find_map(|(name, table)| constraint(oid, &name, table.definition()));
     Ok(ScalarValue::Utf8(found))
@@ -130,7 +130,7 @@ fn constraint_text(call: &Call<'_>) -> Result<ScalarValue> {
 fn index_text(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
     let place = call.number(1).and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
-    let pinned = call.facts.tables.pin();
+    let pinned = call.facts.gate.pin();
     let tables = pinned.own().tables().chain(pinned.shared().tables());
     let found = tables.into_iter().find_map(|(name, table)| {
         let definition = table.definition();

@@ -94,7 +94,7 @@ fn truth(is: bool) -> Result<ScalarValue> {
 
 /// Bytes of all tables: there is one place for them.
 fn all_bytes(call: &Call<'_>) -> Result<ScalarValue> {
-    let pinned = call.facts.tables.pin();
+    let pinned = call.facts.gate.pin();
     let bytes: u64 = pinned.shared().tables().map(|(_, table)| table.bytes()).sum();
     Ok(ScalarValue::from(bytes.cast_signed()))
 }

@@ -13,7 +13,7 @@ mod settings;
 
 use super::{ClientSlot, Flavour};
 use crate::catalog::CatalogParts;
-use crate::commit::SessionTables;
+use crate::policy::Gate;
 use bowshot_api::Principal;
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) principal: Principal,
-    pub(crate) tables: Arc<SessionTables>,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) parts: CatalogParts,
     pub(crate) client: ClientSlot,
 }

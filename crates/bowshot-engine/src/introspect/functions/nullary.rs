@@ -66,7 +66,7 @@ pub(super) static FUNCTIONS: &[Told] = &[
         arguments: NONE,
         returns: LONG,
         // The number of the state of the tables that is the newest one.
-        value: |call| Ok(ScalarValue::from(call.facts.tables.pin().shared().version().cast_signed())),
+        value: |call| Ok(ScalarValue::from(call.facts.gate.pin().shared().version().cast_signed())),
     },
     Told {
         name: "row_count",

@@ -179,7 +179,7 @@ fn type_name(oid: i64) -> String {
 /// The schemas of the catalog in force, those of the server about itself included.
 fn schemas(call: &Call<'_>) -> Vec<String> {
     let own = ["information_schema", "pg_catalog", crate::SYSTEM_SCHEMA].map(str::to_owned);
-    call.facts.tables.pin().shared().schemas(call.catalog()).into_iter().chain(own).collect()
+    call.facts.gate.pin().shared().schemas(call.catalog()).into_iter().chain(own).collect()
 }
 
 fn schema_number(call: &Call<'_>, written: &str) -> Option<i64> {

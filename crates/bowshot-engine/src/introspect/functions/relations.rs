@@ -132,7 +132,7 @@ fn is_there(call: &Call<'_>, name: &EntryName) -> bool {
         PG_CATALOG => pg_catalog::find(&name.name).is_some(),
         INFORMATION_SCHEMA => information_schema::names().any(|known| known == name.name),
         SYSTEM_SCHEMA => system(call).contains(&name.name),
-        _ => call.facts.tables.pin().entry(name).is_some() || call.facts.parts.is_file_table(name),
+        _ => call.facts.gate.pin().entry(name).is_some() || call.facts.parts.is_file_table(name),
     }
 }
 
@@ -168,7 +168,7 @@ pub(super) fn index(call: &Call<'_>, oid: i64) -> Option<EntryName> {
 
 /// All tables and views that there are.
 fn tables(call: &Call<'_>) -> Vec<EntryName> {
-    let pinned = call.facts.tables.pin();
+    let pinned = call.facts.gate.pin();
     let mut all = Vec::new();
     for side in [pinned.own(), pinned.shared()] {
         for catalog in side.catalogs() {
@@ -189,7 +189,7 @@ fn tables(call: &Call<'_>) -> Vec<EntryName> {
 
 /// The keys of all tables, by the names of the indexes that PostgreSQL would have for them.
 fn keys(call: &Call<'_>) -> Vec<(EntryName, String)> {
-    let pinned = call.facts.tables.pin();
+    let pinned = call.facts.gate.pin();
     let tables = pinned.own().tables().chain(pinned.shared().tables());
     let mut all = Vec::new();
     for (name, table) in tables {

@@ -138,7 +138,7 @@ fn tables(visible: &Visible, about: &About, rows: &mut Rows) {
             _ if listed.is_temporary() => "LOCAL TEMPORARY",
             _ => "BASE TABLE",
         };
-        let own = matches!(listed.what, What::Table(_));
+        let own = matches!(listed.what, What::Table(_) | What::Part(_));
         let commit = (listed.is_temporary() && own).then_some("PRESERVE");
         let cells = full(&listed).into_iter();
         let nothing = std::iter::repeat_n(Cell::Null, 5);

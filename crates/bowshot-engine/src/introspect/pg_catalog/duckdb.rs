@@ -185,7 +185,7 @@ fn names_of(listed: &Listed) -> [Cell; 6] {
 /// The statement that would make it again; null for what no statement makes.
 fn text_of(listed: &Listed, visible: &Visible) -> Cell {
     match &listed.what {
-        What::Table(table) => {
+        What::Table(table) | What::Part(table) => {
             show::table_text(&listed.name, table.definition(), visible.parts.tables.has_folder()).into()
         }
         What::View(view) => show::view_text(&listed.name, view).into(),

@@ -13,6 +13,7 @@ use crate::write::names::{Names, ident};
 use crate::write::recognise::nothing;
 use crate::write::{Write, change, nulls};
 use bowshot_api::{Error, ErrorKind, Layout, Result};
+use bowshot_sql::Privilege;
 use bowshot_storage::Format;
 use bowshot_storage::exchange::{ExchangeFolder, Shape, Wanted};
 use bowshot_storage::tables::{EntryName, Table};
@@ -42,6 +43,12 @@ pub(crate) struct CopyIn {
     wanted: Wanted,
 }
 
+impl CopyIn {
+    pub(crate) fn table(&self) -> &EntryName {
+        &self.table
+    }
+}
+
 /// What the statement does, and the query that gives its rows.
 ///
 /// # Errors
@@ -62,6 +69,7 @@ pub(crate) fn recognise<'a>(
                         .with_hint("empty the table first: `TRUNCATE TABLE`"));
                 }
                 let (name, table) = names.writable(&table)?;
+                names.access.check(Privilege::Insert, &name)?;
                 let wanted = wanted(&table, &columns)?;
                 options.shape.check(&Schema::new(wanted.fields.clone()))?;
                 let copy = CopyIn { table: name, path, shape: options.shape, wanted };

@@ -11,8 +11,10 @@ use uuid::Uuid;
 
 const FILE: &str = "catalog.sqlite";
 
-/// Number of the layout below. A catalog with another one is not touched.
+/// Number of the layout below. A catalog with an unknown one is not touched.
 const LAYOUT: i64 = 1;
+/// The same with notes in it: who knows only the other one must not serve the tables, since the notes say to whom.
+pub(super) const LAYOUT_WITH_NOTES: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE catalogs (
@@ -80,6 +82,9 @@ const OPENING: &str = "
 CREATE TABLE IF NOT EXISTS opening (id INTEGER PRIMARY KEY CHECK (id = 0), number INTEGER NOT NULL) STRICT;
 ";
 
+/// See `tables/notes.rs`. Made when it is missing.
+const NOTES: &str = "CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;";
+
 /// Random numbers for two openings of a catalog, by which others who note what they know of its tables tell whether it is
 /// the catalog of which they have noted it: of one that was put back from a backup, the number before is another one, and
 /// versions that are given again mean something else. None for a catalog that could not note its own.
@@ -139,12 +144,16 @@ impl Catalog {
             0 => connection
                 .execute_batch(&format!("BEGIN; {TABLES} PRAGMA user_version = {LAYOUT}; COMMIT;"))
                 .map_err(opened)?,
-            LAYOUT => {}
+            LAYOUT | LAYOUT_WITH_NOTES => {}
             other => {
-                let reason = format!("`{}` has layout {other}, this version knows {LAYOUT}", path.display());
+                let reason = format!(
+                    "`{}` has layout {other}, this version knows {LAYOUT} and {LAYOUT_WITH_NOTES}",
+                    path.display()
+                );
                 return Err(Error::Catalog { doing: "cannot be opened", reason });
             }
         }
+        connection.execute_batch(NOTES).map_err(opened)?;
         // The name of a new file must survive too.
         File::open(folder)
             .and_then(|folder| folder.sync_all())

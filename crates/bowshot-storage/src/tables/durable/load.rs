@@ -5,6 +5,7 @@ use super::codec::{definition_from_text, rows_from_bytes, view_from_text};
 use super::delta::newest_version;
 use super::disk::Disk;
 use crate::tables::account::Account;
+use crate::tables::notes::Notes;
 use crate::tables::segment::Segment;
 use crate::tables::snapshot::{CatalogState, Defaults, SchemaState, Snapshot};
 use crate::tables::{Broken, Entry, EntryName, Error, Table, What};
@@ -159,7 +160,7 @@ pub(in crate::tables) fn load(
         catalogs.insert(name, Arc::new(CatalogState { id, schemas }));
     }
     loaded.leftovers.doubtful |= !entries.is_empty();
-    loaded.snapshot = Some(Snapshot::restored(defaults, catalogs).complete());
+    loaded.snapshot = Some(Snapshot::restored(defaults, catalogs, Notes::restored(names.notes)).complete());
     Ok(loaded)
 }
 
@@ -254,6 +255,7 @@ struct Names {
     files: Vec<(Uuid, String)>,
     dropped: HashSet<Uuid>,
     last_segment: Option<u64>,
+    notes: BTreeMap<String, String>,
 }
 
 impl Names {
@@ -283,8 +285,21 @@ impl Names {
             .into_iter()
             .collect(),
             last_segment: last.map(i64::cast_unsigned),
+            notes: notes(connection)?,
         })
     }
+}
+
+/// The notes; a catalog of an earlier version has no table of them.
+fn notes(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
+    let there: i64 =
+        connection
+            .query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'notes'", [], |row| row.get(0))?;
+    if there == 0 {
+        return Ok(BTreeMap::new());
+    }
+    let notes = all(connection, "SELECT key, text FROM notes", |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(notes.into_iter().collect())
 }
 
 /// All rows of a query.

@@ -1,6 +1,6 @@
 //! Brings the catalog from one snapshot to the next.
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, LAYOUT_WITH_NOTES};
 use super::codec::{definition_to_text, rows_to_bytes, view_to_text};
 use super::file::StoredFile;
 use crate::tables::merge::changed_tables;
@@ -42,12 +42,13 @@ pub(in crate::tables) fn persist(
     let after = Names::of_changed(next, head);
     let mut persisted = Persisted::default();
     let mut kept = Vec::new();
-    if before.same(&after) {
+    if before.same(&after) && head.notes().same(next.notes()) {
         return Ok(persisted);
     }
     let written = catalog.write(|connection| {
         let writer = Writer { catalog, connection };
         writer.names(&before, &after)?;
+        writer.notes(head.notes().texts(), next.notes().texts())?;
         for (id, entry) in &after.entries {
             let Entry::Table(table) = &entry.entry else { continue };
             let old = before.table(*id);
@@ -240,6 +241,25 @@ impl Writer<'_> {
             if !before.entries.get(id).is_some_and(|other| named.same(other)) {
                 self.entry(*id, named)?;
             }
+        }
+        Ok(())
+    }
+
+    fn notes(
+        &self,
+        before: &BTreeMap<String, String>,
+        after: &BTreeMap<String, String>,
+    ) -> Result<(), Error> {
+        for key in before.keys().filter(|key| !after.contains_key(*key)) {
+            self.run("DELETE FROM notes WHERE key = ?", params![key])?;
+        }
+        let changed = after.iter().filter(|(key, text)| before.get(*key) != Some(text));
+        for (key, text) in changed {
+            self.run("INSERT OR REPLACE INTO notes (key, text) VALUES (?, ?)", params![key, text])?;
+        }
+        if before.is_empty() && !after.is_empty() {
+            let layout = format!("PRAGMA user_version = {LAYOUT_WITH_NOTES}");
+            self.connection.execute_batch(&layout).map_err(|error| self.failed(&error))?;
         }
         Ok(())
     }

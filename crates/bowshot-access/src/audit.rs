@@ -1,0 +1,268 @@
+//! The trail of who did what: one JSON object a line, each with the hash of the line before, so that no line can be changed
+//! or taken out from between others without breaking the chain. [`verify`] follows it.
+//!
+//! A full file is set aside under the next number (`audit.jsonl.1`, `audit.jsonl.2`, …), and the next one continues its
+//! chain. Whoever may write the file may make a whole new chain: keep the last hash elsewhere, or send the lines away.
+//!
+//! What cannot be written is told by [`AuditLog::check`], by which a server takes no more statements, if it is to stop then.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The hash before the first line.
+const BEGINNING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// Longest line that is read back.
+const MAX_LINE_BYTES: u64 = 1 << 20;
+/// How often a file that could not be written is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// Where the trail goes.
+#[derive(Debug, Clone)]
+pub struct AuditOptions {
+    /// The file.
+    pub file: PathBuf,
+    /// Bytes of a file before it is set aside.
+    pub max_bytes: u64,
+    /// Whether no statement is taken while nothing can be written.
+    pub required: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct AuditLog {
+    options: AuditOptions,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    bytes: u64,
+    last: String,
+    /// Since when nothing can be written, and why.
+    failed: Option<(Instant, String)>,
+}
+
+/// What [`verify`] has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// Lines whose hashes fit.
+    pub lines: u64,
+    /// The hash that the first line continues.
+    pub continues: String,
+    /// The hash of the last line.
+    pub last: String,
+}
+
+impl AuditLog {
+    /// Opens the file, or makes it, and continues its chain.
+    ///
+    /// # Errors
+    /// When it cannot be read and written, or its last line is none.
+    pub fn open(options: AuditOptions) -> io::Result<Self> {
+        let file = opened(&options.file)?;
+        let (bytes, last) = (file.metadata()?.len(), last_hash(&options.file)?);
+        let state = State { file, bytes, last: last.unwrap_or_else(|| BEGINNING.to_owned()), failed: None };
+        Ok(Self { options, state: Mutex::new(state) })
+    }
+
+    /// Adds a line with these facts. What cannot be written is kept in mind for [`Self::check`].
+    pub fn write(&self, facts: Map<String, Value>) {
+        let mut state = self.lock();
+        match state.write(facts, &self.options) {
+            Ok(()) => state.failed = None,
+            Err(error) => {
+                tracing::error!(file = %self.options.file.display(), %error, "the audit trail cannot be written");
+                state.failed = Some((Instant::now(), error.to_string()));
+            }
+        }
+    }
+
+    /// Whether a statement may be taken.
+    ///
+    /// # Errors
+    /// Why the last line could not be written, if lines are required. From time to time it is tried again.
+    pub fn check(&self) -> Result<(), String> {
+        let mut state = self.lock();
+        let Some((since, reason)) = &state.failed else { return Ok(()) };
+        if !self.options.required {
+            return Ok(());
+        }
+        if since.elapsed() < TRY_AGAIN {
+            return Err(reason.clone());
+        }
+        let facts = Map::from_iter([("event".to_owned(), json!("audit_resumed"))]);
+        match state.write(facts, &self.options) {
+            Ok(()) => {
+                state.failed = None;
+                Ok(())
+            }
+            Err(error) => {
+                state.failed = Some((Instant::now(), error.to_string()));
+                Err(error.to_string())
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn write(&mut self, mut facts: Map<String, Value>, options: &AuditOptions) -> io::Result<()> {
+        if self.bytes >= options.max_bytes {
+            std::fs::rename(&options.file, set_aside(&options.file)?)?;
+            (self.file, self.bytes) = (opened(&options.file)?, 0);
+        }
+        facts.insert("previous".to_owned(), json!(self.last));
+        let hash = hash(&facts)?;
+        facts.insert("hash".to_owned(), json!(hash));
+        let mut line = serde_json::to_vec(&facts)?;
+        line.push(b'\n');
+        if let Err(error) = self.file.write_all(&line) {
+            // Half a line would break the chain.
+            self.file.set_len(self.bytes)?;
+            return Err(error);
+        }
+        self.bytes += line.len() as u64;
+        self.last = hash;
+        Ok(())
+    }
+}
+
+fn opened(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// The first name with a number that is free.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let numbered = (1..u32::MAX).map(|number| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    });
+    let mut free = numbered.filter(|name| !name.exists());
+    free.next().ok_or_else(|| io::Error::other("no number is left for a file that is set aside"))
+}
+
+/// The hash of a line: of its facts without it, in the order of their names.
+fn hash(facts: &Map<String, Value>) -> io::Result<String> {
+    let digest = Sha256::digest(serde_json::to_vec(facts)?);
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn last_hash(path: &Path) -> io::Result<Option<String>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    if length == 0 {
+        return Ok(None);
+    }
+    file.seek(SeekFrom::Start(length.saturating_sub(MAX_LINE_BYTES)))?;
+    let mut tail = Vec::new();
+    file.take(MAX_LINE_BYTES).read_to_end(&mut tail)?;
+    let line = tail.strip_suffix(b"\n").ok_or_else(|| broken("the last line is not complete"))?;
+    let line = line.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    read(line).map(|(_, hash)| Some(hash))
+}
+
+fn broken(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+/// What a line continues, and its hash, which fits.
+fn read(line: &[u8]) -> io::Result<(String, String)> {
+    let mut facts: Map<String, Value> =
+        serde_json::from_slice(line).map_err(|_| broken("a line is no JSON object"))?;
+    let told = facts.remove("hash").ok_or_else(|| broken("a line has no hash"))?;
+    let found = hash(&facts)?;
+    let previous =
+        facts.get("previous").and_then(Value::as_str).ok_or_else(|| broken("a line continues none"))?;
+    if told.as_str() != Some(found.as_str()) {
+        return Err(broken("a line was changed: its hash is another one"));
+    }
+    Ok((previous.to_owned(), found))
+}
+
+/// Follows the chain of a file from its first line to its last.
+///
+/// # Errors
+/// Where it breaks, with the number of the line.
+pub fn verify(path: &Path) -> io::Result<Verified> {
+    let mut lines = BufReader::new(File::open(path)?);
+    let mut verified = Verified { lines: 0, continues: String::new(), last: String::new() };
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
+            return Ok(verified);
+        }
+        let at =
+            |error: io::Error| io::Error::new(error.kind(), format!("line {}: {error}", verified.lines + 1));
+        let complete = line.strip_suffix(b"\n").ok_or_else(|| at(broken("it is not complete")))?;
+        let (previous, hash) = read(complete).map_err(at)?;
+        if verified.lines == 0 {
+            verified.continues = previous;
+        } else if previous != verified.last {
+            return Err(at(broken("it does not continue the one before: lines were taken out or put in")));
+        }
+        (verified.lines, verified.last) = (verified.lines + 1, hash);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(number: u64) -> Map<String, Value> {
+        Map::from_iter([("user".to_owned(), json!("ada")), ("number".to_owned(), json!(number))])
+    }
+
+    fn log(file: &Path, max_bytes: u64) -> AuditLog {
+        AuditLog::open(AuditOptions { file: file.to_owned(), max_bytes, required: true }).expect("opens")
+    }
+
+    #[test]
+    fn a_chain_goes_on_over_restarts_and_files() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("audit.jsonl");
+        (0..3).for_each(|number| log(&file, 1 << 20).write(facts(number)));
+        let whole = verify(&file).expect("is whole");
+        assert_eq!((whole.lines, whole.continues.as_str()), (3, BEGINNING));
+        log(&file, 1).write(facts(3));
+        let (first, second) = (verify(&folder.path().join("audit.jsonl.1")), verify(&file));
+        assert_eq!(first.expect("is whole").last, second.expect("is whole").continues);
+    }
+
+    #[test]
+    fn what_was_changed_is_found() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("audit.jsonl");
+        let log = log(&file, 1 << 20);
+        (0..4).for_each(|number| log.write(facts(number)));
+        let text = std::fs::read_to_string(&file).expect("reads");
+        let lines: Vec<&str> = text.lines().collect();
+        let changed = text.replace("\"number\":2", "\"number\":7");
+        let without = format!("{}\n{}\n", lines[0], lines[2]);
+        let swapped = format!("{}\n{}\n{}\n", lines[0], lines[2], lines[1]);
+        for (name, broken, line) in [
+            ("changed", changed.as_str(), "line 3"),
+            ("without", without.as_str(), "line 2"),
+            ("swapped", swapped.as_str(), "line 2"),
+            ("cut", &text[..text.len() - 5], "line 4"),
+        ] {
+            std::fs::write(&file, broken).expect("writes");
+            let error = verify(&file).expect_err(name).to_string();
+            assert!(error.starts_with(line), "{name}: {error}");
+        }
+    }
+}

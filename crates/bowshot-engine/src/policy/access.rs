@@ -1,0 +1,395 @@
+//! What one statement may do: the answers to all questions about rights.
+
+use super::gate::{AccessSettings, grantees};
+use super::rules::{Place, Policy, Rules, User, place_of};
+use crate::catalog::{CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA};
+use crate::introspect::listing::PG_CATALOG;
+use crate::pinned::TEMPORARY_CATALOG;
+use bowshot_api::{Error, ErrorKind, Principal, Result};
+use bowshot_sql::Privilege;
+use bowshot_storage::tables::{Definition, Entry, EntryName, Snapshot, Table, View};
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
+use datafusion::error::DataFusionError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// See the module. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Access(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: Arc<AccessSettings>,
+    principal: Principal,
+    /// `None` where there are no rules, and everybody may do everything.
+    rules: Option<Arc<Rules>>,
+    /// The user and all roles of theirs.
+    grantees: BTreeSet<String>,
+    admin: bool,
+}
+
+/// How a table or view is read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Reading {
+    /// As it is.
+    All,
+    /// In part.
+    Limited(Limits),
+    /// Not at all, though its name may be known.
+    Denied,
+    /// As if it were not there.
+    Unseen,
+}
+
+/// What is left of a table for a user.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Limits {
+    /// The columns; `None` for all.
+    pub(crate) columns: Option<BTreeSet<String>>,
+    /// Conditions of which one must hold; `None` for all rows.
+    pub(crate) filters: Option<Vec<String>>,
+    /// What stands in the place of a column.
+    pub(crate) masks: BTreeMap<String, String>,
+    pub(crate) salt: String,
+}
+
+impl Limits {
+    /// Whether values are hidden, so that who writes back a whole row would lose some.
+    pub(crate) fn hides_values(&self) -> bool {
+        self.columns.is_some() || !self.masks.is_empty()
+    }
+}
+
+impl Access {
+    pub(super) fn everything(settings: &Arc<AccessSettings>, principal: &Principal) -> Self {
+        let configured = settings.users.get(&principal.name).is_some_and(|user| user.admin);
+        Self(Arc::new(Inner {
+            settings: Arc::clone(settings),
+            principal: principal.clone(),
+            rules: None,
+            grantees: BTreeSet::new(),
+            admin: configured && principal.authenticated,
+        }))
+    }
+
+    pub(super) fn nothing(settings: &Arc<AccessSettings>, principal: &Principal) -> Self {
+        Self(Arc::new(Inner {
+            settings: Arc::clone(settings),
+            principal: principal.clone(),
+            rules: Some(Arc::default()),
+            grantees: BTreeSet::new(),
+            admin: false,
+        }))
+    }
+
+    pub(super) fn of(settings: &Arc<AccessSettings>, principal: &Principal, rules: Arc<Rules>) -> Self {
+        let (name, proven) = (&principal.name, principal.authenticated);
+        let configured = settings.users.get(name).is_some_and(|user| user.admin);
+        let admin = proven && (configured || rules.users.get(name).is_some_and(|user| user.admin));
+        let grantees = grantees(settings, principal, &rules).unwrap_or_default();
+        let (settings, principal) = (Arc::clone(settings), principal.clone());
+        Self(Arc::new(Inner { settings, principal, rules: Some(rules), grantees, admin }))
+    }
+
+    /// Whether there are no rules, or none for this user.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.0.rules.is_none() || self.0.admin
+    }
+
+    /// Whether there are no rules at all.
+    pub(crate) fn is_off(&self) -> bool {
+        self.0.rules.is_none()
+    }
+
+    /// Whether the user may make rules.
+    pub(crate) fn is_admin(&self) -> bool {
+        self.0.admin
+    }
+
+    /// Whether both are the same answer to all questions.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.0.rules, &other.0.rules) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn user(&self) -> &str {
+        &self.0.principal.name
+    }
+
+    pub(super) fn rules(&self) -> Arc<Rules> {
+        self.0.rules.clone().unwrap_or_default()
+    }
+
+    pub(super) fn settings(&self) -> &Arc<AccessSettings> {
+        &self.0.settings
+    }
+
+    /// An attribute of the user: what SQL says, else what the configuration says.
+    pub(crate) fn attribute(&self, name: &str) -> Option<String> {
+        let user = self.user();
+        let proven = self.0.principal.authenticated;
+        let rules = self.0.rules.as_ref().filter(|_| proven);
+        let told =
+            rules.and_then(|rules| rules.users.get(user)).and_then(|user: &User| user.attributes.get(name));
+        let configured = self.0.settings.users.get(user).filter(|_| proven);
+        told.or_else(|| configured.and_then(|user| user.attributes.get(name))).cloned()
+    }
+
+    /// Whether the user has a role.
+    pub(crate) fn has_role(&self, role: &str) -> bool {
+        self.0.grantees.contains(role)
+    }
+
+    /// Whether the user may do this with a thing, by a right on it or on what it is in.
+    pub(super) fn may(&self, privilege: Privilege, place: &[String]) -> bool {
+        if self.is_everything() || place.first().is_some_and(|catalog| catalog == TEMPORARY_CATALOG) {
+            return true;
+        }
+        self.owns(place) || self.given(privilege, place).is_some()
+    }
+
+    /// # Errors
+    /// `Denied` for who does not see all of a table, whose definition tells of the rest.
+    pub(crate) fn check_whole(&self, name: &EntryName) -> Result<()> {
+        match self.reading(name) {
+            Reading::All => Ok(()),
+            Reading::Limited(_) => Err(denied(&format!("`{}` sees a part of `{name}`", self.user()))
+                .with_hint("name the columns and their types")),
+            Reading::Denied | Reading::Unseen => Err(self.refused(Privilege::Select, name)),
+        }
+    }
+
+    /// # Errors
+    /// `Denied` for who may not make anything in a schema, whether it is there or not.
+    pub(crate) fn check_make(&self, catalog: &str, schema: &str) -> Result<()> {
+        if self.may(Privilege::Create, &[catalog.to_owned(), schema.to_owned()]) {
+            return Ok(());
+        }
+        let name = format!("{catalog}.{schema}");
+        Err(denied(&format!("`{}` may not make anything in schema `{name}`", self.user()))
+            .with_hint(format!("its owner or an admin can say `GRANT CREATE ON SCHEMA {name} TO …`")))
+    }
+
+    /// Whether the user may do this with a table or view.
+    pub(crate) fn may_table(&self, privilege: Privilege, name: &EntryName) -> bool {
+        self.may(privilege, &place_of(name))
+    }
+
+    /// Whether a thing, or what it is in, is the user's own.
+    pub(super) fn owns(&self, place: &[String]) -> bool {
+        if self.is_everything() {
+            return true;
+        }
+        let Some(rules) = &self.0.rules else { return true };
+        let owned =
+            |place: &[String]| rules.owners.get(place).is_some_and(|owner| self.0.grantees.contains(owner));
+        prefixes(place).any(owned) || self.given(Privilege::Own, place).is_some()
+    }
+
+    /// The columns for which the user has a privilege; `Some(None)` for all, `None` without it.
+    fn given(&self, privilege: Privilege, place: &[String]) -> Option<Option<BTreeSet<String>>> {
+        let rules = self.0.rules.as_ref()?;
+        let mut found: Option<BTreeSet<String>> = None;
+        for (at, grantees) in prefixes(place).filter_map(|at| Some((at, rules.grants.get(at)?))) {
+            for given in
+                grantees.iter().filter(|(name, _)| self.0.grantees.contains(*name)).map(|(_, given)| given)
+            {
+                match given.get(&privilege) {
+                    Some(None) => return Some(None),
+                    Some(Some(columns)) if at.len() == place.len() => {
+                        found.get_or_insert_default().extend(columns.iter().cloned());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found.map(Some)
+    }
+
+    /// Whether the user may know that a table or view is there.
+    pub(crate) fn sees(&self, name: &EntryName) -> bool {
+        self.is_everything() || self.is_always_seen(name) || self.sees_place(&place_of(name))
+    }
+
+    fn sees_place(&self, place: &[String]) -> bool {
+        use Privilege::{Delete, Insert, Select, Update};
+        self.owns(place)
+            || [Select, Insert, Update, Delete]
+                .into_iter()
+                .any(|privilege| self.given(privilege, place).is_some())
+            || self
+                .0
+                .rules
+                .as_ref()
+                .and_then(|rules| rules.grants.get(place))
+                .is_some_and(|grants| grants.keys().any(|grantee| self.0.grantees.contains(grantee)))
+    }
+
+    /// What belongs to the session or to the server itself, which shows everybody their own.
+    fn is_always_seen(&self, name: &EntryName) -> bool {
+        name.catalog == TEMPORARY_CATALOG
+            || [INFORMATION_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, CHANGE_SCHEMA].contains(&name.schema.as_str())
+    }
+
+    /// Whether the user may know that a schema is there, though there may be nothing in it.
+    fn sees_schema(&self, catalog: &str, schema: &str) -> bool {
+        let place = [catalog.to_owned(), schema.to_owned()];
+        if (catalog, schema) == (DEFAULT_CATALOG, DEFAULT_SCHEMA) || self.owns(&place) {
+            return true;
+        }
+        let Some(rules) = &self.0.rules else { return true };
+        let mut grants = prefixes(&place).filter_map(|at| rules.grants.get(at));
+        grants.any(|grants| grants.keys().any(|grantee| self.0.grantees.contains(grantee)))
+    }
+
+    /// How the user reads a table or view.
+    pub(crate) fn reading(&self, name: &EntryName) -> Reading {
+        if self.is_everything() || self.is_always_seen(name) {
+            return Reading::All;
+        }
+        let place = place_of(name);
+        if self.owns(&place) {
+            return Reading::All;
+        }
+        match self.given(Privilege::Select, &place) {
+            None if self.sees_place(&place) => Reading::Denied,
+            None => Reading::Unseen,
+            Some(columns) => self.limits(&place, columns),
+        }
+    }
+
+    fn limits(&self, place: &Place, columns: Option<BTreeSet<String>>) -> Reading {
+        let Some(rules) = &self.0.rules else { return Reading::All };
+        let policies: &[Policy] = rules.policies.get(place).map_or(&[], Vec::as_slice);
+        let mine = |policy: &&Policy| {
+            policy.roles.is_empty() || policy.roles.iter().any(|role| self.0.grantees.contains(role))
+        };
+        let mut limits = Limits { columns, salt: rules.salt.clone(), ..Limits::default() };
+        if policies.iter().any(|policy| policy.column.is_none()) {
+            // Policies of which none is for the user leave no rows.
+            let filters = policies.iter().filter(|policy| policy.column.is_none()).filter(mine);
+            limits.filters = Some(filters.map(|policy| policy.using.clone()).collect());
+        }
+        for policy in policies.iter().filter(mine) {
+            let Some(column) = &policy.column else { continue };
+            // Of several masks nobody can say which hides more.
+            let mask = limits.masks.entry(column.clone()).or_insert_with(|| policy.using.clone());
+            if *mask != policy.using {
+                "null".clone_into(mask);
+            }
+        }
+        if limits.columns.is_none() && limits.filters.is_none() && limits.masks.is_empty() {
+            return Reading::All;
+        }
+        Reading::Limited(limits)
+    }
+
+    /// The snapshot that is left for the user. Tables that are read in part have the columns that are seen, and no rows.
+    pub(super) fn seen(&self, all: &Snapshot) -> Snapshot {
+        all.seen(
+            |name, entry| self.seen_entry(name, entry),
+            |catalog, schema| self.sees_schema(catalog, schema),
+        )
+    }
+
+    fn seen_entry(&self, name: &EntryName, entry: &Entry) -> Option<Entry> {
+        let own = self.owns(&place_of(name)) || self.is_always_seen(name);
+        let limits = match self.reading(name) {
+            // The text of a query names what may not be seen.
+            Reading::All if own || !is_query(entry) => return Some(entry.clone()),
+            Reading::Unseen => return None,
+            Reading::All => Limits::default(),
+            Reading::Denied => Limits::default(),
+            Reading::Limited(limits) => limits,
+        };
+        Some(match entry {
+            Entry::Table(table) => {
+                Entry::Table(Arc::new(Table::new(left_of(table.definition(), limits.columns.as_ref()))))
+            }
+            Entry::View(view) => Entry::View(Arc::new(View { sql: String::new(), ..view.as_ref().clone() })),
+            Entry::Broken(broken) => Entry::Broken(Arc::clone(broken)),
+        })
+    }
+
+    /// The error for something that the user may not do with a table or view.
+    pub(crate) fn refused(&self, privilege: Privilege, name: &EntryName) -> Error {
+        if !self.sees(name) {
+            return unseen(name);
+        }
+        denied(&format!("`{}` may not {} `{name}`", self.user(), verb(privilege)))
+            .with_hint(format!("its owner or an admin can say `GRANT {} ON {name} TO …`", privilege.as_str()))
+    }
+
+    /// An error of a view's query as it may be told: it names tables and columns that only its owner knows.
+    pub(crate) fn inside_view(&self, name: &EntryName, error: DataFusionError) -> DataFusionError {
+        if self.may_table(Privilege::Own, name) {
+            return error;
+        }
+        let message = format!("`{name}` cannot be read with the rights of `{}`", self.user());
+        let hint = "a view reads its tables with the rights of who asks: ask its owner for these";
+        DataFusionError::External(Box::new(denied(&message).with_hint(hint)))
+    }
+
+    /// # Errors
+    /// `Denied`, or `NotFound` for what the user may not even know.
+    pub(crate) fn check(&self, privilege: Privilege, name: &EntryName) -> Result<()> {
+        if self.may_table(privilege, name) { Ok(()) } else { Err(self.refused(privilege, name)) }
+    }
+}
+
+/// The error for what is there and is not seen: the same as for what is not there.
+pub(super) fn unseen(name: &EntryName) -> Error {
+    Error::not_found(format!("table `{name}` not found"))
+        .with_hint("list the tables with `SELECT * FROM information_schema.tables`")
+}
+
+pub(super) fn denied(message: &str) -> Error {
+    Error::new(ErrorKind::Denied, message)
+}
+
+fn verb(privilege: Privilege) -> &'static str {
+    match privilege {
+        Privilege::Usage => "use",
+        Privilege::Select => "read",
+        Privilege::Insert => "add rows to",
+        Privilege::Update => "change rows of",
+        Privilege::Delete => "take rows out of",
+        Privilege::Create => "make something in",
+        Privilege::Own => "change or drop",
+    }
+}
+
+/// A thing and what it is in.
+fn prefixes(place: &[String]) -> impl Iterator<Item = &[String]> {
+    (1..=place.len()).rev().filter_map(|length| place.get(..length))
+}
+
+/// A definition with these columns alone, and with nothing that is said of others.
+fn left_of(definition: &Definition, columns: Option<&BTreeSet<String>>) -> Definition {
+    let mut left = definition.clone();
+    if let Some(query) = &mut left.materialized {
+        query.sql.clear();
+    }
+    let Some(seen) = columns else { return left };
+    let all_seen = |names: &[String]| names.iter().all(|name| seen.contains(name));
+    left.columns.retain(|column| seen.contains(column.field.name()));
+    left.primary_key = left.primary_key.filter(|key| all_seen(&key.columns));
+    left.unique.retain(|key| all_seen(&key.columns));
+    left.references.retain(|reference| all_seen(&reference.columns));
+    // Their texts may name any column.
+    left.checks.clear();
+    left.generated.clear();
+    left.identities.retain(|identity| seen.contains(&identity.column));
+    left
+}
+
+fn is_query(entry: &Entry) -> bool {
+    match entry {
+        Entry::Table(table) => table.definition().materialized.is_some(),
+        Entry::View(_) => true,
+        Entry::Broken(_) => false,
+    }
+}

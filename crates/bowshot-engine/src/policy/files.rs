@@ -1,0 +1,49 @@
+//! The tables of files that a session may see.
+
+use super::gate::Gate;
+use crate::catalog::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use async_trait::async_trait;
+use bowshot_storage::tables::EntryName;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::error::Result;
+use datafusion::logical_expr::TableType;
+use std::sync::Arc;
+
+/// See the module. Says only which are there: how one is read, its reader decides.
+#[derive(Debug)]
+pub(crate) struct SeenFiles {
+    all: Arc<dyn SchemaProvider>,
+    gate: Arc<Gate>,
+}
+
+impl SeenFiles {
+    pub(crate) fn new(all: &Arc<dyn SchemaProvider>, gate: &Arc<Gate>) -> Self {
+        Self { all: Arc::clone(all), gate: Arc::clone(gate) }
+    }
+
+    fn is_seen(&self, name: &str) -> bool {
+        self.gate.newest().sees(&EntryName::new(DEFAULT_CATALOG, DEFAULT_SCHEMA, name))
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for SeenFiles {
+    fn table_names(&self) -> Vec<String> {
+        let access = self.gate.newest();
+        let mut names = self.all.table_names();
+        names.retain(|name| access.sees(&EntryName::new(DEFAULT_CATALOG, DEFAULT_SCHEMA, name)));
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if self.is_seen(name) { self.all.table(name).await } else { Ok(None) }
+    }
+
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
+        if self.is_seen(name) { self.all.table_type(name).await } else { Ok(None) }
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.all.table_exist(name) && self.is_seen(name)
+    }
+}

@@ -1,0 +1,186 @@
+//! The gate of one session: from who asks, and the state of the tables, to what a statement may do.
+
+use super::access::Access;
+use super::rules::{PUBLIC, Rules};
+use crate::commit::SessionTables;
+use crate::pinned::Pinned;
+use bowshot_api::{Principal, Result, Secret};
+use bowshot_storage::tables::{Notes, Snapshot, TableStore};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the configuration says about access.
+#[derive(Clone)]
+pub struct AccessSettings {
+    /// Whether rights are needed even before there is any rule.
+    pub enforced: bool,
+    /// All users of the configuration, those of fixed tokens too.
+    pub users: BTreeMap<String, ConfiguredUser>,
+    /// Makes the hash of a password that SQL gives a user.
+    pub hash: fn(&Secret) -> Result<String>,
+}
+
+/// A user of the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct ConfiguredUser {
+    /// Roles that the user has beside those that SQL grants.
+    pub roles: Vec<String>,
+    /// Whether the user may do everything.
+    pub admin: bool,
+    /// What policies may ask about the user.
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl Default for AccessSettings {
+    fn default() -> Self {
+        let hash = |_: &Secret| Err(bowshot_api::Error::unsupported("this server has no users"));
+        Self { enforced: false, users: BTreeMap::new(), hash }
+    }
+}
+
+impl fmt::Debug for AccessSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessSettings")
+            .field("enforced", &self.enforced)
+            .field("users", &self.users)
+            .finish_non_exhaustive()
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    settings: Arc<AccessSettings>,
+    principal: Principal,
+    tables: Arc<SessionTables>,
+    known: Mutex<Known>,
+}
+
+/// What was found out for the last statement.
+#[derive(Debug, Default)]
+struct Known {
+    access: Option<(Arc<Notes>, Access)>,
+    seen: Option<(Arc<Snapshot>, Arc<Notes>, Arc<Snapshot>)>,
+}
+
+impl Gate {
+    pub(crate) fn new(
+        settings: &Arc<AccessSettings>,
+        principal: &Principal,
+        tables: &Arc<SessionTables>,
+    ) -> Self {
+        Self {
+            settings: Arc::clone(settings),
+            principal: principal.clone(),
+            tables: Arc::clone(tables),
+            known: Mutex::default(),
+        }
+    }
+
+    /// What the session may do now with tables in this state.
+    pub(crate) fn access(&self, pinned: &Pinned) -> Access {
+        let Some(notes) = self.notes(pinned) else {
+            // Others have changed the same rules as this transaction, which cannot be committed any more.
+            return Access::nothing(&self.settings, &self.principal);
+        };
+        if notes.texts().is_empty() && !self.settings.enforced {
+            return Access::everything(&self.settings, &self.principal);
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, access)) = &known.access
+            && Arc::ptr_eq(of, &notes)
+        {
+            return access.clone();
+        }
+        let access = Access::of(&self.settings, &self.principal, notes.read(Rules::of));
+        known.access = Some((notes, access.clone()));
+        access
+    }
+
+    /// The rights as they are now, whatever a transaction sees.
+    pub(crate) fn newest(&self) -> Access {
+        self.access(&self.tables.pin())
+    }
+
+    /// The newest tables as far as the session may see them.
+    pub(crate) fn pin(&self) -> Pinned {
+        let pinned = self.tables.pin();
+        self.seen(&pinned, &self.access(&pinned))
+    }
+
+    /// The tables as far as the session may see them.
+    pub(crate) fn seen(&self, pinned: &Pinned, access: &Access) -> Pinned {
+        if access.is_everything() {
+            return pinned.clone();
+        }
+        let notes = self.notes(pinned).unwrap_or_default();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, by, seen)) = &known.seen
+            && Arc::ptr_eq(of, pinned.shared())
+            && Arc::ptr_eq(by, &notes)
+        {
+            return Pinned::new(Arc::clone(seen), Arc::clone(pinned.own()));
+        }
+        let seen = Arc::new(access.seen(pinned.shared()));
+        known.seen = Some((Arc::clone(pinned.shared()), notes, Arc::clone(&seen)));
+        Pinned::new(seen, Arc::clone(pinned.own()))
+    }
+
+    fn notes(&self, pinned: &Pinned) -> Option<Arc<Notes>> {
+        let newest = self.tables.shared.snapshot();
+        pinned.shared().notes().with_newest(newest.notes()).ok()
+    }
+}
+
+/// The rules of which somebody has seen the users.
+#[derive(Debug, Default)]
+pub struct UsersSeen(Option<Arc<Notes>>);
+
+impl UsersSeen {
+    /// Users that SQL has made, with the hashes of their passwords; `None` if they are those that were seen.
+    pub(crate) fn newer(&mut self, store: &TableStore) -> Option<Vec<(String, String)>> {
+        let snapshot = store.snapshot();
+        if self.0.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, snapshot.notes())) {
+            return None;
+        }
+        self.0 = Some(Arc::clone(snapshot.notes()));
+        let rules = snapshot.notes().read(Rules::of);
+        let users = rules.users.iter().filter_map(|(name, user)| Some((name.clone(), user.hash.clone()?)));
+        Some(users.collect())
+    }
+}
+
+/// Whether anybody of this name may be connected.
+pub(crate) fn is_known(settings: &AccessSettings, store: &TableStore, principal: &Principal) -> bool {
+    if !principal.authenticated || settings.users.contains_key(&principal.name) {
+        return true;
+    }
+    let rules = store.snapshot().notes().read(Rules::of);
+    (!rules.any && settings.users.is_empty()) || rules.users.contains_key(&principal.name)
+}
+
+/// All roles of a user, with those of their roles; `None` for nobody who is known.
+pub(super) fn grantees(
+    settings: &AccessSettings,
+    principal: &Principal,
+    rules: &Rules,
+) -> Option<BTreeSet<String>> {
+    let mut found = BTreeSet::from([PUBLIC.to_owned()]);
+    if !principal.authenticated {
+        return Some(found);
+    }
+    let configured = settings.users.get(&principal.name);
+    if configured.is_none() && !rules.users.contains_key(&principal.name) {
+        return None;
+    }
+    let mut open = vec![principal.name.clone()];
+    open.extend(configured.iter().flat_map(|user| user.roles.iter().cloned()));
+    while let Some(name) = open.pop() {
+        open.extend(
+            rules.members.get(&name).into_iter().flatten().filter(|role| !found.contains(*role)).cloned(),
+        );
+        found.insert(name);
+    }
+    Some(found)
+}

@@ -1,0 +1,248 @@
+//! The notes of a snapshot as rules. Keys are JSON arrays, so that no name can be taken for two.
+
+use bowshot_sql::Privilege;
+use bowshot_storage::tables::EntryName;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Name of the role that everybody has.
+pub(super) const PUBLIC: &str = "public";
+
+/// A catalog, a schema or a table: the parts of its name.
+pub(super) type Place = Vec<String>;
+
+/// What one grantee may do with one thing; for SELECT the columns, if it is not all.
+pub(super) type Given = BTreeMap<Privilege, Option<BTreeSet<String>>>;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    /// Whether there is any rule, or anything that should have been one.
+    pub(super) any: bool,
+    pub(super) roles: BTreeSet<String>,
+    pub(super) users: BTreeMap<String, User>,
+    /// Roles by member.
+    pub(super) members: BTreeMap<String, BTreeSet<String>>,
+    pub(super) grants: BTreeMap<Place, BTreeMap<String, Given>>,
+    pub(super) owners: BTreeMap<Place, String>,
+    pub(super) policies: BTreeMap<Place, Vec<Policy>>,
+    /// What the mask `hash` mixes in.
+    pub(super) salt: String,
+    /// A note that cannot be read: nothing is granted then.
+    pub(super) broken: bool,
+}
+
+/// A user that SQL has made.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct User {
+    pub(crate) hash: Option<String>,
+    pub(crate) admin: bool,
+    pub(crate) attributes: BTreeMap<String, String>,
+}
+
+/// A filter of rows, or a mask of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Policy {
+    pub(crate) name: String,
+    pub(crate) column: Option<String>,
+    /// For whom; empty: everybody.
+    pub(crate) roles: BTreeSet<String>,
+    pub(crate) using: String,
+}
+
+/// What a note is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Key<'a> {
+    Role(&'a str),
+    User(&'a str),
+    Member {
+        role: &'a str,
+        member: &'a str,
+    },
+    Grant {
+        place: &'a [String],
+        grantee: &'a str,
+    },
+    Owner(&'a [String]),
+    Policy {
+        place: &'a [String],
+        mask: bool,
+        name: &'a str,
+    },
+    Salt,
+    /// Written with the first rule and never taken out: dropping the last one must not open everything.
+    Closed,
+}
+
+impl Key<'_> {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Role(name) => json!(["role", name]),
+            Self::User(name) => json!(["user", name]),
+            Self::Member { role, member } => json!(["member", role, member]),
+            Self::Grant { place, grantee } => json!(["grant", place, grantee]),
+            Self::Owner(place) => json!(["owner", place]),
+            Self::Policy { place, mask, name } => json!(["policy", place, mask, name]),
+            Self::Salt => json!(["salt"]),
+            Self::Closed => json!(["closed"]),
+        }
+        .to_string()
+    }
+}
+
+/// The place of a table or view.
+pub(super) fn place_of(name: &EntryName) -> Place {
+    vec![name.catalog.clone(), name.schema.clone(), name.name.clone()]
+}
+
+impl Rules {
+    /// Reads the notes. What cannot be read takes all rights away.
+    pub(super) fn of(notes: &BTreeMap<String, String>) -> Self {
+        let mut rules = Self { any: !notes.is_empty(), ..Self::default() };
+        for (key, text) in notes {
+            if rules.add(key, text).is_none() {
+                tracing::error!(
+                    key,
+                    "a rule about access cannot be read: nobody but configured admins has rights"
+                );
+                return Self { any: true, broken: true, ..Self::default() };
+            }
+        }
+        rules
+    }
+
+    fn add(&mut self, key: &str, text: &str) -> Option<()> {
+        let key: Value = serde_json::from_str(key).ok()?;
+        let value: Value = serde_json::from_str(text).ok()?;
+        let parts = key.as_array()?;
+        let part = |n: usize| parts.get(n).and_then(Value::as_str).map(str::to_owned);
+        match (parts.first()?.as_str()?, parts.len()) {
+            ("role", 2) => drop(self.roles.insert(part(1)?)),
+            ("user", 2) => drop(self.users.insert(part(1)?, user_from(&value)?)),
+            ("member", 3) => drop(self.members.entry(part(2)?).or_default().insert(part(1)?)),
+            ("grant", 3) => {
+                let place = texts(parts.get(1)?)?;
+                self.grants.entry(place).or_default().insert(part(2)?, given_from(&value)?);
+            }
+            ("owner", 2) => drop(self.owners.insert(texts(parts.get(1)?)?, value.as_str()?.to_owned())),
+            ("policy", 4) => {
+                let policy = Policy {
+                    name: part(3)?,
+                    column: match value.get("column")? {
+                        Value::Null => None,
+                        column => Some(column.as_str()?.to_owned()),
+                    },
+                    roles: texts(value.get("roles")?)?.into_iter().collect(),
+                    using: value.get("using")?.as_str()?.to_owned(),
+                };
+                if parts.get(2)?.as_bool()? != policy.column.is_some() {
+                    return None;
+                }
+                self.policies.entry(texts(parts.get(1)?)?).or_default().push(policy);
+            }
+            ("closed", 1) => {}
+            ("salt", 1) => value.as_str()?.clone_into(&mut self.salt),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+fn user_from(value: &Value) -> Option<User> {
+    let attributes = value.get("attributes")?.as_object()?.iter();
+    Some(User {
+        hash: match value.get("hash")? {
+            Value::Null => None,
+            hash => Some(hash.as_str()?.to_owned()),
+        },
+        admin: value.get("admin")?.as_bool()?,
+        attributes: attributes
+            .map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+            .collect::<Option<_>>()?,
+    })
+}
+
+pub(super) fn user_text(user: &User) -> String {
+    json!({ "hash": user.hash, "admin": user.admin, "attributes": user.attributes }).to_string()
+}
+
+fn given_from(value: &Value) -> Option<Given> {
+    let given = value.as_object()?.iter().map(|(name, columns)| {
+        let privilege = Privilege::ALL.into_iter().find(|privilege| privilege.as_str() == name)?;
+        let columns = match columns {
+            Value::Null => None,
+            columns => Some(texts(columns)?.into_iter().collect()),
+        };
+        Some((privilege, columns))
+    });
+    given.collect()
+}
+
+pub(super) fn given_text(given: &Given) -> String {
+    let given = given.iter().map(|(privilege, columns)| (privilege.as_str().to_owned(), json!(columns)));
+    Value::Object(given.collect()).to_string()
+}
+
+pub(super) fn policy_text(policy: &Policy) -> String {
+    json!({ "column": policy.column, "roles": policy.roles, "using": policy.using }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_come_back_as_they_were() {
+        let place = vec!["c".to_owned(), "s".to_owned(), "t\",\"x".to_owned()];
+        let user = User {
+            hash: Some("h".to_owned()),
+            admin: true,
+            attributes: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+        };
+        let given = Given::from([
+            (Privilege::Select, Some(BTreeSet::from(["a".to_owned()]))),
+            (Privilege::Insert, None),
+        ]);
+        let policy = Policy {
+            name: "p".to_owned(),
+            column: Some("a".to_owned()),
+            roles: BTreeSet::from(["r".to_owned()]),
+            using: "null".to_owned(),
+        };
+        let notes = BTreeMap::from([
+            (Key::User("u").text(), user_text(&user)),
+            (Key::Grant { place: &place, grantee: "r" }.text(), given_text(&given)),
+            (Key::Policy { place: &place, mask: true, name: "p" }.text(), policy_text(&policy)),
+            (Key::Member { role: "r", member: "u" }.text(), "true".to_owned()),
+            (Key::Owner(&place).text(), json!("u").to_string()),
+        ]);
+        let rules = Rules::of(&notes);
+        assert!(!rules.broken && rules.any);
+        assert_eq!(rules.users.get("u"), Some(&user));
+        assert_eq!(rules.grants.get(&place).and_then(|grants| grants.get("r")), Some(&given));
+        assert_eq!(rules.policies.get(&place), Some(&vec![policy]));
+        assert_eq!(rules.members.get("u"), Some(&BTreeSet::from(["r".to_owned()])));
+    }
+
+    #[test]
+    fn what_cannot_be_read_gives_no_rights() {
+        for (key, text) in [
+            ("no JSON", "true"),
+            ("[\"grant\",[\"c\"],\"r\"]", "{\"FLY\":null}"),
+            ("[\"unheard of\"]", "true"),
+            ("[\"role\"]", "true"),
+            (
+                "[\"policy\",[\"c\",\"s\",\"t\"],false,\"p\"]",
+                "{\"column\":\"a\",\"roles\":[],\"using\":\"true\"}",
+            ),
+        ] {
+            let rules = Rules::of(&BTreeMap::from([(key.to_owned(), text.to_owned())]));
+            assert!(rules.broken && rules.any && rules.grants.is_empty(), "{key}");
+        }
+        assert!(!Rules::of(&BTreeMap::new()).any);
+    }
+}

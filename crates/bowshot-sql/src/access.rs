@@ -1,0 +1,555 @@
+//! Statements about access: who there is, what they may do, and which rows and values they see.
+//!
+//! ```text
+//! CREATE ROLE [IF NOT EXISTS] r                 DROP ROLE [IF EXISTS] r
+//! CREATE USER [IF NOT EXISTS] u [PASSWORD 'p'] [ADMIN | NOADMIN] [SET name = 'value', …]
+//! ALTER USER u [the same]                       DROP USER [IF EXISTS] u
+//! GRANT what ON [TABLE | SCHEMA | CATALOG] o TO [ROLE | USER] r, …      REVOKE … FROM …
+//! GRANT r, … TO s, …                            REVOKE r, … FROM s, …
+//! CREATE ROW POLICY p ON t [FOR r, …] USING (condition)                 DROP ROW POLICY [IF EXISTS] p ON t
+//! CREATE MASK m ON t (column) [FOR r, …] USING (mask)                   DROP MASK [IF EXISTS] m ON t
+//! ```
+//!
+//! Who may say it, and what it then means, is not decided here.
+
+use crate::dialect::Dialect;
+use crate::parse::syntax;
+use bowshot_api::{Error, ErrorKind, Result, Secret};
+use sqlparser::ast::{Expr, Ident, ObjectName};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+/// Names in one list.
+const MAX_NAMES: usize = 1_000;
+
+type Parsed<T> = std::result::Result<T, ParserError>;
+/// Privileges with their columns; none: all.
+type Privileges = Vec<(Privilege, Vec<String>)>;
+
+/// See the module. Names of roles and users are as written where they are quoted, else in lower case.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AccessStatement {
+    /// `CREATE ROLE`
+    CreateRole {
+        /// Name.
+        name: String,
+        /// Whether one that is there stays.
+        keep: bool,
+    },
+    /// `DROP ROLE`, `DROP USER`
+    DropGrantee {
+        /// Whether it is a user.
+        user: bool,
+        /// Name.
+        name: String,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
+    /// `CREATE USER`, `ALTER USER`
+    User {
+        /// Name.
+        name: String,
+        /// What becomes of one that is there, or is not.
+        change: UserChange,
+        /// The new password.
+        password: Option<Secret>,
+        /// Whether the user may do everything.
+        admin: Option<bool>,
+        /// Attributes that are set.
+        attributes: Vec<(String, String)>,
+    },
+    /// `GRANT … ON …`, `REVOKE … ON …`
+    Rights {
+        /// Whether they are given.
+        give: bool,
+        /// What.
+        privileges: Vec<(Privilege, Vec<String>)>,
+        /// On what.
+        object: Object,
+        /// To or from whom.
+        grantees: Vec<String>,
+    },
+    /// `GRANT role TO …`, `REVOKE role FROM …`
+    Membership {
+        /// Whether it is given.
+        give: bool,
+        /// The roles.
+        roles: Vec<String>,
+        /// To or from whom.
+        members: Vec<String>,
+    },
+    /// `CREATE ROW POLICY`, `CREATE MASK`
+    CreatePolicy {
+        /// Name, which is one of its table's.
+        name: String,
+        /// The table or view.
+        table: ObjectName,
+        /// The column of a mask; `None` for a row policy.
+        column: Option<String>,
+        /// For whom; empty: everybody.
+        roles: Vec<String>,
+        /// The condition, or the mask.
+        using: Box<Expr>,
+    },
+    /// `DROP ROW POLICY`, `DROP MASK`
+    DropPolicy {
+        /// Whether it is a mask.
+        mask: bool,
+        /// Name.
+        name: String,
+        /// The table or view.
+        table: ObjectName,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
+}
+
+/// How a statement finds a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserChange {
+    /// `CREATE USER`
+    Create,
+    /// `CREATE USER IF NOT EXISTS`
+    CreateIfMissing,
+    /// `ALTER USER`
+    Alter,
+}
+
+/// What somebody may do with something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Privilege {
+    /// See it at all, though nothing in it.
+    Usage,
+    /// Read rows.
+    Select,
+    /// Add rows.
+    Insert,
+    /// Change rows.
+    Update,
+    /// Take rows out.
+    Delete,
+    /// Make things in it.
+    Create,
+    /// All that its owner may do: change and drop it, and say who may do what with it.
+    Own,
+}
+
+impl Privilege {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Usage, Self::Select, Self::Insert, Self::Update, Self::Delete, Self::Create, Self::Own];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Usage => "USAGE",
+            Self::Select => "SELECT",
+            Self::Insert => "INSERT",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Create => "CREATE",
+            Self::Own => "OWN",
+        }
+    }
+}
+
+/// What rights are about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Object {
+    /// A table or view.
+    Table(ObjectName),
+    /// A schema, with all tables in it.
+    Schema(ObjectName),
+    /// A catalog, with all schemas in it.
+    Catalog(ObjectName),
+}
+
+/// The statement, if the text is one of these.
+///
+/// # Errors
+/// `Syntax` for one that is not complete.
+pub fn access(sql: &str, dialect: Dialect) -> Result<Option<AccessStatement>> {
+    let mut parser = Parser::new(&dialect).try_with_sql(sql).map_err(|error| syntax(&error))?;
+    let Some(kind) = kind(&mut parser) else { return Ok(None) };
+    let statement = statement(&mut parser, kind).and_then(|statement| {
+        let _ = parser.consume_token(&Token::SemiColon);
+        match parser.peek_token_ref().token {
+            Token::EOF => Ok(statement),
+            _ => parser.expected("the end of the statement", parser.peek_token()),
+        }
+    });
+    statement.map(Some).map_err(|error| {
+        let told = syntax(&error);
+        // The text may hold a password: no part of it is told again.
+        let message = if kind == Kind::User {
+            "this form of CREATE or ALTER USER is not known"
+        } else {
+            told.message()
+        };
+        Error::new(ErrorKind::Syntax, message).with_hint(kind.form())
+    })
+}
+
+/// The text as logs may have it: without passwords.
+pub fn without_passwords(sql: &str) -> &str {
+    let lower = sql.to_ascii_lowercase();
+    let has = |word| lower.contains(word);
+    if (has("password") || has("identified")) && has("user") && (has("create") || has("alter") || has("set"))
+    {
+        return "CREATE or ALTER USER … PASSWORD …";
+    }
+    sql
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Role,
+    User,
+    DropRole,
+    DropUser,
+    AlterUser,
+    Grant,
+    Revoke,
+    RowPolicy,
+    Mask,
+    DropRowPolicy,
+    DropMask,
+}
+
+impl Kind {
+    fn form(self) -> &'static str {
+        match self {
+            Self::Role => "write `CREATE ROLE name`",
+            Self::User | Self::AlterUser => {
+                "write `CREATE USER name PASSWORD 'text'`, with ADMIN and SET attribute = 'value' behind it where needed"
+            }
+            Self::DropRole => "write `DROP ROLE name`",
+            Self::DropUser => "write `DROP USER name`",
+            Self::Grant => {
+                "write `GRANT SELECT ON table TO role`, `GRANT ALL ON SCHEMA name TO role` or `GRANT role TO user`"
+            }
+            Self::Revoke => "write `REVOKE SELECT ON table FROM role` or `REVOKE role FROM user`",
+            Self::RowPolicy => "write `CREATE ROW POLICY name ON table FOR role USING (condition)`",
+            Self::Mask => {
+                "write `CREATE MASK name ON table (column) FOR role USING (redact)`; masks are redact, hash, null, partial(first, last) and expressions"
+            }
+            Self::DropRowPolicy => "write `DROP ROW POLICY name ON table`",
+            Self::DropMask => "write `DROP MASK name ON table`",
+        }
+    }
+}
+
+/// Which statement begins here, with the words that say so taken.
+fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
+    let word = |parser: &Parser<'_>, n| match &parser.peek_nth_token_ref(n).token {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    let (first, second, third) = (word(parser, 0), word(parser, 1), word(parser, 2));
+    let (kind, taken) = match (first.as_str(), second.as_str(), third.as_str()) {
+        ("grant", ..) => (Kind::Grant, 1),
+        ("revoke", ..) => (Kind::Revoke, 1),
+        ("create", "role", _) => (Kind::Role, 2),
+        ("create", "user", _) => (Kind::User, 2),
+        ("alter", "user", _) => (Kind::AlterUser, 2),
+        ("drop", "role", _) => (Kind::DropRole, 2),
+        ("drop", "user", _) => (Kind::DropUser, 2),
+        ("create", "row", "policy") => (Kind::RowPolicy, 3),
+        ("drop", "row", "policy") => (Kind::DropRowPolicy, 3),
+        ("create", "mask", _) => (Kind::Mask, 2),
+        ("drop", "mask", _) => (Kind::DropMask, 2),
+        _ => return None,
+    };
+    (0..taken).for_each(|_| parser.advance_token());
+    Some(kind)
+}
+
+fn statement(parser: &mut Parser<'_>, kind: Kind) -> Parsed<AccessStatement> {
+    match kind {
+        Kind::Role => {
+            let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+            Ok(AccessStatement::CreateRole { keep, name: grantee(parser)? })
+        }
+        Kind::DropRole | Kind::DropUser => {
+            let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+            Ok(AccessStatement::DropGrantee {
+                user: kind == Kind::DropUser,
+                name: grantee(parser)?,
+                if_exists,
+            })
+        }
+        Kind::User | Kind::AlterUser => user(parser, kind),
+        Kind::Grant | Kind::Revoke => rights(parser, kind == Kind::Grant),
+        Kind::RowPolicy | Kind::Mask => policy(parser, kind == Kind::Mask),
+        Kind::DropRowPolicy | Kind::DropMask => {
+            let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+            let name = name_of(&parser.parse_identifier()?);
+            parser.expect_keyword(Keyword::ON)?;
+            let table = parser.parse_object_name(false)?;
+            Ok(AccessStatement::DropPolicy { mask: kind == Kind::DropMask, name, table, if_exists })
+        }
+    }
+}
+
+fn user(parser: &mut Parser<'_>, kind: Kind) -> Parsed<AccessStatement> {
+    let if_missing =
+        kind == Kind::User && parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+    let change = match (kind, if_missing) {
+        (Kind::AlterUser, _) => UserChange::Alter,
+        (_, true) => UserChange::CreateIfMissing,
+        _ => UserChange::Create,
+    };
+    let name = grantee(parser)?;
+    let (mut password, mut admin, mut attributes) = (None, None, Vec::new());
+    let _ = parser.parse_keyword(Keyword::WITH);
+    loop {
+        if word(parser, "password") {
+            password = Some(Secret::new(parser.parse_literal_string()?));
+        } else if word(parser, "identified") {
+            parser.expect_keyword(Keyword::BY)?;
+            password = Some(Secret::new(parser.parse_literal_string()?));
+        } else if word(parser, "admin") || word(parser, "superuser") {
+            admin = Some(true);
+        } else if word(parser, "noadmin") || word(parser, "nosuperuser") {
+            admin = Some(false);
+        } else if parser.parse_keyword(Keyword::SET) {
+            attributes.extend(parser.parse_comma_separated(|parser| {
+                let name = name_of(&parser.parse_identifier()?);
+                parser.expect_token(&Token::Eq)?;
+                Ok((name, parser.parse_literal_string()?))
+            })?);
+        } else {
+            return Ok(AccessStatement::User { name, change, password, admin, attributes });
+        }
+    }
+}
+
+fn rights(parser: &mut Parser<'_>, give: bool) -> Parsed<AccessStatement> {
+    if let Some(privileges) = privileges(parser)? {
+        parser.expect_keyword(Keyword::ON)?;
+        let object = object(parser)?;
+        let grantees = others(parser, give)?;
+        return Ok(AccessStatement::Rights { give, privileges, object, grantees });
+    }
+    let _ = parser.parse_keyword(Keyword::ROLE);
+    let roles = names(parser)?;
+    Ok(AccessStatement::Membership { give, roles, members: others(parser, give)? })
+}
+
+/// What is given or taken; `None` for roles.
+fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Privileges>> {
+    if parser.parse_keyword(Keyword::ALL) {
+        let _ = parser.parse_keyword(Keyword::PRIVILEGES);
+        return Ok(Some(Privilege::ALL.into_iter().map(|privilege| (privilege, Vec::new())).collect()));
+    }
+    let mut found = Vec::new();
+    loop {
+        let privilege = Privilege::ALL.into_iter().find(|privilege| {
+            // A role may have the name of one.
+            is_word(parser, privilege.as_str())
+                && (!found.is_empty() || !matches!(parser.peek_nth_token_ref(1).token, Token::Word(ref next) if next.keyword == Keyword::TO || next.keyword == Keyword::FROM))
+        });
+        let Some(privilege) = privilege else {
+            return if found.is_empty() {
+                Ok(None)
+            } else {
+                parser.expected("a privilege", parser.peek_token())
+            };
+        };
+        parser.advance_token();
+        let columns = match parser.consume_token(&Token::LParen) {
+            true if privilege == Privilege::Select => {
+                let columns = parser.parse_comma_separated(Parser::parse_identifier)?;
+                parser.expect_token(&Token::RParen)?;
+                columns.iter().map(name_of).collect()
+            }
+            true => return Err(ParserError::ParserError("only SELECT is granted on columns".to_owned())),
+            false => Vec::new(),
+        };
+        found.push((privilege, columns));
+        if !parser.consume_token(&Token::Comma) {
+            return Ok(Some(found));
+        }
+    }
+}
+
+fn object(parser: &mut Parser<'_>) -> Parsed<Object> {
+    if parser.parse_keyword(Keyword::SCHEMA) {
+        return Ok(Object::Schema(parser.parse_object_name(false)?));
+    }
+    if parser.parse_keyword(Keyword::CATALOG) || parser.parse_keyword(Keyword::DATABASE) {
+        return Ok(Object::Catalog(parser.parse_object_name(false)?));
+    }
+    if parser.parse_keywords(&[Keyword::ALL, Keyword::TABLES, Keyword::IN, Keyword::SCHEMA]) {
+        return Ok(Object::Schema(parser.parse_object_name(false)?));
+    }
+    let _ = parser.parse_keyword(Keyword::TABLE) || parser.parse_keyword(Keyword::VIEW);
+    Ok(Object::Table(parser.parse_object_name(false)?))
+}
+
+/// `TO r, …` or `FROM r, …`
+fn others(parser: &mut Parser<'_>, give: bool) -> Parsed<Vec<String>> {
+    parser.expect_keyword(if give { Keyword::TO } else { Keyword::FROM })?;
+    names(parser)
+}
+
+fn names(parser: &mut Parser<'_>) -> Parsed<Vec<String>> {
+    let names = parser.parse_comma_separated(|parser| {
+        // `TO ROLE r`, unless that is its name.
+        if matches!(&parser.peek_nth_token_ref(1).token, Token::Word(_))
+            && (is_word(parser, "role") || is_word(parser, "user"))
+            && !matches!(&parser.peek_nth_token_ref(1).token, Token::Word(next) if matches!(next.keyword, Keyword::TO | Keyword::FROM | Keyword::USING))
+        {
+            parser.advance_token();
+        }
+        grantee(parser)
+    })?;
+    if names.len() > MAX_NAMES {
+        return Err(ParserError::ParserError(format!("more than {MAX_NAMES} names")));
+    }
+    Ok(names)
+}
+
+fn policy(parser: &mut Parser<'_>, mask: bool) -> Parsed<AccessStatement> {
+    let name = name_of(&parser.parse_identifier()?);
+    parser.expect_keyword(Keyword::ON)?;
+    let table = parser.parse_object_name(false)?;
+    let column = if mask {
+        parser.expect_token(&Token::LParen)?;
+        let column = name_of(&parser.parse_identifier()?);
+        parser.expect_token(&Token::RParen)?;
+        Some(column)
+    } else {
+        None
+    };
+    let roles = if parser.parse_keyword(Keyword::FOR) { names(parser)? } else { Vec::new() };
+    parser.expect_keyword(Keyword::USING)?;
+    parser.expect_token(&Token::LParen)?;
+    let using = Box::new(parser.parse_expr()?);
+    parser.expect_token(&Token::RParen)?;
+    Ok(AccessStatement::CreatePolicy { name, table, column, roles, using })
+}
+
+/// The name of a role or user, which may stand in quotes of any kind, as clients write it.
+fn grantee(parser: &mut Parser<'_>) -> Parsed<String> {
+    let name = match &parser.peek_token_ref().token {
+        Token::SingleQuotedString(name) => name.clone(),
+        _ => return Ok(name_of(&parser.parse_identifier()?)),
+    };
+    parser.advance_token();
+    Ok(name)
+}
+
+fn name_of(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
+}
+
+fn is_word(parser: &Parser<'_>, word: &str) -> bool {
+    matches!(&parser.peek_token_ref().token, Token::Word(found)
+        if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+fn word(parser: &mut Parser<'_>, word: &str) -> bool {
+    let there = is_word(parser, word);
+    if there {
+        parser.advance_token();
+    }
+    there
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DialectName;
+
+    fn read(sql: &str) -> Result<Option<AccessStatement>> {
+        access(sql, Dialect::new(DialectName::Ansi))
+    }
+
+    #[test]
+    fn statements_of_other_rooms_are_left_alone() {
+        for sql in [
+            "SELECT 1",
+            "CREATE TABLE role (a INT)",
+            "CREATE TABLE mask AS SELECT 1",
+            "DROP TABLE \"user\"",
+            "DROP TABLE row",
+            "CREATE VIEW grant_view AS SELECT 1",
+            "",
+        ] {
+            assert_eq!(read(sql).expect(sql), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn rights_and_roles_are_told_apart() {
+        let statement =
+            read("GRANT SELECT (a, \"B\"), INSERT ON TABLE s.t TO ROLE r, \"U\";").expect("parses");
+        let Some(AccessStatement::Rights { give: true, privileges, object: Object::Table(table), grantees }) =
+            statement
+        else {
+            panic!("{statement:?}")
+        };
+        assert_eq!(
+            privileges,
+            [(Privilege::Select, vec!["a".to_owned(), "B".to_owned()]), (Privilege::Insert, Vec::new())]
+        );
+        assert_eq!(
+            (table.to_string().as_str(), grantees.as_slice()),
+            ("s.t", ["r".to_owned(), "U".to_owned()].as_slice())
+        );
+        for (sql, roles, members) in [
+            ("GRANT analyst TO ada", "analyst", "ada"),
+            ("REVOKE ROLE own FROM USER ada", "own", "ada"),
+            ("GRANT own TO ada", "own", "ada"),
+            ("GRANT 'a b' TO 'c'", "a b", "c"),
+        ] {
+            match read(sql).expect(sql) {
+                Some(AccessStatement::Membership { roles: found, members: to, .. }) => {
+                    assert_eq!(
+                        (found.join(","), to.join(",")),
+                        (roles.to_owned(), members.to_owned()),
+                        "{sql}"
+                    );
+                }
+                other => panic!("{sql}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn policies_and_masks() {
+        let sql = "CREATE ROW POLICY p ON t FOR a, b USING (region = user_attribute('region'))";
+        assert!(
+            matches!(read(sql), Ok(Some(AccessStatement::CreatePolicy { column: None, ref roles, .. })) if roles.len() == 2)
+        );
+        let sql = "CREATE MASK m ON t (ssn) USING (partial(0, 4))";
+        assert!(matches!(read(sql), Ok(Some(AccessStatement::CreatePolicy { column: Some(_), .. }))));
+        for sql in [
+            "CREATE ROW POLICY p ON t USING region = 1",
+            "CREATE MASK m ON t USING (null)",
+            "GRANT SELECT ON t",
+            "GRANT SELECT TO",
+            "GRANT INSERT (a) ON t TO r",
+            "CREATE ROLE",
+            "GRANT SELECT ON t TO r EXTRA",
+        ] {
+            assert_eq!(read(sql).expect_err(sql).kind(), ErrorKind::Syntax, "{sql}");
+        }
+    }
+
+    #[test]
+    fn passwords_do_not_come_back() {
+        let error = read("CREATE USER u PASSWORD hunter2").expect_err("a password stands in quotes");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+        for sql in [
+            "create  user u password 'hunter2'",
+            "/* x */ ALTER USER u WITH PASSWORD 'hunter2'",
+            "CREATE USER u IDENTIFIED BY 'hunter2'",
+        ] {
+            assert!(!without_passwords(sql).contains("hunter2"), "{sql}");
+        }
+        assert_eq!(without_passwords("SELECT password FROM t"), "SELECT password FROM t");
+    }
+}

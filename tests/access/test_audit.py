@@ -1,0 +1,93 @@
+"""The audit trail: who did what, in a chain that shows what was changed; and what a full disk does."""
+
+import json
+import subprocess
+import time
+
+import adbc_driver_flightsql.dbapi as adbc
+import pytest
+
+from test_rules import token, with_token
+from server import Server, binaries, wait_until
+
+
+def verify(file):
+    return subprocess.run([str(binaries() / "bowshot"), "audit", "verify", str(file)], capture_output=True, text=True, timeout=60)
+
+
+def serving(folder, **more):
+    file = folder / "users.toml"
+    file.write_text(token("ada") + token("root") + "admin = true\n")
+    environment = {"BOWSHOT_AUDIT_FILE": str(folder / "audit.jsonl"), **more}
+    return Server(data=folder / "data", arguments=["--users-file", str(file)], environment=environment)
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "audit.jsonl").read_text().splitlines()]
+
+
+def test_who_did_what(tmp_path):
+    with serving(tmp_path) as server:
+        with with_token(server, "root") as root, with_token(server, "ada") as ada:
+            for sql in ("CREATE TABLE t (id INTEGER)", "INSERT INTO t VALUES (1), (2), (3)", "GRANT SELECT ON t TO ada", "CREATE ROW POLICY p ON t USING (id > 1)", "CREATE USER eve PASSWORD 'hunter2'"):
+                root.execute(sql)
+            ada.execute("SELECT * FROM t")
+            assert len(ada.fetchall()) == 2
+            with pytest.raises(adbc.Error, match="may not"):
+                ada.execute("DROP TABLE t")
+        read = wait_until(lambda: [line for line in lines(tmp_path) if line["statement"] == "SELECT * FROM t"], "the read is told")[0]
+        assert (read["user"], read["decision"], read["outcome"], read["rows"]) == ("ada", "allowed", "finished", 2)
+        assert (read["tables"], read["tables_in_part"]) == ([], ["t"]) and read["duration_us"] > 0
+        (denied,) = [line for line in lines(tmp_path) if line["statement"] == "DROP TABLE t"]
+        assert (denied["user"], denied["decision"], denied["outcome"]) == ("ada", "denied", "failed")
+        (added,) = [line for line in lines(tmp_path) if str(line["statement"]).startswith("INSERT")]
+        assert added["tables"][0] == "bowshot.main.t"
+    assert "hunter2" not in (tmp_path / "audit.jsonl").read_text()
+    assert (tmp_path / "audit.jsonl").stat().st_mode & 0o777 == 0o600
+    found = verify(tmp_path / "audit.jsonl")
+    assert found.returncode == 0 and "whole" in found.stdout, found
+    with serving(tmp_path) as server, with_token(server, "root") as root:
+        root.execute("SELECT 1")
+        root.fetchall()
+    assert verify(tmp_path / "audit.jsonl").returncode == 0, "it goes on over a restart"
+    text = (tmp_path / "audit.jsonl").read_text()
+    for broken in (text.replace('"user":"ada"', '"user":"bob"', 1), "".join(text.splitlines(True)[:1] + text.splitlines(True)[2:])):
+        (tmp_path / "broken.jsonl").write_text(broken)
+        found = verify(tmp_path / "broken.jsonl")
+        assert found.returncode == 1 and "line" in found.stderr, found
+
+
+def test_files_are_set_aside(tmp_path):
+    with serving(tmp_path, BOWSHOT_AUDIT_MAX_BYTES="2KiB") as server, with_token(server, "root") as root:
+        for _ in range(20):
+            root.execute("SELECT 1")
+            root.fetchall()
+        wait_until(lambda: (tmp_path / "audit.jsonl.2").exists(), "two files are full")
+    for name in ("audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"):
+        assert verify(tmp_path / name).returncode == 0, name
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_a_full_disk(tmp_path, required):
+    # A device that is always full.
+    with serving(tmp_path, BOWSHOT_AUDIT_FILE="/dev/full", BOWSHOT_AUDIT_REQUIRED=str(required).lower()) as server:
+        with with_token(server, "root") as root:
+            root.execute("SELECT 1")
+            root.fetchall()
+            if not required:
+                for _ in range(3):
+                    root.execute("SELECT 1")
+                    assert root.fetchall() == [(1,)]
+                return
+
+            def is_refused():
+                try:
+                    root.execute("SELECT 1")
+                    root.fetchall()
+                    return False
+                except adbc.Error as error:
+                    return "audit trail" in str(error)
+
+            wait_until(is_refused, "statements are refused")
+            time.sleep(1.2)
+            assert is_refused(), "it was tried again, and the disk is still full"
