@@ -13,11 +13,12 @@ use crate::reuse::Caches;
 use crate::system::{SystemSchema, SystemTables};
 use crate::types::stored;
 use crate::write::defaults::WithDefaults;
-use crate::{as_of, enforce, plan};
+use crate::{as_of, enforce, named_files, plan};
 use async_trait::async_trait;
 use bowshot_api::{Error as ApiError, Principal};
 use bowshot_sql::DialectName;
 use bowshot_storage::exchange::ExchangeFolder;
+use bowshot_storage::file_catalog;
 use bowshot_storage::tables::durable::AsOf;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore, View, What};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
@@ -215,6 +216,10 @@ impl Visible {
                 return self.provider((&own, entry), true).await.map(Some);
             }
         }
+        if let Some(files) = bowshot_sql::rewrite::files(&name.name) {
+            let table = named_files::table(self.parts.main.as_ref(), &name.name, files).await;
+            return table.map(Some).map_err(|error| DataFusionError::External(Box::new(error)));
+        }
         if let Some((there, as_of)) = bowshot_sql::rewrite::marked(&name.name) {
             let as_of = as_of::state(&as_of).map_err(|error| DataFusionError::External(Box::new(error)))?;
             return self.earlier(&EntryName::new(&name.catalog, &name.schema, there), as_of).map(Some);
@@ -358,12 +363,10 @@ impl CatalogProvider for Catalog {
         if name == SYSTEM_SCHEMA && self.name == DEFAULT_CATALOG {
             let tables = Arc::clone(visible.parts.system.as_ref()?);
             let about = AboutTables::new(&visible.pinned, &visible.parts.tables);
-            return Some(Arc::new(SystemSchema::new(
-                tables,
-                visible.principal.clone(),
-                about,
-                visible.caches.clone(),
-            )));
+            let files = file_catalog(visible.parts.main.as_ref()).cloned();
+            let caches = visible.caches.clone();
+            let schema = SystemSchema::new(tables, visible.principal.clone(), about, caches);
+            return Some(Arc::new(schema.with_files(files)));
         }
         let changing = name == CHANGE_SCHEMA && visible.target.is_some();
         (changing || visible.pinned.has_schema(&self.name, name)).then(|| {

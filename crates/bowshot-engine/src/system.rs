@@ -1,10 +1,12 @@
 //! Schema `system`: what the server knows about itself, as tables. Whoever knows the rows implements [`SystemTables`];
 //! the rows are taken when a statement is planned, for the principal that asks.
 
+use crate::about_files;
 use crate::about_tables::{self, AboutTables};
 use crate::reuse::{self, Caches};
 use async_trait::async_trait;
 use bowshot_api::Principal;
+use bowshot_storage::FileCatalog;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::datasource::MemTable;
@@ -26,6 +28,7 @@ pub(crate) struct SystemSchema {
     principal: Principal,
     about: AboutTables,
     caches: Caches,
+    files: Option<Arc<FileCatalog>>,
 }
 
 impl SystemSchema {
@@ -35,11 +38,21 @@ impl SystemSchema {
         about: AboutTables,
         caches: Caches,
     ) -> Self {
-        Self { tables, principal, about, caches }
+        Self { tables, principal, about, caches, files: None }
+    }
+
+    /// The same with tables about files.
+    pub(crate) fn with_files(self, files: Option<Arc<FileCatalog>>) -> Self {
+        Self { files, ..self }
     }
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.tables.names().into_iter().chain(about_tables::NAMES).chain(reuse::NAMES)
+        self.tables
+            .names()
+            .into_iter()
+            .chain(about_tables::NAMES)
+            .chain(reuse::NAMES)
+            .chain(about_files::NAMES)
     }
 }
 
@@ -54,6 +67,10 @@ impl SchemaProvider for SystemSchema {
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let about = self.about.rows(name).or_else(|| reuse::about(&self.caches, name));
         let rows = about.or_else(|| self.tables.rows(name, &self.principal));
+        let rows = match rows {
+            None => about_files::rows(self.files.as_ref(), name).await,
+            rows => rows,
+        };
         let Some(rows) = rows else { return Ok(None) };
         let batch = rows.map_err(|error| DataFusionError::External(Box::new(error)))?;
         let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
