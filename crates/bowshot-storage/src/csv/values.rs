@@ -120,10 +120,11 @@ fn sign(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// Whether a number would lose the zeros that a code begins with.
+/// Whether a number would lose what a code begins with: zeros, or the sign before a country's prefix.
 pub(crate) fn is_padded(text: &[u8]) -> bool {
     let (_, digits) = sign(text);
-    matches!(digits, [b'0', b'0'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit)
+    let begins = matches!(digits, [b'0', b'0'..=b'9', ..]) || (text.first() == Some(&b'+') && !digits.is_empty());
+    begins && digits.iter().all(u8::is_ascii_digit)
 }
 
 pub(crate) fn float(text: &[u8], notation: &Notation) -> Option<f64> {

@@ -2,7 +2,7 @@
 //! is taken apart for that, which costs several times what the usual road does.
 
 use super::shape::Shape;
-use super::{JsonFacts, Opened, decoder, message, without_place};
+use super::{ArrayReader, JsonFacts, Opened, array_reader, decoder, message, without_place};
 use crate::Error;
 use crate::batches::{Batches, Request};
 use crate::file::DataFile;
@@ -10,8 +10,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Fields};
 use arrow::error::ArrowError;
 use serde_json::Value;
-use std::io::{BufReader, Read};
-use std::sync::{Arc, OnceLock};
+use std::io::{self, BufReader, Read};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Whether the table has text where this file has something nested.
 pub(super) fn needed(shape: &Shape, fields: &Fields) -> bool {
@@ -37,21 +37,42 @@ pub(super) fn open(
     request: &Request,
 ) -> Batches {
     let (reader, fault) = opened;
-    let reader: Box<dyn Read + Send> = match facts.array {
-        true => Box::new(super::array_reader(reader)),
-        false => reader,
+    let (reader, list): (Box<dyn Read + Send>, _) = match facts.array {
+        true => {
+            let list = List(Arc::new(Mutex::new(array_reader(reader))));
+            (Box::new(list.clone()), Some(list))
+        }
+        false => (reader, None),
     };
     let values =
         serde_json::Deserializer::from_reader(BufReader::with_capacity(256 << 10, reader)).into_iter();
     let (file, facts, request) = (Arc::clone(file), Arc::clone(facts), request.clone());
-    Batches::new(Texts { values, file, facts, request, fault, done: false })
+    Batches::new(Texts { values, list, file, facts, request, fault, done: false })
 }
 
 type Values =
     serde_json::StreamDeserializer<'static, serde_json::de::IoRead<BufReader<Box<dyn Read + Send>>>, Value>;
 
+/// The objects of a list, one after the other. It is asked at the end whether the list was closed.
+#[derive(Clone)]
+struct List(Arc<Mutex<ArrayReader>>);
+
+impl Read for List {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).read(into)
+    }
+}
+
+impl List {
+    fn check(&self) -> io::Result<()> {
+        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.get_ref().validate_complete().map_err(io::Error::other)
+    }
+}
+
 struct Texts {
     values: Values,
+    list: Option<List>,
     file: Arc<DataFile>,
     facts: Arc<JsonFacts>,
     request: Request,
@@ -65,6 +86,8 @@ impl Texts {
         while rows.len() < self.request.batch_size.min(8 << 10) {
             let Some(value) = self.values.next() else {
                 self.done = true;
+                let checked = self.list.as_ref().map_or(Ok(()), List::check);
+                checked.map_err(|error| Error::corrupt(self.file.path(), error))?;
                 break;
             };
             let mut value = value.map_err(|error| self.explain(&error))?;
