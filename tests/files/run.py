@@ -13,6 +13,7 @@ import pyarrow.flight as flight
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
+import statements  # noqa: E402
 from cases import DIFFERENT, all_cases  # noqa: E402
 from server import Server  # noqa: E402
 
@@ -108,6 +109,7 @@ def main():
         folder.mkdir()
         for case in cases:
             (folder / case.file).write_bytes(case.content)
+        statements.prepare(folder)
         with Server(folder) as server:
             read = Reader(server.grpc_tcp)
             for case in cases:
@@ -117,6 +119,10 @@ def main():
                 except (AssertionError, pa.ArrowException, duckdb.Error) as error:
                     failed += 1
                     print(f"{case.name}: {str(error)[:600]}")
+            if not only or only == "statements":
+                failures, well = statements.check(read)
+                print("".join(f"{failure}\n" for failure in failures), end="")
+                passed, failed = passed + well, failed + len(failures)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 

@@ -38,6 +38,8 @@ pub enum Error {
     Partitions { path: PathBuf, found: String, expected: String },
     #[error("column `{column}` of `{}` is {found}, in `{}` it is {expected}", path.display(), other.display())]
     Types { path: PathBuf, other: PathBuf, column: String, found: String, expected: String },
+    #[error("`{}` is encrypted, and this server has no keys", path.display())]
+    Encrypted { path: PathBuf },
     #[error("`{}` cannot be read: {detail}", path.display())]
     Corrupt { path: PathBuf, detail: String },
     #[error("`{}`, line {line}: {detail}", path.display())]
@@ -99,7 +101,9 @@ impl Error {
             | Self::Corrupt { .. }
             | Self::Value { .. }
             | Self::Record { .. } => ErrorKind::Corrupt,
-            Self::UnknownFormat { .. } | Self::ForeignTable { .. } => ErrorKind::Unsupported,
+            Self::UnknownFormat { .. } | Self::ForeignTable { .. } | Self::Encrypted { .. } => {
+                ErrorKind::Unsupported
+            }
             Self::SameName { .. } => ErrorKind::AlreadyExists,
             Self::TooManyFiles { .. } | Self::TooDeep { .. } => ErrorKind::LimitReached,
             Self::Changed { .. } | Self::Gone { .. } | Self::Reshaped { .. } => ErrorKind::Conflict,
@@ -129,6 +133,7 @@ impl Error {
             Self::TooDeep { .. } => "name a folder further down",
             Self::Partitions { .. } => "keep the same KEY=VALUE folders above each file of a table",
             Self::Types { .. } => "rewrite one of the files, or serve them as two tables",
+            Self::Encrypted { .. } => "serve a copy that is not encrypted",
             Self::Corrupt { .. } => "repair or replace the file",
             Self::Value { .. } => {
                 "correct the value, or read the column as text: raise `sample_rows`, or set `types` for the column; \

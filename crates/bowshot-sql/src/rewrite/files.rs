@@ -253,3 +253,58 @@ fn no_literal(text: &str) -> Error {
     Error::invalid(format!("`{text}` is no value of an option of a file"))
         .with_hint("write a text, a number, true or false, a list of them, or names with types")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FileOption, NamedFiles, files, mark};
+    use sqlparser::dialect::GenericDialect;
+    use sqlparser::parser::Parser;
+
+    fn marked(sql: &str) -> Result<Vec<NamedFiles>, String> {
+        let mut statement = Parser::parse_sql(&GenericDialect {}, sql).unwrap().remove(0);
+        mark(&mut statement).map_err(|error| error.to_string())?;
+        let text = statement.to_string();
+        Ok(text.split('"').filter_map(files).collect())
+    }
+
+    fn text(value: &str) -> FileOption {
+        FileOption::Text(value.to_owned())
+    }
+
+    #[test]
+    fn paths_and_options_are_carried_by_a_name() {
+        let found = marked("SELECT * FROM 'a/b.parquet' JOIN t ON true").unwrap();
+        assert_eq!(
+            found,
+            [NamedFiles { format: String::new(), paths: vec!["a/b.parquet".into()], options: Vec::new() }]
+        );
+        let sql = "SELECT * FROM read_csv(['a.csv', 'b.csv'], header = false, delim := ';', sample_size => -1, \
+                   types = {'a': 'INT'}, names = ['x', 'y']) AS r";
+        let found = marked(sql).unwrap();
+        let options = vec![
+            ("header".to_owned(), text("false")),
+            ("delim".to_owned(), text(";")),
+            ("sample_size".to_owned(), text("-1")),
+            ("types".to_owned(), FileOption::Map(vec![("a".into(), "INT".into())])),
+            ("names".to_owned(), FileOption::List(vec!["x".into(), "y".into()])),
+        ];
+        assert_eq!(
+            found,
+            [NamedFiles { format: "csv".into(), paths: vec!["a.csv".into(), "b.csv".into()], options }]
+        );
+        assert_eq!(marked("SELECT * FROM t, other(1)").unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_no_literal_is_refused() {
+        for (sql, part) in [
+            ("SELECT * FROM read_csv(t.path)", "is no value"),
+            ("SELECT * FROM read_csv()", "takes a path"),
+            ("SELECT * FROM read_csv('a', 'b')", "takes a path"),
+            ("SELECT * FROM 'a\u{1e}b.csv'", "control characters"),
+        ] {
+            let error = marked(sql).unwrap_err();
+            assert!(error.contains(part), "{sql}: {error}");
+        }
+    }
+}

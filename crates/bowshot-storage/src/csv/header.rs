@@ -34,9 +34,8 @@ pub(crate) fn find(rows: &[Row], columns: usize, options: &ReadOptions) -> Head 
         let kind = kind_of(rest.iter().filter_map(|row| row.values.get(place + offset)));
         let own = kind_of(std::iter::once(name));
         match (kind, own) {
-            // Nothing below: a name is text.
-            (Kind::Nothing, Kind::Text) => for_header += usize::from(rest.is_empty()),
-            (Kind::Nothing, _) => against += usize::from(rest.is_empty()),
+            // Nothing below: names are texts.
+            (Kind::Nothing, own) => against += usize::from(rest.is_empty() && own != Kind::Text),
             (Kind::Text, _) => {}
             (kind, own) if kind.holds(own) => against += 1,
             _ => for_header += 1,

@@ -139,16 +139,17 @@ pub(crate) fn facts(
     let begins = reader.position();
     let names = rows::names(&sniffed.names);
     let mut sampled = Sampled::new(names.len(), options);
+    let mut to_the_end = true;
     match sampled.read(&mut reader, sample_rows) {
         Ok(()) => {}
-        Err(Trouble::Broken(_)) if options.ignore_errors => {}
+        Err(Trouble::Broken(_)) if options.ignore_errors => to_the_end = false,
         Err(trouble) => return Err(explain(&reader, &trouble)),
     }
     let types = sampled.types(&names, &sniffed, options);
     let fields =
         names.iter().zip(&types).map(|(name, typed)| Field::new(name, typed.data_type.clone(), true));
     let columns = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let rows = estimate(file, kind.compression, sampled.rows, reader.position());
+    let rows = estimate(file, kind.compression, sampled.rows, reader.position()).filter(|_| to_the_end);
     let preamble = Preamble {
         encoding: opened.encoding,
         mark_bytes: opened.mark_bytes,

@@ -31,6 +31,8 @@ pub(super) struct Rows {
     /// Where in the file the text begins.
     pub(super) start: u64,
     columns: Vec<(usize, Column)>,
+    /// Columns that nobody asks for: a line that is left out for one of them is left out of every statement.
+    checked: Vec<(usize, Column)>,
     schema: SchemaRef,
     batch_rows: usize,
     /// Lines before each row of the batch.
@@ -47,9 +49,14 @@ impl Rows {
     ) -> Self {
         let batch_rows = batch_rows(request.batch_size, request.schema.fields().len());
         let mut fields = Vec::new();
-        let mut columns = Vec::new();
+        let (mut columns, mut checked) = (Vec::new(), Vec::new());
         for (place, (name, typed)) in facts.names.iter().zip(&facts.types).enumerate() {
-            let Ok(wanted) = request.schema.field_with_name(name) else { continue };
+            let Ok(wanted) = request.schema.field_with_name(name) else {
+                if facts.options.ignore_errors && typed.data_type != DataType::Null {
+                    checked.push((place, Column::new(&typed.data_type, &typed.notation, &facts.nulls, 0)));
+                }
+                continue;
+            };
             fields.push(Field::new(name, wanted.data_type().clone(), true));
             let rows = batch_rows.min(8 << 10);
             columns.push((place, Column::new(wanted.data_type(), &typed.notation, &facts.nulls, rows)));
@@ -61,6 +68,7 @@ impl Rows {
             fault,
             start,
             columns,
+            checked,
             schema: Arc::new(Schema::new(fields)),
             batch_rows,
             lines: Vec::new(),
@@ -117,7 +125,11 @@ impl Rows {
             }
         }
         if self.facts.options.ignore_errors {
-            let wrong = self.columns.iter().find(|(place, column)| !column.takes(self.reader.value(*place)));
+            let wrong = self
+                .columns
+                .iter()
+                .chain(&self.checked)
+                .find(|(place, column)| !column.takes(self.reader.value(*place)));
             if let Some((place, column)) = wrong {
                 let detail = format!("no value of type {}", column.data_type());
                 self.reject(Some(*place), &detail);

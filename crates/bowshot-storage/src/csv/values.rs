@@ -123,7 +123,8 @@ fn sign(text: &[u8]) -> (bool, &[u8]) {
 /// Whether a number would lose what a code begins with: zeros, or the sign before a country's prefix.
 pub(crate) fn is_padded(text: &[u8]) -> bool {
     let (_, digits) = sign(text);
-    let begins = matches!(digits, [b'0', b'0'..=b'9', ..]) || (text.first() == Some(&b'+') && !digits.is_empty());
+    let begins =
+        matches!(digits, [b'0', b'0'..=b'9', ..]) || (text.first() == Some(&b'+') && !digits.is_empty());
     begins && digits.iter().all(u8::is_ascii_digit)
 }
 

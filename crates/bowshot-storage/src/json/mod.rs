@@ -73,7 +73,8 @@ pub(crate) fn facts(
         Shape::Object(members) => typed(members.fields(), options),
         _ => return Err(Error::corrupt(file.path(), "its rows are no objects")),
     };
-    let small = kind.compression == Compression::None && rows < sample_rows;
+    // Without a whole row the file is not empty but broken, which its scan says.
+    let small = kind.compression == Compression::None && (1..sample_rows).contains(&rows);
     let detail = Detail::Json(Arc::new(JsonFacts { array, lines, shape }));
     Ok(FileFacts { columns: Arc::new(Schema::new(columns)), rows: small.then_some(rows), detail })
 }
