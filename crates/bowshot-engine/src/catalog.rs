@@ -14,11 +14,12 @@ use crate::reuse::Caches;
 use crate::system::{SystemSchema, SystemTables};
 use crate::types::stored;
 use crate::write::defaults::WithDefaults;
-use crate::{as_of, enforce, plan};
+use crate::{as_of, enforce, named_files, plan};
 use async_trait::async_trait;
 use bowshot_api::{Error as ApiError, ErrorKind, Principal};
 use bowshot_sql::{DialectName, Privilege};
 use bowshot_storage::exchange::ExchangeFolder;
+use bowshot_storage::file_catalog;
 use bowshot_storage::tables::durable::AsOf;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore, View, What};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
@@ -223,6 +224,11 @@ impl Visible {
                 return self.provider((&own, entry), true).await.map(Some);
             }
         }
+        if let Some(files) = bowshot_sql::rewrite::files(&name.name) {
+            self.check_named_files()?;
+            let table = named_files::table(self.parts.main.as_ref(), &name.name, files).await;
+            return table.map(Some).map_err(|error| DataFusionError::External(Box::new(error)));
+        }
         if let Some((there, as_of)) = bowshot_sql::rewrite::marked(&name.name) {
             let as_of = as_of::state(&as_of).map_err(|error| DataFusionError::External(Box::new(error)))?;
             let name = EntryName::new(&name.catalog, &name.schema, there);
@@ -245,6 +251,16 @@ impl Visible {
         }
         let last = pg_catalog::find(&name.name).filter(|_| self.is_default(&name.catalog, &name.schema));
         Ok(last.map(|defined| defined.provider(&Arc::new(self.clone()))))
+    }
+
+    /// Rights, row policies and masks belong to tables: whoever could name their files would get round them.
+    fn check_named_files(&self) -> Result<()> {
+        if self.access.is_everything() {
+            return Ok(());
+        }
+        let refused = ApiError::new(ErrorKind::Denied, "only administrators may name files in a statement")
+            .with_hint("ask for the table that the files are served as, or for a table made of them");
+        Err(DataFusionError::External(Box::new(refused)))
     }
 
     fn check_read(&self, name: &EntryName, reading: &Reading) -> Result<()> {
@@ -417,7 +433,9 @@ impl CatalogProvider for Catalog {
             let tables = Arc::clone(visible.parts.system.as_ref()?);
             let about = AboutTables::new(&visible.pinned, &visible.parts.tables, &visible.access);
             let who = (visible.principal.clone(), visible.access.clone());
-            return Some(Arc::new(SystemSchema::new(tables, who, about, visible.caches.clone())));
+            let files = file_catalog(visible.parts.main.as_ref()).cloned();
+            let schema = SystemSchema::new(tables, who, about, visible.caches.clone());
+            return Some(Arc::new(schema.with_files(files)));
         }
         let changing = name == CHANGE_SCHEMA && visible.target.is_some();
         (changing || visible.pinned.has_schema(&self.name, name)).then(|| {

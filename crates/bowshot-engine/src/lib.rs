@@ -19,6 +19,7 @@
 //! The engine never talks to clients, keeps no session registry and decides nothing about who may connect. Everything
 //! that costs CPU runs on its own runtime ([`runtime`]), never on the sockets' one.
 
+mod about_files;
 mod about_tables;
 mod around;
 mod as_of;
@@ -39,6 +40,7 @@ mod introspect;
 mod job;
 mod meant;
 mod metadata;
+mod named_files;
 mod parameters;
 mod pinned;
 mod plan;

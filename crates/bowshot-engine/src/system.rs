@@ -1,11 +1,13 @@
 //! Schema `system`: what the server knows about itself, as tables. Whoever knows the rows implements [`SystemTables`];
 //! the rows are taken when a statement is planned, for the principal that asks.
 
+use crate::about_files;
 use crate::about_tables::{self, AboutTables};
 use crate::policy::{self, Access};
 use crate::reuse::{self, Caches};
 use async_trait::async_trait;
 use bowshot_api::Principal;
+use bowshot_storage::FileCatalog;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::datasource::MemTable;
@@ -28,6 +30,7 @@ pub(crate) struct SystemSchema {
     access: Access,
     about: AboutTables,
     caches: Caches,
+    files: Option<Arc<FileCatalog>>,
 }
 
 impl SystemSchema {
@@ -37,13 +40,18 @@ impl SystemSchema {
         about: AboutTables,
         caches: Caches,
     ) -> Self {
-        Self { tables, principal, access, about, caches }
+        Self { tables, principal, access, about, caches, files: None }
+    }
+
+    /// The same with tables about files.
+    pub(crate) fn with_files(self, files: Option<Arc<FileCatalog>>) -> Self {
+        Self { files, ..self }
     }
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
-        // The caches belong to everybody, and show what everybody asks.
-        let caches = reuse::NAMES.into_iter().filter(|_| self.access.is_everything());
-        self.tables.names().into_iter().chain(about_tables::NAMES).chain(policy::SYSTEM_NAMES).chain(caches)
+        // The caches and the files belong to everybody, and show what everybody asks and has.
+        let shared = reuse::NAMES.into_iter().chain(about_files::NAMES).filter(|_| self.access.is_everything());
+        self.tables.names().into_iter().chain(about_tables::NAMES).chain(policy::SYSTEM_NAMES).chain(shared)
     }
 }
 
@@ -62,6 +70,10 @@ impl SchemaProvider for SystemSchema {
         let about = self.about.rows(name).or_else(|| policy::system_rows(name, &self.access));
         let about = about.or_else(|| reuse::about(&self.caches, name));
         let rows = about.or_else(|| self.tables.rows(name, &self.principal));
+        let rows = match rows {
+            None => about_files::rows(self.files.as_ref(), name).await,
+            rows => rows,
+        };
         let Some(rows) = rows else { return Ok(None) };
         let batch = rows.map_err(|error| DataFusionError::External(Box::new(error)))?;
         let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;

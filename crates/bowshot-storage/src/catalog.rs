@@ -1,22 +1,24 @@
 //! The catalog: which sources give which tables, looked at again while the server runs.
 
 use crate::columns::ColumnCache;
+use crate::csv::Reject;
 use crate::delta_folder;
 use crate::discovery;
 use crate::entry::{Definition, TableEntry, Timing, pause};
 use crate::facts::FactSources;
 use crate::file::HandlePool;
 use crate::listing::ListingLimits;
-use crate::snapshot::Workshop;
+use crate::named_files::{FilePlace, NamedFiles};
+use crate::snapshot::{SnapshotFile, Workshop};
 use crate::store::SnapshotStore;
 use crate::table::FileTable;
-use crate::{SourceSpec, StorageOptions};
+use crate::{Error, ReadOptions, SourceSpec, StorageOptions};
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::TableType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -29,6 +31,9 @@ pub struct FileCatalog {
     limits: ListingLimits,
     workshop: Arc<Workshop>,
     tables: Mutex<Tables>,
+    places: Arc<Vec<FilePlace>>,
+    /// Tables of files that statements have named, from the one that was named first.
+    named: Mutex<VecDeque<Arc<TableEntry>>>,
 }
 
 /// One table, for start-up output and `bowshot check`.
@@ -44,9 +49,31 @@ pub struct TableSummary {
     pub bytes: u64,
     /// The file or folder.
     pub path: PathBuf,
+    /// How the first of its files is read and why, for formats that do not say it.
+    pub read_as: Option<String>,
+    /// Lines that scans have left out (`ignore_errors`).
+    pub rejects: Vec<RejectedLine>,
     /// Why the table cannot be read, with the next action.
     pub problem: Option<String>,
 }
+
+/// A line of a file that could not be read and was left out.
+#[derive(Debug, Clone)]
+pub struct RejectedLine {
+    /// The file.
+    pub path: PathBuf,
+    /// Its line, from one.
+    pub line: u64,
+    /// The column whose value was wrong, if it was one value.
+    pub column: Option<String>,
+    /// That value.
+    pub value: Option<String>,
+    /// What was wrong.
+    pub reason: String,
+}
+
+/// Tables of named files that are kept: their files are looked at once for several statements.
+const MAX_NAMED: usize = 256;
 
 type Entries = Arc<BTreeMap<String, Arc<TableEntry>>>;
 
@@ -81,7 +108,9 @@ impl FileCatalog {
         });
         discovery::check(&sources, limits)?;
         let tables = Mutex::new(Tables { entries: Entries::default(), next_check: Instant::now() });
-        let catalog = Arc::new(Self { sources, options, limits, workshop, tables });
+        let places = Arc::new(places(&sources, &options));
+        let named = Mutex::default();
+        let catalog = Arc::new(Self { sources, options, limits, workshop, tables, places, named });
         catalog.entries();
         Ok(catalog)
     }
@@ -92,10 +121,61 @@ impl FileCatalog {
         self.entries().values().map(|entry| summary(entry)).collect()
     }
 
+    /// Files in the served folders that are no table because their endings tell no format; the first hundred of them.
+    pub fn left_out(&self) -> Vec<PathBuf> {
+        discovery::left_out(&self.sources, self.limits)
+    }
+
+    /// The same of the files that statements have named lately.
+    pub fn describe_named(&self) -> Vec<TableSummary> {
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        named.iter().map(|entry| summary(entry)).collect()
+    }
+
     /// The tables as DataFusion's schema, read-only. Errors of tables are [`bowshot_api::Error`]s inside
     /// `DataFusionError::External`; [`crate::find_error`] finds them.
     pub fn schema_provider(self: &Arc<Self>) -> Arc<dyn SchemaProvider> {
         Arc::new(FileSchema(Arc::clone(self)))
+    }
+
+    /// The table of files that a statement names, below the places that the operator has opened. `name` stands for the
+    /// paths and the options together: it is the table's name.
+    ///
+    /// # Errors
+    /// `Invalid` for what is no path, `NotFound` for what is not there, and what the files say.
+    pub async fn named(
+        self: &Arc<Self>,
+        name: &str,
+        paths: Vec<String>,
+        options: ReadOptions,
+    ) -> Result<Arc<dyn TableProvider>, bowshot_api::Error> {
+        let entry = self.named_entry(name, paths, options)?;
+        let snapshot = entry.current().await?;
+        let store = Arc::clone(&self.workshop.sources.store);
+        Ok(Arc::new(FileTable::new(entry, snapshot, store)))
+    }
+
+    fn named_entry(
+        &self,
+        name: &str,
+        paths: Vec<String>,
+        options: ReadOptions,
+    ) -> Result<Arc<TableEntry>, Error> {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = named.iter().find(|entry| entry.definition.name == name) {
+            return Ok(Arc::clone(known));
+        }
+        let path = PathBuf::from(paths.join(", "));
+        let files = NamedFiles::new(Arc::clone(&self.places), paths)?;
+        let named_files = Some(Arc::new(files));
+        let definition =
+            Definition { name: name.to_owned(), path, named: named_files, options, problem: None };
+        let entry = Arc::new(self.new_entry(definition));
+        if named.len() >= MAX_NAMED {
+            named.pop_front();
+        }
+        named.push_back(Arc::clone(&entry));
+        Ok(entry)
     }
 
     fn entries(&self) -> Entries {
@@ -106,6 +186,7 @@ impl FileCatalog {
             for definition in discovery::definitions(&self.sources, self.limits) {
                 let kept = tables.entries.get(&definition.name).filter(|entry| {
                     entry.definition.path == definition.path
+                        && entry.definition.options == definition.options
                         && entry.definition.problem.is_none()
                         && definition.problem.is_none()
                         && entry.is_what_it_was()
@@ -146,6 +227,15 @@ impl FileCatalog {
     }
 }
 
+/// Where the files are that statements may name.
+fn places(sources: &[SourceSpec], options: &StorageOptions) -> Vec<FilePlace> {
+    match &options.read_folder {
+        _ if !options.read_by_path => Vec::new(),
+        Some(folder) => FilePlace::new(folder).into_iter().collect(),
+        None => sources.iter().filter_map(|source| FilePlace::new(&source.path)).collect(),
+    }
+}
+
 /// The table of that name; names are found whatever their case, if only one fits.
 fn find_in(entries: &Entries, name: &str) -> Option<Arc<TableEntry>> {
     if let Some(entry) = entries.get(name) {
@@ -166,6 +256,8 @@ fn summary(entry: &TableEntry) -> TableSummary {
         files: 0,
         bytes: 0,
         path: entry.definition.path.clone(),
+        read_as: None,
+        rejects: Vec::new(),
         problem: None,
     };
     if let Ok(Some(delta)) = entry.delta() {
@@ -182,10 +274,29 @@ fn summary(entry: &TableEntry) -> TableSummary {
             summary.format = snapshot.format.name();
             summary.files = snapshot.files.len();
             summary.bytes = snapshot.bytes();
+            summary.read_as = snapshot.files.first().and_then(|file| file.facts.story());
+            summary.rejects = snapshot.files.iter().flat_map(rejected).collect();
         }
         Err(error) => summary.problem = Some(bowshot_api::Error::from(error).to_string()),
     }
     summary
+}
+
+/// The catalog behind a schema, if the tables of it are made of files.
+pub fn file_catalog(schema: &dyn SchemaProvider) -> Option<&Arc<FileCatalog>> {
+    schema.downcast_ref::<FileSchema>().map(|files| &files.0)
+}
+
+fn rejected(file: &SnapshotFile) -> Vec<RejectedLine> {
+    let path = file.data.path();
+    let of_file = |reject: Reject| RejectedLine {
+        path: path.to_path_buf(),
+        line: reject.line,
+        column: reject.column,
+        value: reject.value,
+        reason: reject.reason,
+    };
+    file.facts.rejects().into_iter().map(of_file).collect()
 }
 
 #[derive(Debug)]

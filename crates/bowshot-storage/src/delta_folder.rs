@@ -3,7 +3,7 @@
 use crate::delta_table::DeltaFolderTable;
 use crate::format;
 use crate::version::{FileIdentity, TableVersion};
-use crate::{Error, delta_paths};
+use crate::{Error, ReadOptions, delta_paths};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -111,7 +111,7 @@ struct Newest {
 
 impl Newest {
     fn version(&self) -> TableVersion {
-        TableVersion::of(std::iter::once((self.path.as_path(), &self.identity)))
+        TableVersion::of(std::iter::once((self.path.as_path(), &self.identity)), &ReadOptions::default())
     }
 }
 

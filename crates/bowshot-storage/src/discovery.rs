@@ -9,6 +9,9 @@ use crate::{Error, SourceSpec};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// Files of no known format that are named.
+const MAX_LEFT_OUT: usize = 100;
+
 /// What start-up must refuse: sources that are not there, hold nothing, or have the name of another source.
 pub(crate) fn check(sources: &[SourceSpec], limits: ListingLimits) -> Result<(), Error> {
     let mut named: BTreeMap<String, PathBuf> = BTreeMap::new();
@@ -21,7 +24,7 @@ pub(crate) fn check(sources: &[SourceSpec], limits: ListingLimits) -> Result<(),
             }
         } else if !metadata.is_file() {
             return Err(Error::NotRegular { path: source.path.clone() });
-        } else if format::kind_of(&source.path).is_none() {
+        } else if source.options.kind(&source.path).is_none() {
             return Err(Error::UnknownFormat { path: source.path.clone() });
         }
         for definition in tables_of(source, limits) {
@@ -54,17 +57,44 @@ pub(crate) fn definitions(sources: &[SourceSpec], limits: ListingLimits) -> Vec<
     tables.into_values().collect()
 }
 
+/// Files below the sources whose names tell no format.
+pub(crate) fn left_out(sources: &[SourceSpec], limits: ListingLimits) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for source in sources.iter().filter(|source| source.path.is_dir()) {
+        add_left_out(&source.path, source, limits.max_depth, &mut files);
+    }
+    files
+}
+
+fn add_left_out(folder: &Path, source: &SourceSpec, depth: usize, files: &mut Vec<PathBuf>) {
+    if listing::foreign_table(folder).is_some() {
+        return;
+    }
+    for entry in listing::entries(folder).unwrap_or_default() {
+        if files.len() >= MAX_LEFT_OUT {
+            return;
+        }
+        if entry.is_dir() {
+            if depth > 0 && !entry.is_symlink() {
+                add_left_out(&entry, source, depth - 1, files);
+            }
+        } else if source.options.kind(&entry).is_none() {
+            files.push(entry);
+        }
+    }
+}
+
 fn tables_of(source: &SourceSpec, limits: ListingLimits) -> Vec<Definition> {
     let path = source.path.as_path();
     if let Some(name) = &source.name {
-        return vec![Definition { name: name.clone(), path: path.to_path_buf(), problem: None }];
+        return vec![named(name.clone(), source, path)];
     }
     if !path.is_dir() || is_one_table(path) {
-        return vec![definition(path)];
+        return vec![definition(path, source)];
     }
     match listing::entries(path) {
         Ok(entries) => {
-            entries.iter().filter(|entry| is_table(entry, limits)).map(|e| definition(e)).collect()
+            entries.iter().filter(|entry| is_table(entry, limits)).map(|e| definition(e, source)).collect()
         }
         // The folder went away or was locked since the start: its tables are gone with it.
         Err(error) => {
@@ -105,12 +135,17 @@ fn is_table(path: &Path, limits: ListingLimits) -> bool {
     format::kind_of(path).is_some()
 }
 
-fn definition(path: &Path) -> Definition {
+fn definition(path: &Path, source: &SourceSpec) -> Definition {
     let stem = match format::kind_of(path) {
         Some(kind) if !path.is_dir() => kind.stem,
         _ => folder_name(path),
     };
-    Definition { name: name::table_name(&stem), path: path.to_path_buf(), problem: None }
+    named(name::table_name(&stem), source, path)
+}
+
+fn named(name: String, source: &SourceSpec, path: &Path) -> Definition {
+    let options = source.options.clone();
+    Definition { name, path: path.to_path_buf(), named: None, options, problem: None }
 }
 
 /// The name of a folder, also for `.` and `data/..`.

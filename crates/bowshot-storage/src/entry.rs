@@ -1,10 +1,11 @@
 //! One table of the catalog over time: lists its files again when the refresh time has passed, and publishes a new
 //! snapshot when they changed. Only one thread looks; the others wait for what it finds.
 
-use crate::Error;
 use crate::delta_folder::{self, DeltaFolder};
 use crate::listing::{self, FoundFile, ListingLimits};
+use crate::named_files::NamedFiles;
 use crate::snapshot::{KnownFiles, Snapshot, Workshop};
+use crate::{Error, ReadOptions};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -25,6 +26,10 @@ pub(crate) fn pause(refresh: Duration, started: Instant) -> Duration {
 pub(crate) struct Definition {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
+    /// The files that a statement has named; else those at the path.
+    pub(crate) named: Option<Arc<NamedFiles>>,
+    /// How the files are read.
+    pub(crate) options: ReadOptions,
     /// Why the table cannot be read whatever its files say, for instance because two files claim its name.
     pub(crate) problem: Option<Error>,
 }
@@ -61,7 +66,7 @@ impl TableEntry {
         limits: ListingLimits,
         workshop: Arc<Workshop>,
     ) -> Self {
-        let delta = delta_folder::is_delta(&definition.path)
+        let delta = (definition.named.is_none() && delta_folder::is_delta(&definition.path))
             .then(|| DeltaFolder::new(definition.path.clone(), Arc::clone(&workshop.delta)));
         let (published, known) = (RwLock::default(), Mutex::default());
         Self { definition, timing, limits, workshop, published, known, delta }
@@ -129,12 +134,12 @@ impl TableEntry {
     fn rebuild(&self, known: &mut KnownFiles) -> Result<Arc<Snapshot>, Error> {
         let mut attempt = 1;
         loop {
-            let found = listing::list_table(&self.definition.path, self.limits)?;
+            let found = self.list()?;
             if let Some(unchanged) = self.unchanged(&found) {
                 return Ok(unchanged);
             }
             self.workshop.sources.store.sweep();
-            match Snapshot::build(&found, known, &self.workshop) {
+            match Snapshot::build(&found, known, &self.definition.options, &self.workshop) {
                 // A file that changed between listing and looking gets another chance, but a busy writer no endless loop.
                 Err(Error::Changed { .. } | Error::Gone { .. } | Error::Missing { .. })
                     if attempt < ATTEMPTS =>
@@ -143,6 +148,14 @@ impl TableEntry {
                 }
                 built => return built.map(Arc::new),
             }
+        }
+    }
+
+    fn list(&self) -> Result<Vec<FoundFile>, Error> {
+        let options = &self.definition.options;
+        match &self.definition.named {
+            Some(named) => named.list(self.limits, options),
+            None => listing::list_table(&self.definition.path, self.limits, options),
         }
     }
 

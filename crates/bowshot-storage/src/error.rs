@@ -38,10 +38,14 @@ pub enum Error {
     Partitions { path: PathBuf, found: String, expected: String },
     #[error("column `{column}` of `{}` is {found}, in `{}` it is {expected}", path.display(), other.display())]
     Types { path: PathBuf, other: PathBuf, column: String, found: String, expected: String },
+    #[error("`{}` is encrypted, and this server has no keys", path.display())]
+    Encrypted { path: PathBuf },
     #[error("`{}` cannot be read: {detail}", path.display())]
     Corrupt { path: PathBuf, detail: String },
     #[error("`{}`, line {line}: {detail}", path.display())]
     Value { path: PathBuf, line: u64, detail: String },
+    #[error("`{}`, line {line}: {detail}", path.display())]
+    Record { path: PathBuf, line: u64, detail: String, hint: &'static str },
     #[error("`{}` was changed or replaced while it was being read", path.display())]
     Changed { path: PathBuf },
     #[error("`{}` was removed or renamed since its table was last looked at", path.display())]
@@ -50,6 +54,12 @@ pub enum Error {
     Reshaped { name: String },
     #[error("`{text}` is not a path")]
     Spec { text: String },
+    #[error("`{text}`: {error}")]
+    Option { text: String, error: Arc<bowshot_api::Error> },
+    #[error("`{text}` names no files of the server")]
+    Pattern { text: String },
+    #[error("no file `{text}` is in the served folders")]
+    NotServed { text: String },
     #[error("reading `{}` stopped: {detail}", path.display())]
     Interrupted { path: PathBuf, detail: String },
 }
@@ -82,19 +92,22 @@ impl Error {
     fn kind(&self) -> ErrorKind {
         match self {
             _ if self.lacks_handles() => ErrorKind::LimitReached,
-            Self::Missing { .. } | Self::Empty { .. } => ErrorKind::NotFound,
+            Self::Missing { .. } | Self::Empty { .. } | Self::NotServed { .. } => ErrorKind::NotFound,
             Self::Unreadable { .. }
             | Self::NotRegular { .. }
             | Self::MixedFormats { .. }
             | Self::Partitions { .. }
             | Self::Types { .. }
             | Self::Corrupt { .. }
-            | Self::Value { .. } => ErrorKind::Corrupt,
-            Self::UnknownFormat { .. } | Self::ForeignTable { .. } => ErrorKind::Unsupported,
+            | Self::Value { .. }
+            | Self::Record { .. } => ErrorKind::Corrupt,
+            Self::UnknownFormat { .. } | Self::ForeignTable { .. } | Self::Encrypted { .. } => {
+                ErrorKind::Unsupported
+            }
             Self::SameName { .. } => ErrorKind::AlreadyExists,
             Self::TooManyFiles { .. } | Self::TooDeep { .. } => ErrorKind::LimitReached,
             Self::Changed { .. } | Self::Gone { .. } | Self::Reshaped { .. } => ErrorKind::Conflict,
-            Self::Spec { .. } => ErrorKind::Invalid,
+            Self::Spec { .. } | Self::Option { .. } | Self::Pattern { .. } => ErrorKind::Invalid,
             Self::Interrupted { .. } => ErrorKind::Unavailable,
         }
     }
@@ -120,13 +133,22 @@ impl Error {
             Self::TooDeep { .. } => "name a folder further down",
             Self::Partitions { .. } => "keep the same KEY=VALUE folders above each file of a table",
             Self::Types { .. } => "rewrite one of the files, or serve them as two tables",
+            Self::Encrypted { .. } => "serve a copy that is not encrypted",
             Self::Corrupt { .. } => "repair or replace the file",
             Self::Value { .. } => {
-                "correct the value, or raise `sample_rows` so that the column is read as text"
+                "correct the value, or read the column as text: raise `sample_rows`, or set `types` for the column; \
+                 `ignore_errors=true` leaves such lines out"
             }
+            Self::Record { hint, .. } => hint,
             Self::Changed { .. } | Self::Gone { .. } => "run the query again",
             Self::Reshaped { .. } => "prepare the statement again",
-            Self::Spec { .. } => "write PATH or NAME=PATH",
+            Self::Spec { .. } => "write PATH or NAME=PATH, and options as in NAME=PATH?header=false&delim=;",
+            Self::Pattern { .. } => "name files below a served folder, as 'orders/*.csv'",
+            Self::NotServed { .. } => {
+                "name files below a served folder, relative to it or with the path that it is served by; the operator \
+                 decides which folders those are"
+            }
+            Self::Option { .. } => "see the options of sources in the guide `sources`",
             Self::Interrupted { .. } => "run the query again",
         })
     }

@@ -2,12 +2,15 @@
 
 use crate::Error;
 use crate::batches::{Batches, Request};
+use crate::csv::{CsvFacts, Reject};
 use crate::file::DataFile;
 use crate::format::{Format, Kind};
+use crate::json::JsonFacts;
+use crate::read_options::ReadOptions;
 use crate::{arrow_ipc, avro, csv, json, parquet};
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Statistics;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -28,13 +31,8 @@ pub(crate) enum Detail {
         statistics: Statistics,
         views: bool,
     },
-    Csv {
-        delimiter: u8,
-        quoted_newlines: OnceLock<bool>,
-    },
-    Json {
-        array: bool,
-    },
+    Csv(Arc<CsvFacts>),
+    Json(Arc<JsonFacts>),
     Avro,
     ArrowFile {
         batches: usize,
@@ -48,11 +46,16 @@ impl FileFacts {
     }
 
     /// Reads as much of a file as its columns need.
-    pub(crate) fn read(file: &Arc<DataFile>, kind: &Kind, sources: &FactSources) -> Result<Self, Error> {
+    pub(crate) fn read(
+        file: &Arc<DataFile>,
+        kind: &Kind,
+        options: &ReadOptions,
+        sources: &FactSources,
+    ) -> Result<Self, Error> {
         match kind.format {
             Format::Parquet => parquet::facts(file, sources),
-            Format::Csv => csv::facts(file, kind, sources.sample_rows),
-            Format::Json => json::facts(file, kind, sources.sample_rows),
+            Format::Csv => csv::facts(file, kind, options, sources.sample_rows),
+            Format::Json => json::facts(file, kind, options, sources.sample_rows),
             Format::Arrow => arrow_ipc::facts(file),
             Format::Avro => avro::facts(file),
         }
@@ -62,25 +65,35 @@ impl FileFacts {
     pub(crate) fn open(&self, file: &Arc<DataFile>, request: &Request) -> Result<Batches, Error> {
         match &self.detail {
             Detail::Nothing | Detail::Parquet { .. } => Ok(Batches::empty()),
-            Detail::Csv { .. } => csv::open(file, self, request),
-            Detail::Json { .. } => json::open(file, self, request),
+            Detail::Csv(facts) => csv::open(file, facts, request),
+            Detail::Json(_) => json::open(file, self, request),
             Detail::Avro => avro::open(file, self, request),
             Detail::ArrowFile { batches } => arrow_ipc::open(file, *batches, request),
             Detail::ArrowStream => Ok(arrow_ipc::open_stream(file)),
         }
     }
 
+    /// How the file is read and why, where that was found out.
+    pub(crate) fn story(&self) -> Option<String> {
+        match &self.detail {
+            Detail::Csv(facts) => Some(facts.story()),
+            _ => None,
+        }
+    }
+
+    /// The lines that scans have left out.
+    pub(crate) fn rejects(&self) -> Vec<Reject> {
+        match &self.detail {
+            Detail::Csv(facts) => facts.rejects(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether a file may be cut into byte ranges that are read at the same time.
     pub(crate) fn splittable(&self, file: &Arc<DataFile>) -> Result<bool, Error> {
         match &self.detail {
-            Detail::Csv { delimiter, quoted_newlines } => match quoted_newlines.get() {
-                Some(found) => Ok(!found),
-                None => {
-                    let found = csv::quoted_newlines(file, *delimiter)?;
-                    Ok(!*quoted_newlines.get_or_init(|| found))
-                }
-            },
-            Detail::Json { array } => Ok(!array),
+            Detail::Csv(facts) => facts.splittable(file),
+            Detail::Json(facts) => Ok(facts.lines),
             Detail::ArrowFile { .. } | Detail::Parquet { .. } | Detail::Nothing => Ok(true),
             Detail::Avro | Detail::ArrowStream => Ok(false),
         }

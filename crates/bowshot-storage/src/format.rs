@@ -59,6 +59,16 @@ pub(crate) struct Kind {
     pub(crate) stem: String,
 }
 
+impl Kind {
+    /// Of a file whose ending tells nothing.
+    pub(crate) fn unknown(path: &Path, format: Format) -> Self {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let (rest, compression) = split_compression(&name);
+        let stem = rest.rsplit_once('.').map_or(rest, |(stem, _)| stem).to_owned();
+        Self { format, compression, tabs: false, stem }
+    }
+}
+
 /// `None` for a name that no format claims, and for names that mark a file as hidden or unfinished.
 pub(crate) fn kind_of(path: &Path) -> Option<Kind> {
     let name = path.file_name()?;
@@ -71,8 +81,9 @@ pub(crate) fn kind_of(path: &Path) -> Option<Kind> {
     let (format, tabs) = match ending.to_ascii_lowercase().as_str() {
         "parquet" | "pq" | "parq" => (Format::Parquet, false),
         "csv" => (Format::Csv, false),
-        "tsv" => (Format::Csv, true),
-        "json" | "jsonl" | "ndjson" => (Format::Json, false),
+        "tsv" | "tab" => (Format::Csv, true),
+        "psv" => (Format::Csv, false),
+        "json" | "jsonl" | "ndjson" | "geojson" => (Format::Json, false),
         "arrow" | "arrows" | "feather" | "ipc" => (Format::Arrow, false),
         "avro" => (Format::Avro, false),
         _ => return None,
@@ -101,8 +112,8 @@ fn has_data_ending(name: &str) -> bool {
     let (rest, _) = split_compression(name);
     rest.rsplit_once('.').is_some_and(|(_, ending)| {
         [
-            "csv", "tsv", "json", "jsonl", "ndjson", "parquet", "pq", "arrow", "arrows", "feather", "ipc",
-            "avro",
+            "csv", "tsv", "tab", "psv", "geojson", "json", "jsonl", "ndjson", "parquet", "pq", "arrow",
+            "arrows", "feather", "ipc", "avro",
         ]
         .contains(&ending.to_ascii_lowercase().as_str())
     })

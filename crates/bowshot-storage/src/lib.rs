@@ -21,10 +21,12 @@
 //! | ending | format |
 //! |---|---|
 //! | `.parquet` `.pq` | Parquet; strings come as plain Arrow strings, whatever the file asks for |
-//! | `.csv` `.tsv`, also `.gz` `.zst` `.bz2` `.xz` | header line, then rows; separator `,` `;` tab or `\|`; types from the first rows |
-//! | `.json` `.jsonl` `.ndjson`, also compressed | one object per line, or one array of objects |
+//! | `.csv` `.tsv` `.tab` `.psv`, also `.gz` `.zst` `.bz2` `.xz` | how it is written is found out ([`csv`]), types from the first rows |
+//! | `.json` `.jsonl` `.ndjson` `.geojson`, also compressed | objects one after the other, or one array of them |
 //! | `.arrow` `.feather` `.ipc` `.arrows` | Arrow IPC; files are mapped and never copied, streams are read in sequence |
 //! | `.avro` | Avro object container |
+//!
+//! What is asked for ([`ReadOptions`]) is not found out. Statements may name files themselves ([`FileCatalog::named`]).
 //!
 //! Files of one table are united by column name. A column that a file lacks is null there; types are widened where no
 //! value is lost; columns that cannot be reconciled make the table fail with an error that names both files.
@@ -48,6 +50,7 @@
 //! Every byte goes through `file::DataFile`, which checks that the file still has the content that was looked at. Columns
 //! of Parquet files that are scanned repeatedly stay in memory ([`ColumnCache`]).
 
+mod agree;
 mod arrow_ipc;
 mod avro;
 mod batches;
@@ -69,10 +72,12 @@ mod json;
 mod listing;
 mod name;
 mod named;
+mod named_files;
 mod options;
 mod parquet;
 mod partition;
 pub mod private;
+mod read_options;
 mod schema;
 pub mod scratch;
 mod shared;
@@ -85,11 +90,12 @@ pub mod tables;
 mod text;
 mod version;
 
-pub use catalog::{FileCatalog, TableSummary};
+pub use catalog::{FileCatalog, RejectedLine, TableSummary, file_catalog};
 pub use columns::ColumnCache;
 pub use error::{Error, find_error};
 pub use format::Format;
 pub use options::StorageOptions;
+pub use read_options::{OptionValue, ReadOptions};
 pub use shared::SharedFiles;
 pub use spec::SourceSpec;
 pub use table::FileTable;

@@ -1,9 +1,9 @@
 //! The data files below a path, with what tells their content apart. Nothing is opened here, so a pipe or a device
 //! cannot hang it, and every loop has a limit: links are followed, but no folder is entered twice.
 
-use crate::Error;
 use crate::format::{self, Kind};
 use crate::version::FileIdentity;
+use crate::{Error, ReadOptions};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,25 +23,37 @@ pub(crate) struct FoundFile {
     /// Names of the folders between the table's folder and the file.
     pub(crate) folders: Vec<String>,
     pub(crate) kind: Kind,
+    /// The path as rows show it that name their file.
+    pub(crate) shown: String,
     pub(crate) identity: FileIdentity,
 }
 
 /// The files of the table at `path`, sorted by path: one for a file, all below it for a folder.
-pub(crate) fn list_table(path: &Path, limits: ListingLimits) -> Result<Vec<FoundFile>, Error> {
+pub(crate) fn list_table(
+    path: &Path,
+    limits: ListingLimits,
+    options: &ReadOptions,
+) -> Result<Vec<FoundFile>, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::io(path, error))?;
     let now = SystemTime::now();
     if metadata.is_file() {
-        let kind = format::kind_of(path).ok_or_else(|| Error::UnknownFormat { path: path.to_path_buf() })?;
+        let kind = options.kind(path).ok_or_else(|| Error::UnknownFormat { path: path.to_path_buf() })?;
         let identity = FileIdentity::new(&metadata, now);
-        return Ok(vec![FoundFile { path: path.to_path_buf(), folders: Vec::new(), kind, identity }]);
+        let shown = path.display().to_string();
+        return Ok(vec![FoundFile { path: path.to_path_buf(), folders: Vec::new(), kind, shown, identity }]);
     }
     if !metadata.is_dir() {
         return Err(Error::NotRegular { path: path.to_path_buf() });
     }
-    let mut walk = Walk { root: path, limits, now, entered: HashSet::new(), files: Vec::new() };
+    let mut walk = Walk { root: path, limits, options, now, entered: HashSet::new(), files: Vec::new() };
     walk.entered.insert(FileIdentity::new(&metadata, now).inode());
     walk.folder(path, &mut Vec::new())?;
     let files = walk.finish();
+    of_one_format(path, files)
+}
+
+/// Refuses files of several formats, and no file at all.
+pub(crate) fn of_one_format(path: &Path, files: Vec<FoundFile>) -> Result<Vec<FoundFile>, Error> {
     match files.first() {
         None => Err(Error::Empty { path: path.to_path_buf() }),
         Some(first) => match files.iter().find(|file| file.kind.format != first.kind.format) {
@@ -103,6 +115,7 @@ pub(crate) fn foreign_table(path: &Path) -> Option<&'static str> {
 struct Walk<'a> {
     root: &'a Path,
     limits: ListingLimits,
+    options: &'a ReadOptions,
     now: SystemTime,
     entered: HashSet<(u64, u64)>,
     files: Vec<(FoundFile, bool)>,
@@ -121,7 +134,9 @@ impl Walk<'_> {
             // claims to be data: leaving that out would lose rows without a word.
             let metadata = match fs::metadata(&entry) {
                 Ok(metadata) => metadata,
-                Err(_) if format::kind_of(&entry).is_none() || entry.symlink_metadata().is_err() => continue,
+                Err(_) if self.options.kind(&entry).is_none() || entry.symlink_metadata().is_err() => {
+                    continue;
+                }
                 Err(error) => return Err(Error::io(&entry, error)),
             };
             if metadata.is_dir() {
@@ -131,13 +146,15 @@ impl Walk<'_> {
                     self.folder(&entry, folders)?;
                     folders.pop();
                 }
-            } else if let Some(kind) = format::kind_of(&entry) {
+            } else if let Some(kind) = self.options.kind(&entry) {
                 if !metadata.is_file() {
                     return Err(Error::NotRegular { path: entry });
                 }
                 let identity = FileIdentity::new(&metadata, self.now);
                 let link = entry.is_symlink();
-                self.files.push((FoundFile { path: entry, folders: folders.clone(), kind, identity }, link));
+                let shown = entry.display().to_string();
+                let found = FoundFile { path: entry, folders: folders.clone(), kind, shown, identity };
+                self.files.push((found, link));
                 if self.files.len() > self.limits.max_files {
                     return Err(Error::TooManyFiles {
                         path: self.root.to_path_buf(),

@@ -1,5 +1,6 @@
 //! Settings of the tables made of files, with their limits.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How files are found and read.
@@ -19,6 +20,10 @@ pub struct StorageOptions {
     pub max_depth: usize,
     /// File handles kept open over all tables.
     pub max_open_files: usize,
+    /// Whether statements may name files with their path.
+    pub read_by_path: bool,
+    /// The folder whose files those are; the sources without it.
+    pub read_folder: Option<PathBuf>,
     /// Threads that read the headers and footers of a table's files.
     pub scan_threads: usize,
 }
@@ -32,6 +37,8 @@ impl Default for StorageOptions {
             max_files_per_table: 100_000,
             max_depth: 32,
             max_open_files: 512,
+            read_by_path: true,
+            read_folder: None,
             scan_threads: 8,
         }
     }

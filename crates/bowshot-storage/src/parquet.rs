@@ -68,6 +68,10 @@ fn keep_what_is_proven(statistics: &mut Statistics, columns: &Schema, metadata: 
 
 pub(crate) fn explain(file: &DataFile, error: ParquetError) -> Error {
     let ParquetError::External(inner) = error else {
+        let text = error.to_string();
+        if text.contains("encrypted") {
+            return Error::Encrypted { path: file.path().to_path_buf() };
+        }
         return Error::corrupt(file.path(), error);
     };
     match inner.downcast::<Error>() {

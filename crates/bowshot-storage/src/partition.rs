@@ -1,8 +1,8 @@
 //! Hive partitions: folders named `key=value` above the files become columns, typed by all their values, and whole
 //! files are left out when a filter on them says so.
 
-use crate::Error;
 use crate::listing::FoundFile;
+use crate::{Error, ReadOptions};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::kernels::cast_utils::Parser;
 use arrow::datatypes::{DataType, Date32Type, Field, Fields, Schema};
@@ -33,7 +33,25 @@ pub(crate) fn is_partition(folder: &Path) -> bool {
 }
 
 /// Reads the partitions off the folders; every file must have the same keys.
-pub(crate) fn read(files: &[FoundFile]) -> Result<Partitions, Error> {
+pub(crate) fn read(files: &[FoundFile], options: &ReadOptions) -> Result<Partitions, Error> {
+    let mut partitions = match options.hive {
+        Some(false) => {
+            Partitions { fields: Fields::empty(), values: files.iter().map(|_| Vec::new()).collect() }
+        }
+        _ => of_folders(files)?,
+    };
+    if let Some(name) = &options.filename {
+        // The path is the same for all rows of a file, as the values of its folders are.
+        let field = Field::new(name, DataType::Utf8, false);
+        partitions.fields = partitions.fields.iter().cloned().chain([Arc::new(field)]).collect();
+        for (values, file) in partitions.values.iter_mut().zip(files) {
+            values.push(ScalarValue::Utf8(Some(file.shown.clone())));
+        }
+    }
+    Ok(partitions)
+}
+
+fn of_folders(files: &[FoundFile]) -> Result<Partitions, Error> {
     let pairs = |file: &FoundFile| file.folders.iter().filter_map(|name| split(name)).collect::<Vec<_>>();
     let Some(first) = files.first().map(pairs) else {
         return Ok(Partitions::default());

@@ -154,8 +154,10 @@ fn unite_guesses(one: &DataType, other: &DataType) -> Option<DataType> {
     use DataType as T;
     match (one, other) {
         (T::Int64, T::Float64) | (T::Float64, T::Int64) => Some(T::Float64),
+        (T::Int64, huge @ T::Decimal128(_, 0)) | (huge @ T::Decimal128(_, 0), T::Int64) => Some(huge.clone()),
+        (T::Float64, T::Decimal128(..)) | (T::Decimal128(..), T::Float64) => Some(T::Float64),
         (T::Date32, stamp @ T::Timestamp(..)) | (stamp @ T::Timestamp(..), T::Date32) => Some(stamp.clone()),
-        _ if one.is_nested() || other.is_nested() => None,
+        // Of JSON, where nested values can be kept as text.
         _ => Some(T::Utf8),
     }
 }

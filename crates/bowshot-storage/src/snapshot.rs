@@ -1,7 +1,6 @@
 //! A table as it was at one moment: files with their identities, facts and statistics. A new listing gives a new
 //! snapshot only if a file changed, and then only changed files are looked at again.
 
-use crate::Error;
 use crate::facts::{Detail, FactSources, FileFacts};
 use crate::file::{DataFile, HandlePool, Lease};
 use crate::format::{Compression, Format};
@@ -11,6 +10,7 @@ use crate::schema::{self, Typing};
 use crate::source::PlannedFile;
 use crate::store;
 use crate::version::TableVersion;
+use crate::{Error, ReadOptions, agree};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result as DataFusionResult, ScalarValue, Statistics};
@@ -101,25 +101,28 @@ impl Snapshot {
     pub(crate) fn build(
         found: &[FoundFile],
         known: &mut KnownFiles,
+        options: &ReadOptions,
         workshop: &Workshop,
     ) -> Result<Self, Error> {
         let format = found.first().map_or(Format::Parquet, |file| file.kind.format);
-        let looked_at = look_at(found, known, workshop);
+        let looked_at = look_at(found, known, (options, workshop));
         // What could be read is kept even if another file is broken: the next attempt reads only that one.
         *known = looked_at
             .iter()
             .flatten()
             .map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts))))
             .collect();
-        let looked_at = looked_at.into_iter().collect::<Result<Vec<_>, Error>>()?;
-        let partitions = partition::read(found)?;
+        let mut looked_at = looked_at.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        agree::on_headers(&mut looked_at, found, options, workshop)?;
+        let partitions = partition::read(found, options)?;
         let file_schema = file_schema(&looked_at, format, &partitions)?;
         if let (true, Some(first)) = (file_schema.fields().is_empty(), looked_at.first()) {
             return Err(Error::corrupt(first.0.path(), "it is empty"));
         }
         let columns = file_schema.fields().iter().chain(&partitions.fields).cloned();
         let table_schema = Arc::new(Schema::new(columns.collect::<Fields>()));
-        let version = TableVersion::of(looked_at.iter().map(|(data, _)| (data.path(), data.identity())));
+        let files = looked_at.iter().map(|(data, _)| (data.path(), data.identity()));
+        let version = TableVersion::of(files, options);
         let mut values = partitions.values.into_iter();
         let files = looked_at
             .into_iter()
@@ -198,7 +201,11 @@ impl Snapshot {
 type LookedAt = Result<(Arc<DataFile>, Arc<FileFacts>), Error>;
 
 /// One result per file, in order; several threads, since each file costs a wait for the disk.
-fn look_at(found: &[FoundFile], known: &KnownFiles, workshop: &Workshop) -> Vec<LookedAt> {
+fn look_at(
+    found: &[FoundFile],
+    known: &KnownFiles,
+    (options, workshop): (&ReadOptions, &Workshop),
+) -> Vec<LookedAt> {
     let results: Vec<OnceLock<LookedAt>> = found.iter().map(|_| OnceLock::new()).collect();
     let mut open = Vec::new();
     for (index, file) in found.iter().enumerate() {
@@ -212,7 +219,7 @@ fn look_at(found: &[FoundFile], known: &KnownFiles, workshop: &Workshop) -> Vec<
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(index) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let _ = results[*index].set(look_at_one(&found[*index], workshop));
+            let _ = results[*index].set(look_at_one(&found[*index], options, workshop));
         }
     };
     let threads = workshop.threads.min(open.len());
@@ -234,12 +241,13 @@ fn look_at(found: &[FoundFile], known: &KnownFiles, workshop: &Workshop) -> Vec<
         .collect()
 }
 
-fn look_at_one(found: &FoundFile, workshop: &Workshop) -> LookedAt {
+fn look_at_one(found: &FoundFile, options: &ReadOptions, workshop: &Workshop) -> LookedAt {
     let data = DataFile::new(found.path.clone(), found.identity, Arc::clone(&workshop.pool));
     // A file of noise can make a reader panic; that is this table's problem and nobody else's.
-    let facts = catch_unwind(AssertUnwindSafe(|| FileFacts::read(&data, &found.kind, &workshop.sources)))
-        .unwrap_or_else(|_| Err(Error::corrupt(&found.path, "it cannot be decoded")))
-        .map_err(|error| data.fault().cloned().unwrap_or(error));
+    let facts =
+        catch_unwind(AssertUnwindSafe(|| FileFacts::read(&data, &found.kind, options, &workshop.sources)))
+            .unwrap_or_else(|_| Err(Error::corrupt(&found.path, "it cannot be decoded")))
+            .map_err(|error| data.fault().cloned().unwrap_or(error));
     data.close();
     Ok((data, Arc::new(facts?)))
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 const MAX_SAMPLE_BYTES: u64 = 256 << 20;
 
 /// Bytes of one line of a table.
-const MAX_LINE_BYTES: usize = 64 << 20;
+pub(crate) const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Bytes of a text, and the error of the file below if reading it failed.
 pub(crate) struct TextReader {
@@ -51,6 +51,11 @@ impl TextReader {
         Ok(Self { bytes: BufReader::new(bytes), fault })
     }
 
+    /// The bytes alone, for readers that have a buffer of their own.
+    pub(crate) fn into_bytes(self) -> Box<dyn Read + Send> {
+        Box::new(self.bytes)
+    }
+
     pub(crate) fn fault(&self) -> Arc<OnceLock<Error>> {
         Arc::clone(&self.fault)
     }
@@ -61,34 +66,6 @@ impl TextReader {
         self.bytes
             .fill_buf()
             .map_err(|error| fault.get().cloned().unwrap_or_else(|| Error::corrupt(file.path(), error)))
-    }
-}
-
-/// A text whose lines are not without end: few compressed bytes can be a line of any length.
-pub(crate) struct Lines<R> {
-    inner: R,
-    length: usize,
-}
-
-impl<R> Lines<R> {
-    pub(crate) fn new(inner: R) -> Self {
-        Self { inner, length: 0 }
-    }
-}
-
-impl<R: Read> Read for Lines<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(into)?;
-        let bytes = into.get(..count).unwrap_or_default();
-        self.length = match memchr::memrchr(b'\n', bytes) {
-            Some(last) => count - last - 1,
-            None => self.length + count,
-        };
-        if self.length > MAX_LINE_BYTES {
-            let message = format!("a line is longer than {MAX_LINE_BYTES} bytes");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-        }
-        Ok(count)
     }
 }
 

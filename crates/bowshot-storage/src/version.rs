@@ -1,5 +1,6 @@
 //! Which content a file had when it was looked at, and which files a table was made of.
 
+use crate::ReadOptions;
 use crate::delta_table::DeltaFolderTable;
 use crate::table::FileTable;
 use datafusion::catalog::TableProvider;
@@ -92,9 +93,17 @@ pub fn versioned(provider: &dyn TableProvider) -> Option<&dyn Versioned> {
 pub struct TableVersion(u128);
 
 impl TableVersion {
-    pub(crate) fn of<'a>(files: impl Iterator<Item = (&'a Path, &'a FileIdentity)>) -> Self {
+    pub(crate) fn of<'a>(
+        files: impl Iterator<Item = (&'a Path, &'a FileIdentity)>,
+        options: &ReadOptions,
+    ) -> Self {
         let (mut high, mut low) = (DefaultHasher::new(), DefaultHasher::new());
         1_u8.hash(&mut high);
+        // The same files read in another way are another table.
+        if !options.is_empty() {
+            options.hash(&mut high);
+            options.hash(&mut low);
+        }
         for (path, identity) in files {
             (path, identity).hash(&mut high);
             (path, identity).hash(&mut low);

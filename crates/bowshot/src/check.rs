@@ -1,9 +1,21 @@
 //! `bowshot check`: says what `bowshot serve` with the same arguments would serve, and starts nothing.
 
 use crate::config::{Config, Listen};
-use crate::serve::{Parts, Reach, Tls, authenticator, data_folder, folders, resolve, source_table};
+use crate::serve::{Parts, Reach, Served, Tls, authenticator, data_folder, folders, resolve, source_table};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
+use std::path::PathBuf;
+
+/// How tables are read whose files do not say it themselves.
+fn how_read(sources: &[Served]) -> String {
+    let told = sources.iter().filter_map(|served| Some((&served.name, served.read_as.as_ref()?)));
+    told.map(|(name, how)| format!("\ntable `{name}` is read as: {how}\n")).collect()
+}
+
+/// Files in served folders that are no table.
+fn left_out(files: &[PathBuf]) -> String {
+    files.iter().map(|file| format!("\nno table: {} is of no known format\n", file.display())).collect()
+}
 
 /// Checks users, addresses, the data folder and every source, and prints the tables to stdout.
 ///
@@ -26,6 +38,8 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     let parts = Parts::open(config, None, None).await?;
     let sources = parts.served().await?;
     let mut text = source_table(&sources);
+    text.push_str(&how_read(&sources));
+    text.push_str(&left_out(&parts.left_out().await?));
     let encrypted = |listen: &Listen| if tls.is_some() && *listen != Listen::Off { ", with TLS" } else { "" };
     text.push_str(&format!(
         "\nFlight SQL  {}{}\nHTTP        {}\nPostgreSQL  {}{}\nMySQL       {}{}\nusers       {}\n",

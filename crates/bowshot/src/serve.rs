@@ -14,7 +14,7 @@ mod signal;
 mod tls;
 
 pub(crate) use address::{Addresses, Reach, resolve};
-pub(crate) use banner::table as source_table;
+pub(crate) use banner::{Served, table as source_table};
 pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;
 pub(crate) use tls::Tls;

@@ -27,6 +27,11 @@ pub(super) fn recognise(mut words: Words<'_>, first: &str, asked: &Asked<'_>) ->
         return Ok(Some(Expanded::Rows(Box::new(super::show_tables::all(words)?))));
     }
     let _ = words.take_any(&["table", "extended", "formatted", "view"]);
+    // Files have no name but their path.
+    if let Some(path) = words.string() {
+        words.end()?;
+        return Ok(Some(Expanded::Describe(format!("SELECT * FROM {}", quoted(&path)))));
+    }
     let name = words.name()?;
     let table = asked.table(&name)?;
     let mut only = words.string();

@@ -34,6 +34,10 @@ pub(super) fn recognise(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Expan
     }
     let _ = words.take("table");
     let rest = words.rest().to_owned();
+    if words.string().is_some() {
+        words.end()?;
+        return Ok(Expanded::Summarize(format!("SELECT * FROM {rest}")));
+    }
     let name = words.name()?;
     words.end()?;
     asked.table(&name)?;

@@ -10,7 +10,7 @@ use sqlparser::ast::{
 use std::ops::ControlFlow;
 
 /// Begins a name that carries a version. The tokenizer gives no name with it: [`mark`] refuses those of quoted ones.
-const MARK: char = '\u{2}';
+pub(super) const MARK: char = '\u{2}';
 
 /// Which state of a table is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]

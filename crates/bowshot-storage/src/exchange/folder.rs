@@ -2,6 +2,7 @@
 
 use super::write::Place;
 use super::{FileRows, FileWriter, Shape, Wanted};
+use crate::ReadOptions;
 use arrow::datatypes::SchemaRef;
 use bowshot_api::{Error, ErrorKind, Result};
 use std::io;
@@ -58,10 +59,15 @@ impl ExchangeFolder {
     ///
     /// # Errors
     /// As [`ExchangeFolder::check`]; `NotFound` without such a file, or without a column that is asked for by name.
-    pub fn read(&self, path: &str, shape: Shape, wanted: &Wanted) -> Result<FileRows> {
+    pub fn read(
+        &self,
+        path: &str,
+        (shape, options): (Shape, &ReadOptions),
+        wanted: &Wanted,
+    ) -> Result<FileRows> {
         let relative = self.relative(path)?;
         let file = self.resolved(&relative, path)?;
-        FileRows::open(&file, shape, wanted)
+        FileRows::open(&file, shape, options, wanted)
     }
 
     /// The path below the folder, by its text alone.

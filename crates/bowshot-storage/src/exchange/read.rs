@@ -6,12 +6,12 @@
 use super::Shape;
 use crate::Format;
 use crate::batches::{Batches, Request};
-use crate::facts::{Detail, FileFacts};
+use crate::facts::FileFacts;
 use crate::file::{DataFile, HandlePool};
 use crate::format::Kind;
 use crate::parquet::Chunks;
+use crate::read_options::{ReadOptions, Said};
 use crate::shared::SharedFiles;
-use crate::text::TextReader;
 use crate::version::FileIdentity;
 use crate::{Error as FileError, arrow_ipc, csv, json, parquet as footer};
 use ::parquet::arrow::ProjectionMask;
@@ -48,15 +48,16 @@ pub struct FileRows {
 }
 
 impl FileRows {
-    pub(super) fn open(path: &Path, shape: Shape, wanted: &Wanted) -> Result<Self> {
+    pub(super) fn open(path: &Path, shape: Shape, options: &ReadOptions, wanted: &Wanted) -> Result<Self> {
         let metadata = path.symlink_metadata().map_err(|error| FileError::io(path, error))?;
         if !metadata.is_file() {
             return Err(Error::invalid("this is no file").with_hint("name one file; folders are not read"));
         }
         let identity = FileIdentity::new(&metadata, SystemTime::now());
         let file = DataFile::new(path.to_path_buf(), identity, HandlePool::new(4));
-        let kind = shape.kind(path);
-        let opening = Opening { file, shape, kind, wanted };
+        let mut kind = shape.kind(path);
+        kind.compression = options.compression.unwrap_or(kind.compression);
+        let opening = Opening { file, shape, kind, options, wanted };
         match shape.format {
             Format::Csv if shape.header => opening.csv_by_name(),
             Format::Csv => opening.csv_by_position(),
@@ -93,18 +94,13 @@ struct Opening<'a> {
     file: Arc<DataFile>,
     shape: Shape,
     kind: Kind,
+    options: &'a ReadOptions,
     wanted: &'a Wanted,
 }
 
 impl Opening<'_> {
     fn csv_by_name(self) -> Result<FileRows> {
-        let mut facts = csv::facts(&self.file, &self.kind, 1)?;
-        if let (Detail::Csv { delimiter, .. }, Some(wanted)) = (&mut facts.detail, self.shape.delimiter) {
-            // Looked at with another separator, the header is one name.
-            if *delimiter != wanted {
-                facts = csv::facts_with(&self.file, &self.kind, wanted)?;
-            }
-        }
+        let facts = csv::facts(&self.file, &self.kind, &self.csv_options(true), SAMPLE_ROWS)?;
         let schema = self.by_name(&facts.columns)?;
         self.rows(&facts, self.in_wanted_types(&schema))
     }
@@ -112,16 +108,46 @@ impl Opening<'_> {
     /// The first value goes into the first column.
     fn csv_by_position(self) -> Result<FileRows> {
         let schema = Arc::new(Schema::new(self.wanted.fields.iter().map(nullable).collect::<Vec<_>>()));
-        let request = self.request(Arc::clone(&schema));
-        let text = TextReader::open(&self.file, self.kind.compression)?;
-        let delimiter = self.shape.delimiter.unwrap_or(if self.kind.tabs { b'\t' } else { b',' });
-        let batches = csv::without_header(&self.file, text, delimiter, &request)?;
-        Ok(FileRows { schema, path: self.file.path().to_path_buf(), batches, request })
+        let mut options = self.csv_options(false);
+        options.delimiter = options.delimiter.or(Some(if self.kind.tabs { b'\t' } else { b',' }));
+        options.names = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let facts = csv::facts(&self.file, &self.kind, &options, SAMPLE_ROWS)?;
+        let (found, wanted) = (facts.columns.fields().len(), schema.fields().len());
+        if found > wanted {
+            return Err(Error::from(FileError::Record {
+                path: self.file.path().to_path_buf(),
+                line: 1,
+                detail: format!("{found} values for {wanted} columns"),
+                hint: "correct the file, or name the columns that it has",
+            }));
+        }
+        self.rows(&facts, schema)
+    }
+
+    /// A statement that copies rows says how they are written: nothing is guessed but a delimiter, by the header.
+    fn csv_options(&self, header: bool) -> ReadOptions {
+        let mut options = self.options.clone();
+        options.header = Some(header);
+        options.delimiter = self.shape.delimiter.or(options.delimiter);
+        options.skip = options.skip.or(Some(0));
+        options.exact = !options.null_padding;
+        let said = |said: Said<u8>, usual: Said<u8>| if said == Said::Nothing { usual } else { said };
+        options.quote = said(options.quote, Said::Some(b'"'));
+        options.escape = said(
+            options.escape,
+            match options.quote {
+                Said::Some(quote) => Said::Some(quote),
+                _ => Said::None,
+            },
+        );
+        options.comment = said(options.comment, Said::None);
+        options.nulls = options.nulls.or_else(|| Some(vec![String::new()]));
+        options
     }
 
     /// A key that an object lacks is null: only its end shows which keys a file has.
     fn json(self) -> Result<FileRows> {
-        let facts = json::facts(&self.file, &self.kind, SAMPLE_ROWS)?;
+        let facts = json::facts(&self.file, &self.kind, &self.options, SAMPLE_ROWS)?;
         let mut fields: Vec<Field> = self.wanted.fields.iter().map(nullable).collect();
         if !self.wanted.named {
             let strange = facts.columns.fields().iter().filter(|field| self.find(field.name()).is_none());

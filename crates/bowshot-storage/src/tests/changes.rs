@@ -71,7 +71,7 @@ async fn files_are_looked_at_once_per_refresh() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("a.csv");
     write(&path, "n\n1\n");
-    let source = SourceSpec { name: None, path: folder.path().to_path_buf() };
+    let source = SourceSpec::new(None, folder.path().to_path_buf());
     let options = StorageOptions { refresh: Duration::from_secs(3600), ..StorageOptions::default() };
     let world = World::with(vec![source], options);
     assert_eq!(world.types("a").await, "n Int64");
@@ -189,7 +189,7 @@ async fn readers_and_a_writer_never_mix_two_contents() {
     let rows = 50_000;
     write_parquet(&path, &constant(1, rows));
     let world = Arc::new(World::configured(
-        vec![SourceSpec { name: None, path: path.clone() }],
+        vec![SourceSpec::new(None, path.clone())],
         StorageOptions { refresh: Duration::ZERO, ..StorageOptions::default() },
         SessionConfig::new().with_target_partitions(2),
     ));
@@ -241,7 +241,7 @@ async fn a_prepared_plan_sees_new_files() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("t");
     write(&path.join("1.csv"), "n\n1\n");
-    let source = SourceSpec { name: Some("t".to_owned()), path: path.clone() };
+    let source = SourceSpec::new(Some("t".to_owned()), path.clone());
     let options =
         StorageOptions { refresh: Duration::ZERO, pinned: Duration::ZERO, ..StorageOptions::default() };
     let world = World::with(vec![source], options);
@@ -333,7 +333,7 @@ async fn a_table_of_many_files_looks_only_at_changed_ones() {
     replace_parquet(&path.join("part-009.parquet"), &constant(1, 10));
     assert_eq!(world.value("select sum(n) from t").await, "2010");
     // A scan whose handles do not all fit is as good.
-    let source = SourceSpec { name: Some("t".to_owned()), path };
+    let source = SourceSpec::new(Some("t".to_owned()), path);
     let options = StorageOptions { max_open_files: 3, refresh: Duration::ZERO, ..StorageOptions::default() };
     let world = World::with(vec![source], options);
     assert_eq!(world.value("select sum(n + 0) from t").await, "2010");

@@ -73,7 +73,7 @@ fn settle() {
 
 /// The folder as table `t`, with so many bytes for columns.
 fn world(folder: &Path, bytes: u64) -> World {
-    let source = SourceSpec { name: Some("t".to_owned()), path: folder.to_path_buf() };
+    let source = SourceSpec::new(Some("t".to_owned()), folder.to_path_buf());
     let options = StorageOptions { refresh: Duration::ZERO, ..StorageOptions::default() };
     let mut config = SessionConfig::new().with_target_partitions(3).with_batch_size(3000);
     // So that small files are split too.

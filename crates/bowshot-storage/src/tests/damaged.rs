@@ -12,20 +12,20 @@ async fn a_bad_csv_value_is_found_by_file_line_and_column() {
     let folder = tempdir().unwrap();
     let mut text = String::from("id,price\n");
     for id in 0..50_000 {
-        let price = if id == 40_000 { "n/a".to_owned() } else { id.to_string() };
+        let price = if id == 40_000 { "many".to_owned() } else { id.to_string() };
         text.push_str(&format!("{id},{price}\n"));
     }
     let path = folder.path().join("bad.csv");
     write(&path, &text);
     let world = World::open(&[&path]);
     let error = world.error("select sum(price) from bad").await;
-    says(&error, ErrorKind::Corrupt, &["bad.csv", "line 40002", "`price`", "n/a", "sample_rows"]);
-    assert!(!error.to_string().contains("40001,n/a"), "{error}");
+    says(&error, ErrorKind::Corrupt, &["bad.csv", "line 40002", "`price`", "many", "sample_rows"]);
+    assert!(!error.to_string().contains("40001,many"), "{error}");
     // The part of the table that is asked for is good.
     assert_eq!(world.value("select count(*) from bad").await, "50000");
     let short = folder.path().join("short.csv");
     write(&short, "a,b\n1,2\n3\n");
-    says(&World::open(&[&short]).error("select * from short").await, ErrorKind::Corrupt, &["short.csv", "3"]);
+    assert_eq!(World::open(&[&short]).value("select count(*) || ' ' || count(b) from short").await, "2 1");
 }
 
 #[tokio::test]

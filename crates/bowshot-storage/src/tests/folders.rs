@@ -61,7 +61,7 @@ fn two_sources_of_one_name_are_refused() {
     let (one, other) = (folder.path().join("a/orders.csv"), folder.path().join("b/Orders.json"));
     write(&one, "a\n1\n");
     write(&other, "{}");
-    let sources = [&one, &other].map(|path| SourceSpec { name: None, path: path.clone() }).to_vec();
+    let sources = [&one, &other].map(|path| SourceSpec::new(None, path.clone())).to_vec();
     let error =
         FileCatalog::open(sources, StorageOptions::default(), &RuntimeEnv::default(), &ColumnCache::new(0))
             .expect_err("same");
@@ -235,7 +235,7 @@ async fn limits_are_errors() {
     let deep: std::path::PathBuf = std::iter::repeat_n("d", 10).collect();
     write(&folder.path().join("u").join(deep).join("x.csv"), "n\n1\n");
     let options = StorageOptions { max_files_per_table: 4, max_depth: 5, ..StorageOptions::default() };
-    let source = SourceSpec { name: None, path: folder.path().to_path_buf() };
+    let source = SourceSpec::new(None, folder.path().to_path_buf());
     let world = World::with(vec![source], options);
     says(&world.error("select * from t").await, ErrorKind::LimitReached, &["4 files", "max_files_per_table"]);
     says(&world.error("select * from u").await, ErrorKind::LimitReached, &["5 folders"]);

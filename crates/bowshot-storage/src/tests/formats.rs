@@ -79,7 +79,7 @@ async fn csv_dialects_are_told_by_the_header() {
     write(&folder.path().join("odd.csv"), "a,a,,b \n1,2,3,4\n");
     write(&folder.path().join("header.csv"), "x,y\n");
     let world = World::open(&[folder.path()]);
-    assert_eq!(world.types("semi").await, "a Int64, b Utf8, c;d Utf8");
+    assert_eq!(world.types("semi").await, "a Int64, b Float64, c;d Utf8");
     assert_eq!(world.types("tabs").await, "a Int64, b, c Int64");
     assert_eq!(world.types("pipe").await, "a Int64, b Int64");
     assert_eq!(world.types("odd").await, "a Int64, a_2 Int64, column_3 Int64, b Int64");
@@ -289,7 +289,7 @@ async fn arrow_batches_are_the_mapped_memory() {
     write_arrow(&path, &[people(0, 100_000), people(100_000, 200_000)], false);
     // Looked at once: a file this new would otherwise be mapped anew each time.
     let options = StorageOptions { refresh: Duration::from_secs(3600), ..StorageOptions::default() };
-    let world = World::with(vec![SourceSpec { name: None, path: path.clone() }], options);
+    let world = World::with(vec![SourceSpec::new(None, path.clone())], options);
     let address = |batches: &[RecordBatch]| {
         let column = arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(batches[0].column(1));
         column.values().inner().as_ptr()
@@ -366,7 +366,7 @@ async fn json_strings_that_are_dates_or_times_get_those_types() {
          {\"d\":null,\"t\":\"2024-02-01 11:30:00\",\"z\":\"2024-01-31T12:00:00+02:00\",\"s\":\"soon\",\"m\":\"2024-01-31T10:00:00\"}\n",
     );
     let world = World::open(&[folder.path()]);
-    assert_eq!(world.types("t").await, "d Date32, m Utf8, s Utf8, t Timestamp(ms), z Timestamp(s, \"UTC\")");
+    assert_eq!(world.types("t").await, "d Date32, t Timestamp(ms), z Timestamp(s, \"UTC\"), s Utf8, m Utf8");
     assert_eq!(world.value("select count(*) from t where d = date '2024-01-31'").await, "1");
     assert_eq!(world.value("select count(distinct z) from t").await, "1");
     assert_eq!(world.value("select max(t) from t").await, "2024-02-01T11:30:00");

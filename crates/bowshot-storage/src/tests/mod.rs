@@ -2,9 +2,11 @@
 
 mod changes;
 mod columns;
+mod csv;
 mod damaged;
 mod folders;
 mod formats;
+mod json;
 
 use crate::{ColumnCache, FileCatalog, SourceSpec, StorageOptions, find_error};
 use arrow::array::RecordBatch;
@@ -27,12 +29,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn open(paths: &[&Path]) -> Self {
-        let sources = paths.iter().map(|path| SourceSpec { name: None, path: path.to_path_buf() }).collect();
+        let sources = paths.iter().map(|path| SourceSpec::new(None, path.to_path_buf())).collect();
         Self::with(sources, StorageOptions { refresh: Duration::ZERO, ..StorageOptions::default() })
     }
 
     pub(crate) fn named(name: &str, path: &Path) -> Self {
-        let source = SourceSpec { name: Some(name.to_owned()), path: path.to_path_buf() };
+        let source = SourceSpec::new(Some(name.to_owned()), path.to_path_buf());
         Self::with(vec![source], StorageOptions { refresh: Duration::ZERO, ..StorageOptions::default() })
     }
 

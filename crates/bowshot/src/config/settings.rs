@@ -61,7 +61,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "paths",
         "PATH…",
         |c| Slot::Sources(&mut c.sources),
-        "files and folders to serve; each is a path or NAME=PATH",
+        "files and folders to serve; each is a path or NAME=PATH, with options as in NAME=PATH?header=false&delim=;",
     ),
     flag("flight", "--flight", |c| Slot::Listen(&mut c.flight), "address of the Arrow Flight SQL front end"),
     flag(
@@ -256,6 +256,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "storage.exchange_folder",
         |c| Slot::Path(&mut c.exchange_folder),
         "the one folder whose files COPY may read and write, for every user; COPY is refused when empty",
+    ),
+    key(
+        "storage.read_by_path",
+        |c| Slot::Truth(&mut c.storage.read_by_path),
+        "let statements read files by their path: `FROM 'orders/*.csv'`, `read_csv(…)`",
+    ),
+    key(
+        "storage.read_folder",
+        |c| Slot::Path(&mut c.storage.read_folder),
+        "the one folder whose files statements may read by their path; the served files and folders when empty",
     ),
     key(
         "join_cache.enabled",
@@ -562,7 +572,7 @@ fn sources(raw: &Raw, base: Option<&Path>) -> Result<Vec<SourceSpec>, String> {
     let Raw::Many(texts) = raw else { return Err("expected a list of paths".to_owned()) };
     let parse = |text: &String| {
         let spec: SourceSpec = text.parse().map_err(|error: bowshot_storage::Error| error.to_string())?;
-        Ok(SourceSpec { name: spec.name, path: based(spec.path, base) })
+        Ok(SourceSpec { path: based(spec.path.clone(), base), ..spec })
     };
     texts.iter().map(parse).collect()
 }

@@ -15,6 +15,8 @@ pub(crate) struct Served {
     pub(crate) files: usize,
     pub(crate) bytes: u64,
     pub(crate) path: String,
+    /// How its files are read, if that was found out.
+    pub(crate) read_as: Option<String>,
     /// Why it cannot be read, if it cannot.
     pub(crate) problem: Option<String>,
 }
@@ -54,7 +56,7 @@ fn danger(addresses: &Addresses, nobody_is_known: bool) -> Option<&'static str> 
 
 fn log(running: &Running, addresses: &Addresses) {
     for served in &running.sources {
-        let Served { name, format, files, bytes, path, problem } = served;
+        let Served { name, format, files, bytes, path, problem, .. } = served;
         match problem {
             None => tracing::info!(table = %name, %format, files, bytes, %path, "table served"),
             Some(problem) => tracing::warn!(table = %name, %path, %problem, "table cannot be read"),
@@ -246,6 +248,7 @@ mod tests {
             files: 12,
             bytes: 3 << 20,
             path: format!("data/{name}"),
+            read_as: None,
             problem: problem.map(str::to_owned),
         };
         expect![[r#"

@@ -11,7 +11,7 @@ use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, System
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::tables::{StoreOptions, TableStore};
 use bowshot_storage::{ColumnCache, FileCatalog, TableSummary};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Who may come in.
@@ -73,6 +73,14 @@ impl Parts {
         Ok(summaries.context("reading the sources broke down")?.into_iter().map(served).collect())
     }
 
+    /// Files in served folders that are no table.
+    pub(crate) async fn left_out(&self) -> Result<Vec<PathBuf>> {
+        let catalog = Arc::clone(&self.catalog);
+        tokio::task::spawn_blocking(move || catalog.left_out())
+            .await
+            .context("listing the sources broke down")
+    }
+
     /// The tables that clients make.
     pub(crate) fn tables(&self) -> Arc<TableStore> {
         Arc::clone(&self.tables)
@@ -125,6 +133,7 @@ fn served(summary: TableSummary) -> Served {
         files: summary.files,
         bytes: summary.bytes,
         path: summary.path.display().to_string(),
+        read_as: summary.read_as,
         problem: summary.problem,
     }
 }

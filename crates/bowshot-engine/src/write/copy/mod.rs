@@ -14,9 +14,9 @@ use crate::write::recognise::nothing;
 use crate::write::{Write, change, nulls};
 use bowshot_api::{Error, ErrorKind, Layout, Result};
 use bowshot_sql::Privilege;
-use bowshot_storage::Format;
 use bowshot_storage::exchange::{ExchangeFolder, Shape, Wanted};
 use bowshot_storage::tables::{EntryName, Table};
+use bowshot_storage::{Format, OptionValue, ReadOptions};
 use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
@@ -40,6 +40,7 @@ pub(crate) struct CopyIn {
     table: EntryName,
     path: String,
     shape: Shape,
+    read: ReadOptions,
     wanted: Wanted,
 }
 
@@ -72,12 +73,16 @@ pub(crate) fn recognise<'a>(
                 names.access.check(Privilege::Insert, &name)?;
                 let wanted = wanted(&table, &columns)?;
                 options.shape.check(&Schema::new(wanted.fields.clone()))?;
-                let copy = CopyIn { table: name, path, shape: options.shape, wanted };
+                let copy = CopyIn { table: name, path, shape: options.shape, read: options.read, wanted };
                 return Ok((Write::CopyIn(copy), nothing()));
             }
             Direction::TableOut { table, columns } => all_of(table, columns)?,
             Direction::QueryOut(query) => query,
         };
+        if !options.read.is_empty() {
+            return Err(Error::invalid("an option that says how a file is read is none of COPY … TO")
+                .with_hint("the options are FORMAT, HEADER, DELIMITER and OVERWRITE"));
+        }
         let mut statement = Statement::Query(query);
         nulls::aware(&mut statement)?;
         let statement = Parsed::Statement(Box::new(statement));
@@ -130,23 +135,49 @@ fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
     Ok(Wanted { fields, named: true })
 }
 
+/// Options of files that COPY … FROM has beside its own.
+const READ_OPTIONS: [&str; 16] = [
+    "quote",
+    "escape",
+    "comment",
+    "skip",
+    "nullstr",
+    "null",
+    "dateformat",
+    "timestampformat",
+    "decimal_separator",
+    "thousands",
+    "encoding",
+    "null_padding",
+    "ignore_errors",
+    "max_line_size",
+    "compression",
+    "sample_size",
+];
+
 struct Options {
     shape: Shape,
+    /// How a file is read, as far as its shape does not say it.
+    read: ReadOptions,
     overwrite: bool,
 }
 
 impl Options {
     fn read(path: &str, given: Vec<(String, Option<String>)>) -> Result<Self> {
         let (mut format, mut header, mut delimiter, mut overwrite) = (None, None, None, None);
+        let mut read = ReadOptions::default();
         for (name, value) in given {
             match name.as_str() {
                 "format" => set(&mut format, &name, value.ok_or_else(|| no_value(&name))?)?,
                 "header" => set(&mut header, &name, truth(&name, value)?)?,
-                "delimiter" => set(&mut delimiter, &name, character(&name, value)?)?,
+                "delimiter" | "delim" | "sep" => set(&mut delimiter, &name, character(&name, value)?)?,
                 "overwrite" => set(&mut overwrite, &name, truth(&name, value)?)?,
+                _ if READ_OPTIONS.contains(&name.as_str()) => {
+                    read.set(&name, &OptionValue::Text(value.ok_or_else(|| no_value(&name))?))?;
+                }
                 _ => {
                     return Err(Error::invalid(format!("`{name}` is no option of COPY"))
-                        .with_hint("the options are FORMAT, HEADER, DELIMITER and OVERWRITE"));
+                        .with_hint("the options are FORMAT, HEADER, DELIMITER and OVERWRITE, and of COPY … FROM those of `read_csv`"));
                 }
             }
         }
@@ -155,7 +186,7 @@ impl Options {
             return Err(Error::invalid("HEADER and DELIMITER are options of the format csv"));
         }
         let shape = Shape { format, header: header.unwrap_or(true), delimiter };
-        Ok(Self { shape, overwrite: overwrite.unwrap_or(false) })
+        Ok(Self { shape, read, overwrite: overwrite.unwrap_or(false) })
     }
 }
 

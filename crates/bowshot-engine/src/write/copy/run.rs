@@ -71,7 +71,8 @@ impl EngineSession {
         let (state, names, stores) = (self.lazy_state(pinned), self.names(pinned), self.stores());
         let table = names.table(&copy.table)?;
         let (exchange, from) = (Arc::clone(folder(&names)?), copy.clone());
-        let opened = spawn_blocking(move || exchange.read(&from.path, from.shape, &from.wanted)).await;
+        let opened =
+            spawn_blocking(move || exchange.read(&from.path, (from.shape, &from.read), &from.wanted)).await;
         let rows = streamed(opened.map_err(broken)??);
         let origin = rows.origin().cloned();
         let positions = by_name(&rows.schema(), table.definition(), &copy.table)?;

@@ -1,0 +1,292 @@
+//! Files that a statement names: paths, patterns and lists of them, below the places that the operator has opened.
+//!
+//! A client can never name anything else: a path is taken apart by its text (no `..`, no hidden names), and what it leads
+//! to, links followed, must lie in one of the places still. What is outside is never told apart from what is not there.
+
+use crate::listing::{self, FoundFile, ListingLimits};
+use crate::version::FileIdentity;
+use crate::{Error, ReadOptions};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Paths and patterns of one statement.
+const MAX_PATTERNS: usize = 1_000;
+
+/// A file or folder whose files statements may name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FilePlace {
+    /// As the operator has written it, for paths that begin with it.
+    named: PathBuf,
+    /// Without links.
+    root: PathBuf,
+}
+
+impl FilePlace {
+    /// `None` if nothing is there.
+    pub(crate) fn new(path: &Path) -> Option<Self> {
+        Some(Self { named: path.to_path_buf(), root: path.canonicalize().ok()? })
+    }
+
+    fn is_file(&self) -> bool {
+        self.root.is_file()
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NamedFiles {
+    places: Arc<Vec<FilePlace>>,
+    patterns: Vec<String>,
+}
+
+impl NamedFiles {
+    /// Checks what the texts of the paths tell.
+    pub(crate) fn new(places: Arc<Vec<FilePlace>>, patterns: Vec<String>) -> Result<Self, Error> {
+        if patterns.is_empty() || patterns.len() > MAX_PATTERNS {
+            return Err(Error::Pattern { text: format!("{} paths", patterns.len()) });
+        }
+        for pattern in &patterns {
+            if pattern.contains("://") || pattern.contains('\0') || pattern.is_empty() {
+                return Err(Error::Pattern { text: pattern.clone() });
+            }
+        }
+        Ok(Self { places, patterns })
+    }
+
+    /// The files as they are now, in the order of the list and by path.
+    pub(crate) fn list(&self, limits: ListingLimits, options: &ReadOptions) -> Result<Vec<FoundFile>, Error> {
+        let mut files = Vec::new();
+        let mut seen = HashSet::new();
+        for pattern in &self.patterns {
+            let before = files.len();
+            for place in self.places.iter() {
+                let Some(parts) = place.parts(pattern) else { continue };
+                let mut search =
+                    Search { place, limits, options, pattern, files: &mut files, seen: &mut seen };
+                search.place(&parts)?;
+                if files.len() > before {
+                    break;
+                }
+            }
+            if files.len() == before {
+                return Err(Error::NotServed { text: pattern.clone() });
+            }
+        }
+        let label = PathBuf::from(self.patterns.join(", "));
+        listing::of_one_format(&label, files)
+    }
+}
+
+impl FilePlace {
+    /// The parts of a pattern below this place; `None` if it leads elsewhere.
+    fn parts(&self, pattern: &str) -> Option<Vec<String>> {
+        let whole = Path::new(pattern);
+        let below = match whole.strip_prefix(&self.named).or_else(|_| whole.strip_prefix(&self.root)) {
+            Ok(below) => below,
+            Err(_) if whole.is_absolute() => return None,
+            Err(_) => whole,
+        };
+        let mut parts = Vec::new();
+        for component in below.components() {
+            match component {
+                Component::CurDir => {}
+                Component::Normal(part) => {
+                    let part = part.to_str()?;
+                    if part.starts_with('.') {
+                        return None;
+                    }
+                    parts.push(part.to_owned());
+                }
+                Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
+        Some(parts)
+    }
+}
+
+struct Search<'a> {
+    place: &'a FilePlace,
+    limits: ListingLimits,
+    options: &'a ReadOptions,
+    pattern: &'a str,
+    files: &'a mut Vec<FoundFile>,
+    seen: &'a mut HashSet<PathBuf>,
+}
+
+impl Search<'_> {
+    fn place(&mut self, parts: &[String]) -> Result<(), Error> {
+        if !self.place.is_file() {
+            return self.folder(&self.place.root.clone(), parts, &mut Vec::new());
+        }
+        // A place that is a file is named by its name alone, or as the operator has written it.
+        let own = self.place.named.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        match parts {
+            [] => self.file(&self.place.root.clone(), &[]),
+            [name] if matches(name, own) => self.file(&self.place.root.clone(), &[]),
+            _ => Ok(()),
+        }
+    }
+
+    fn folder(&mut self, folder: &Path, parts: &[String], folders: &mut Vec<String>) -> Result<(), Error> {
+        if folders.len() > self.limits.max_depth {
+            return Err(Error::TooDeep { path: self.place.named.clone(), limit: self.limits.max_depth });
+        }
+        let Some((part, rest)) = parts.split_first() else { return Ok(()) };
+        if part == "**" {
+            self.folder(folder, rest, folders)?;
+            for entry in listing::entries(folder)? {
+                // Links are not followed here: a link to a folder above would never end.
+                if entry.is_dir() && !entry.is_symlink() {
+                    folders.push(name_of(&entry));
+                    self.folder(&entry, parts, folders)?;
+                    folders.pop();
+                }
+            }
+            return Ok(());
+        }
+        let entries = match is_pattern(part) {
+            true => {
+                listing::entries(folder)?.into_iter().filter(|entry| matches(part, &name_of(entry))).collect()
+            }
+            false => vec![folder.join(part)],
+        };
+        for entry in entries {
+            let Some(inside) = self.inside(&entry) else { continue };
+            if !rest.is_empty() {
+                if inside.is_dir() {
+                    folders.push(name_of(&entry));
+                    self.folder(&inside, rest, folders)?;
+                    folders.pop();
+                }
+            } else if inside.is_file() {
+                self.file(&entry, folders)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an entry leads, if that is below the place.
+    fn inside(&self, entry: &Path) -> Option<PathBuf> {
+        let resolved = entry.canonicalize().ok()?;
+        resolved.starts_with(&self.place.root).then_some(resolved)
+    }
+
+    fn file(&mut self, path: &Path, folders: &[String]) -> Result<(), Error> {
+        let Some(resolved) = self.inside(path) else { return Ok(()) };
+        let Some(kind) = self.options.kind(path) else {
+            // Of files that fit a pattern only those of known formats are meant.
+            return match is_pattern(self.pattern) {
+                true => Ok(()),
+                false => Err(Error::UnknownFormat { path: PathBuf::from(self.pattern) }),
+            };
+        };
+        if !self.seen.insert(resolved.clone()) {
+            return Ok(());
+        }
+        let metadata = fs::metadata(&resolved).map_err(|error| Error::io(path, error))?;
+        let identity = FileIdentity::new(&metadata, SystemTime::now());
+        let below = path.strip_prefix(&self.place.root).unwrap_or(path);
+        let shown = match self.place.is_file() {
+            true => name_of(&self.place.named),
+            false => below.display().to_string(),
+        };
+        self.files.push(FoundFile { path: resolved, folders: folders.to_vec(), kind, shown, identity });
+        if self.files.len() > self.limits.max_files {
+            return Err(Error::TooManyFiles {
+                path: PathBuf::from(self.pattern),
+                limit: self.limits.max_files,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+/// Whether a name is as a pattern of `*`, `?` and `[a-z]` says. In time that grows with both lengths, not faster.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut of) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while of < name.len() {
+        if pattern.get(at) == Some(&'*') {
+            star = Some((at, of));
+            at += 1;
+            continue;
+        }
+        if let Some(next) = one(&pattern, at, name[of]) {
+            (at, of) = (next, of + 1);
+            continue;
+        }
+        let Some((from, taken)) = star else { return false };
+        star = Some((from, taken + 1));
+        (at, of) = (from + 1, taken + 1);
+    }
+    pattern.get(at..).unwrap_or_default().iter().all(|c| *c == '*')
+}
+
+/// Where the pattern goes on if one character fits here.
+fn one(pattern: &[char], at: usize, name: char) -> Option<usize> {
+    match pattern.get(at)? {
+        '?' => Some(at + 1),
+        '[' => {
+            let close = at + 1 + pattern.get(at + 1..)?.iter().position(|c| *c == ']')?;
+            let (set, other) = match pattern.get(at + 1..close)? {
+                ['!' | '^', rest @ ..] => (rest, true),
+                set => (set, false),
+            };
+            (in_set(set, name) != other).then_some(close + 1)
+        }
+        c => (*c == name).then_some(at + 1),
+    }
+}
+
+fn in_set(set: &[char], name: char) -> bool {
+    let mut at = 0;
+    while let Some(first) = set.get(at) {
+        if let (Some('-'), Some(last)) = (set.get(at + 1), set.get(at + 2)) {
+            if (*first..=*last).contains(&name) {
+                return true;
+            }
+            at += 3;
+        } else {
+            if *first == name {
+                return true;
+            }
+            at += 1;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns_fit_names() {
+        for (pattern, name, fits) in [
+            ("*.csv", "a.csv", true),
+            ("*.csv", "a.csv.gz", false),
+            ("part-?.csv", "part-1.csv", true),
+            ("part-?.csv", "part-10.csv", false),
+            ("[a-c]*", "beta", true),
+            ("[!a-c]*", "beta", false),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "a1c2b", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+        }
+        assert!(!matches(&"*a".repeat(40), &"a".repeat(39)));
+    }
+}

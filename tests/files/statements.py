@@ -1,0 +1,95 @@
+"""Statements over files that are named in them: what they give, and what a client can never reach."""
+
+import pathlib
+
+import pyarrow as pa
+
+
+def prepare(folder: pathlib.Path):
+    """Files beside those of the cases; a secret beside the served folder."""
+    for year in (2023, 2024):
+        part = folder / "sales" / f"year={year}"
+        part.mkdir(parents=True)
+        (part / "a.csv").write_text(f"amount,note\n{year},x\n1,y\n")
+    (folder / "raw.txt").write_text("1;x\n2;y\n")
+    (folder / "bad.csv").write_text("a,b\n1,2\n3,x\n5,6\n")
+    (folder / "wide.csv").write_text(",".join(f"c{n}" for n in range(3000)) + "\n" + ",".join("1" * 3000) + "\n")
+    (folder.parent / "secret.csv").write_text("a\n1\n")
+    (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
+    (folder / ".hidden.csv").write_text("a\n1\n")
+
+
+# A statement and its rows.
+ANSWERS = [
+    ("SELECT sum(amount) FROM 'sales/*/a.csv'", [(4049,)]),
+    ("SELECT sum(amount) FROM 'sales/**/*.csv' WHERE year = 2024", [(2025,)]),
+    ("SELECT count(*) FROM read_csv('sales/**/*.csv', hive_partitioning = false)", [(4,)]),
+    ("SELECT DISTINCT filename FROM read_csv('sales/year=2024/*.csv', filename = true)", [("sales/year=2024/a.csv",)]),
+    ("SELECT count(*) FROM read_csv(['sales/year=2023/a.csv', 'sales/year=2024/a.csv'], union_by_name = true)", [(4,)]),
+    ("SELECT a.amount FROM 'sales/year=2024/a.csv' AS a WHERE a.note = 'y'", [(1,)]),
+    ("SELECT a.amount FROM 'sales/year=2024/a.csv' WHERE a.note = 'y'", [(1,)]),
+    ("SELECT y FROM read_csv('raw.txt', header = false, delim = ';', names = ['x', 'y']) ORDER BY x", [("x",), ("y",)]),
+    ("SELECT x + 1 FROM read_csv_auto('raw.txt', columns = {'x': 'INT', 'y': 'TEXT'}) ORDER BY 1", [(2,), (3,)]),
+    ("SELECT column_name, column_type FROM (DESCRIBE 'sales/year=2024/a.csv')", None),
+    ("DESCRIBE 'sales/year=2024/a.csv'", [
+        ("amount", "BIGINT", "YES", None, None, None), ("note", "VARCHAR", "YES", None, None, None)]),
+    ("SELECT count(*) FROM read_csv('bad.csv', ignore_errors = true, types = {'b': 'INT'})", [(2,)]),
+    ("SELECT line, column_name, value FROM system.rejects", [(3, "b", "x")]),
+    ("SELECT read_as LIKE '%delim=,%' FROM system.files WHERE table_name = 'bad'", [(True,)]),
+    ("CREATE TABLE made AS SELECT * FROM 'sales/**/*.csv'", None),
+    ("SELECT count(*), sum(amount) FROM made", [(4, 4049)]),
+    ("CREATE VIEW seen AS SELECT amount FROM 'sales/**/*.csv'", None),
+    ("SELECT sum(amount) FROM seen", [(4049,)]),
+    ("SELECT count(*) FROM wide", [(1,)]),
+    ("SELECT c2999 FROM 'wide.csv'", [(1,)]),
+    ("SUMMARIZE 'sales/year=2024/a.csv'", None),
+    ("SELECT count(*) FROM read_parquet('parquet_int64_zstd.parquet')", [(3,)]),
+    ("SELECT count(*) FROM read_json('json_layout_list.json')", [(3,)]),
+    ("SELECT count(*) FROM read_arrow('arrow_int64_lz4.arrow')", [(3,)]),
+    ("FROM 'raw.txt'", "no known format"),
+]  # fmt: skip
+
+# A statement, and what its refusal says.
+REFUSED = [
+    ("SELECT * FROM '/etc/passwd'", "no file"),
+    ("SELECT * FROM read_csv('/etc/passwd', header = false)", "no file"),
+    ("SELECT * FROM '../secret.csv'", "no file"),
+    ("SELECT * FROM 'sales/../../secret.csv'", "no file"),
+    ("SELECT * FROM 'link.csv'", "no file"),
+    ("SELECT * FROM '.hidden.csv'", "no file"),
+    ("SELECT * FROM read_csv('*/../../secret.csv')", "no file"),
+    ("SELECT * FROM 'https://example.org/a.csv'", "names no files"),
+    ("SELECT * FROM 'nothing.csv'", "no file"),
+    ("SELECT * FROM read_csv('bad.csv', heder = true)", "is no option"),
+    ("SELECT * FROM read_csv('bad.csv', delim = 'ab')", "is no value"),
+    ("SELECT * FROM read_csv('bad.csv', types = {'b': 'INT'})", "line 3"),
+    ("SELECT * FROM read_csv()", "takes a path"),
+    ("SELECT * FROM read_csv((SELECT 'a'))", "is no value"),
+    ("SELECT * FROM read_parquet('bad.csv')", "cannot be read"),
+]
+
+
+def check(read):
+    """Failures as texts, and how many statements passed."""
+    failures, passed = [], 0
+    for sql, wanted in ANSWERS:
+        try:
+            table = read(sql)
+            rows = list(zip(*(column.to_pylist() for column in table.columns)))
+            if isinstance(wanted, str) or (wanted is not None and rows != wanted):
+                failures.append(f"{sql}: {rows} instead of {wanted}")
+                continue
+        except pa.ArrowException as error:
+            if not (isinstance(wanted, str) and wanted in str(error)):
+                failures.append(f"{sql}: {str(error)[:400]}")
+                continue
+        passed += 1
+    for sql, wanted in REFUSED:
+        try:
+            failures.append(f"{sql}: gave {read(sql).num_rows} rows")
+        except pa.ArrowException as error:
+            if wanted in str(error):
+                passed += 1
+            else:
+                failures.append(f"{sql}: {str(error)[:400]}")
+    return failures, passed
