@@ -50,7 +50,8 @@ impl SystemSchema {
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
         // The caches and the files belong to everybody, and show what everybody asks and has.
-        let shared = reuse::NAMES.into_iter().chain(about_files::NAMES).filter(|_| self.access.is_everything());
+        let shared =
+            reuse::NAMES.into_iter().chain(about_files::NAMES).filter(|_| self.access.is_everything());
         self.tables.names().into_iter().chain(about_tables::NAMES).chain(policy::SYSTEM_NAMES).chain(shared)
     }
 }
