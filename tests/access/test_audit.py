@@ -35,11 +35,15 @@ def test_who_did_what(tmp_path):
             assert len(ada.fetchall()) == 2
             with pytest.raises(adbc.Error, match="may not"):
                 ada.execute("DROP TABLE t")
+            with pytest.raises(adbc.Error, match="not found"):
+                ada.execute("SELECT * FROM elsewhere")
         read = wait_until(lambda: [line for line in lines(tmp_path) if line["statement"] == "SELECT * FROM t"], "the read is told")[0]
         assert (read["user"], read["decision"], read["outcome"], read["rows"]) == ("ada", "allowed", "finished", 2)
         assert (read["tables"], read["tables_in_part"]) == ([], ["t"]) and read["duration_us"] > 0
-        (denied,) = [line for line in lines(tmp_path) if line["statement"] == "DROP TABLE t"]
+        denied = [line for line in lines(tmp_path) if line["statement"] == "DROP TABLE t"][0]
         assert (denied["user"], denied["decision"], denied["outcome"]) == ("ada", "denied", "failed")
+        hidden = [line for line in lines(tmp_path) if line["statement"] == "SELECT * FROM elsewhere"][0]
+        assert hidden["decision"] == "not_found"
         (added,) = [line for line in lines(tmp_path) if str(line["statement"]).startswith("INSERT")]
         assert added["tables"][0] == "bowshot.main.t"
     assert "hunter2" not in (tmp_path / "audit.jsonl").read_text()

@@ -46,8 +46,8 @@ pub(crate) struct QueryRecord {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
     pub(crate) error: Option<String>,
-    /// Whether it was refused for want of a right.
-    pub(crate) denied: bool,
+    /// What the rights said: see [`decision`].
+    pub(crate) decision: &'static str,
     /// Tables that it read and changed, and whether through a guard.
     pub(crate) tables: Vec<(String, bool)>,
 }
@@ -104,6 +104,13 @@ impl QueryLog {
         records.push_back(record);
     }
 
+    /// Notes in the trail alone what was refused before it ran.
+    pub(crate) fn refused(&self, record: QueryRecord) {
+        if let Some(audit) = &self.audit {
+            audit.write(facts(&record));
+        }
+    }
+
     pub(crate) fn rows(&self, principal: &Principal) -> Result<RecordBatch> {
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows: Vec<Row> =
@@ -136,6 +143,15 @@ impl QueryLog {
     }
 }
 
+/// What the rights said of a statement. Whoever asks for what may not be seen is told that it is not there.
+pub(crate) fn decision(error: Option<&Error>) -> &'static str {
+    match error.map(Error::kind) {
+        Some(ErrorKind::Denied) => "denied",
+        Some(ErrorKind::NotFound) => "not_found",
+        _ => "allowed",
+    }
+}
+
 /// What the trail says of a statement.
 fn facts(record: &QueryRecord) -> Map<String, Value> {
     let names = |guarded: bool| -> Vec<&str> {
@@ -152,7 +168,7 @@ fn facts(record: &QueryRecord) -> Map<String, Value> {
         "statement": record.sql,
         "tables": names(false),
         "tables_in_part": names(true),
-        "decision": if record.denied { "denied" } else { "allowed" },
+        "decision": record.decision,
         "outcome": record.outcome.name(),
         "error": record.error,
         "rows": record.rows,

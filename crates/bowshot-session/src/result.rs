@@ -5,7 +5,7 @@ mod fill;
 use crate::admission::Slot;
 use crate::live::{State, Statement};
 use crate::partition::{Attention, Partition, Policy, Reader};
-use crate::query_log::{Outcome, QueryLog, QueryRecord};
+use crate::query_log::{Outcome, QueryLog, QueryRecord, decision};
 use crate::spill::Accounts;
 use crate::task::AbortOnDrop;
 use bowshot_api::{
@@ -331,7 +331,7 @@ impl QueryResult {
             duration: self.started.elapsed(),
             rows,
             bytes,
-            denied: error.as_ref().is_some_and(|error| error.kind() == ErrorKind::Denied),
+            decision: decision(error.as_ref()),
             error: error.map(|error| error.to_string()),
             tables,
         });

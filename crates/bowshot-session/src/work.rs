@@ -3,7 +3,7 @@
 //! interrupted; what that held for others is free at once.
 
 use crate::live::Statement;
-use crate::query_log::{Outcome, QueryRecord};
+use crate::query_log::{Outcome, QueryRecord, decision};
 use crate::result::out_of_time;
 use crate::session::ClientSession;
 use crate::task::{self, AbortOnDrop};
@@ -45,10 +45,15 @@ where
     };
     leaving.statement = None;
     if let Err(error) = &ended
-        && matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Cancelled)
         && statement.result().is_none()
     {
-        record(session, &statement, error);
+        match error.kind() {
+            ErrorKind::Timeout | ErrorKind::Cancelled => record(session, &statement, error),
+            ErrorKind::Denied | ErrorKind::NotFound if !statement.is_logged() => {
+                server.house.log.refused(of(&statement, error));
+            }
+            _ => {}
+        }
     }
     ended
 }
@@ -119,8 +124,12 @@ fn record(session: &ClientSession, statement: &Statement, error: &Error) {
     if statement.is_logged() {
         return;
     }
+    session.server().house.log.add(of(statement, error));
+}
+
+fn of(statement: &Statement, error: &Error) -> QueryRecord {
     let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
-    session.server().house.log.add(QueryRecord {
+    QueryRecord {
         id: statement.id,
         session: statement.who.session,
         user: statement.principal.name.clone(),
@@ -131,7 +140,7 @@ fn record(session: &ClientSession, statement: &Statement, error: &Error) {
         rows: 0,
         bytes: 0,
         error: Some(error.to_string()),
-        denied: error.kind() == ErrorKind::Denied,
+        decision: decision(Some(error)),
         tables: statement.tables(),
-    });
+    }
 }

@@ -4,7 +4,7 @@ use crate::admission::Slot;
 use crate::expanded;
 use crate::live::{self, State};
 use crate::query::{self, Authorised, nothing};
-use crate::query_log::{Outcome, QueryRecord};
+use crate::query_log::{Outcome, QueryRecord, decision};
 use crate::result::out_of_time;
 use crate::session::ClientSession;
 use crate::task;
@@ -301,17 +301,17 @@ impl<'a> Logged<'a> {
     }
 
     fn finished(mut self) {
-        self.record(Outcome::Finished, (None, false));
+        self.record(Outcome::Finished, None);
     }
 
     /// Gives the error back.
     fn failed(mut self, error: Error) -> Error {
         let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
-        self.record(outcome, (Some(error.to_string()), error.kind() == ErrorKind::Denied));
+        self.record(outcome, Some(&error));
         error
     }
 
-    fn record(&mut self, outcome: Outcome, (error, denied): (Option<String>, bool)) {
+    fn record(&mut self, outcome: Outcome, error: Option<&Error>) {
         self.open = false;
         if self.begun.live.is_logged() {
             return;
@@ -326,8 +326,8 @@ impl<'a> Logged<'a> {
             duration: self.begun.started.elapsed(),
             rows: 0,
             bytes: 0,
-            error,
-            denied,
+            error: error.map(Error::to_string),
+            decision: decision(error),
             tables: self.begun.live.tables(),
         });
     }
@@ -336,7 +336,7 @@ impl<'a> Logged<'a> {
 impl Drop for Logged<'_> {
     fn drop(&mut self) {
         if self.open {
-            self.record(Outcome::Cancelled, (Some("the caller left".to_owned()), false));
+            self.record(Outcome::Cancelled, Some(&Error::new(ErrorKind::Cancelled, "the caller left")));
         }
     }
 }

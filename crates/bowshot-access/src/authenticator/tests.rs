@@ -187,7 +187,7 @@ fn users_files_are_read_whole_or_not_at_all() {
     expect![[r#"
         AccessConfig { users: [UserConfig { name: "ada", .. }], tokens: [TokenConfig { user: "bob", .. }] }
         the users file `FILE` lists nobody; write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`
-        the users file `FILE` is not valid in line 3: unknown field `password`, expected `name` or `password_hash`; write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`
+        the users file `FILE` is not valid in line 3: unknown field `password`, expected one of `name`, `password_hash`, `roles`, `admin`, `attributes`; write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`
         the users file `FILE` is not valid in line 1: unknown field `user`, expected `users` or `tokens`; write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`
         the users file `FILE` is not valid in line 1: invalid type: integer `3`, expected a sequence; write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`
     "#]]

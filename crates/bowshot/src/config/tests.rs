@@ -144,7 +144,7 @@ fn mistakes_in_the_shape_of_the_file_are_named() {
             the configuration file `FOLDER/bowshot.toml` is not valid: `paths` is not a list of texts
             the configuration file `FOLDER/bowshot.toml` is not valid: line 1: key with no value, expected `=`
             the configuration file `FOLDER/bowshot.toml` is not valid: line 2: duplicate key
-            the configuration file `FOLDER/bowshot.toml` is not valid: in `access`: unknown field `password`, expected `name` or `password_hash`
+            the configuration file `FOLDER/bowshot.toml` is not valid: in `access`: unknown field `password`, expected one of `name`, `password_hash`, `roles`, `admin`, `attributes`
             the configuration file `FOLDER/bowshot.toml` is not valid: `access.user` is not a list of texts
             the configuration file `FOLDER/bowshot.toml` is not valid: in `access`: invalid type: integer `3`, expected a sequence
         "#]],
