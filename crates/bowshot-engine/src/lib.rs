@@ -41,6 +41,7 @@ mod parameters;
 mod pinned;
 mod plan;
 mod progress;
+mod reasons;
 mod relay;
 mod reuse;
 mod rules;

@@ -9,6 +9,7 @@ mod expansion;
 mod frames;
 mod functions;
 mod groups;
+mod having;
 mod intervals;
 mod joins;
 mod likes;
@@ -98,6 +99,7 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     column_names::name(statement, source)?;
     catalog::rewrite(statement, source.dialect)?;
     versions::mark(statement)?;
+    having::rewrite(statement, source.dialect);
     queries::rewrite(statement)?;
     windows::rewrite(statement)?;
     outer_aggregates::rewrite(statement)?;
