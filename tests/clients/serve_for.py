@@ -1,5 +1,6 @@
 """Serves the sample data while a command runs: `serve_for.py [--folder DIR] COMMAND…`. The command finds the server in
-BOWSHOT_URI, BOWSHOT_HOST, BOWSHOT_PORT, BOWSHOT_HTTP, and the served folder in BOWSHOT_TABLES. A second server speaks TLS at
+BOWSHOT_URI, BOWSHOT_HOST, BOWSHOT_PORT, BOWSHOT_PG_PORT, BOWSHOT_MYSQL_PORT, BOWSHOT_HTTP, and the served folder in
+BOWSHOT_TABLES. A second server speaks TLS at
 BOWSHOT_TLS_PORT; BOWSHOT_TLS_AUTHORITY is the file of the authority that vouches for it."""
 
 import os
@@ -21,12 +22,15 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix="bowshot-tables-") as scratch:
         tables = data.write_all(pathlib.Path(scratch) / "shop")
         certificate = ["--tls-certificate", TLS / "first.pem", "--tls-key", TLS / "first.key"]
-        with Server(tables) as server, Server(tables, arguments=certificate) as encrypted:
+        others = ["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]
+        with Server(tables, arguments=others) as server, Server(tables, arguments=certificate) as encrypted:
             environment = {
                 **os.environ,
                 "BOWSHOT_URI": server.grpc_tcp,
                 "BOWSHOT_HOST": server.host,
                 "BOWSHOT_PORT": str(server.port),
+                "BOWSHOT_PG_PORT": str(server.pg_port),
+                "BOWSHOT_MYSQL_PORT": str(server.mysql_port),
                 "BOWSHOT_HTTP": server.http,
                 "BOWSHOT_TABLES": str(tables),
                 "BOWSHOT_TLS_PORT": str(encrypted.port),

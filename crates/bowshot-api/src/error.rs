@@ -1,7 +1,10 @@
 //! The one error that crosses the door. Every crate below converts its own error enum into it; every front end maps
-//! [`ErrorKind`] to its protocol's codes in one exhaustive match (`status.rs`).
+//! [`ErrorKind`], and [`Reason`] where its clients tell that apart, to its protocol's codes in one exhaustive match
+//! (`status.rs`).
 
+use crate::{Position, Reason};
 use std::fmt;
+use std::fmt::Write as _;
 
 /// Shorthand for results that cross the door.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -88,6 +91,8 @@ impl ErrorKind {
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
+    reason: Option<Reason>,
+    position: Option<Position>,
     message: String,
     hint: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -96,7 +101,29 @@ pub struct Error {
 impl Error {
     /// An error without hint or source. Messages: lower case, no final dot, names in backticks.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, source: None }
+        Self { kind, reason: None, position: None, message: message.into(), hint: None, source: None }
+    }
+
+    /// Says the same in other words.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// Says what exactly is wrong, for clients that tell it apart.
+    #[must_use]
+    pub fn with_reason(mut self, reason: Reason) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+
+    /// Says which place of the statement the error is about; the message names it, too.
+    #[must_use]
+    pub fn with_position(mut self, position: Position) -> Self {
+        let _ = write!(self.message, " at line {}, column {}", position.line, position.column);
+        self.position = Some(position);
+        self
     }
 
     /// Adds what the caller should do next.
@@ -138,6 +165,21 @@ impl Error {
         self.kind
     }
 
+    /// What exactly is wrong, if that is known.
+    pub fn reason(&self) -> Option<Reason> {
+        self.reason
+    }
+
+    /// The SQLSTATE of the reason, or else of the kind.
+    pub fn sqlstate(&self) -> &'static str {
+        self.reason.map_or_else(|| self.kind.sqlstate(), Reason::sqlstate)
+    }
+
+    /// The place of the statement that the error is about, if that is known.
+    pub fn position(&self) -> Option<Position> {
+        self.position
+    }
+
     /// The message without the hint.
     pub fn message(&self) -> &str {
         &self.message
@@ -150,7 +192,25 @@ impl Error {
 
     /// A copy for a second reader of the same failed query; the source stays with the original.
     pub fn duplicate(&self) -> Self {
-        Self { kind: self.kind, message: self.message.clone(), hint: self.hint.clone(), source: None }
+        Self {
+            kind: self.kind,
+            reason: self.reason,
+            position: self.position,
+            message: self.message.clone(),
+            hint: self.hint.clone(),
+            source: None,
+        }
+    }
+
+    /// The error with all its causes, for the log.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            let _ = write!(text, ": {cause}");
+            source = cause.source();
+        }
+        text
     }
 }
 

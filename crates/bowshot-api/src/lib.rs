@@ -23,6 +23,7 @@ mod layout;
 mod limits;
 mod places;
 mod principal;
+mod reason;
 mod server;
 mod session;
 mod settings;
@@ -37,6 +38,7 @@ pub use layout::{Compression, Layout, SAME_NAME_MARK, shown_name};
 pub use limits::Limits;
 pub use places::{Place, Places};
 pub use principal::{Credentials, Principal, Secret};
+pub use reason::{Position, Reason};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};
 pub use session::{
     Answer, Delivery, Description, Endpoints, Prepared, Request, Session, Statement, SubstraitPlan,

@@ -1,7 +1,7 @@
 //! Names with dots that planning has not found: `c.f` in a subquery may be a field of its own column after all, and `arch.m.a` a
 //! table that is not there. `bowshot-sql` writes both in forms that can be told here.
 
-use bowshot_api::Error;
+use bowshot_api::{Error, Position, Reason};
 use bowshot_sql::rewrite;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, SchemaError, TableReference};
@@ -52,8 +52,9 @@ pub(crate) fn fields_are_there(plan: &LogicalPlan) -> bool {
 pub(crate) fn about_stranger(statement: &ast::Statement, error: &DataFusionError) -> Option<Error> {
     let (field, _) = not_found(error).filter(|(field, _)| field.relation.is_none())?;
     let (table, (line, column)) = rewrite::stranger(statement, &field.name)?;
-    let message = format!("table `{table}` not found in FROM at line {line}, column {column}");
-    Some(Error::not_found(message).with_hint("name the table as FROM does"))
+    let told = Error::not_found(format!("table `{table}` not found in FROM"));
+    let told = told.with_reason(Reason::UndefinedTable).with_position(Position { line, column });
+    Some(told.with_hint("name the table as FROM does"))
 }
 
 /// The column that is not there, and those that are.

@@ -1,5 +1,6 @@
 //! Classifies what DataFusion reports into the kinds that cross the door.
 
+use crate::reasons::reason_of;
 use crate::wording::wording;
 use bowshot_api::{Error as ApiError, ErrorKind};
 use datafusion::arrow::error::ArrowError;
@@ -50,12 +51,18 @@ pub(crate) fn classify(error: DataFusionError) -> ApiError {
     if let Some(inner) = travelling(&error) {
         return inner.duplicate().with_source(error);
     }
-    let (kind, message, hint) = {
+    let (kind, reason, message, hint) = {
         let root = error.find_root();
         let (message, hint) = wording(root);
-        (kind_of(root), lined(&message), hint.or_else(|| hint_of(root).map(ToOwned::to_owned)))
+        let hint = hint.or_else(|| hint_of(root).map(ToOwned::to_owned));
+        let kind = kind_of(root);
+        (kind, reason_of(root, kind, &message), lined(&message), hint)
     };
     let mapped = ApiError::new(kind, message).with_source(error);
+    let mapped = match reason {
+        Some(reason) => mapped.with_reason(reason),
+        None => mapped,
+    };
     match hint {
         Some(hint) => mapped.with_hint(hint),
         None => mapped,
@@ -106,7 +113,7 @@ fn kind_of(root: &DataFusionError) -> ErrorKind {
 }
 
 /// What the library of regular expressions says of one that is wrong, or too large.
-fn is_about_a_pattern(message: &str) -> bool {
+pub(crate) fn is_about_a_pattern(message: &str) -> bool {
     message.starts_with("regex parse error") || message.starts_with("Compiled regex exceeds size limit")
 }
 

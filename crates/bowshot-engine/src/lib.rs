@@ -46,6 +46,7 @@ mod pinned;
 mod plan;
 mod policy;
 mod progress;
+mod reasons;
 mod relay;
 mod reuse;
 mod rules;

@@ -1,10 +1,10 @@
 //! Parameters of a statement: which there are, of which types, and how bound rows become values in the plan.
 
 use crate::error::classify;
-use bowshot_api::{Error, Result};
-use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use bowshot_api::{Error, Reason, Result};
+use datafusion::arrow::array::{ArrayRef, AsArray};
+use datafusion::arrow::compute::{CastOptions, cast as arrow_cast, cast_with_options};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Schema, SchemaRef, TimeUnit};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ParamValues;
 use datafusion::common::ScalarValue;
@@ -166,6 +166,7 @@ pub(crate) fn check(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch) -
     let (wanted, given) = (expected.fields().len(), rows.num_columns());
     if wanted != given {
         return Err(Error::invalid(format!("the statement has {wanted} parameters, but {given} were bound"))
+            .with_reason(Reason::WrongParameters)
             .with_hint("bind one column for each parameter"));
     }
     if rows.num_rows() > 0 {
@@ -184,6 +185,7 @@ pub(crate) fn check_none(expected: &Schema) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!("the statement has {wanted} parameters, but none were bound"))
+        .with_reason(Reason::WrongParameters)
         .with_hint("prepare the statement and bind values"))
 }
 
@@ -197,7 +199,7 @@ pub(crate) fn columns(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch)
         (Vec::with_capacity(rows.num_columns()), Vec::with_capacity(rows.num_columns()));
     for (field, column) in expected.fields().iter().zip(rows.columns()) {
         let target = wanted.get(field.name()).and_then(Option::as_ref).map(|field| field.data_type());
-        let column = cast(field.name(), column, target)?;
+        let column = cast(field.name(), column, target, is_query(plan))?;
         fields.push(Field::new(field.name(), column.data_type().clone(), true));
         columns.push(column);
     }
@@ -229,7 +231,8 @@ fn values(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch, row: usize)
     let mut list = Vec::with_capacity(wanted.len());
     for (field, column) in expected.fields().iter().zip(rows.columns()) {
         let target = wanted.get(field.name()).and_then(Option::as_ref).map(|field| field.data_type());
-        let value = value(field.name(), &column.slice(row, 1), target)?;
+        let column = cast(field.name(), &column.slice(row, 1), target, is_query(plan))?;
+        let value = ScalarValue::try_from_array(column.as_ref(), 0).map_err(classify)?;
         list.push(ScalarAndMetadata::from(value.clone()));
         values.insert(field.name().trim_start_matches('$').to_owned(), ScalarAndMetadata::from(value));
     }
@@ -237,21 +240,52 @@ fn values(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch, row: usize)
     Ok(if numbered { ParamValues::List(list) } else { ParamValues::Map(values) })
 }
 
-fn value(name: &str, column: &ArrayRef, target: Option<&DataType>) -> Result<ScalarValue> {
-    ScalarValue::try_from_array(cast(name, column, target)?.as_ref(), 0).map_err(classify)
+/// Numbers without their fractions, half of one away from zero; `None` where none has any.
+fn rounded(column: &ArrayRef) -> Option<ArrayRef> {
+    if !column.data_type().is_floating() && !column.data_type().is_decimal() {
+        return None;
+    }
+    let floats = arrow_cast(column, &DataType::Float64).ok()?;
+    let floats = floats.as_primitive_opt::<Float64Type>()?;
+    if !floats.iter().flatten().any(|value| value.is_finite() && value.fract() != 0.0) {
+        return None;
+    }
+    if column.data_type().is_decimal() {
+        return arrow_cast(column, &DataType::Decimal128(38, 0)).ok();
+    }
+    Some(Arc::new(floats.unary::<_, Float64Type>(f64::round)))
 }
 
-fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>) -> Result<ArrayRef> {
+/// Whether all that a plan does is to compute rows, so that the types of its parameters are guesses from what stands beside them.
+fn is_query(plan: &LogicalPlan) -> bool {
+    let mut stores = false;
+    let walked = plan.apply_with_subqueries(|node| {
+        stores |= matches!(node, LogicalPlan::Values(_) | LogicalPlan::Dml(_) | LogicalPlan::Ddl(_));
+        Ok(if stores { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    walked.is_ok() && !stores
+}
+
+/// A column of parameters in the type that the plan expects. Of a number that is not whole, where a whole one is expected, a
+/// query takes the value as it is, as in `$1 + 1` and `i < $1`; what is stored is rounded, as every assignment rounds.
+fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, in_query: bool) -> Result<ArrayRef> {
     let Some(target) = target.filter(|target| *target != &DataType::Null && *target != column.data_type())
     else {
         return Ok(Arc::clone(column));
     };
     let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let rounded = target.is_integer().then(|| rounded(column)).flatten();
+    let column = match &rounded {
+        Some(_) if in_query => return Ok(Arc::clone(column)),
+        Some(rounded) => rounded,
+        None => column,
+    };
     cast_with_options(column, target, &strict).map_err(|error| {
         Error::invalid(format!(
             "parameter `{name}` of type {} cannot be used as {target}",
             column.data_type()
         ))
+        .with_reason(Reason::InvalidText)
         .with_hint("bind a value of that type, or cast the parameter in the statement")
         .with_source(error)
     })

@@ -3,7 +3,7 @@
 use crate::error::classify;
 use crate::write::copy::{self, parse::CopyStatement, parse::Direction};
 use crate::{around, complexity, enforce, meant, parameters};
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Position, Result};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
 use bowshot_sql::{Dialect, DialectName, Explain};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
@@ -160,14 +160,8 @@ fn placed(statement: &Statement, error: DataFusionError) -> DataFusionError {
     match place {
         None => error,
         Some((line, column)) => {
-            let told = classify(error);
-            let message = format!("{} at line {line}, column {column}", told.message());
-            let placed = Error::new(told.kind(), message);
-            let placed = match told.hint() {
-                Some(hint) => placed.with_hint(hint),
-                None => placed,
-            };
-            DataFusionError::External(Box::new(placed.with_source(told)))
+            let placed = classify(error).with_position(Position { line, column });
+            DataFusionError::External(Box::new(placed))
         }
     }
 }

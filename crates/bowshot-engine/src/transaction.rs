@@ -4,7 +4,7 @@
 //! at commit, where the stores compare the two states.
 
 use crate::pinned::Pinned;
-use bowshot_api::{Error, Result, SavepointId};
+use bowshot_api::{Error, Reason, Result, SavepointId};
 
 /// See the module.
 #[derive(Debug)]
@@ -60,6 +60,7 @@ impl Transaction {
     pub fn keep(&mut self, state: Pinned) -> Result<()> {
         if self.read_only {
             return Err(Error::invalid("the transaction is read-only")
+                .with_reason(Reason::ReadOnlyTransaction)
                 .with_hint("end it, and begin one without READ ONLY"));
         }
         if let Some(states) = &mut self.states {
@@ -131,5 +132,6 @@ impl Transaction {
 
 fn unknown(savepoint: &str) -> Error {
     Error::not_found(format!("savepoint `{savepoint}` not found"))
+        .with_reason(Reason::UndefinedSavepoint)
         .with_hint("savepoints end with their transaction, and with those before them")
 }

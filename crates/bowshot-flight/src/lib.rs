@@ -10,7 +10,7 @@
 //! - What goes out and comes back as opaque bytes: `ticket.rs`, `handle.rs`. What comes in as a stream: `upload.rs`,
 //!   over a `request_body.rs` that tells an end from a break. What the generated messages lack: `proto.rs`.
 //! - What the protocol leaves open, and how it is decided here: `profile.rs`.
-//! - Errors as gRPC statuses: `status.rs`. What is counted: `metrics.rs`, `body.rs`.
+//! - Errors as gRPC statuses: `status.rs`, `details.rs`. What is counted: `metrics.rs`, `body.rs`.
 //!
 //! Statements with effects take effect in GetFlightInfo; DoGet only attaches to what runs. A session is found by
 //! cookie, else by the token of a handshake, else by connection. An unknown cookie is refused with `NOT_FOUND`, except
@@ -24,6 +24,7 @@ mod caller;
 pub mod client;
 mod connection;
 mod cookie;
+mod details;
 mod gate;
 mod handle;
 mod ingest;

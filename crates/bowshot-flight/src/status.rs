@@ -1,11 +1,11 @@
-//! Errors of the door as gRPC statuses: the one place where a kind becomes a code.
+//! Errors of the door as gRPC statuses: the one place where a kind becomes a code. Reason, SQLSTATE and position travel in the
+//! details (`details.rs`).
 //!
 //! A client sees message and hint. Of an internal error it sees a reference only; the chain of causes is in the log
 //! under the same reference.
 
+use crate::details;
 use bowshot_api::{Error, ErrorKind};
-use std::error::Error as _;
-use std::fmt::Write as _;
 use tonic::{Code, Status};
 
 /// Longest message in bytes after percent-encoding. Java clients read at most 8 KiB of headers.
@@ -36,7 +36,11 @@ pub(crate) fn code(kind: ErrorKind) -> Code {
 
 /// The status that a client gets. `subject` names the query where there is one, for the log and the reference.
 pub(crate) fn status(error: &Error, subject: Option<bowshot_api::QueryId>) -> Status {
-    Status::new(code(error.kind()), fit(&text(error, subject)))
+    let (code, message) = (code(error.kind()), fit(&text(error, subject)));
+    match details::of(error, code, &message) {
+        Some(details) => Status::with_details(code, message, details),
+        None => Status::new(code, message),
+    }
 }
 
 /// [`status`] for calls that have no query yet.
@@ -107,18 +111,8 @@ fn reference(error: &Error, subject: Option<bowshot_api::QueryId>) -> String {
         Some(query) => format!("query {query}"),
         None => format!("request {}", uuid::Uuid::new_v4()),
     };
-    tracing::error!(reference, kind = ?error.kind(), chain = chain(error), "a request failed");
+    tracing::error!(reference, kind = ?error.kind(), chain = error.chain(), "a request failed");
     reference
-}
-
-fn chain(error: &Error) -> String {
-    let mut chain = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let _ = write!(chain, ": {cause}");
-        source = cause.source();
-    }
-    chain
 }
 
 /// Cuts a message so that it fits the headers of every client once it is percent-encoded.
@@ -166,7 +160,7 @@ mod tests {
         let message = status(&error, Some(query)).message().to_owned();
         assert!(message.contains(&query.to_string()), "{message}");
         assert!(!message.contains("slot 7") && !message.contains("boom"), "{message}");
-        assert_eq!(chain(&error), "slot 7 is empty: boom");
+        assert_eq!(error.chain(), "slot 7 is empty: boom");
     }
 
     #[test]

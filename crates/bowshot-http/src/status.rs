@@ -30,33 +30,13 @@ pub fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// The name of the kind in JSON.
-fn name(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Syntax => "syntax",
-        ErrorKind::Invalid => "invalid",
-        ErrorKind::NotFound => "not_found",
-        ErrorKind::AlreadyExists => "already_exists",
-        ErrorKind::Unauthenticated => "unauthenticated",
-        ErrorKind::Denied => "denied",
-        ErrorKind::Unsupported => "unsupported",
-        ErrorKind::Conflict => "conflict",
-        ErrorKind::LimitReached => "limit_reached",
-        ErrorKind::Timeout => "timeout",
-        ErrorKind::Cancelled => "cancelled",
-        ErrorKind::Unavailable => "unavailable",
-        ErrorKind::Corrupt => "corrupt",
-        ErrorKind::Internal => "internal",
-    }
-}
-
 /// Shorthand for request handlers.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Why a request was not answered as its client wished.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    error: Error,
+    error: Box<Error>,
     status: StatusCode,
     query: Option<QueryId>,
     position: Option<usize>,
@@ -64,7 +44,7 @@ pub(crate) struct Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { status: status(error.kind()), error, query: None, position: None }
+        Self { status: status(error.kind()), error: Box::new(error), query: None, position: None }
     }
 }
 
@@ -81,7 +61,8 @@ impl Failure {
 
     /// Says where in the client's text the statement begins, so that the place of an error can be told.
     pub(crate) fn placed(self, statement: &str, characters_before: usize) -> Self {
-        let position = place(self.error.message(), statement).map(|at| at + characters_before);
+        let place = self.error.position().and_then(|place| place.within(statement));
+        let position = place.map(|at| at + characters_before);
         Self { position, ..self }
     }
 
@@ -90,17 +71,24 @@ impl Failure {
         let message = match self.error.kind() {
             ErrorKind::Internal => {
                 let reference = self.query.unwrap_or_else(QueryId::random);
-                tracing::error!(%reference, error = %chain(&self.error), "internal error");
+                tracing::error!(%reference, error = %self.error.chain(), "internal error");
                 format!("internal error (reference {reference})")
             }
             ErrorKind::Corrupt => {
-                tracing::error!(error = %chain(&self.error), "stored data cannot be read");
+                tracing::error!(error = %self.error.chain(), "stored data cannot be read");
                 self.error.message().to_owned()
             }
             _ => self.error.message().to_owned(),
         };
-        let mut object =
-            json!({ "kind": name(self.error.kind()), "message": message, "hint": self.error.hint() });
+        let mut object = json!({
+            "kind": self.error.kind().name(),
+            "sqlstate": self.error.sqlstate(),
+            "message": message,
+            "hint": self.error.hint(),
+        });
+        if let Some(reason) = self.error.reason() {
+            object["reason"] = json!(reason.name());
+        }
         if let Some(position) = self.position {
             object["position"] = json!(position);
         }
@@ -132,43 +120,9 @@ pub(crate) fn good(status: StatusCode, body: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
 }
 
-/// An error with all its causes, for the log.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
-/// The place that `… at line 2, column 8` names, in characters from 1 on.
-fn place(message: &str, statement: &str) -> Option<usize> {
-    let (_, place) = message.rsplit_once(" at line ")?;
-    let (line, column) = place.split_once(", column ")?;
-    let line: usize = line.parse().ok()?;
-    let digits = column.split(|c: char| !c.is_ascii_digit()).next()?;
-    let column: usize = digits.parse().ok()?;
-    let before: usize =
-        statement.split('\n').take(line.checked_sub(1)?).map(|line| line.chars().count() + 1).sum();
-    let at = before.checked_add(column)?;
-    (at <= statement.chars().count() + 1).then_some(at)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn places_count_characters_over_lines() {
-        assert_eq!(place("syntax error: x at line 1, column 8", "SELECT FROM"), Some(8));
-        assert_eq!(place("syntax error: x at line 2, column 3", "ä\nab c"), Some(5));
-        assert_eq!(place("syntax error: x at line 9, column 3", "a"), None);
-        assert_eq!(place("syntax error: x", "a"), None);
-        assert_eq!(place("x at line 0, column 3", "a"), None);
-    }
 
     #[test]
     fn internal_errors_keep_their_internals() {

@@ -1,5 +1,6 @@
 //! What a client asks for once it has a session ("Command Phase").
 
+use crate::binary::without_raw_bytes;
 use crate::body::{Body, text};
 use crate::status::{Failure, Trouble};
 use bytes::Bytes;
@@ -49,7 +50,7 @@ impl Command {
         Ok(match command {
             0x01 => Self::Quit,
             0x02 => Self::UseDatabase(body.rest_text()?),
-            0x03 => Self::Query(body.rest_text()?),
+            0x03 => Self::Query(text(&without_raw_bytes(&body.rest()))?),
             0x04 => {
                 let table = body.zero_ended().map_err(Failure::fatal)?;
                 Self::FieldList { table: text(&table)? }
@@ -58,7 +59,7 @@ impl Command {
             0x0c => Self::Kill(body.int().map_err(Failure::fatal)?),
             0x0e => Self::Ping,
             0x11 => Self::ChangeUser(body),
-            0x16 => Self::Prepare(body.rest_text()?),
+            0x16 => Self::Prepare(text(&without_raw_bytes(&body.rest()))?),
             0x17..=0x1c | 0x1f => Self::of_statement(command, body).map_err(Failure::fatal)?,
             _ => Self::Other,
         })

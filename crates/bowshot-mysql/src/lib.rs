@@ -21,6 +21,7 @@
 
 mod assign;
 mod auth;
+mod binary;
 mod body;
 mod cancel;
 mod capability;

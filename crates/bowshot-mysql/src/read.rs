@@ -8,7 +8,7 @@ use arrow::array::{
     StringArray, Time64MicrosecondArray, TimestampMicrosecondArray, UInt64Array, new_null_array,
 };
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use bytes::{Bytes, BytesMut};
 use std::collections::HashMap;
@@ -83,6 +83,11 @@ fn as_planned(array: ArrayRef, planned: &DataType) -> ArrayRef {
         return array;
     }
     let strict = CastOptions { safe: false, ..CastOptions::default() };
+    // Points in time are declared in milliseconds whatever their column holds.
+    let planned = match planned {
+        DataType::Timestamp(_, zone) => &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        other => other,
+    };
     cast_with_options(&array, planned, &strict).unwrap_or(array)
 }
 

@@ -48,6 +48,19 @@ pub(crate) fn columns(schema: &Schema) -> Result<Vec<Column>, Failure> {
     Ok(named.map(|(field, kind)| Column { name: field.name().clone(), kind }).collect())
 }
 
+impl Drop for Running {
+    /// What nobody has begun to read would wait for its reader.
+    fn drop(&mut self) {
+        if self.next_partition == self.partitions {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (server, session, query) = (Arc::clone(&self.server), Arc::clone(&self.session), self.query);
+            runtime.spawn(async move { _ = server.cancel(session.principal(), query).await });
+        }
+    }
+}
+
 impl Running {
     pub(crate) async fn start(
         wire: &mut Wire,

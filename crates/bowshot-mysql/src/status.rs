@@ -1,7 +1,7 @@
-//! How errors look in this protocol: a number of MySQL's and a SQLSTATE for each kind, finer ones where the message tells what
-//! it is about (MySQL manual, "Server Error Message Reference").
+//! How errors look in this protocol: a number of MySQL's and a SQLSTATE for each kind, finer ones for each reason
+//! (MySQL manual, "Server Error Message Reference").
 
-use bowshot_api::{Error, ErrorKind, QueryId};
+use bowshot_api::{Error, ErrorKind, QueryId, Reason};
 use std::io;
 
 /// The number of an error and its SQLSTATE.
@@ -87,11 +87,11 @@ impl From<Error> for Failure {
         let message = match error.kind() {
             ErrorKind::Internal => {
                 let request = QueryId::random();
-                tracing::error!(%request, error = %chain(&error), "internal error");
+                tracing::error!(%request, error = %error.chain(), "internal error");
                 format!("internal error (request {request})")
             }
             ErrorKind::Corrupt => {
-                tracing::error!(error = %chain(&error), "stored data cannot be read");
+                tracing::error!(error = %error.chain(), "stored data cannot be read");
                 error.message().to_owned()
             }
             _ => error.message().to_owned(),
@@ -100,26 +100,15 @@ impl From<Error> for Failure {
     }
 }
 
-/// An error with all its causes, for the log.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 /// The number and the SQLSTATE of an error.
 pub(crate) fn code(error: &Error) -> Code {
-    let message = error.message();
-    match error.kind() {
+    error.reason().map_or_else(|| of_kind(error.kind()), of_reason)
+}
+
+fn of_kind(kind: ErrorKind) -> Code {
+    match kind {
         ErrorKind::Syntax => (1064, "42000"),
-        ErrorKind::Invalid => look_up(INVALID, message).unwrap_or((1105, "HY000")),
-        ErrorKind::NotFound => look_up(NOT_FOUND, message).unwrap_or((1105, "HY000")),
-        ErrorKind::AlreadyExists => look_up(EXISTS, message).unwrap_or((1050, "42S01")),
+        ErrorKind::AlreadyExists => (1050, "42S01"),
         ErrorKind::Unauthenticated => (1045, "28000"),
         ErrorKind::Denied => (1142, "42000"),
         ErrorKind::Unsupported => (1235, "42000"),
@@ -128,77 +117,57 @@ pub(crate) fn code(error: &Error) -> Code {
         ErrorKind::Timeout => (3024, "HY000"),
         ErrorKind::Cancelled => (1317, "70100"),
         ErrorKind::Unavailable => (1053, "08S01"),
-        ErrorKind::Corrupt | ErrorKind::Internal => (1105, "HY000"),
+        ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Corrupt | ErrorKind::Internal => UNKNOWN,
     }
 }
 
-/// Words of a message, and the code that they mean; the first row that fits counts.
-type Row = (&'static [&'static str], Code);
+/// ER_UNKNOWN_ERROR: MySQL has no number for it.
+const UNKNOWN: Code = (1105, "HY000");
 
-const INVALID: &[Row] = &[
-    (&["duplicate key"], (1062, "23000")),
-    (&["unique"], (1062, "23000")),
-    (&["primary key", "twice"], (1062, "23000")),
-    (&["null", "not null"], (1048, "23000")),
-    (&["null", "must not"], (1048, "23000")),
-    (&["check constraint"], (3819, "HY000")),
-    (&["divi", "zero"], (1365, "22012")),
-    (&["overflow"], (1690, "22003")),
-    (&["out of range"], (1264, "22003")),
-    (&["more than one row"], (1242, "21000")),
-    (&["column", "not found"], (1054, "42S22")),
-    (&["column", "does not exist"], (1054, "42S22")),
-    (&["column", "ambiguous"], (1052, "23000")),
-    (&["function", "not found"], (1305, "42000")),
-    (&["function", "does not exist"], (1305, "42000")),
-    (&["table", "not found"], (1146, "42S02")),
-    (&["transaction is open already"], (1568, "25001")),
-    (&["no transaction"], (1305, "42000")),
-    (&["read only"], (1792, "25006")),
-    (&["parameters, but"], (1210, "HY000")),
-    (&["group by"], (1055, "42000")),
-    (&["timestamp"], (1292, "22007")),
-    (&["no value of type"], (1292, "22007")),
-    (&["cannot cast"], (1292, "22007")),
-    (&["cannot be cast"], (1292, "22007")),
-    (&["cannot be used as"], (1292, "22007")),
-    (&["cannot be read as"], (1292, "22007")),
-];
-
-const NOT_FOUND: &[Row] = &[
-    (&["table"], (1146, "42S02")),
-    (&["view"], (1146, "42S02")),
-    (&["column"], (1054, "42S22")),
-    (&["function"], (1305, "42000")),
-    (&["prepared statement"], (1243, "HY000")),
-    (&["savepoint"], (1305, "42000")),
-    (&["schema"], (1049, "42000")),
-    (&["catalog"], (1049, "42000")),
-    (&["option"], (1193, "HY000")),
-    (&["session"], (1094, "HY000")),
-    (&["query"], (1094, "HY000")),
-];
-
-const EXISTS: &[Row] = &[
-    (&["primary key", "twice"], (1062, "23000")),
-    (&["unique"], (1062, "23000")),
-    (&["schema"], (1007, "HY000")),
-    (&["catalog"], (1007, "HY000")),
-    (&["column"], (1060, "42S21")),
-    (&["table"], (1050, "42S01")),
-    (&["view"], (1050, "42S01")),
-];
-
-/// The code of the first row all of whose words are in the message, outside of names in backticks and of the place in the text.
-fn look_up(rows: &[Row], message: &str) -> Option<Code> {
-    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
-    let text: String = message.split('`').step_by(2).collect::<Vec<_>>().join(" ").to_ascii_lowercase();
-    rows.iter().find(|(words, _)| words.iter().all(|word| text.contains(word))).map(|(_, code)| *code)
+fn of_reason(reason: Reason) -> Code {
+    match reason {
+        Reason::UndefinedTable => (1146, "42S02"),
+        Reason::UndefinedColumn => (1054, "42S22"),
+        Reason::UndefinedFunction | Reason::UndefinedSavepoint | Reason::NoTransaction => (1305, "42000"),
+        Reason::UndefinedSchema | Reason::UndefinedCatalog => (1049, "42000"),
+        Reason::UndefinedStatement => (1243, "HY000"),
+        Reason::UndefinedOption => (1193, "HY000"),
+        Reason::UndefinedQuery => (1094, "HY000"),
+        Reason::UndefinedFile => (29, "HY000"),
+        Reason::DuplicateTable => (1050, "42S01"),
+        Reason::DuplicateColumn => (1060, "42S21"),
+        Reason::DuplicateSchema | Reason::DuplicateCatalog => (1007, "HY000"),
+        Reason::DuplicateAlias => (1066, "42000"),
+        Reason::DuplicateFile => (1086, "HY000"),
+        Reason::AmbiguousColumn => (1052, "23000"),
+        Reason::UniqueViolation => (1062, "23000"),
+        Reason::NotNullViolation => (1048, "23000"),
+        Reason::CheckViolation => (3819, "HY000"),
+        Reason::CardinalityViolation => (1242, "21000"),
+        Reason::DivisionByZero => (1365, "22012"),
+        Reason::OutOfRange => (1690, "22003"),
+        Reason::DatetimeOutOfRange => (1441, "22008"),
+        Reason::InvalidText | Reason::InvalidDatetime | Reason::CannotCoerce => (1292, "22007"),
+        Reason::InvalidPattern => (1139, "42000"),
+        Reason::InvalidValue => (1231, "42000"),
+        Reason::Grouping => (1055, "42000"),
+        Reason::WrongObject => (1347, "HY000"),
+        Reason::DependentObjects => (1010, "HY000"),
+        Reason::ActiveTransaction => (1568, "25001"),
+        Reason::ReadOnlyTransaction => (1792, "25006"),
+        Reason::WrongParameters => (1210, "HY000"),
+        Reason::TooComplex => (1436, "HY000"),
+        Reason::InsufficientResources => (1041, "HY000"),
+        Reason::UndefinedOperator | Reason::DuplicateStatement | Reason::DatatypeMismatch => UNKNOWN,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The page that tells users of every reason.
+    const PAGE: &str = include_str!("../../../docs/reference/errors.md");
 
     #[test]
     fn every_kind_has_a_number_and_a_state() {
@@ -209,22 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn messages_make_codes_finer_and_names_do_not() {
-        for (kind, message, expected) in [
-            (ErrorKind::NotFound, "table `schema` not found", 1146),
-            (ErrorKind::NotFound, "schema `table` not found", 1049),
-            (ErrorKind::Invalid, "divide by zero", 1365),
-            (ErrorKind::Invalid, "column `a` does not exist at line 1, column 8", 1054),
-            (ErrorKind::Invalid, "function `f` does not exist at line 1, column 8", 1305),
-            (ErrorKind::AlreadyExists, "table `a` exists", 1050),
-            (ErrorKind::AlreadyExists, "table `t` would have the primary key (a) = (2) twice", 1062),
-            (ErrorKind::AlreadyExists, "schema `table` exists", 1007),
-            (ErrorKind::Invalid, "duplicate key", 1062),
-            (ErrorKind::Invalid, "`overflow` makes no sense", 1105),
-            (ErrorKind::Timeout, "too slow", 3024),
-        ] {
-            assert_eq!(code(&Error::new(kind, message)).0, expected, "{message}");
+    fn every_reason_has_a_number_and_a_state() {
+        for reason in Reason::ALL {
+            let (number, state) = code(&Error::invalid("x").with_reason(reason));
+            assert!(number > 0 && state.len() == 5, "{reason:?}");
+            let row = format!("| `{}` | {} | {number} {state} |", reason.name(), reason.sqlstate());
+            assert!(PAGE.contains(&row), "docs/reference/errors.md lacks `{row}`");
         }
+        assert_eq!(code(&Error::not_found("x").with_reason(Reason::UndefinedTable)), (1146, "42S02"));
     }
 
     #[test]

@@ -96,6 +96,19 @@ impl Portal {
     }
 }
 
+impl Drop for Running {
+    /// What nobody has begun to read would wait for its reader.
+    fn drop(&mut self) {
+        if self.next_partition == self.partitions {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (server, session, query) = (Arc::clone(&self.server), Arc::clone(&self.session), self.query);
+            runtime.spawn(async move { _ = server.cancel(session.principal(), query).await });
+        }
+    }
+}
+
 impl Running {
     pub(crate) async fn start(
         wire: &mut Wire,
@@ -134,8 +147,9 @@ impl Running {
     }
 
     /// Texts of instants are those of this zone.
-    pub(crate) fn in_zone(self, zone: Option<Tz>) -> Self {
-        Self { zone, ..self }
+    pub(crate) fn in_zone(mut self, zone: Option<Tz>) -> Self {
+        self.zone = zone;
+        self
     }
 
     /// Whether the columns are what the client was told.

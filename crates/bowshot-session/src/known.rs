@@ -1,7 +1,7 @@
 //! What a name in `SET` means: a session option, a parameter that is only kept, or neither.
 
 use bowshot_api::{
-    COMPATIBILITY_PARAMETERS, CompatibilityParameter, Error, Result, SESSION_OPTIONS, SessionOption,
+    COMPATIBILITY_PARAMETERS, CompatibilityParameter, Error, Reason, Result, SESSION_OPTIONS, SessionOption,
 };
 
 /// See the module.
@@ -66,6 +66,7 @@ pub(crate) fn translated(
     match name.to_ascii_lowercase().as_str() {
         "statement_timeout" => milliseconds(value).map(|ms| Some(ms.to_string())).ok_or_else(|| {
             Error::invalid(format!("`{value}` is no value for `statement_timeout`"))
+                .with_reason(Reason::InvalidValue)
                 .with_hint("it is a number of milliseconds, or has a unit: us, ms, s, min, h or d")
         }),
         "search_path" => first_of_path(value, has_schema),
@@ -110,7 +111,8 @@ fn first_of_path(path: &str, has_schema: impl Fn(&str) -> bool) -> Result<Option
 }
 
 fn unknown(name: &str) -> Error {
-    let error = Error::not_found(format!("session option `{name}` not found"));
+    let error =
+        Error::not_found(format!("session option `{name}` not found")).with_reason(Reason::UndefinedOption);
     let close = close_to(name);
     if close.is_empty() {
         return error.with_hint("`SHOW ALL` lists what there is");

@@ -1,6 +1,6 @@
 //! The statements of a session that `PREPARE` has given names: texts, planned anew by each EXECUTE.
 
-use bowshot_api::{Error, ErrorKind, Limits, Result};
+use bowshot_api::{Error, ErrorKind, Limits, Reason, Result};
 use bowshot_engine::NamedStatement;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +22,7 @@ impl NamedStatements {
         if named.contains_key(name) {
             let message = format!("prepared statement `{name}` exists");
             return Err(Error::new(ErrorKind::AlreadyExists, message)
+                .with_reason(Reason::DuplicateStatement)
                 .with_hint(format!("send `DEALLOCATE {name}` first")));
         }
         if named.len() >= limits.max_prepared_statements {
@@ -56,7 +57,10 @@ impl NamedStatements {
             None => self.clear(),
             Some(name) => {
                 let removed = self.lock().remove(name);
-                removed.ok_or_else(|| Error::not_found(format!("prepared statement `{name}` not found")))?;
+                removed.ok_or_else(|| {
+                    Error::not_found(format!("prepared statement `{name}` not found"))
+                        .with_reason(Reason::UndefinedStatement)
+                })?;
             }
         }
         Ok(())

@@ -3,7 +3,8 @@
 use crate::known::{self, Known};
 use arrow::array::timezone::Tz;
 use bowshot_api::{
-    CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Result, SessionOption,
+    CompatibilityParameter, Compression, Endpoints, Error, Layout, Limits, OptionValue, Reason, Result,
+    SessionOption,
 };
 use bowshot_engine::{SESSION_CACHE, SESSION_JOIN_ORDER, SESSION_RESULTS};
 use std::collections::BTreeMap;
@@ -246,11 +247,13 @@ fn text(value: &OptionValue) -> String {
 
 fn wrong(option: &SessionOption, value: &str) -> Error {
     Error::invalid(format!("`{value}` is no value for session option `{}`", option.name))
+        .with_reason(Reason::InvalidValue)
         .with_hint(format!("it is a {}: {}", option.kind, option.text))
 }
 
 fn refused(parameter: &CompatibilityParameter, value: &str) -> Error {
-    let error = Error::invalid(format!("`{value}` is no value for `{}`", parameter.name));
+    let error = Error::invalid(format!("`{value}` is no value for `{}`", parameter.name))
+        .with_reason(Reason::InvalidValue);
     match parameter.name {
         "autocommit" => error.with_hint("begin a transaction with BEGIN"),
         "transaction_isolation" | "default_transaction_isolation" => {

@@ -2,7 +2,7 @@
 
 use crate::retained;
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Error, ErrorKind, Limits, Result, StatementId, TransactionId};
+use bowshot_api::{Error, ErrorKind, Limits, Reason, Result, StatementId, TransactionId};
 use bowshot_engine::AuthorizedPlan;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -121,5 +121,7 @@ fn check_bytes(
 }
 
 fn not_found(id: StatementId) -> Error {
-    Error::not_found(format!("prepared statement {id} not found")).with_hint("prepare it again")
+    Error::not_found(format!("prepared statement {id} not found"))
+        .with_reason(Reason::UndefinedStatement)
+        .with_hint("prepare it again")
 }

@@ -17,7 +17,7 @@ use bowshot_api::{
     SubstraitPlan,
 };
 use bowshot_engine::{
-    Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, apart, without_passwords,
+    Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, Stop, apart, without_passwords,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -171,6 +171,11 @@ async fn attempt(
     let query = QueryResult::launch(launch, &session.server().house, session.server().engine.runtime());
     live.has_result(&query);
     session.server().results.insert(Arc::clone(&query));
+    if matches!(live.job.stopped(), Some(Stop::Cancelled | Stop::Late)) {
+        // Whoever waited has left, and did not see the result any more.
+        session.server().results.abandon(&query);
+        return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
+    }
     if delivery(request, &options) == Delivery::Stream {
         wait_until_readable(session, &query).await?;
     }
@@ -331,11 +336,7 @@ async fn wait_until_readable(session: &ClientSession, query: &Arc<QueryResult>) 
     impl Drop for Abandon<'_> {
         fn drop(&mut self) {
             if !self.2 {
-                self.1.cancel();
-                self.0
-                    .server()
-                    .results
-                    .end(self.1.id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the caller left")));
+                self.0.server().results.abandon(self.1);
             }
         }
     }

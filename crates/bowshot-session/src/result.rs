@@ -9,7 +9,8 @@ use crate::query_log::{Outcome, QueryLog, QueryRecord, decision};
 use crate::spill::Accounts;
 use crate::task::AbortOnDrop;
 use bowshot_api::{
-    Answer, BatchStream, Delivery, Error, ErrorKind, Layout, Limits, Principal, QueryId, Result, SessionId,
+    Answer, BatchStream, Delivery, Error, ErrorKind, Layout, Limits, Principal, QueryId, Reason, Result,
+    SessionId,
 };
 use bowshot_engine::{Execution, ProgressMeter, QueryRuntime, Stop};
 use fill::fill;
@@ -207,13 +208,15 @@ impl QueryResult {
         gone: impl FnOnce() + Send + 'static,
     ) -> Result<BatchStream> {
         let Some(partition) = self.partitions.get(index) else {
-            return Err(Error::not_found(format!("partition {index} of query {} not found", self.id)));
+            return Err(Error::not_found(format!("partition {index} of query {} not found", self.id))
+                .with_reason(Reason::UndefinedQuery));
         };
         if !partition.claim() {
             return Err(Error::not_found(format!(
                 "the result of query {} is not found: it has been read",
                 self.id
             ))
+            .with_reason(Reason::UndefinedQuery)
             .with_hint("run the query again, or set the session option `retryable_results`"));
         }
         self.touch();

@@ -1,7 +1,7 @@
 //! All started queries of the server, by id, and a short memory of those that ended.
 
 use crate::result::QueryResult;
-use bowshot_api::{CancelOutcome, Error, ErrorKind, Principal, QueryId, Result, SessionId};
+use bowshot_api::{CancelOutcome, Error, ErrorKind, Principal, QueryId, Reason, Result, SessionId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -62,15 +62,18 @@ impl Results {
         }
         let Some((_, ended)) = state.ended.get(&id).filter(|(owner, _)| owner == principal) else {
             return Err(Error::not_found(format!("query {id} not found"))
+                .with_reason(Reason::UndefinedQuery)
                 .with_hint("it never ran here, or its result was read or expired long ago; run it again"));
         };
         Err(match ended {
             Ended::Read => {
                 Error::not_found(format!("the result of query {id} is not found: it has been read"))
+                    .with_reason(Reason::UndefinedQuery)
                     .with_hint("run the query again, or set the session option `retryable_results`")
             }
             Ended::Expired => {
                 Error::not_found(format!("the result of query {id} is not found: it has expired"))
+                    .with_reason(Reason::UndefinedQuery)
                     .with_hint("read results sooner, renew them, or raise `limits.result_timeout`")
             }
             Ended::Failed(error) => error.duplicate(),
@@ -150,6 +153,12 @@ impl Results {
             query.cancel();
             self.end(query.id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the query was cancelled")));
         }
+    }
+
+    /// Stops a query that nobody will come for.
+    pub(crate) fn abandon(&self, query: &QueryResult) {
+        query.cancel();
+        self.end(query.id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the caller left")));
     }
 
     /// Stops everything, for the end of a drain.

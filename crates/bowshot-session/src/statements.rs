@@ -2,7 +2,7 @@
 //! DEALLOCATE, KILL.
 
 use crate::session::ClientSession;
-use bowshot_api::{Error, OptionValue, QueryId, Result, SessionId};
+use bowshot_api::{Error, OptionValue, QueryId, Reason, Result, SessionId};
 use bowshot_engine::{Assignment, Discarded, Killed, SessionStatement};
 
 /// Does what the statement says.
@@ -31,6 +31,7 @@ pub(crate) async fn run(session: &ClientSession, statement: &SessionStatement) -
         SessionStatement::Discard(Discarded::All) => {
             if session.transactions().is_begun() {
                 return Err(Error::invalid("DISCARD ALL cannot run in a transaction")
+                    .with_reason(Reason::ActiveTransaction)
                     .with_hint("end it with COMMIT or ROLLBACK"));
             }
             session.engine().drop_temporary().await?;
@@ -107,6 +108,7 @@ fn find(session: &ClientSession, id: &str) -> Result<std::sync::Arc<ClientSessio
     };
     found.ok_or_else(|| {
         Error::not_found(format!("session `{id}` not found"))
+            .with_reason(Reason::UndefinedQuery)
             .with_hint("ids of your own queries and sessions are in `system.queries`")
     })
 }

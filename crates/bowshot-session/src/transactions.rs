@@ -1,7 +1,7 @@
 //! The open transactions of one session. Statements of one transaction run one after the other; different transactions know
 //! nothing of each other until they commit.
 
-use bowshot_api::{Error, ErrorKind, Result, SavepointId, TransactionEnd, TransactionId};
+use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
 use bowshot_engine::{EngineSession, Pinned, Transaction, TransactionStatement};
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Deref, DerefMut};
@@ -187,6 +187,7 @@ impl Transactions {
             }
         }
         Err(Error::not_found(format!("savepoint `{savepoint}` not found"))
+            .with_reason(Reason::UndefinedSavepoint)
             .with_hint("savepoints end with their transaction, and with those before them"))
     }
 
@@ -195,6 +196,7 @@ impl Transactions {
         if let TransactionStatement::Begin { read_only } = statement {
             if self.current().is_some() {
                 return Err(Error::invalid("a transaction is open already")
+                    .with_reason(Reason::ActiveTransaction)
                     .with_hint("end it with COMMIT or ROLLBACK"));
             }
             let id = self.begin(*read_only)?;
@@ -205,7 +207,9 @@ impl Transactions {
             return match statement {
                 // As in PostgreSQL, which only warns: there is nothing to keep and nothing to undo.
                 TransactionStatement::Commit | TransactionStatement::Rollback => Ok(()),
-                _ => Err(Error::invalid("no transaction is open").with_hint("begin one with BEGIN")),
+                _ => Err(Error::invalid("no transaction is open")
+                    .with_reason(Reason::NoTransaction)
+                    .with_hint("begin one with BEGIN")),
             };
         };
         match statement {
@@ -315,6 +319,7 @@ impl Transactions {
 
 fn unknown(id: TransactionId) -> Error {
     Error::not_found(format!("transaction `{id}` not found: it has ended, or was rolled back for being idle"))
+        .with_reason(Reason::NoTransaction)
         .with_hint("begin a new transaction")
 }
 

@@ -66,10 +66,14 @@ struct Leaving<'a> {
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        let Some(statement) = self.statement.take().filter(|statement| statement.result().is_none()) else {
-            return;
-        };
+        let Some(statement) = self.statement.take() else { return };
+        // Before the look: a result that comes later sees that nobody waits (`query.rs`).
         statement.job.stop(Stop::Cancelled);
+        if let Some(query) = statement.result() {
+            // It was there just when its caller left: nobody will come for it.
+            self.session.server().results.abandon(&query);
+            return;
+        }
         record(self.session, &statement, &Error::new(ErrorKind::Cancelled, "the caller left"));
     }
 }

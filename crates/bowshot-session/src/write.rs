@@ -11,7 +11,7 @@ use crate::task;
 use crate::transactions::Scope;
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, Layout, QueryId, Result};
+use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, Layout, QueryId, Reason, Result};
 use bowshot_engine::{Action, Execution, Job, ProgressMeter, Returned, Written, without_passwords};
 use futures::StreamExt;
 use std::future::Future;
@@ -47,6 +47,7 @@ pub(crate) async fn write(
     let is_final = matches!(authorised.plan.action(), Action::Write(change) if change.is_final());
     if is_final && !scope.is_alone() {
         return Err(Error::invalid("VACUUM cannot be undone, and does not run in a transaction")
+            .with_reason(Reason::ActiveTransaction)
             .with_hint("commit first, and run it with autocommit"));
     }
     let (deadline, layout) = (Deadline::new(&begun, session), begun.layout);

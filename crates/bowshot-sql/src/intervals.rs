@@ -7,7 +7,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Reason, Result};
 use reader::{by_designators, by_words};
 
 /// Months, days and time stand apart: neither months nor days are always as long.
@@ -78,11 +78,13 @@ pub(crate) fn read(text: &str, fields: Fields) -> Result<Interval> {
     };
     let sum = sum.ok_or_else(|| {
         Error::invalid(format!("invalid input syntax for type interval: \"{text}\""))
+            .with_reason(Reason::InvalidDatetime)
             .with_hint("write it as in '1 year 2 months 3 days 04:05:06'")
     })?;
-    sum.cut(fields)
-        .interval()
-        .ok_or_else(|| Error::invalid(format!("interval field value out of range: \"{text}\"")))
+    sum.cut(fields).interval().ok_or_else(|| {
+        Error::invalid(format!("interval field value out of range: \"{text}\""))
+            .with_reason(Reason::DatetimeOutOfRange)
+    })
 }
 
 impl Interval {

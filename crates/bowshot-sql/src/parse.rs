@@ -5,7 +5,7 @@ use crate::dialect::Dialect;
 use crate::tokens::{self, is_blank, keyword, word};
 use crate::walk::Tree;
 use crate::{exclusions, numbers};
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Position, Reason, Result};
 use sqlparser::ast::{Expr, Statement, UnaryOperator, Value, VisitorMut};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -258,18 +258,29 @@ pub(crate) fn syntax(error: &ParserError) -> Error {
             ErrorKind::LimitReached,
             "the statement nests deeper than the parser's recursion limit allows",
         )
+        .with_reason(Reason::TooComplex)
         .with_hint("take inner queries apart with WITH"),
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => {
-            Error::new(ErrorKind::Syntax, format!("syntax error: {}", placed(&lower_first(text))))
+            let (what, position) = placed(text);
+            let told = Error::new(ErrorKind::Syntax, format!("syntax error: {}", lower_first(what)));
+            match position {
+                Some(position) => told.with_position(position),
+                None => told,
+            }
         }
     }
 }
 
-/// The parser's `… at Line: 1, Column: 8` as `… at line 1, column 8`.
-fn placed(text: &str) -> String {
-    match text.rsplit_once(" at Line: ") {
-        Some((what, place)) => format!("{what} at line {}", place.replacen(", Column: ", ", column ", 1)),
-        None => text.to_owned(),
+/// The parser's `… at Line: 1, Column: 8` as what it says and the place.
+fn placed(text: &str) -> (&str, Option<Position>) {
+    let apart = || {
+        let (what, place) = text.rsplit_once(" at Line: ")?;
+        let (line, column) = place.split_once(", Column: ")?;
+        Some((what, Position { line: line.parse().ok()?, column: column.trim_end().parse().ok()? }))
+    };
+    match apart() {
+        Some((what, position)) => (what, Some(position)),
+        None => (text, None),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can go wrong between a path and its rows. Each error names the file or folder; [`crate::find_error`] digs it
 //! out of whatever DataFusion or Arrow wrapped around it.
 
-use bowshot_api::ErrorKind;
+use bowshot_api::{ErrorKind, Reason};
 use datafusion::error::DataFusionError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -157,6 +157,11 @@ impl Error {
 impl From<Error> for bowshot_api::Error {
     fn from(error: Error) -> Self {
         let converted = Self::new(error.kind(), error.to_string());
+        let converted = match &error {
+            Error::Missing { .. } | Error::Empty { .. } => converted.with_reason(Reason::UndefinedFile),
+            Error::SameName { .. } => converted.with_reason(Reason::DuplicateTable),
+            _ => converted,
+        };
         let converted = match error.hint() {
             Some(hint) => converted.with_hint(hint),
             None => converted,

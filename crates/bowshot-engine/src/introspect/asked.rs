@@ -6,7 +6,7 @@ use super::client::NamedStatement;
 use crate::catalog::{DEFAULT_SCHEMA, Visible};
 use crate::pinned::TEMPORARY_CATALOG;
 use crate::write::names::Names;
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Reason, Result};
 use bowshot_storage::tables::EntryName;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -47,7 +47,8 @@ impl Asked<'_> {
     pub(crate) fn setting(&self, name: &str) -> Result<Setting> {
         match self.client.get() {
             Some(client) => client.setting(name),
-            None => Err(Error::not_found(format!("session option `{name}` not found"))),
+            None => Err(Error::not_found(format!("session option `{name}` not found"))
+                .with_reason(Reason::UndefinedOption)),
         }
     }
 
@@ -76,6 +77,7 @@ impl Asked<'_> {
             }
         }
         Err(Error::not_found(format!("table `{full}` not found"))
+            .with_reason(Reason::UndefinedTable)
             .with_hint("list the tables with `SHOW ALL TABLES`"))
     }
 
@@ -96,6 +98,7 @@ impl Asked<'_> {
         }
         let name = if name.0.len() == 1 { schema } else { format!("{catalog}.{schema}") };
         Err(Error::not_found(format!("schema `{name}` not found"))
+            .with_reason(Reason::UndefinedSchema)
             .with_hint("list the schemas with `SHOW SCHEMAS`, the catalogs with `SHOW DATABASES`"))
     }
 }

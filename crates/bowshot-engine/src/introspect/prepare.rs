@@ -6,7 +6,7 @@ use super::parse::Words;
 use super::{Discarded, Expanded, SessionStatement};
 use crate::plan;
 use crate::write::forms;
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_sql::Tree;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{DataType, Expr, SelectItem, SetExpr, Statement, Value, VisitorMut};
@@ -102,6 +102,7 @@ fn execute(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Expanded> {
     words.end()?;
     let statement = asked.named(&name).ok_or_else(|| {
         Error::not_found(format!("prepared statement `{name}` not found"))
+            .with_reason(Reason::UndefinedStatement)
             .with_hint("name one with `PREPARE name AS statement`")
     })?;
     let values = typed(values, &statement.types)?;
@@ -185,7 +186,8 @@ fn bind(statement: &mut Statement, values: &[Expr]) -> Result<()> {
             Err(Error::invalid(format!(
                 "the statement has {used} parameters, and got {} values",
                 values.len()
-            )))
+            ))
+            .with_reason(Reason::WrongParameters))
         }
     }
 }
@@ -206,6 +208,7 @@ impl Bound<'_> {
         let found = (self.values.get(place), self.sizes.get(place), self.used.get_mut(place));
         let (Some(given), Some(size), Some(used)) = found else {
             return Err(Error::invalid(format!("parameter `{name}` has no value"))
+                .with_reason(Reason::WrongParameters)
                 .with_hint(format!("EXECUTE was given {} values", self.values.len())));
         };
         self.bytes = self.bytes.saturating_add(*size);

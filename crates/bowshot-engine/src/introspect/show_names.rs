@@ -4,7 +4,7 @@ use super::Expanded;
 use super::asked::{Asked, Flavour, named, parsed, quoted};
 use super::parse::Words;
 use super::show::{Shown, filtered, wanted};
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Reason, Result};
 use datafusion::sql::parser::Statement as Parsed;
 
 /// What a database is depends on who asks: to MySQL it is what others call a schema.
@@ -27,6 +27,7 @@ pub(super) fn schemas(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed>
         let catalog = asked.names.catalog(&words.name()?)?;
         if !asked.visible.catalog_names().contains(&catalog) {
             return Err(Error::not_found(format!("catalog `{catalog}` not found"))
+                .with_reason(Reason::UndefinedCatalog)
                 .with_hint("list the catalogs with `SHOW DATABASES`"));
         }
         catalog

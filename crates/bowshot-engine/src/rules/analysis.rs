@@ -14,6 +14,7 @@ pub(crate) fn with_our_meaning(mut state: SessionStateBuilder) -> SessionStateBu
     let planners = state.expr_planners().get_or_insert_default();
     planners.insert(0, Arc::new(operators::IntervalPlanner));
     planners.insert(0, Arc::new(integers::IntegerLiterals));
+    planners.insert(0, Arc::new(operators::BooleanLiterals));
     state.with_analyzer_rules(rules())
 }
 

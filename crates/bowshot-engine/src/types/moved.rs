@@ -2,7 +2,7 @@
 //! PostgreSQL. Arrow's own goes by the label of the column, and fails where the clock is set.
 
 use super::casts::Columns;
-use bowshot_api::Error;
+use bowshot_api::{Error, Reason};
 use bowshot_functions::add_in_zone;
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{ArrayRef, AsArray, TimestampMicrosecondArray};
@@ -167,7 +167,11 @@ fn negated(interval: IntervalMonthDayNano) -> Result<IntervalMonthDayNano> {
         let (months, days) = (interval.months.checked_neg()?, interval.days.checked_neg()?);
         Some(IntervalMonthDayNano::new(months, days, interval.nanoseconds.checked_neg()?))
     };
-    negate().ok_or_else(|| DataFusionError::External(Box::new(Error::invalid("interval out of range"))))
+    negate().ok_or_else(|| {
+        DataFusionError::External(Box::new(
+            Error::invalid("interval out of range").with_reason(Reason::DatetimeOutOfRange),
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `timezone(zone, time)`, which `time AT TIME ZONE zone` stands for: a time stamp without a zone is the clock of that zone
 //! and becomes an instant; an instant becomes what the clock of that zone shows.
 
-use bowshot_api::Error;
+use bowshot_api::{Error, Reason};
 use chrono::{DateTime, LocalResult, NaiveDateTime, Offset, TimeDelta, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
@@ -178,7 +178,11 @@ fn finished(moved: TimestampMicrosecondArray, instant: bool) -> ArrayRef {
 
 /// An instant on the clock of a zone, or the other way around.
 fn shifted(micros: i64, zone: &Tz, instant: bool) -> Result<i64> {
-    let out_of_range = || DataFusionError::External(Box::new(Error::invalid("timestamp out of range")));
+    let out_of_range = || {
+        DataFusionError::External(Box::new(
+            Error::invalid("timestamp out of range").with_reason(Reason::DatetimeOutOfRange),
+        ))
+    };
     let clock = DateTime::from_timestamp_micros(micros).ok_or_else(out_of_range)?.naive_utc();
     let moved = if instant {
         let offset = zone.offset_from_utc_datetime(&clock).fix();

@@ -7,7 +7,7 @@ use crate::types::stored;
 use crate::write::ddl::{Stores, put};
 use crate::write::names::Names;
 use crate::write::{define, fit, parts};
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{
     Check, Column, Definition, Entry, EntryName, Error as TablesError, Key, Reference, Table, TableStore,
 };
@@ -84,7 +84,8 @@ pub(crate) fn alter(
         if let Alteration::RenameTable { to } = change {
             names.check_new(to)?;
             if names.pinned.entry(to).is_some() {
-                return Err(Error::new(ErrorKind::AlreadyExists, format!("`{to}` already exists")));
+                return Err(Error::new(ErrorKind::AlreadyExists, format!("`{to}` already exists"))
+                    .with_reason(Reason::DuplicateTable));
             }
             target = to.clone();
             continue;
@@ -276,7 +277,8 @@ fn set_nullable(
 ) -> Result<()> {
     let in_key = definition.primary_key.iter().any(|key| key.columns.iter().any(|part| part == column));
     if nullable && in_key {
-        return Err(Error::invalid(format!("column `{column}` belongs to the primary key")));
+        return Err(Error::invalid(format!("column `{column}` belongs to the primary key"))
+            .with_reason(Reason::DependentObjects));
     }
     let column = column_of(definition, name, column)?;
     column.field = Arc::new(column.field.as_ref().clone().with_nullable(nullable));
@@ -355,16 +357,19 @@ pub(crate) fn column_of<'a>(
 
 fn no_column(table: &EntryName, column: &str) -> Error {
     Error::not_found(format!("column `{column}` of table `{table}` not found"))
+        .with_reason(Reason::UndefinedColumn)
 }
 
 fn taken(table: &EntryName, column: &str) -> Error {
     Error::new(ErrorKind::AlreadyExists, format!("table `{table}` already has a column `{column}`"))
+        .with_reason(Reason::DuplicateColumn)
 }
 
 /// A column that the key or a check needs cannot go.
 fn check_unused(definition: &Definition, table: &EntryName, column: &str) -> Result<()> {
     if definition.keys().any(|key| key.columns.iter().any(|part| part == column)) {
-        return Err(Error::invalid(format!("column `{column}` belongs to a key of table `{table}`")));
+        return Err(Error::invalid(format!("column `{column}` belongs to a key of table `{table}`"))
+            .with_reason(Reason::DependentObjects));
     }
     check_unchecked(definition, table, column)
 }
@@ -376,6 +381,7 @@ fn check_unchecked(definition: &Definition, table: &EntryName, column: &str) -> 
             "column `{}` of table `{table}` is computed of column `{column}`",
             computed.column
         ))
+        .with_reason(Reason::DependentObjects)
         .with_hint("drop the computed column first"));
     }
     match definition.checks.iter().find(|check| fit::mentions(&check.sql, column)) {
@@ -383,6 +389,7 @@ fn check_unchecked(definition: &Definition, table: &EntryName, column: &str) -> 
             "constraint `{}` of table `{table}` names column `{column}`",
             check.name
         ))
+        .with_reason(Reason::DependentObjects)
         .with_hint(format!(
             "drop the constraint first: `ALTER TABLE {table} DROP CONSTRAINT {}`",
             check.name

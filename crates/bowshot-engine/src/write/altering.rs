@@ -6,7 +6,7 @@ use crate::write::alter::{self, Alteration};
 use crate::write::ddl::Ddl;
 use crate::write::names::{Names, ident};
 use crate::write::{change, defaults, define, fit, key, parts};
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Reason, Result};
 use bowshot_storage::tables::{Check, EntryName};
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::ScalarValue;
@@ -225,6 +225,7 @@ fn added<'a>(
         };
         if !field.is_nullable() && value.is_null() {
             return Err(Error::invalid(format!("column `{name}` must not be NULL and has no default"))
+                .with_reason(Reason::NotNullViolation)
                 .with_hint("give it a default, which is the value of the rows that are there"));
         }
         Ok(Alteration::AddColumn {

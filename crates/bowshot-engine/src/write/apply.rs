@@ -10,7 +10,7 @@ use crate::write::merge::PUT;
 use crate::write::names::Names;
 use crate::write::numbers;
 use crate::write::{NewTable, Write};
-use bowshot_api::{BatchStream, Error, Result};
+use bowshot_api::{BatchStream, Error, Reason, Result};
 use bowshot_storage::tables::{
     Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore,
 };
@@ -182,6 +182,7 @@ async fn merge(
         for address in addresses_of(&met)?.values() {
             if !seen.insert(*address) {
                 return Err(Error::invalid(format!("a row of table `{name}` would be changed twice"))
+                    .with_reason(Reason::CardinalityViolation)
                     .with_hint("make the source give one row for each row of the target"));
             }
         }
@@ -258,7 +259,8 @@ pub(crate) fn by_name(
     if let Some(twice) =
         given.iter().enumerate().find(|(at, name)| given.iter().take(*at).any(|n| n == *name))
     {
-        return Err(Error::invalid(format!("column `{}` is there twice", twice.1)));
+        return Err(Error::invalid(format!("column `{}` is there twice", twice.1))
+            .with_reason(Reason::DuplicateColumn));
     }
     if let Some(extra) = given.iter().find(|name| definition.position(name).is_none()) {
         let there: Vec<&str> = definition.columns.iter().map(|column| column.field.name().as_str()).collect();

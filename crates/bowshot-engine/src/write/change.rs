@@ -4,7 +4,7 @@ use crate::catalog::{CHANGE_SCHEMA, TARGET};
 use crate::plan;
 use crate::write::names::{self, ident};
 use crate::write::{defaults, several};
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::Dialect;
 use bowshot_storage::tables::Definition;
 use datafusion::sql::sqlparser::ast::{
@@ -138,7 +138,8 @@ pub(crate) fn assigned(
         if let Some(slot) = values.get_mut(position)
             && slot.replace(value).is_some()
         {
-            return Err(Error::invalid(format!("column `{name}` is assigned twice")));
+            return Err(Error::invalid(format!("column `{name}` is assigned twice"))
+                .with_reason(Reason::DuplicateColumn));
         }
     }
     Ok(values)
@@ -163,6 +164,7 @@ fn check_qualifier(target: &ObjectName, table: &Ident) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!("`{target}` is no column of the changed table"))
+        .with_reason(Reason::UndefinedColumn)
         .with_hint(format!("name its columns alone, or as `{table}.column`")))
 }
 
@@ -187,6 +189,7 @@ pub(crate) fn expression(sql: &str) -> Result<Expr> {
 pub(crate) fn no_column(name: &str, definition: &Definition) -> Error {
     let there: Vec<&str> = definition.columns.iter().map(|column| column.field.name().as_str()).collect();
     Error::not_found(format!("column `{name}` not found"))
+        .with_reason(Reason::UndefinedColumn)
         .with_hint(format!("the table has {}", there.join(", ")))
 }
 
@@ -218,7 +221,8 @@ fn retarget_named(
             return Ok((name, changed, alias));
         }
     }
-    Err(Error::not_found(format!("`{named}` is none of the tables that rows are taken out of")))
+    Err(Error::not_found(format!("`{named}` is none of the tables that rows are taken out of"))
+        .with_reason(Reason::UndefinedTable))
 }
 
 fn check_joins(table: &TableWithJoins) -> Result<()> {

@@ -5,7 +5,7 @@ use crate::policy::AccessChange;
 use crate::write::alter::{self, Alteration, column_of};
 use crate::write::names::Names;
 use crate::write::{NewTable, NewView, WhenThere};
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{Entry, EntryName, Table, TableStore, View, What};
 use chrono::Duration;
 use std::sync::Arc;
@@ -196,9 +196,11 @@ pub(crate) fn room_for(
         WhenThere::Keep => Ok(None),
         WhenThere::Replace if (kind(there) == "view") == view => Ok(Some(())),
         WhenThere::Replace => Err(Error::invalid(format!("`{name}` is a {}", kind(there)))
+            .with_reason(Reason::WrongObject)
             .with_hint(format!("drop it first: `DROP {} {name}`", kind(there).to_uppercase()))),
         WhenThere::Fail => {
             Err(Error::new(ErrorKind::AlreadyExists, format!("{} `{name}` already exists", kind(there)))
+                .with_reason(Reason::DuplicateTable)
                 .with_hint("use IF NOT EXISTS to keep it, OR REPLACE to make it anew, or another name"))
         }
     }
@@ -243,6 +245,7 @@ fn drop_table(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned
     })?;
     if table.definition().materialized.is_some() {
         return Err(Error::invalid(format!("`{name}` is a materialized view"))
+            .with_reason(Reason::WrongObject)
             .with_hint(format!("use `DROP MATERIALIZED VIEW {name}`")));
     }
     names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
@@ -254,9 +257,11 @@ fn drop_materialized(name: &EntryName, if_exists: bool, names: &Names) -> Result
             names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
         }
         Some(there) => Err(Error::invalid(format!("`{name}` is a {}", kind(there)))
+            .with_reason(Reason::WrongObject)
             .with_hint(format!("use `DROP {} {name}`", kind(there).to_uppercase()))),
         None if if_exists => Ok(names.pinned.clone()),
-        None => Err(Error::not_found(format!("materialized view `{name}` not found"))),
+        None => Err(Error::not_found(format!("materialized view `{name}` not found"))
+            .with_reason(Reason::UndefinedTable)),
     }
 }
 
@@ -268,10 +273,11 @@ fn drop_view(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned>
         }
         Some(Entry::Table(_) | Entry::Broken(_)) => {
             Err(Error::invalid(format!("`{name}` is a table, not a view"))
+                .with_reason(Reason::WrongObject)
                 .with_hint(format!("use `DROP TABLE {name}`")))
         }
         None if if_exists => Ok(names.pinned.clone()),
-        None => Err(Error::not_found(format!("view `{name}` not found"))),
+        None => Err(Error::not_found(format!("view `{name}` not found")).with_reason(Reason::UndefinedTable)),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::write::names::{Names, ident};
 use crate::write::parts;
 use crate::write::parts::Parts;
 use crate::write::{NewTable, NewView, WhenThere, Write, ddl::Ddl, defaults};
-use bowshot_api::{Error, Layout, Result, SAME_NAME_MARK, shown_name};
+use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, shown_name};
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::{Check, Definition, EntryName, Materialized, Storage, View};
 use datafusion::arrow::datatypes::{Field, Fields, Schema, SchemaRef};
@@ -414,6 +414,7 @@ pub(crate) fn distinct_names(fields: &Fields) -> Result<()> {
         Some(field) => {
             let name = shown_name(field.name());
             Err(Error::invalid(format!("column `{name}` is there twice"))
+                .with_reason(Reason::DuplicateColumn)
                 .with_hint(format!("give one of them another name: `… AS {name}_2`")))
         }
     }

@@ -8,7 +8,7 @@ use crate::types;
 use crate::types::declared::Declared;
 use crate::types::stored;
 use crate::write::numbers;
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{Check, Definition, EntryName, Generated, Numbering, Table, TableStore};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::compute::kernels::cmp::eq;
@@ -195,6 +195,7 @@ impl Fit {
         }
         let name = field.name();
         Err(Error::invalid(format!("column `{name}` of table `{}` must not be NULL", self.table))
+            .with_reason(Reason::NotNullViolation)
             .with_hint(format!("give `{name}` a value in every row, or a default in the table")))
     }
 
@@ -229,6 +230,7 @@ impl Fit {
         }
         let row = held.iter().position(|held| held == Some(false)).unwrap_or(0);
         Err(Error::invalid(format!("a row violates constraint `{name}` of table `{}`", self.table))
+            .with_reason(Reason::CheckViolation)
             .with_hint(format!("the first such row is number {} of its batch", row + 1)))
     }
 }
@@ -238,11 +240,7 @@ fn in_column(error: &Error, field: &FieldRef) -> Error {
 }
 
 fn inside(error: &Error, place: &str) -> Error {
-    let told = Error::new(error.kind(), format!("{place}: {}", error.message()));
-    match error.hint() {
-        Some(hint) => told.with_hint(hint),
-        None => told,
-    }
+    error.duplicate().with_message(format!("{place}: {}", error.message()))
 }
 
 /// A column in the type of a field, as an assignment has it: what a whole number cannot take is rounded.
@@ -276,6 +274,7 @@ pub(crate) fn cast(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
         let found = first_lost(column, field.data_type())
             .unwrap_or_else(|| format!("values of type {}", types::names::sql_type(column.data_type())));
         Error::invalid(format!("column `{name}` is {wanted}, which cannot take {found}"))
+            .with_reason(Reason::DatatypeMismatch)
             .with_hint("cast the values in the statement, or send the type of the column")
     })
 }
@@ -320,6 +319,7 @@ fn check_exact(given: &ArrayRef, taken: &ArrayRef, field: &FieldRef) -> Result<(
         field.name(),
         types::names::sql_type(field.data_type())
     ))
+    .with_reason(Reason::InvalidText)
     .with_hint("round the values first, or send them in the type of the column"))
 }
 
@@ -362,7 +362,8 @@ pub(crate) fn plan_check(
     let planned = state.create_physical_expr(planned, &columns).map_err(classify)?;
     match planned.data_type(schema).map_err(classify)? {
         DataType::Boolean => Ok(planned),
-        other => Err(Error::invalid(format!("constraint `{}` is no condition but {other}", check.name))),
+        other => Err(Error::invalid(format!("constraint `{}` is no condition but {other}", check.name))
+            .with_reason(Reason::DatatypeMismatch)),
     }
 }
 
@@ -412,6 +413,7 @@ pub(crate) fn check_nulls(table: &Table, field: &FieldRef) -> Result<()> {
     for rows in table.batches() {
         if rows?.column(position).logical_null_count() > 0 {
             return Err(Error::invalid(format!("column `{}` has rows without a value", field.name()))
+                .with_reason(Reason::NotNullViolation)
                 .with_hint("give them one first with UPDATE"));
         }
     }

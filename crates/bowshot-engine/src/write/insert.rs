@@ -9,7 +9,7 @@ use crate::write::defaults::WithDefaults;
 use crate::write::names::{self, Names, ident};
 use crate::write::recognise::{Leading, Recognised, changing, with_returning};
 use crate::write::{Write, change, forms, values};
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{EntryName, Table, View};
 use datafusion::datasource::ViewTable;
@@ -132,6 +132,7 @@ fn refreshed(
     names.access.check(Privilege::Own, &name)?;
     if table.definition().materialized.is_none() {
         return Err(Error::invalid(format!("`{name}` is no materialized view"))
+            .with_reason(Reason::WrongObject)
             .with_hint("make one with `CREATE MATERIALIZED VIEW … AS …`"));
     }
     Ok(Some((name, table)))

@@ -3,7 +3,7 @@
 use crate::error::classify;
 use crate::state::LazyState;
 use crate::yielding;
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{EntryName, Key, Table};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
@@ -70,6 +70,7 @@ async fn check_key(
                 values.join(", ")
             ),
         )
+        .with_reason(Reason::UniqueViolation)
         .with_hint("change the row that is there with UPDATE or MERGE")),
     }
 }

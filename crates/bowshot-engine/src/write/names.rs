@@ -3,7 +3,7 @@
 use crate::catalog::{CatalogParts, DEFAULT_SCHEMA};
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
 use crate::policy::Access;
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{Entry, EntryName, Storage, Table};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
@@ -44,6 +44,7 @@ pub(crate) fn check_changeable(name: &EntryName, table: &Table) -> Result<()> {
         None => Ok(()),
         Some(_) => {
             Err(Error::invalid(format!("`{name}` is a materialized view: its rows cannot be changed"))
+                .with_reason(Reason::WrongObject)
                 .with_hint(format!("use `REFRESH MATERIALIZED VIEW {}`", name.name)))
         }
     }
@@ -108,6 +109,7 @@ impl Names {
         if !self.pinned.has_schema(&name.catalog, &name.schema) {
             let schema = format!("{}.{}", name.catalog, name.schema);
             return Err(Error::not_found(format!("schema `{schema}` not found"))
+                .with_reason(Reason::UndefinedSchema)
                 .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
         }
         if name.name.starts_with("__bowshot") {
@@ -118,6 +120,7 @@ impl Names {
                 ErrorKind::AlreadyExists,
                 format!("`{name}` is a table of files that the server serves"),
             )
+            .with_reason(Reason::DuplicateTable)
             .with_hint("choose another name; tables of files are read-only"));
         }
         Ok(())
@@ -171,6 +174,7 @@ impl Names {
         match self.entry(name) {
             Some(Entry::Table(table)) => Ok(Arc::clone(table)),
             Some(Entry::View(_)) => Err(Error::invalid(format!("`{name}` is a view, not a table"))
+                .with_reason(Reason::WrongObject)
                 .with_hint("change the tables that it reads")),
             Some(Entry::Broken(broken)) => Err(broken.error(name).into()),
             None => Err(self.not_there(name)),
@@ -188,6 +192,7 @@ impl Names {
             );
         }
         Error::not_found(format!("table `{name}` not found"))
+            .with_reason(Reason::UndefinedTable)
             .with_hint("list the tables with `SELECT * FROM information_schema.tables`")
     }
 }

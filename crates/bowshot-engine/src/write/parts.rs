@@ -4,7 +4,7 @@ use crate::types::declared::DECLARED;
 use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
 use crate::write::names::ident;
-use bowshot_api::{Error, Layout, Result};
+use bowshot_api::{Error, Layout, Reason, Result};
 use bowshot_storage::tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{
@@ -156,6 +156,7 @@ impl Parts {
         for field in schema.fields() {
             if !seen.insert(field.name().as_str()) {
                 return Err(Error::invalid(format!("column `{}` is there twice", field.name()))
+                    .with_reason(Reason::DuplicateColumn)
                     .with_hint("give the columns different names"));
             }
             columns.push(self.column(field, has_rows, storage)?);

@@ -15,7 +15,7 @@ use crate::write::returning::Returned;
 use crate::write::{Write, bound, defaults, define, literal, numbers};
 use crate::{DEFAULT_SCHEMA, job, parameters, yielding};
 use bowshot_api::{
-    BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, Origin, PrimaryKey, Result, TableName,
+    BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, Origin, PrimaryKey, Reason, Result, TableName,
 };
 use bowshot_storage::tables::{Definition, Entry, EntryName, Table, TableStore};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -230,6 +230,7 @@ fn target(ingest: &Ingest, name: &EntryName, schema: &SchemaRef, names: &Names) 
         }
         (Some(_), IfExists::Fail) => {
             Err(Error::new(ErrorKind::AlreadyExists, format!("table `{name}` already exists"))
+                .with_reason(Reason::DuplicateTable)
                 .with_hint("append to it, replace it, or choose another name"))
         }
         (None, _) if ingest.if_missing == IfMissing::Fail => Err(names.not_there(name)),

@@ -28,7 +28,7 @@ pub(super) fn push(values: &mut Values, text: &str) -> Result<(), Failure> {
         Values::Text(builder) | Values::Json(builder) | Values::Jsonb(builder) => builder.append_value(text),
         Values::Bytea(builder) => builder.append_value(bytes(text).ok_or_else(|| invalid("bytea", text))?),
         Values::Date(builder) => {
-            let day = infinite(bare, FIRST_DAY, LAST_DAY).or_else(|| Date32Type::parse(bare));
+            let day = infinite(bare, FIRST_DAY, LAST_DAY).or_else(|| day(bare));
             builder.append_value(day.ok_or_else(|| date_failure("date", text))?);
         }
         Values::Time(builder) => {
@@ -89,6 +89,16 @@ fn number<T: FromStr>(text: &str, kind: &str) -> Result<T, Failure> {
             true => Failure::new("22003", format!("value \"{text}\" is out of range for type {kind}")),
             false => invalid(kind, text),
         }
+    })
+}
+
+/// A date; what stands behind it, a time or a zone, counts for nothing, as `date_in` in PostgreSQL has it. pgjdbc sends
+/// `2024-02-29 +00`.
+fn day(text: &str) -> Option<i32> {
+    let behind = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | 'Z'));
+    Date32Type::parse(text).or_else(|| {
+        let (date, rest) = text.split_once([' ', 'T'])?;
+        behind(rest.trim_start()).then(|| Date32Type::parse(date)).flatten()
     })
 }
 

@@ -4,7 +4,7 @@ use super::ClientSession;
 use crate::known::{self, Known};
 use crate::options::Options;
 use crate::shown;
-use bowshot_api::{Error, OptionValue, Result};
+use bowshot_api::{Error, OptionValue, Reason, Result};
 use bowshot_engine::{Assignment, Client, NamedStatement, Setting};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
@@ -119,13 +119,16 @@ impl ClientSession {
     fn check_names(&self, old: &Options, new: &Options) -> Result<()> {
         let pinned = self.engine.pin();
         if new.catalog != old.catalog && !self.engine.catalogs(&pinned).contains(&new.catalog) {
-            return Err(Error::invalid(format!("catalog `{}` not found", new.catalog)).with_hint(
-                "list the catalogs with `SELECT DISTINCT table_catalog FROM information_schema.tables`",
-            ));
+            return Err(Error::invalid(format!("catalog `{}` not found", new.catalog))
+                .with_reason(Reason::UndefinedCatalog)
+                .with_hint(
+                    "list the catalogs with `SELECT DISTINCT table_catalog FROM information_schema.tables`",
+                ));
         }
         let schemas = || self.engine.schemas(Some(&new.catalog), None, &pinned);
         if new.schema != old.schema && !schemas().iter().any(|(_, schema)| *schema == new.schema) {
             return Err(Error::invalid(format!("schema `{}` not found", new.schema))
+                .with_reason(Reason::UndefinedSchema)
                 .with_hint("list the schemas with `SELECT schema_name FROM information_schema.schemata`"));
         }
         Ok(())

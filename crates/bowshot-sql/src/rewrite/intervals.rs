@@ -2,7 +2,7 @@
 
 use crate::intervals::{self, Fields, Unit, read_interval};
 use crate::template;
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Reason, Result};
 use sqlparser::ast::{CastKind, DataType, Expr, Interval, UnaryOperator, Value};
 
 /// `INTERVAL '1-2' YEAR TO MONTH`, `INTERVAL 3 DAY`, and `INTERVAL (n) DAY` with something else than a literal.
@@ -40,7 +40,8 @@ pub(super) fn cast(kind: &CastKind, expr: &Expr, data_type: &DataType) -> Result
 fn literal(text: &str, fields: Fields, negative: bool) -> Result<Expr> {
     let read = intervals::read(text, fields)?;
     let read = if negative { read.negated() } else { Some(read) };
-    let read = read.ok_or_else(|| Error::invalid("interval out of range"))?;
+    let read =
+        read.ok_or_else(|| Error::invalid("interval out of range").with_reason(Reason::DatetimeOutOfRange))?;
     Ok(Expr::Interval(Interval {
         value: Box::new(Expr::value(Value::SingleQuotedString(read.text()))),
         leading_field: None,

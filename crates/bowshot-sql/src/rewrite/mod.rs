@@ -10,6 +10,7 @@ mod files;
 mod frames;
 mod functions;
 mod groups;
+mod having;
 mod intervals;
 mod joins;
 mod likes;
@@ -101,6 +102,7 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     catalog::rewrite(statement, source.dialect)?;
     versions::mark(statement)?;
     files::mark(statement)?;
+    having::rewrite(statement, source.dialect);
     queries::rewrite(statement)?;
     windows::rewrite(statement)?;
     outer_aggregates::rewrite(statement)?;

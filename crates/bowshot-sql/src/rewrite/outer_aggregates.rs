@@ -295,7 +295,8 @@ impl Visitor for Find {
     }
 }
 
-fn is_aggregate(expr: &Expr) -> bool {
+/// Whether it is a call of an aggregate, and not over a window.
+pub(super) fn is_aggregate(expr: &Expr) -> bool {
     let Expr::Function(function) = expr else { return false };
     let named = match function.name.0.as_slice() {
         [part] => part.as_ident().map(meaning),

@@ -8,7 +8,7 @@
 use super::scopes::{dotted, with_access};
 use crate::template::{meaning, quoted};
 use crate::walk::Tree;
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Reason, Result};
 use sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Visitor, VisitorMut,
@@ -107,6 +107,7 @@ impl Scope {
             && fitting.next().is_some()
         {
             return Err(Error::invalid(format!("table name `{name}` is ambiguous"))
+                .with_reason(Reason::DuplicateAlias)
                 .with_hint("give the tables other names with AS, or write their schemas"));
         }
         let exact = self.known.iter().find(|known| known.parts == qualifier);

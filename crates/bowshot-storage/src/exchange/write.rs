@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::FileWriter as ArrowFile;
 use arrow::json::LineDelimitedWriter;
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -228,6 +228,7 @@ impl Write for Sink {
 
 fn exists(path: &str) -> Error {
     Error::new(ErrorKind::AlreadyExists, format!("file `{path}` already exists"))
+        .with_reason(Reason::DuplicateFile)
         .with_hint("choose another name, or write `WITH (OVERWRITE true)`")
 }
 

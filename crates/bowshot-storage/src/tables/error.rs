@@ -1,7 +1,7 @@
 //! What can go wrong when tables are changed.
 
 use arrow::error::ArrowError;
-use bowshot_api::ErrorKind;
+use bowshot_api::{ErrorKind, Reason};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -137,6 +137,27 @@ impl Error {
         }
     }
 
+    fn reason(&self) -> Option<Reason> {
+        Some(match self {
+            Self::Missing { what, .. } => match what {
+                What::Catalog => Reason::UndefinedCatalog,
+                What::Schema => Reason::UndefinedSchema,
+                What::Table | What::View => Reason::UndefinedTable,
+            },
+            Self::Exists { what, .. } => match what {
+                What::Catalog => Reason::DuplicateCatalog,
+                What::Schema => Reason::DuplicateSchema,
+                What::Table | What::View => Reason::DuplicateTable,
+            },
+            Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
+            Self::Full { .. } => Reason::InsufficientResources,
+            Self::File { reason, .. } if reason.kind() == io::ErrorKind::StorageFull => {
+                Reason::InsufficientResources
+            }
+            _ => return None,
+        })
+    }
+
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Missing { .. }
@@ -178,6 +199,10 @@ impl From<Error> for bowshot_api::Error {
             _ => {}
         }
         let converted = Self::new(error.kind(), error.to_string());
+        let converted = match error.reason() {
+            Some(reason) => converted.with_reason(reason),
+            None => converted,
+        };
         let converted = match error.hint() {
             Some(hint) => converted.with_hint(hint),
             None => converted,

@@ -5,7 +5,7 @@ use super::{BOOL, Call, LONG, TEXT, TEXTS, Told, relations, text};
 use crate::introspect::listing::external;
 use crate::introspect::pg_catalog::oids;
 use crate::types::names::{POSTGRES_TYPES, PostgresType};
-use bowshot_api::Error;
+use bowshot_api::{Error, Reason};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
@@ -84,6 +84,12 @@ fn number(call: &Call<'_>, what: &str, find: Number) -> Result<ScalarValue> {
 
 fn missing(what: &str, name: &str) -> datafusion::error::DataFusionError {
     let error = Error::not_found(format!("{what} `{name}` not found"));
+    let error = match what {
+        "table" => error.with_reason(Reason::UndefinedTable),
+        "schema" => error.with_reason(Reason::UndefinedSchema),
+        "function" => error.with_reason(Reason::UndefinedFunction),
+        _ => error,
+    };
     external(match what {
         "table" => error.with_hint("list the tables with `SHOW ALL TABLES`"),
         "schema" => error.with_hint("list the schemas with `SHOW SCHEMAS`"),

@@ -3,7 +3,7 @@
 use super::{Call, TEXT, Told, text};
 use crate::introspect::Assignment;
 use crate::introspect::listing::external;
-use bowshot_api::Error;
+use bowshot_api::{Error, Reason};
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 
@@ -18,7 +18,8 @@ fn current_setting(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(name) = call.text(0) else { return Ok(ScalarValue::Utf8(None)) };
     let found = match call.facts.client.get() {
         Some(client) => client.setting(&name),
-        None => Err(Error::not_found(format!("session option `{name}` not found"))),
+        None => Err(Error::not_found(format!("session option `{name}` not found"))
+            .with_reason(Reason::UndefinedOption)),
     };
     match found {
         Ok(setting) => text(setting.value),
@@ -32,7 +33,9 @@ fn set_config(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(name) = call.text(0) else {
         return Err(external(Error::invalid("`set_config` takes the name of a setting")));
     };
-    let unknown = || Error::not_found(format!("session option `{name}` not found"));
+    let unknown = || {
+        Error::not_found(format!("session option `{name}` not found")).with_reason(Reason::UndefinedOption)
+    };
     let client = call.facts.client.get().ok_or_else(unknown).map_err(external)?;
     let assignment = Assignment { name: name.clone(), value: call.text(1) };
     client.set(&assignment, call.truth(2) == Some(true)).map_err(external)?;

@@ -4,7 +4,7 @@
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
 use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL128_MAX_SCALE, DataType, Decimal128Type};
-use bowshot_api::Error;
+use bowshot_api::{Error, Reason};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, Operator};
 use std::sync::Arc;
@@ -31,8 +31,9 @@ pub(super) fn in_range(values: &ColumnarValue, kind: &DataType) -> Result<()> {
     if valid {
         return Ok(());
     }
-    let error =
-        Error::invalid("numeric overflow: more than 38 digits").with_hint("cast an operand to `DOUBLE`");
+    let error = Error::invalid("numeric overflow: more than 38 digits")
+        .with_reason(Reason::OutOfRange)
+        .with_hint("cast an operand to `DOUBLE`");
     Err(DataFusionError::External(Box::new(error)))
 }
 

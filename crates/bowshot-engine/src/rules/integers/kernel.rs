@@ -1,7 +1,7 @@
 //! The arithmetic itself. One pass over each side tells how many bits its values take; where those say that nothing can
 //! overflow, the numbers are computed without a check for each of them, which the processor does many at a time.
 
-use bowshot_api::Error;
+use bowshot_api::{Error, Reason};
 use datafusion::arrow::array::{ArrayRef, AsArray, Datum};
 use datafusion::arrow::compute::kernels::numeric;
 use datafusion::arrow::datatypes::{
@@ -56,7 +56,9 @@ fn out_of_range(kind: &DataType) -> Error {
         DataType::UInt32 => ("uinteger", "BIGINT"),
         _ => ("ubigint", "DECIMAL(38, 0)"),
     };
-    Error::invalid(format!("{name} out of range")).with_hint(format!("cast an operand to `{wider}`"))
+    Error::invalid(format!("{name} out of range"))
+        .with_reason(Reason::OutOfRange)
+        .with_hint(format!("cast an operand to `{wider}`"))
 }
 
 fn fits(operator: Operator, left: &ColumnarValue, right: &ColumnarValue) -> bool {

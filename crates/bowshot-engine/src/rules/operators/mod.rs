@@ -4,6 +4,7 @@
 
 mod accuracy;
 mod apart;
+mod booleans;
 mod dates;
 mod floats;
 mod functions;
@@ -24,6 +25,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 use std::sync::Arc;
 
+pub(super) use booleans::BooleanLiterals;
 pub(super) use floats::of_one_kind;
 pub(super) use intervals::IntervalPlanner;
 pub(super) use lists::BothZeros;

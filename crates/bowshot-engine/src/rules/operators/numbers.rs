@@ -2,7 +2,7 @@
 //! 9007199254740992.0` does not. A quotient of decimals is a DOUBLE, as in DuckDB: DataFusion's has four more digits than the
 //! dividend, and `1.0 / 3` would be 0.33333. Casts to integers round, where DataFusion cuts off.
 
-use bowshot_api::Error;
+use bowshot_api::{Error, Reason};
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::compute::binary;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
@@ -150,7 +150,9 @@ fn divided(left: &ArrayRef, right: &ArrayRef) -> Result<Float64Array> {
     // A divisor of zero gives no finite number, and decimals give none else.
     let by_zero = quotients.iter().flatten().any(|quotient| !quotient.is_finite());
     if by_zero {
-        return Err(DataFusionError::External(Box::new(Error::invalid("division by zero"))));
+        return Err(DataFusionError::External(Box::new(
+            Error::invalid("division by zero").with_reason(Reason::DivisionByZero),
+        )));
     }
     Ok(quotients)
 }

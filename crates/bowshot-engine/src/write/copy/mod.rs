@@ -12,7 +12,7 @@ use crate::types::stored;
 use crate::write::names::{Names, ident};
 use crate::write::recognise::nothing;
 use crate::write::{Write, change, nulls};
-use bowshot_api::{Error, ErrorKind, Layout, Result};
+use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::exchange::{ExchangeFolder, Shape, Wanted};
 use bowshot_storage::tables::{EntryName, Table};
@@ -128,7 +128,8 @@ fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
         let column = definition.position(&name).and_then(|position| definition.columns.get(position));
         let column = column.ok_or_else(|| change::no_column(&name, definition))?;
         if fields.iter().any(|field| *field.name() == name) {
-            return Err(Error::invalid(format!("column `{name}` is there twice")));
+            return Err(Error::invalid(format!("column `{name}` is there twice"))
+                .with_reason(Reason::DuplicateColumn));
         }
         fields.push(stored::meant_field(&column.field));
     }
@@ -206,10 +207,9 @@ fn truth(name: &str, value: Option<String>) -> Result<bool> {
     match value.map(|value| value.to_ascii_lowercase()).as_deref() {
         None | Some("true" | "on" | "1") => Ok(true),
         Some("false" | "off" | "0") => Ok(false),
-        Some(other) => {
-            Err(Error::invalid(format!("`{other}` is no value for `{name}`"))
-                .with_hint("write true or false"))
-        }
+        Some(other) => Err(Error::invalid(format!("`{other}` is no value for `{name}`"))
+            .with_reason(Reason::InvalidValue)
+            .with_hint("write true or false")),
     }
 }
 
@@ -219,6 +219,7 @@ fn character(name: &str, value: Option<String>) -> Result<u8> {
         [one] if one.is_ascii() && !b"\"\r\n\0".contains(one) => Ok(*one),
         b"\\t" => Ok(b'\t'),
         _ => Err(Error::invalid(format!("`{value}` is no value for `{name}`"))
+            .with_reason(Reason::InvalidValue)
             .with_hint("it is one character, such as ',', ';' or '\\t'")),
     }
 }
