@@ -6,7 +6,7 @@ import world
 
 
 def pytest_addoption(parser):
-    parser.addoption("--cases", type=int, default=1_500, help="random statements that are compared")
+    parser.addoption("--cases", type=int, default=1_000, help="random statements that are compared")
 
 
 @pytest.fixture(scope="session")

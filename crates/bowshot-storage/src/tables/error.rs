@@ -143,11 +143,13 @@ impl Error {
                 What::Catalog => Reason::UndefinedCatalog,
                 What::Schema => Reason::UndefinedSchema,
                 What::Table | What::View => Reason::UndefinedTable,
+                What::Rule => return None,
             },
             Self::Exists { what, .. } => match what {
                 What::Catalog => Reason::DuplicateCatalog,
                 What::Schema => Reason::DuplicateSchema,
                 What::Table | What::View => Reason::DuplicateTable,
+                What::Rule => return None,
             },
             Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
             Self::Full { .. } => Reason::InsufficientResources,
