@@ -77,7 +77,7 @@ def tricky():
         ("backslash", 'a,b\n"x \\"y\\"",1\n"z, w",2\n', [('x "y"', 1), ("z, w", 2)]),
         ("single", "a,b\n'x, y',1\n'z',2\n", [("x, y", 1), ("z", 2)]),
         ("unbalanced", 'id\ttext\n1\t"5 inch\n2\tok\n3\t6" pipe\n', [(1, '"5 inch'), (2, "ok"), (3, '6" pipe')]),
-        ("inner-quotes", 'a,b\nin"side,1\n"x"y,2\n', [('in"side', 1), ("xy", 2)]),
+        ("inner-quotes", 'a,b\nin"side,1\n"x"y,2\n', [('in"side', 1), ('"x"y', 2)]),
         ("titles", "Report\nof May\n\nid,price\n1,2.5\n2,3.5\n", [(1, 2.5), (2, 3.5)]),
         ("comments", "# one\n# two\nid,price\n1,2.5\n2,3.5\n", [(1, 2.5), (2, 3.5)]),
         ("short-lines", "a,b,c\n1,2,3\n4\n5,6\n", [(1, 2, 3), (4, None, None), (5, 6, None)]),

@@ -3,7 +3,7 @@
 use super::guess::is_null_word;
 use super::values::{self, Notation};
 use arrow::array::{
-    ArrayRef, BooleanBuilder, Date32Builder, Decimal128Builder, Float64Builder, Int64Builder,
+    Array, ArrayRef, BooleanBuilder, Date32Builder, Decimal128Builder, Float64Builder, Int64Builder,
     NullBufferBuilder, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray, TimestampSecondArray,
 };
@@ -155,7 +155,10 @@ impl Column {
     }
 
     /// The array, and the column is empty again.
-    pub(crate) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+    ///
+    /// # Errors
+    /// What is wrong of which row, counted from zero.
+    pub(crate) fn finish(&mut self) -> Result<ArrayRef, Wrong> {
         Ok(match &mut self.values {
             Values::Boolean(builder) => Arc::new(builder.finish()),
             Values::Integer(builder) => Arc::new(builder.finish()),
@@ -167,12 +170,45 @@ impl Column {
                 Arc::new(builder.finish().reinterpret_cast::<arrow::datatypes::Time64MicrosecondType>())
             }
             Values::Text(texts) => Arc::new(texts.finish()?),
-            Values::Cast(texts) => cast_with_options(&texts.finish()?, &self.data_type, &strict())?,
+            Values::Cast(texts) => {
+                let texts = texts.finish()?;
+                let cast = cast_with_options(&texts, &self.data_type, &strict());
+                cast.map_err(|error| Wrong::found(&texts, &self.data_type, error))?
+            }
         })
     }
 
     pub(crate) fn data_type(&self) -> &DataType {
         &self.data_type
+    }
+}
+
+/// Why a column is no array.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    pub(crate) row: usize,
+    /// The value, where one value is what is wrong.
+    pub(crate) value: Option<String>,
+    pub(crate) error: ArrowError,
+}
+
+impl Wrong {
+    /// Looks for the first text that is no value of a type.
+    fn found(texts: &StringArray, data_type: &DataType, error: ArrowError) -> Self {
+        let lenient = CastOptions { safe: true, ..CastOptions::default() };
+        let row = cast_with_options(texts, data_type, &lenient)
+            .ok()
+            .and_then(|cast| (0..texts.len()).find(|row| texts.is_valid(*row) && cast.is_null(*row)));
+        match row {
+            Some(row) => Self { row, value: Some(texts.value(row).to_owned()), error },
+            None => Self::from(error),
+        }
+    }
+}
+
+impl From<ArrowError> for Wrong {
+    fn from(error: ArrowError) -> Self {
+        Self { row: 0, value: None, error }
     }
 }
 

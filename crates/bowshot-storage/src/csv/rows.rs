@@ -1,6 +1,6 @@
 //! The records of a file as batches in the types of its table.
 
-use super::columns::Column;
+use super::columns::{Column, Wrong};
 use super::header;
 use super::reader::{RecordReader, Trouble};
 use super::{CsvFacts, Reject};
@@ -10,7 +10,6 @@ use crate::file::DataFile;
 use crate::text;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::error::ArrowError;
 use std::sync::{Arc, OnceLock};
 
 /// Values of a batch.
@@ -185,23 +184,22 @@ impl Rows {
         }
     }
 
-    /// A column that is cast, or checked, as a whole: which row it was is not known any more.
-    fn wrong_column(&self, place: usize, data_type: &DataType, error: &ArrowError) -> Error {
+    /// A column that is cast, or checked, as a whole.
+    fn wrong_column(&self, place: usize, data_type: &DataType, wrong: &Wrong) -> Error {
         let name = self.name(place);
-        let first = self.line(self.lines.first().copied().unwrap_or(0));
-        let utf8 = matches!(error, ArrowError::InvalidArgumentError(_)) && *data_type == DataType::Utf8;
-        if utf8 {
-            let detail = format!("column `{name}` has bytes that are no UTF-8, here or below");
-            let path = self.file.path().to_path_buf();
-            return Error::Record {
-                path,
-                line: first,
-                detail,
-                hint: "set the option `encoding`, for instance to windows-1252",
-            };
+        let line = self.line(self.lines.get(wrong.row).copied().unwrap_or(0));
+        let path = self.file.path().to_path_buf();
+        if let Some(value) = &wrong.value {
+            let value = shown(value.as_bytes());
+            let detail = format!("`{value}` in column `{name}` is no value of type {data_type}");
+            return Error::Value { path, line, detail };
         }
-        let detail = format!("column `{name}`, here or below: {error}");
-        Error::Value { path: self.file.path().to_path_buf(), line: first, detail }
+        if *data_type == DataType::Utf8 {
+            let detail = format!("column `{name}` has bytes that are no UTF-8, here or below");
+            let hint = "set the option `encoding`, for instance to windows-1252";
+            return Error::Record { path, line, detail, hint };
+        }
+        Error::Value { path, line, detail: format!("column `{name}`, here or below: {}", wrong.error) }
     }
 
     fn ragged(&self, detail: String) -> Error {
