@@ -143,7 +143,10 @@ def test_filters(load, connection):
 def test_filters_as_sql():
     from pyspark.sql import datasource as source
 
-    schema = StructType.fromDDL("a bigint, s string, f double, d date, t timestamp_ntz, bo boolean, dec decimal(9, 2)")
+    kinds = {"a": "long", "s": "string", "f": "double", "t": "timestamp_ntz", "bo": "boolean", "dec": "decimal(9,2)"}
+    schema = StructType()
+    for name, kind in kinds.items():
+        schema.add(name, kind)
     arrow = pa.schema([(name, pa.timestamp("us") if name == "t" else pa.int64()) for name in schema.names])
     nanoseconds = pa.schema([(name, pa.timestamp("ns")) for name in schema.names])
     moment = datetime.datetime(2020, 1, 2, 3, 4, 5, 6)
