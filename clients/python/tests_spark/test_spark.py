@@ -12,6 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's users have it
+from pyspark.sql.types import StructType
 
 import bowshot
 import bowshot.spark
@@ -117,36 +118,55 @@ def test_types(load):
     }
 
 
-CONDITIONS = {
-    "a > 990": '"a" > 990',
-    "s = 'row 5'": "\"s\" = 'row 5'",
-    "s like 'row 99%'": "starts_with(\"s\", 'row 99')",
-    "s like '%7'": "ends_with(\"s\", '7')",
-    "s like '%o\\'w%'": None,
-    "a in (1, 2, 3)": '"a" IN (1, 2, 3)',
-    "s is null and a < 20": '"s" IS NULL',
-    "not (a > 5)": '"a" <= 5',
-    "d < date '1970-01-05'": "\"d\" < DATE '1970-01-05'",
-    "dec >= 9.95": '"dec" >= 9.95',
-    "tz = timestamp '1970-01-01 00:00:00.000005'": '"tz" = CAST(',
-    "ts = timestamp_ntz '1970-01-01 00:00:00'": None,
-    "f > 490": None,
-    "st.x = 5": None,
-}
+# What is asked, what of it the server is asked, and whose rows are the answer.
+CONDITIONS = [
+    ("s like 'row 99%' and a in (991, 992, 1)", "starts_with(\"s\", 'row 99')", lambda n: n in (991, 992) and n % 7),
+    ("s is null and not (a > 20)", '"s" IS NULL', lambda n: n % 7 == 0 and n <= 20),
+    ("d < date '1970-01-05' and dec >= 0.02", "\"d\" < DATE '1970-01-05'", lambda n: 2 <= n < 4),
+    ("tz = timestamp '1970-01-01 00:00:00.000005'", '"tz" = CAST(', lambda n: n == 5),
+    ("ts = timestamp_ntz '1970-01-01 00:00:00' and f > 490 and st.x < 990", None, lambda n: 980 < n < 990),
+]
 
 
-def test_filters_run_at_the_server_where_both_mean_the_same(load, connection):
+def test_filters(load, connection):
     frame = load("many", partitions="1")
-    for condition, sql in CONDITIONS.items():
-        pushed = {row.a for row in frame.filter(condition).select("a").collect()}
-        found = [row[0] for row in connection.sql("SELECT statement FROM system.queries ORDER BY started DESC LIMIT 3")]
-        # What Spark says by itself: conditions do not go below what is not deterministic.
-        alone = frame.withColumn("barrier", F.monotonically_increasing_id()).filter(f"barrier >= 0 AND {condition}")
-        assert pushed == {row.a for row in alone.select("a").collect()}, condition
+    for condition, sql, expected in CONDITIONS:
+        found = {row.a for row in frame.filter(condition).select("a").collect()}
+        assert found == {n for n in range(ROWS) if expected(n)}, condition
+        texts = [row[0] for row in connection.sql("SELECT statement FROM system.queries ORDER BY started DESC LIMIT 3")]
         if sql is not None:
-            assert any(sql in text for text in found), (condition, found)
+            assert any(sql in text for text in texts), texts
         else:
-            assert not any(name in text for text in found for name in ('"f" >', '"st" =', '"ts" ='))
+            assert not any(name in text for text in texts for name in ('"f" >', '"st" <', '"ts" ='))
+
+
+def test_filters_as_sql():
+    from pyspark.sql import datasource as source
+
+    kinds = {"a": "long", "s": "string", "f": "double", "t": "timestamp_ntz", "bo": "boolean", "dec": "decimal(9,2)"}
+    schema = StructType()
+    for name, kind in kinds.items():
+        schema.add(name, kind)
+    arrow = pa.schema([(name, pa.timestamp("us") if name == "t" else pa.int64()) for name in schema.names])
+    nanoseconds = pa.schema([(name, pa.timestamp("ns")) for name in schema.names])
+    moment = datetime.datetime(2020, 1, 2, 3, 4, 5, 6)
+    for item, expected in [
+        (source.EqualTo(("a",), 5), '"a" = 5'),
+        (source.EqualNullSafe(("s",), None), '"s" IS NOT DISTINCT FROM NULL'),
+        (source.Not(source.In(("s",), ("x", "o'y"))), "NOT (\"s\" IN ('x', 'o''y'))"),
+        (source.GreaterThan(("dec",), decimal.Decimal("1.50")), '"dec" > 1.50'),
+        (source.LessThanOrEqual(("t",), moment), "\"t\" <= CAST('2020-01-02T03:04:05.000006' AS TIMESTAMP)"),
+        (source.EqualTo(("bo",), True), '"bo" = TRUE'),
+        (source.IsNotNull(("f",)), '"f" IS NOT NULL'),
+        (source.StringContains(("s",), "%"), "contains(\"s\", '%')"),
+        (source.StringEndsWith(("s",), "z"), "ends_with(\"s\", 'z')"),
+        (source.GreaterThan(("f",), 1.0), None),
+        (source.EqualTo(("a",), "5"), None),
+        (source.EqualTo(("st", "x"), 5), None),
+        (source.In(("a",), ()), None),
+    ]:
+        assert bowshot.spark.to_sql(item, schema, arrow) == expected
+    assert bowshot.spark.to_sql(source.EqualTo(("t",), moment), schema, nanoseconds) is None
 
 
 def test_partitions(load, connection):

@@ -74,7 +74,11 @@ class Wire:
         try:
             interruptible(self._connect)
         except BaseException:
-            self.close()
+            # Others may have joined the session too.
+            if self._joined:
+                self.leave()
+            else:
+                self.close()
             raise
 
     @property
