@@ -1,4 +1,4 @@
-//! Every automation of the repository: `cargo xtask check`, `tidy`, `test`, `bench`, `docs`, `console`. No other build script, Makefile or
+//! Every automation of the repository: `cargo xtask check`, `tidy`, `test`, `bench`, `docs`, `console`, `release`. No other build script, Makefile or
 //! shell script decides anything. Builds in seconds, knows no crate of the product, and talks to compilers, Python,
 //! Maven and Go only by starting them.
 
@@ -7,6 +7,7 @@ mod check;
 mod console;
 mod docs;
 mod machine;
+mod release;
 mod suite;
 mod tidy;
 
@@ -41,6 +42,13 @@ enum Command {
         /// Only tells whether the files that are checked in are of this source.
         #[arg(long)]
         check: bool,
+    },
+    /// Builds the program and its packages: tarball, wheel, Debian package, image, Helm chart, bill of materials, checksums.
+    #[command(disable_help_flag = true)]
+    Release {
+        /// Options, for `packaging/release.py`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
     },
     /// Writes the generated reference pages.
     Docs {
@@ -88,5 +96,6 @@ fn run(cli: Cli) -> Result<bool> {
         Command::Bench { args } => bench::run(&args),
         Command::Docs { check } => docs::run(check),
         Command::Console { check } => console::run(check),
+        Command::Release { args } => release::run(&args),
     }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import json
 import os
 import pathlib
@@ -23,15 +24,19 @@ _PAUSE = 0.02
 
 
 def program() -> str:
-    """The path of the program: what `BOWSHOT_PROGRAM` names, else `bowshot` on the path."""
+    """The path of the program: what `BOWSHOT_PROGRAM` names, else that of the package `bowshot-server`, else `bowshot` on the path."""
     named = os.environ.get(_PROGRAM)
     if named:
         if not os.access(named, os.X_OK):
             raise InterfaceError(f"`{named}`, which `{_PROGRAM}` names, is no program")
         return named
+    # A notebook runs in an environment whose programs need not be on the path.
+    with contextlib.suppress(ImportError, FileNotFoundError):
+        return str(importlib.import_module("bowshot_server").program())
     found = shutil.which("bowshot")
     if found is None:
-        raise InterfaceError("there is no program `bowshot` on the path", hint=f"name it with `{_PROGRAM}`")
+        hint = f'`pip install "bowshot[server]"` brings it; another one is named with `{_PROGRAM}`'
+        raise InterfaceError("there is no program `bowshot` on the path", hint=hint)
     return found
 
 

@@ -28,6 +28,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
+/// The text of a query, its parameters, and whether its result is kept.
+type Asked = (String, Vec<RecordBatch>, bool);
+
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) sessions: usize,
@@ -48,8 +51,7 @@ pub(super) struct Door {
     /// What has had an effect.
     effects: Mutex<Vec<String>>,
     pub(super) written: Mutex<Vec<RecordBatch>>,
-    /// With whether their results are kept.
-    queries: Mutex<HashMap<QueryId, (String, Vec<RecordBatch>, bool)>>,
+    queries: Mutex<HashMap<QueryId, Asked>>,
     rooms: Mutex<HashMap<SessionId, Arc<Room>>>,
     /// Batches that were made.
     pub(super) made: Arc<AtomicUsize>,
