@@ -10,6 +10,8 @@ mod failure;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::BinaryExpr;
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -64,8 +66,17 @@ impl PhysicalOptimizerRule for GuardedConditions {
 fn in_filter(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let schema = filter.input().schema();
     let Some(predicate) = in_condition(filter.predicate(), &schema)? else { return Ok(None) };
+    let known = split_conjunction(filter.predicate()).into_iter().filter(|part| is_equality(part, &schema));
+    let predicate = conjunction(known.map(Arc::clone).chain([predicate]));
     let new = FilterExecBuilder::from(filter).with_predicate(predicate).build()?;
     Ok(Some(Arc::new(new)))
+}
+
+/// Whether a filter tells by it what is constant, or equal to something else. Sorted windows above rely on that, and nobody sees
+/// it in a guarded condition.
+fn is_equality(part: &Arc<dyn PhysicalExpr>, schema: &arrow::datatypes::Schema) -> bool {
+    let equal = part.downcast_ref::<BinaryExpr>().is_some_and(|binary| *binary.op() == Operator::Eq);
+    equal && !can_fail(part, schema)
 }
 
 /// A condition of rows: what cannot fail goes to the front.
