@@ -2,7 +2,7 @@
 //! that was unique further below, also where a join has repeated it since: grouped once more, `GROUP BY a.k, l.v` over a join with
 //! `(SELECT DISTINCT v …) AS l` loses `a.k`. While keys are left out, nothing is said to follow.
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, FunctionalDependencies, Result};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
 use datafusion::optimizer::optimizer::ApplyOrder;
