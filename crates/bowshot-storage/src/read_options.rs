@@ -95,9 +95,7 @@ impl ReadOptions {
     /// What the name of a file and the options tell about it.
     pub(crate) fn kind(&self, path: &Path) -> Option<Kind> {
         let told = kind_of(path);
-        let Some(format) = self.format.or_else(|| told.as_ref().map(|kind| kind.format)) else {
-            return None;
-        };
+        let format = self.format.or_else(|| told.as_ref().map(|kind| kind.format))?;
         let mut kind = told.unwrap_or_else(|| Kind::unknown(path, format));
         kind.format = format;
         if let Some(compression) = self.compression {

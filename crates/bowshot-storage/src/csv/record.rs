@@ -149,13 +149,13 @@ impl Text<'_> {
     }
 
     fn unquoted(&self, start: usize, record: &mut Record) -> Result<End, Step> {
-        let (value, end) = self.to_delimiter(start)?;
+        let (value, end) = self.unquoted_end(start)?;
         record.values.push(Span { start, end: value, unescaped: false, quoted: false });
         Ok(end)
     }
 
     /// Where the value ends that has no quotes, and what comes then.
-    fn to_delimiter(&self, start: usize) -> Result<(usize, End), Step> {
+    fn unquoted_end(&self, start: usize) -> Result<(usize, End), Step> {
         let (delimiter, line_end) = (self.dialect.delimiter, self.dialect.line_end);
         let rest = self.bytes.get(start..).unwrap_or_default();
         let found = rest.iter().position(|byte| *byte == delimiter || *byte == line_end);
@@ -183,7 +183,7 @@ impl Text<'_> {
         let (close, escapes) = self.closing(start)?;
         let content = self.bytes.get(start..close).unwrap_or_default();
         let lines = memchr::memchr_iter(self.dialect.line_end, content).count() as u64;
-        let (rest, end) = self.to_delimiter(close + 1)?;
+        let (rest, end) = self.unquoted_end(close + 1)?;
         let tail = self.bytes.get(close + 1..rest).unwrap_or_default();
         let odd = !tail.iter().all(|byte| *byte == b' ');
         if odd && lines > 0 {

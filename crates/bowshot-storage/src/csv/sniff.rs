@@ -289,8 +289,5 @@ fn titles(rows: &[Row], columns: usize) -> usize {
     if columns < 2 {
         return 0;
     }
-    match rows.iter().take(MAX_TITLES).position(|row| is_full(row) || short(row)) {
-        Some(first) => first,
-        None => 0,
-    }
+    rows.iter().take(MAX_TITLES).position(|row| is_full(row) || short(row)).unwrap_or_default()
 }

@@ -147,7 +147,7 @@ impl Opening<'_> {
 
     /// A key that an object lacks is null: only its end shows which keys a file has.
     fn json(self) -> Result<FileRows> {
-        let facts = json::facts(&self.file, &self.kind, &self.options, SAMPLE_ROWS)?;
+        let facts = json::facts(&self.file, &self.kind, self.options, SAMPLE_ROWS)?;
         let mut fields: Vec<Field> = self.wanted.fields.iter().map(nullable).collect();
         if !self.wanted.named {
             let strange = facts.columns.fields().iter().filter(|field| self.find(field.name()).is_none());

@@ -125,10 +125,8 @@ fn prepare(value: &mut Value, shape: &Shape, fields: &Fields) {
 
 fn prepare_one(value: &mut Value, shape: &Shape, data_type: &DataType) {
     match (data_type, shape) {
-        (DataType::Utf8, Shape::Mixed | Shape::List(_) | Shape::Object(_)) => {
-            if !value.is_null() {
-                *value = Value::String(value.to_string());
-            }
+        (DataType::Utf8, Shape::Mixed | Shape::List(_) | Shape::Object(_)) if !value.is_null() => {
+            *value = Value::String(value.to_string());
         }
         (DataType::List(field), Shape::List(item)) => {
             if let Value::Array(values) = value {
