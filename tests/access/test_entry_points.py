@@ -132,7 +132,24 @@ def http(world, method, path, body=None, **headers):
     return world.at("ada", "http").ask(method, path, body, **headers)
 
 
+def kept(world):
+    """A result that is kept is cut as any other, and belongs to who asked."""
+    started = json.loads(http(world, "POST", "/v1/queries", b"SELECT * FROM people"))
+    path = f"/v1/queries/{started['query_id']}/rows"
+    assert json.loads(http(world, "GET", path))["rows"]
+    clean(http(world, "GET", path))
+    refused(lambda: world.at("carl", "http").ask("GET", path), *NOT_THERE)
+
+
 HTTP = {
+    "/console": lambda w: clean(http(w, "GET", "/console")),
+    "/console/{name}": lambda w: refused(lambda: http(w, "GET", "/console/none"), *NOT_THERE),
+    "/console/access": lambda w: clean(http(w, "GET", "/console/access")),
+    "/v1/queries": lambda w: (
+        clean(http(w, "POST", "/v1/queries", b"SELECT * FROM people")),
+        refused(lambda: http(w, "POST", "/v1/queries", b"SELECT * FROM secrets"), *NOT_THERE),
+    ),
+    "/v1/queries/{id}/rows": kept,
     "/": lambda w: clean(http(w, "GET", "/")),
     "/health": lambda w: clean(http(w, "GET", "/health")),
     "/ready": lambda w: clean(http(w, "GET", "/ready")),
