@@ -115,7 +115,7 @@ mod tests {
     fn bytes_become_digits_and_the_rest_stays() {
         for (sql, expected) in [
             (b"SELECT 1".as_ref(), b"SELECT 1".as_ref()),
-            (b"SELECT _binary'\0\xff\\'''", b"SELECT X'00FF2727'"),
+            (b"SELECT _binary'\0\xff\\''''", b"SELECT X'00FF2727'"),
             (b"SELECT _BINARY \"a\\0\"\"\", 'x'", b"SELECT X'610022', 'x'"),
             (
                 b"SELECT '_binary''x', `_binary'`, a_binary'x'",

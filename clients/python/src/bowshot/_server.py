@@ -24,7 +24,8 @@ _PAUSE = 0.02
 
 
 def program() -> str:
-    """The path of the program: what `BOWSHOT_PROGRAM` names, else that of the package `bowshot-server`, else `bowshot` on the path."""
+    """The path of the program: what `BOWSHOT_PROGRAM` names, else that of the package `bowshot-server`, else `bowshot` on the
+    path."""
     named = os.environ.get(_PROGRAM)
     if named:
         if not os.access(named, os.X_OK):

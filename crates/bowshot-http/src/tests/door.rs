@@ -17,9 +17,10 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
     About, Answer, BatchStream, CancelOutcome, Credentials, Delivery, Description, Error, ErrorKind,
-    IfMissing, Ingest, Languages, Layout, Lifecycle, Limits, OptionValue, Prepared, PrimaryKey, Principal,
-    Progress, QueryId, Request, Result, SavepointId, Secret, Server, ServerStatus, Session, SessionId,
-    Statement, StatementId, TableEntry, TableFilter, TableKind, TableName, TransactionEnd, TransactionId,
+    IfMissing, Ingest, Languages, Layout, Lifecycle, Limits, OptionValue, Position, Prepared, PrimaryKey,
+    Principal, Progress, QueryId, Request, Result, SavepointId, Secret, Server, ServerStatus, Session,
+    SessionId, Statement, StatementId, TableEntry, TableFilter, TableKind, TableName, TransactionEnd,
+    TransactionId,
 };
 use futures::StreamExt;
 use std::collections::HashMap;
@@ -325,8 +326,8 @@ impl Room {
         let parameters: SchemaRef = Arc::new(Schema::new(parameters.collect::<Vec<_>>()));
         let schema = match (verb, bound) {
             ("wrong", _) => {
-                let message = "syntax error: unexpected `x` at line 1, column 4";
-                return Err(Error::new(ErrorKind::Syntax, message));
+                let error = Error::new(ErrorKind::Syntax, "syntax error: unexpected `x`");
+                return Err(error.with_position(Position { line: 1, column: 4 }));
             }
             ("insert" | "begin" | "commit", _) => Arc::new(Schema::empty()),
             ("echo", [rows, ..]) => rows.schema(),

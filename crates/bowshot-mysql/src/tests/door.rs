@@ -19,9 +19,10 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
     About, Answer, BatchStream, COMPATIBILITY_PARAMETERS, CancelOutcome, Credentials, Description, Error,
-    ErrorKind, Ingest, Languages, Layout, Lifecycle, Limits, OptionValue, Prepared, PrimaryKey, Principal,
-    Progress, QueryId, Request, Result, SESSION_OPTIONS, SavepointId, Secret, Server, ServerStatus, Session,
-    SessionId, Statement, StatementId, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
+    ErrorKind, Ingest, Languages, Layout, Lifecycle, Limits, OptionValue, Position, Prepared, PrimaryKey,
+    Principal, Progress, QueryId, Reason, Request, Result, SESSION_OPTIONS, SavepointId, Secret, Server,
+    ServerStatus, Session, SessionId, Statement, StatementId, TableEntry, TableFilter, TableName,
+    TransactionEnd, TransactionId,
 };
 use futures::StreamExt;
 use std::collections::HashMap;
@@ -229,10 +230,8 @@ impl Room {
         let parameters: SchemaRef = Arc::new(Schema::new(parameters.collect::<Vec<_>>()));
         let schema = match (verb, bound) {
             ("wrong", _) => {
-                return Err(Error::new(
-                    ErrorKind::Syntax,
-                    "syntax error: unexpected `x` at line 1, column 4",
-                ));
+                let error = Error::new(ErrorKind::Syntax, "syntax error: unexpected `x`");
+                return Err(error.with_position(Position { line: 1, column: 4 }));
             }
             ("insert" | "create", _) => Arc::new(Schema::empty()),
             ("large", _) => Arc::new(Schema::new(vec![Field::new("t", DataType::Utf8, false)])),
@@ -292,7 +291,7 @@ impl Session for Room {
                 futures::future::pending().await
             }
             "bad" => return Err(Error::internal("the secret inside")),
-            "fail" => return Err(Error::invalid("divide by zero")),
+            "fail" => return Err(Error::invalid("divide by zero").with_reason(Reason::DivisionByZero)),
             "missing" => return Err(Error::not_found("table `t` not found")),
             "double" => return Err(Error::invalid("duplicate key")),
             "slow" => return Err(Error::new(ErrorKind::Timeout, "too slow")),

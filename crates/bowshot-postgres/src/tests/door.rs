@@ -17,9 +17,9 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
     About, Answer, BatchStream, CancelOutcome, Credentials, Description, Error, ErrorKind, Ingest, Languages,
-    Layout, Lifecycle, Limits, OptionValue, Prepared, PrimaryKey, Principal, Progress, QueryId, Request,
-    Result, SavepointId, Secret, Server, ServerStatus, Session, SessionId, Statement, StatementId,
-    TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
+    Layout, Lifecycle, Limits, OptionValue, Position, Prepared, PrimaryKey, Principal, Progress, QueryId,
+    Reason, Request, Result, SavepointId, Secret, Server, ServerStatus, Session, SessionId, Statement,
+    StatementId, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
 };
 use futures::StreamExt;
 use std::collections::HashMap;
@@ -233,10 +233,8 @@ impl Room {
         let parameters: SchemaRef = Arc::new(Schema::new(parameters.collect::<Vec<_>>()));
         let schema = match (verb, bound) {
             ("wrong", _) => {
-                return Err(Error::new(
-                    ErrorKind::Syntax,
-                    "syntax error: unexpected `x` at line 1, column 4",
-                ));
+                let error = Error::new(ErrorKind::Syntax, "syntax error: unexpected `x`");
+                return Err(error.with_position(Position { line: 1, column: 4 }));
             }
             ("insert" | "set" | "RESET", _) => Arc::new(Schema::empty()),
             ("echo", [rows, ..]) => rows.schema(),
@@ -296,7 +294,7 @@ impl Session for Room {
                 futures::future::pending().await
             }
             "bad" => return Err(Error::internal("the secret inside")),
-            "fail" => return Err(Error::invalid("divide by zero")),
+            "fail" => return Err(Error::invalid("divide by zero").with_reason(Reason::DivisionByZero)),
             _ => {}
         }
         let answer = Answer {
@@ -332,7 +330,9 @@ impl Session for Room {
         while let Some(batch) = rows.next().await {
             let batch = batch?;
             if ingest.table == "refusing" {
-                return Err(Error::invalid("column `a` must not be null"));
+                return Err(
+                    Error::invalid("column `a` must not be null").with_reason(Reason::NotNullViolation)
+                );
             }
             count += batch.num_rows() as u64;
             self.door.written.lock().unwrap().push(batch);

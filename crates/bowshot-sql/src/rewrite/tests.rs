@@ -154,7 +154,7 @@ fn clauses_have_forms_that_are_planned() {
         ("SELECT a FROM t LIMIT NULL", "SELECT a FROM t"),
         (
             "SELECT a AS b FROM t ORDER BY b, 1 OFFSET 1 FETCH FIRST 2 ROWS WITH TIES",
-            "SELECT a AS b FROM t QUALIFY rank() OVER (ORDER BY a, a) <= ((1) + (2)) ORDER BY b, 1 OFFSET 1",
+            "SELECT a AS b FROM t QUALIFY CAST((rank() OVER (ORDER BY a, a)) AS BIGINT) <= ((1) + (2)) ORDER BY b, 1 OFFSET 1",
         ),
         (
             "SELECT a FROM t USING SAMPLE 5 ROWS",
