@@ -53,12 +53,12 @@ async fn ready_follows_the_life_of_the_server() {
     check(
         &running.get("/ready").await,
         expect![[r#"
-        HTTP/1.1 503 Service Unavailable
-        content-type: application/json
-        content-length: 99
-        connection: close
+            HTTP/1.1 503 Service Unavailable
+            content-type: application/json
+            content-length: 118
+            connection: close
 
-        {"error":{"hint":"try again in a second","kind":"unavailable","message":"the server is starting"}}"#]],
+            {"error":{"hint":"try again in a second","kind":"unavailable","message":"the server is starting","sqlstate":"57P03"}}"#]],
     );
     *running.server.lifecycle.lock().expect("lock") = Lifecycle::Ready;
     check(
@@ -75,12 +75,12 @@ async fn ready_follows_the_life_of_the_server() {
     check(
         &running.get("/ready").await,
         expect![[r#"
-        HTTP/1.1 503 Service Unavailable
-        content-type: application/json
-        content-length: 133
-        connection: close
+            HTTP/1.1 503 Service Unavailable
+            content-type: application/json
+            content-length: 152
+            connection: close
 
-        {"error":{"hint":"send queries to another server","kind":"unavailable","message":"the server is draining and takes no new queries"}}"#]],
+            {"error":{"hint":"send queries to another server","kind":"unavailable","message":"the server is draining and takes no new queries","sqlstate":"57P03"}}"#]],
     );
     running.stop().await;
 }
@@ -158,12 +158,12 @@ async fn mistakes_are_answered_in_one_shape() {
     check(
         &running.get("/metrisc?x=1").await,
         expect![[r#"
-        HTTP/1.1 404 Not Found
-        content-type: application/json
-        content-length: 120
-        connection: close
+            HTTP/1.1 404 Not Found
+            content-type: application/json
+            content-length: 139
+            connection: close
 
-        {"error":{"hint":"`/` lists the paths that are served","kind":"not_found","message":"nothing is served at `/metrisc`"}}"#]],
+            {"error":{"hint":"`/` lists the paths that are served","kind":"not_found","message":"nothing is served at `/metrisc`","sqlstate":"42704"}}"#]],
     );
     check(
         &running
@@ -173,10 +173,10 @@ async fn mistakes_are_answered_in_one_shape() {
             HTTP/1.1 405 Method Not Allowed
             content-type: application/json
             allow: GET,HEAD
-            content-length: 98
+            content-length: 117
             connection: close
 
-            {"error":{"hint":"use GET","kind":"unsupported","message":"`POST` is not answered at `/health`"}}"#]],
+            {"error":{"hint":"use GET","kind":"unsupported","message":"`POST` is not answered at `/health`","sqlstate":"0A000"}}"#]],
     );
     let head = running.send("HEAD /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 503 ") && head.ends_with("\r\n\r\n"), "{head}");

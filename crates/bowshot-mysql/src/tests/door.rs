@@ -292,8 +292,12 @@ impl Session for Room {
             }
             "bad" => return Err(Error::internal("the secret inside")),
             "fail" => return Err(Error::invalid("divide by zero").with_reason(Reason::DivisionByZero)),
-            "missing" => return Err(Error::not_found("table `t` not found")),
-            "double" => return Err(Error::invalid("duplicate key")),
+            "missing" => {
+                return Err(Error::not_found("table `t` not found").with_reason(Reason::UndefinedTable));
+            }
+            "double" => {
+                return Err(Error::invalid("duplicate key").with_reason(Reason::UniqueViolation));
+            }
             "slow" => return Err(Error::new(ErrorKind::Timeout, "too slow")),
             _ => {}
         }

@@ -75,17 +75,19 @@ fn check_prints_what_would_be_served() {
     check(
         &["check", "orders.csv", "who=people.json"],
         expect![[r#"
-        exit 0
-        table   format  files  size  from
-        orders  csv         1  61 B  orders.csv
-        who     json        1  54 B  people.json
+            exit 0
+            table   format  files  size  from
+            orders  csv         1  61 B  orders.csv
+            who     json        1  54 B  people.json
 
-        Flight SQL  127.0.0.1:50051
-        HTTP        127.0.0.1:8080
-        PostgreSQL  off
-        MySQL       off
-        users       none: every caller is anonymous
-    "#]],
+            table `orders` is read as: delim=,, header=true (its first record is no record of these types)
+
+            Flight SQL  127.0.0.1:50051
+            HTTP        127.0.0.1:8080
+            PostgreSQL  off
+            MySQL       off
+            users       none: every caller is anonymous
+        "#]],
     );
 }
 
@@ -100,6 +102,8 @@ fn check_fails_when_a_table_is_broken() {
         orders  csv         1  61 B  orders.csv
 
         table `bad` cannot be read: `bad.parquet` cannot be read: Parquet error: Invalid Parquet file. Corrupt footer; repair or replace the file
+
+        table `orders` is read as: delim=,, header=true (its first record is no record of these types)
 
         Flight SQL  127.0.0.1:50051
         HTTP        127.0.0.1:8080
