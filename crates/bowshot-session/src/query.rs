@@ -168,6 +168,19 @@ async fn attempt(
         slot,
         started: live.arrived,
     };
+    let query = launched(session, launch, live)?;
+    if delivery(request, &options) == Delivery::Stream {
+        wait_until_readable(session, &query).await?;
+    }
+    Ok(query)
+}
+
+/// The result, at work and known to the server.
+fn launched(
+    session: &ClientSession,
+    launch: Launch,
+    live: &Arc<live::Statement>,
+) -> Result<Arc<QueryResult>> {
     let query = QueryResult::launch(launch, &session.server().house, session.server().engine.runtime());
     live.has_result(&query);
     session.server().results.insert(Arc::clone(&query));
@@ -175,9 +188,6 @@ async fn attempt(
         // Whoever waited has left, and did not see the result any more.
         session.server().results.abandon(&query);
         return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
-    }
-    if delivery(request, &options) == Delivery::Stream {
-        wait_until_readable(session, &query).await?;
     }
     Ok(query)
 }
