@@ -3,6 +3,7 @@
 use crate::catalog::{CHANGE_SCHEMA, TARGET, Visible};
 use crate::enforce::TransactionStatement;
 use crate::error::classify;
+use crate::introspect::listing::PG_CATALOG;
 use crate::policy;
 use crate::state::LazyState;
 use crate::types::stored;
@@ -16,6 +17,7 @@ use bowshot_api::{Error, Result};
 use bowshot_sql::Privilege;
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::{EntryName, Table};
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::logical_expr::expr::Placeholder;
@@ -284,9 +286,9 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
     }))
 }
 
-/// Names that mean something else cannot be taken.
+/// Names that mean something else cannot be taken: what is in them, everybody may read.
 fn check_schema_name(name: &str) -> Result<()> {
-    let reserved = ["information_schema", crate::SYSTEM_SCHEMA, crate::pinned::TEMPORARY_CATALOG];
+    let reserved = [INFORMATION_SCHEMA, PG_CATALOG, crate::SYSTEM_SCHEMA, crate::pinned::TEMPORARY_CATALOG];
     if reserved.contains(&name) || name.starts_with("__bowshot") {
         return Err(Error::invalid(format!("the schema name `{name}` is reserved")));
     }

@@ -1,0 +1,171 @@
+//! Statements about access: who there is, what they may do, and which rows and values they see.
+//!
+//! ```text
+//! CREATE ROLE [IF NOT EXISTS] r                 DROP ROLE [IF EXISTS] r
+//! CREATE USER [IF NOT EXISTS] u [PASSWORD 'p'] [ADMIN | NOADMIN] [SET name = 'value', …]
+//! ALTER USER u [the same]                       DROP USER [IF EXISTS] u
+//! GRANT what ON [TABLE | SCHEMA | CATALOG] o TO [ROLE | USER] r, …      REVOKE … FROM …
+//! GRANT r, … TO s, …                            REVOKE r, … FROM s, …
+//! CREATE ROW POLICY p ON t [FOR r, …] USING (condition)                 DROP ROW POLICY [IF EXISTS] p ON t
+//! CREATE MASK m ON t (column) [FOR r, …] USING (mask)                   DROP MASK [IF EXISTS] m ON t
+//! ```
+//!
+//! Who may say it, and what it then means, is not decided here.
+
+mod read;
+
+use bowshot_api::Secret;
+use sqlparser::ast::{Expr, ObjectName};
+
+pub use read::access;
+
+/// See the module. Names of roles and users are as written where they are quoted, else in lower case.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AccessStatement {
+    /// `CREATE ROLE`
+    CreateRole {
+        /// Name.
+        name: String,
+        /// Whether one that is there stays.
+        keep: bool,
+    },
+    /// `DROP ROLE`, `DROP USER`
+    DropGrantee {
+        /// Whether it is a user.
+        user: bool,
+        /// Name.
+        name: String,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
+    /// `CREATE USER`, `ALTER USER`
+    User {
+        /// Name.
+        name: String,
+        /// What becomes of one that is there, or is not.
+        change: UserChange,
+        /// The new password.
+        password: Option<Secret>,
+        /// Whether the user may do everything.
+        admin: Option<bool>,
+        /// Attributes that are set.
+        attributes: Vec<(String, String)>,
+    },
+    /// `GRANT … ON …`, `REVOKE … ON …`
+    Rights {
+        /// Whether they are given.
+        give: bool,
+        /// What.
+        privileges: Vec<(Privilege, Vec<String>)>,
+        /// On what.
+        object: Object,
+        /// To or from whom.
+        grantees: Vec<String>,
+    },
+    /// `GRANT role TO …`, `REVOKE role FROM …`
+    Membership {
+        /// Whether it is given.
+        give: bool,
+        /// The roles.
+        roles: Vec<String>,
+        /// To or from whom.
+        members: Vec<String>,
+    },
+    /// `CREATE ROW POLICY`, `CREATE MASK`
+    CreatePolicy {
+        /// Name, which is one of its table's.
+        name: String,
+        /// The table or view.
+        table: ObjectName,
+        /// The column of a mask; `None` for a row policy.
+        column: Option<String>,
+        /// For whom; empty: everybody.
+        roles: Vec<String>,
+        /// The condition, or the mask.
+        using: Box<Expr>,
+    },
+    /// `DROP ROW POLICY`, `DROP MASK`
+    DropPolicy {
+        /// Whether it is a mask.
+        mask: bool,
+        /// Name.
+        name: String,
+        /// The table or view.
+        table: ObjectName,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
+}
+
+/// How a statement finds a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserChange {
+    /// `CREATE USER`
+    Create,
+    /// `CREATE USER IF NOT EXISTS`
+    CreateIfMissing,
+    /// `ALTER USER`
+    Alter,
+}
+
+/// What somebody may do with something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Privilege {
+    /// See it at all, though nothing in it.
+    Usage,
+    /// Read rows.
+    Select,
+    /// Add rows.
+    Insert,
+    /// Change rows.
+    Update,
+    /// Take rows out.
+    Delete,
+    /// Make things in it.
+    Create,
+    /// All that its owner may do: change and drop it, and say who may do what with it.
+    Own,
+}
+
+impl Privilege {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Usage, Self::Select, Self::Insert, Self::Update, Self::Delete, Self::Create, Self::Own];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Usage => "USAGE",
+            Self::Select => "SELECT",
+            Self::Insert => "INSERT",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Create => "CREATE",
+            Self::Own => "OWN",
+        }
+    }
+}
+
+/// What rights are about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Object {
+    /// A table or view.
+    Table(ObjectName),
+    /// A schema, with all tables in it.
+    Schema(ObjectName),
+    /// A catalog, with all schemas in it.
+    Catalog(ObjectName),
+}
+
+/// The text as logs may have it: without passwords.
+pub fn without_passwords(sql: &str) -> &str {
+    // Asked of every statement, so without a copy of it.
+    let has = |word: &str| {
+        sql.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    if (has("password") || has("identified")) && has("user") && (has("create") || has("alter") || has("set"))
+    {
+        return "CREATE or ALTER USER … PASSWORD …";
+    }
+    sql
+}
