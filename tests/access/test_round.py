@@ -130,6 +130,7 @@ READS = [
 NOT_THERE = "not found"
 NO_COLUMN = "does not exist"
 MAY_NOT = "may not"
+ADMINS = "only administrators"
 # What is refused, and with which words.
 REFUSED = [
     ("SELECT * FROM secrets", NOT_THERE),
@@ -224,6 +225,17 @@ REFUSED = [
     ("COPY people TO 'people.csv'", MAY_NOT),
     ("COPY (SELECT 1 AS a) TO 'one.csv'", MAY_NOT),
     ("COPY desk FROM 'desk.csv'", MAY_NOT),
+    # The files of a table, by their path: rights and policies belong to the table.
+    ("SELECT * FROM 'orders.parquet'", ADMINS),
+    ("SELECT count(*) FROM '*.parquet'", ADMINS),
+    ("SELECT * FROM read_parquet('orders.parquet')", ADMINS),
+    ("SELECT * FROM read_files(['orders.parquet'])", ADMINS),
+    ("DESCRIBE 'orders.parquet'", ADMINS),
+    ("SUMMARIZE 'orders.parquet'", ADMINS),
+    ("CREATE TEMPORARY TABLE copied AS SELECT * FROM 'orders.parquet'", ADMINS),
+    ("CREATE TEMPORARY VIEW copied AS SELECT * FROM read_parquet('orders.parquet')", ADMINS),
+    ("DELETE FROM desk WHERE id IN (SELECT id FROM 'orders.parquet')", ADMINS),
+    ("SELECT * FROM 'not_there.parquet'", ADMINS),
     ("CALL join_cache_clear()", MAY_NOT),
     ("CALL result_cache_clear()", MAY_NOT),
     ("GRANT SELECT ON people TO carl", MAY_NOT),

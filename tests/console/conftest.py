@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -20,7 +21,7 @@ SIZES = {"wide": (1360, 850), "narrow": (640, 900)}
 def pytest_addoption(parser):
     parser.addoption("--axe", default=None, help="the script of axe-core")
     parser.addoption("--shots", default=None, help="a folder for screenshots")
-    parser.addoption("--browser-program", default="/usr/bin/chromium", help="the browser")
+    parser.addoption("--browser-program", default=shutil.which("chromium"), help="the browser")
     parser.addoption("--address", default=None, help="a server that runs already, with the users of this file")
 
 

@@ -202,11 +202,8 @@ def test_writing(spark, load, save, connection):
     frame = spark.range(0, 1000, numPartitions=3).withColumn("text", F.concat(F.lit("n"), "id"))
     save(frame, "written")
     save(frame, "written")
-    assert (
-        connection.sql("SELECT count(*), count(DISTINCT text) FROM written").arrow().to_pylist()
-        == [{"count(*)": 2000, "count(DISTINCT written.text)": 1000}]
-        or connection.table("written").count() == 2000
-    )
+    counted = connection.sql("SELECT count(*) AS n, count(DISTINCT text) AS d FROM written").arrow().to_pylist()
+    assert counted == [{"n": 2000, "d": 1000}]
     save(frame.limit(10), "written", "overwrite", staging="tables")
     assert connection.table("written").count() == 10
     save(load("many").select("ts", "tz", "dec", "l", "st", "b", "bo"), "kinds")

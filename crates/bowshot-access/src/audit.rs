@@ -16,8 +16,12 @@ use std::time::{Duration, Instant};
 
 /// The hash before the first line.
 const BEGINNING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// Longest line that is read back.
+/// Longest line that is read back. What is written is cut so that no line comes near it.
 const MAX_LINE_BYTES: u64 = 1 << 20;
+/// Longest text in a line, in bytes; longer ones are cut, and say so.
+const MAX_TEXT_BYTES: usize = 32 << 10;
+/// Entries of a list in a line.
+const MAX_ENTRIES: usize = 100;
 /// How often a file that could not be written is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -60,14 +64,22 @@ pub struct Verified {
 }
 
 impl AuditLog {
-    /// Opens the file, or makes it, and continues its chain.
+    /// Opens the file, or makes it, and continues its chain. A last line that is half there, since the process or the machine
+    /// ended while it was written, is taken out, and the next line says so.
     ///
     /// # Errors
     /// When it cannot be read and written, or its last line is none.
     pub fn open(options: AuditOptions) -> io::Result<Self> {
         let file = opened(&options.file)?;
-        let (bytes, last) = (file.metadata()?.len(), last_hash(&options.file)?);
-        let state = State { file, bytes, last: last.unwrap_or_else(|| BEGINNING.to_owned()), failed: None };
+        let End { last, bytes, torn } = end(&options.file)?;
+        file.set_len(bytes)?;
+        let mut state =
+            State { file, bytes, last: last.unwrap_or_else(|| BEGINNING.to_owned()), failed: None };
+        if torn > 0 {
+            tracing::warn!(file = %options.file.display(), torn, "the last line of the audit trail was not complete");
+            let facts = [("event".to_owned(), json!("torn_line")), ("bytes".to_owned(), json!(torn))];
+            state.write(Map::from_iter(facts), &options)?;
+        }
         Ok(Self { options, state: Mutex::new(state) })
     }
 
@@ -120,6 +132,7 @@ impl State {
             std::fs::rename(&options.file, set_aside(&options.file)?)?;
             (self.file, self.bytes) = (opened(&options.file)?, 0);
         }
+        facts.values_mut().for_each(shorten);
         facts.insert("previous".to_owned(), json!(self.last));
         let hash = hash(&facts)?;
         facts.insert("hash".to_owned(), json!(hash));
@@ -161,18 +174,64 @@ fn hash(facts: &Map<String, Value>) -> io::Result<String> {
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn last_hash(path: &Path) -> io::Result<Option<String>> {
+/// The end of a trail.
+struct End {
+    /// The hash of the last line; `None` before the first.
+    last: Option<String>,
+    /// Bytes of all lines that are complete.
+    bytes: u64,
+    /// Bytes behind them.
+    torn: u64,
+}
+
+fn end(path: &Path) -> io::Result<End> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    if length == 0 {
-        return Ok(None);
-    }
-    file.seek(SeekFrom::Start(length.saturating_sub(MAX_LINE_BYTES)))?;
+    // The last line, and before it half of another.
+    let start = length.saturating_sub(2 * MAX_LINE_BYTES);
+    file.seek(SeekFrom::Start(start))?;
     let mut tail = Vec::new();
-    file.take(MAX_LINE_BYTES).read_to_end(&mut tail)?;
-    let line = tail.strip_suffix(b"\n").ok_or_else(|| broken("the last line is not complete"))?;
-    let line = line.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    read(line).map(|(_, hash)| Some(hash))
+    file.take(2 * MAX_LINE_BYTES).read_to_end(&mut tail)?;
+    let Some(complete) = tail.iter().rposition(|byte| *byte == b'\n') else {
+        return if start == 0 {
+            Ok(End { last: None, bytes: 0, torn: length })
+        } else {
+            Err(broken("its end has no lines"))
+        };
+    };
+    let torn = (tail.len() - complete - 1) as u64;
+    let line = tail[..complete].rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    let (_, hash) = read(line)?;
+    Ok(End { last: Some(hash), bytes: length - torn, torn })
+}
+
+/// Makes what clients say as long as they like short enough for a line.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::String(text) => cut(text, MAX_TEXT_BYTES),
+        Value::Array(values) => {
+            let number = values.len();
+            if number > MAX_ENTRIES {
+                values.truncate(MAX_ENTRIES);
+                values.push(json!(format!("… ({number} entries)")));
+            }
+            for value in values {
+                if let Value::String(text) = value {
+                    cut(text, MAX_TEXT_BYTES / MAX_ENTRIES);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn cut(text: &mut String, most: usize) {
+    let bytes = text.len();
+    if bytes > most {
+        let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(&format!(" … ({bytes} bytes)"));
+    }
 }
 
 fn broken(reason: &str) -> io::Error {
@@ -241,6 +300,28 @@ mod tests {
         log(&file, 1).write(facts(3));
         let (first, second) = (verify(&folder.path().join("audit.jsonl.1")), verify(&file));
         assert_eq!(first.expect("is whole").last, second.expect("is whole").continues);
+    }
+
+    #[test]
+    fn long_texts_and_half_lines_stop_nobody() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("audit.jsonl");
+        // Control characters are six bytes each in JSON.
+        let long = json!("\u{1}".repeat(3_000_000));
+        let names = json!(vec!["\u{1}".repeat(5_000); 5_000]);
+        let facts_of = |long: &Value| {
+            Map::from_iter([("statement".to_owned(), long.clone()), ("tables".to_owned(), names.clone())])
+        };
+        log(&file, 1 << 30).write(facts_of(&long));
+        log(&file, 1 << 30).write(facts(1));
+        assert_eq!(verify(&file).expect("is whole").lines, 2);
+        let text = std::fs::read(&file).expect("reads");
+        for half in [1, 20, text.len() - 1] {
+            std::fs::write(&file, &text[..text.len() - half]).expect("writes");
+            log(&file, 1 << 30).write(facts(2));
+            assert_eq!(verify(&file).expect("is whole again").lines, if half < 100 { 3 } else { 2 });
+            assert!(std::fs::read_to_string(&file).expect("reads").contains("torn_line"));
+        }
     }
 
     #[test]

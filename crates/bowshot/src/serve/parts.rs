@@ -97,7 +97,9 @@ fn audit(config: &Config) -> Result<Option<AuditLog>> {
     let Some(file) = config.audit_file.clone() else { return Ok(None) };
     let (max_bytes, required) = (config.audit_max_bytes, config.audit_required);
     let opened = AuditLog::open(AuditOptions { file: file.clone(), max_bytes, required });
-    opened.map(Some).with_context(|| format!("the audit trail `{}` cannot be continued", file.display()))
+    opened.map(Some).with_context(|| {
+        format!("the audit trail `{}` cannot be continued; move it away to begin a new one", file.display())
+    })
 }
 
 async fn open_tables(
