@@ -72,7 +72,9 @@ impl AuditLog {
     pub fn open(options: AuditOptions) -> io::Result<Self> {
         let file = opened(&options.file)?;
         let End { last, bytes, torn } = end(&options.file)?;
-        file.set_len(bytes)?;
+        if torn > 0 {
+            file.set_len(bytes)?;
+        }
         let mut state =
             State { file, bytes, last: last.unwrap_or_else(|| BEGINNING.to_owned()), failed: None };
         if torn > 0 {

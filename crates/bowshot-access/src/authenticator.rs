@@ -4,6 +4,7 @@ use crate::password::Passwords;
 use crate::token::{self, FixedTokens, IssuedTokens};
 use crate::{AccessConfig, Error};
 use bowshot_api::{Credentials, ErrorKind, Principal, Secret};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,7 @@ pub struct Authenticator {
     /// `None` where nobody is configured and everybody is anonymous.
     known: Option<Known>,
     password_checks: usize,
+    epoch: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -68,12 +70,13 @@ impl Authenticator {
                 issued: Mutex::new(IssuedTokens::new(options.token_timeout, options.max_tokens_per_user)),
             }),
             password_checks: options.max_password_checks.max(1),
+            epoch: AtomicU64::new(0),
         })
     }
 
     /// A server without users.
     pub fn anonymous() -> Self {
-        Self { known: None, password_checks: 1 }
+        Self { known: None, password_checks: 1, epoch: AtomicU64::new(0) }
     }
 
     /// Password checks that run at once.
@@ -131,6 +134,14 @@ impl Authenticator {
         let gone = known.passwords.renew(users);
         let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
         gone.iter().for_each(|user| issued.revoke(user));
+        if !gone.is_empty() {
+            self.epoch.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// How often somebody has gone, or got another password.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
     }
 
     /// Issues a token for a principal; [`Authenticator::verify`] takes it until it expires. On a server without users

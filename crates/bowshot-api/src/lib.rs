@@ -15,6 +15,7 @@
 //! Session::ingest(Ingest, BatchStream) -> rows written               all of them or none
 //! ```
 
+mod callers;
 mod catalog;
 mod compatibility;
 mod error;
@@ -30,6 +31,7 @@ mod settings;
 mod stream;
 mod write;
 
+pub use callers::KnownCallers;
 pub use catalog::{PrimaryKey, TableEntry, TableFilter, TableKind, TableName, like};
 pub use compatibility::{Accepted, COMPATIBILITY_PARAMETERS, CompatibilityParameter};
 pub use error::{Error, ErrorKind, Result};

@@ -130,6 +130,11 @@ pub trait Server: Send + Sync + std::fmt::Debug {
         self.authenticate(credentials).await
     }
 
+    /// Another number whenever somebody who could log in may not any more, or not with the same password.
+    fn users_epoch(&self) -> u64 {
+        0
+    }
+
     /// Issues a bearer token for a principal; [`Server::authenticate`] accepts it until it expires.
     fn issue_token(&self, principal: &Principal) -> Secret;
 

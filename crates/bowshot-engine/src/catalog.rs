@@ -66,6 +66,11 @@ pub(crate) struct CatalogParts {
 
 impl CatalogParts {
     /// Whether a table of files has this name.
+    /// The name that the rules of a table of files go by.
+    pub(crate) fn file_table(&self, name: &EntryName) -> EntryName {
+        EntryName::new(&name.catalog, &name.schema, policy::file_name(self.main.as_ref(), &name.name))
+    }
+
     pub(crate) fn is_file_table(&self, name: &EntryName) -> bool {
         name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA && self.main.table_exist(&name.name)
     }
@@ -242,11 +247,14 @@ impl Visible {
         }
         if name.catalog == DEFAULT_CATALOG
             && name.schema == DEFAULT_SCHEMA
-            && reading != Reading::Unseen
             && let Some(files) = self.parts.main.table(&name.name).await?
         {
-            self.check_read(name, &reading)?;
-            return self.guarded((name, &reading), files, None).map(Some);
+            let name = self.parts.file_table(name);
+            let reading = self.access.reading(&name);
+            if reading != Reading::Unseen {
+                self.check_read(&name, &reading)?;
+                return self.guarded((&name, &reading), files, None).map(Some);
+            }
         }
         let last = pg_catalog::find(&name.name).filter(|_| self.is_default(&name.catalog, &name.schema));
         Ok(last.map(|defined| defined.provider(&Arc::new(self.clone()))))

@@ -128,6 +128,7 @@ impl EngineSession {
         if base.is_same(changed) {
             return Ok(());
         }
+        self.gate.check_commit(base)?;
         if self.shared.runtime.is_here() {
             return block_in_place(|| self.tables.commit(base, changed));
         }

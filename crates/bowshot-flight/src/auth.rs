@@ -28,10 +28,6 @@ use tonic::{Response, Status, Streaming};
 const TOKEN_HEADER: &str = "auth-token-bin";
 /// How long a handshake without header may take to send its first message.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a checked header is good without a new check, so that a revoked one does not live with the connection.
-const CACHE_TIME: Duration = Duration::from_secs(60);
-/// Different callers that one connection's cache keeps; a proxy may carry several.
-const CACHE_ENTRIES: usize = 8;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
@@ -79,38 +75,6 @@ fn malformed(message: &str) -> Error {
         .with_hint("send `authorization: Bearer <token>` or `authorization: Basic <base64 of user:password>`")
 }
 
-/// Headers that one connection has shown and that were good, so that a password is not hashed for each call.
-#[derive(Default)]
-pub(crate) struct Cache(Mutex<Vec<Known>>);
-
-struct Known {
-    header: Vec<u8>,
-    principal: Principal,
-    until: Instant,
-}
-
-impl std::fmt::Debug for Cache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Cache")
-    }
-}
-
-impl Cache {
-    fn find(&self, header: &[u8], now: Instant) -> Option<Principal> {
-        let mut known = lock(&self.0);
-        known.retain(|entry| entry.until > now);
-        known.iter().find(|entry| entry.header == header).map(|entry| entry.principal.clone())
-    }
-
-    fn keep(&self, header: &[u8], principal: &Principal, now: Instant) {
-        let mut known = lock(&self.0);
-        if known.len() >= CACHE_ENTRIES {
-            known.remove(0);
-        }
-        known.push(Known { header: header.to_vec(), principal: principal.clone(), until: now + CACHE_TIME });
-    }
-}
-
 /// A poisoned lock still guards whole entries: every change is one call on the collection.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -128,12 +92,12 @@ pub(crate) async fn authenticate(
     };
     let header = headers.get(http::header::AUTHORIZATION).or_else(|| headers.get(TOKEN_HEADER));
     let header = header.map(http::HeaderValue::as_bytes).unwrap_or_default();
-    let cache = connection.known_callers();
-    if let Some(principal) = cache.find(header, Instant::now()) {
+    let (known, epoch) = (connection.known_callers(), connection.users_epoch());
+    if let Some(principal) = known.find(header, epoch, Instant::now()) {
         return Ok((principal, token));
     }
     let principal = connection.authenticate(&credentials).await?;
-    cache.keep(header, &principal, Instant::now());
+    known.keep(header, &principal, epoch, Instant::now());
     Ok((principal, token))
 }
 
@@ -238,20 +202,5 @@ mod tests {
         let Credentials::Password { user, password } = basic_auth(&payload).unwrap() else { panic!() };
         assert_eq!((user.as_str(), password.expose()), ("ada", "pw"));
         assert_eq!(basic_auth(b"\xff\xff").unwrap_err().kind(), ErrorKind::Unauthenticated);
-    }
-
-    #[test]
-    fn the_cache_forgets() {
-        let cache = Cache::default();
-        let now = Instant::now();
-        cache.keep(b"a", &Principal::user("ada"), now);
-        assert_eq!(cache.find(b"a", now), Some(Principal::user("ada")));
-        assert_eq!(cache.find(b"b", now), None);
-        assert_eq!(cache.find(b"a", now + CACHE_TIME), None);
-        for index in 0..CACHE_ENTRIES + 1 {
-            cache.keep(&[index as u8], &Principal::anonymous(), now);
-        }
-        assert_eq!(cache.find(&[0], now), None);
-        assert!(cache.find(&[CACHE_ENTRIES as u8], now).is_some());
     }
 }

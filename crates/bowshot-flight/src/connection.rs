@@ -5,10 +5,11 @@
 //! it. A named one outlives it and ends when it has been idle for `session_timeout`.
 
 use crate::Profile;
-use crate::auth::{self, lock};
+use crate::auth::lock;
 use crate::places::Stranger;
 use bowshot_api::{
-    Credentials, Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId,
+    Credentials, Error, ErrorKind, KnownCallers, OptionValue, Principal, Result, Secret, Server, Session,
+    SessionId,
 };
 use bowshot_ipc::Primed;
 use std::collections::HashMap;
@@ -97,7 +98,7 @@ pub(crate) struct Connection {
     shared: Arc<Shared>,
     address: IpAddr,
     stranger: Stranger,
-    known_callers: auth::Cache,
+    known_callers: KnownCallers,
     /// One session for each principal, `None` once the connection has ended. Held over the opening of a session, so
     /// that two calls do not open two, and so that none is opened behind the back of [`Self::end`].
     sessions: tokio::sync::Mutex<Option<Vec<Tied>>>,
@@ -113,7 +114,7 @@ impl Connection {
             shared,
             address,
             stranger,
-            known_callers: auth::Cache::default(),
+            known_callers: KnownCallers::default(),
             sessions: tokio::sync::Mutex::new(Some(Vec::new())),
             named: Mutex::default(),
             primed: Primed::default(),
@@ -139,7 +140,12 @@ impl Connection {
         &self.shared.profile
     }
 
-    pub(crate) fn known_callers(&self) -> &auth::Cache {
+    /// See [`Server::users_epoch`](bowshot_api::Server::users_epoch).
+    pub(crate) fn users_epoch(&self) -> u64 {
+        self.server().users_epoch()
+    }
+
+    pub(crate) fn known_callers(&self) -> &KnownCallers {
         &self.known_callers
     }
 

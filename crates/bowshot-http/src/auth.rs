@@ -6,14 +6,7 @@ use axum::http::header::AUTHORIZATION;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use bowshot_api::{Credentials, Error, ErrorKind, Principal, Result, Secret};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How long a checked header is good without a new check, so that a revoked one does not live with the connection.
-const CACHE_TIME: Duration = Duration::from_secs(60);
-/// Different callers that one connection's cache keeps; a proxy may carry several.
-const CACHE_ENTRIES: usize = 8;
+use bowshot_api::{Credentials, Error, ErrorKind, Result, Secret};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
@@ -42,38 +35,6 @@ pub(crate) fn credentials(headers: &HeaderMap) -> Result<Credentials> {
 fn malformed(message: &str) -> Error {
     Error::new(ErrorKind::Unauthenticated, message)
         .with_hint("send `authorization: Bearer <token>` or `authorization: Basic <base64 of user:password>`")
-}
-
-/// Headers that one connection has shown and that were good, so that a password is not hashed for each request.
-#[derive(Default)]
-pub(crate) struct Cache(Mutex<Vec<Known>>);
-
-struct Known {
-    header: Vec<u8>,
-    principal: Principal,
-    until: Instant,
-}
-
-impl std::fmt::Debug for Cache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Cache")
-    }
-}
-
-impl Cache {
-    pub(crate) fn find(&self, header: &[u8], now: Instant) -> Option<Principal> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|entry| entry.until > now);
-        known.iter().find(|entry| entry.header == header).map(|entry| entry.principal.clone())
-    }
-
-    pub(crate) fn keep(&self, header: &[u8], principal: &Principal, now: Instant) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= CACHE_ENTRIES {
-            known.remove(0);
-        }
-        known.push(Known { header: header.to_vec(), principal: principal.clone(), until: now + CACHE_TIME });
-    }
 }
 
 #[cfg(test)]
@@ -108,15 +69,5 @@ mod tests {
             assert_eq!(read(value), expected, "{value}");
         }
         assert!(matches!(credentials(&HeaderMap::new()), Ok(Credentials::Anonymous)));
-    }
-
-    #[test]
-    fn the_cache_forgets() {
-        let cache = Cache::default();
-        let now = Instant::now();
-        cache.keep(b"a", &Principal::user("ada"), now);
-        assert_eq!(cache.find(b"a", now), Some(Principal::user("ada")));
-        assert_eq!(cache.find(b"b", now), None);
-        assert_eq!(cache.find(b"a", now + CACHE_TIME), None);
     }
 }

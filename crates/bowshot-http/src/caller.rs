@@ -1,15 +1,14 @@
 //! Who sends a request, over which road, and the place that it takes until it is answered.
 
 use crate::Context;
-use crate::auth::{self, Cache};
+use crate::auth;
 use crate::origins::check_host;
 use crate::status::{Failure, Result};
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
-use bowshot_api::{Credentials, Error, ErrorKind, Principal};
-use bowshot_api::{Place, Places};
+use bowshot_api::{Credentials, Error, ErrorKind, KnownCallers, Place, Places, Principal};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +19,7 @@ use std::time::Instant;
 pub(crate) struct Peer {
     address: IpAddr,
     is_encrypted: bool,
-    known: Cache,
+    known: KnownCallers,
     /// Requests of known callers that are being answered on this connection.
     busy: Arc<AtomicUsize>,
     places: Arc<Places>,
@@ -33,7 +32,7 @@ impl Peer {
         busy: Arc<AtomicUsize>,
         places: Arc<Places>,
     ) -> Self {
-        Self { address, is_encrypted, known: Cache::default(), busy, places }
+        Self { address, is_encrypted, known: KnownCallers::default(), busy, places }
     }
 
     fn is_here(&self) -> bool {
@@ -47,7 +46,8 @@ impl Peer {
             check_road(context, &credentials)?;
         }
         let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-        if let Some(principal) = self.known.find(header, Instant::now()) {
+        let epoch = context.server.users_epoch();
+        if let Some(principal) = self.known.find(header, epoch, Instant::now()) {
             return Ok(principal);
         }
         let checked = context.server.authenticate_from(&credentials, Some(self.address)).await;
@@ -59,7 +59,7 @@ impl Peer {
             checked => checked?,
         };
         if !header.is_empty() {
-            self.known.keep(header, &principal, Instant::now());
+            self.known.keep(header, &principal, epoch, Instant::now());
         }
         Ok(principal)
     }

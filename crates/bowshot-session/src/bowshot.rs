@@ -227,6 +227,11 @@ impl Server for Bowshot {
         self.authenticate_from(credentials, None).await
     }
 
+    fn users_epoch(&self) -> u64 {
+        self.shared.renew_users();
+        self.shared.authenticator.epoch()
+    }
+
     async fn authenticate_from(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
         self.shared.renew_users();
         let authenticator = &self.shared.authenticator;

@@ -64,8 +64,15 @@ impl NamedFiles {
             let before = files.len();
             for place in self.places.iter() {
                 let Some(parts) = place.parts(pattern) else { continue };
-                let mut search =
-                    Search { place, limits, options, pattern, files: &mut files, seen: &mut seen };
+                let mut search = Search {
+                    place,
+                    limits,
+                    options,
+                    pattern,
+                    files: &mut files,
+                    seen: &mut seen,
+                    visited: HashSet::new(),
+                };
                 search.place(&parts)?;
                 if files.len() > before {
                     break;
@@ -114,6 +121,8 @@ struct Search<'a> {
     pattern: &'a str,
     files: &'a mut Vec<FoundFile>,
     seen: &'a mut HashSet<PathBuf>,
+    /// Folders in which so many of the last parts were looked for: `**/a/**` comes to many of them on more than one way.
+    visited: HashSet<(PathBuf, usize)>,
 }
 
 impl Search<'_> {
@@ -135,6 +144,9 @@ impl Search<'_> {
             return Err(Error::TooDeep { path: self.place.named.clone(), limit: self.limits.max_depth });
         }
         let Some((part, rest)) = parts.split_first() else { return Ok(()) };
+        if !self.visited.insert((folder.to_owned(), parts.len())) {
+            return Ok(());
+        }
         if part == "**" {
             self.folder(folder, rest, folders)?;
             for entry in listing::entries(folder)? {
@@ -168,10 +180,12 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Where an entry leads, if that is below the place.
+    /// Where an entry leads, if that is below the place and nothing hidden.
     fn inside(&self, entry: &Path) -> Option<PathBuf> {
         let resolved = entry.canonicalize().ok()?;
-        resolved.starts_with(&self.place.root).then_some(resolved)
+        let below = resolved.strip_prefix(&self.place.root).ok()?;
+        let hidden = below.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
+        (!hidden).then_some(resolved)
     }
 
     fn file(&mut self, path: &Path, folders: &[String]) -> Result<(), Error> {

@@ -26,6 +26,8 @@ struct Inner {
     /// The user and all roles of theirs.
     grantees: BTreeSet<String>,
     admin: bool,
+    /// Names under which the statement finds something else than there is now: rules are about what there is now.
+    moved: BTreeSet<Place>,
 }
 
 /// How a table or view is read.
@@ -69,6 +71,7 @@ impl Access {
             rules: None,
             grantees: BTreeSet::new(),
             admin: configured && principal.authenticated,
+            moved: BTreeSet::new(),
         }))
     }
 
@@ -79,16 +82,22 @@ impl Access {
             rules: Some(Arc::default()),
             grantees: BTreeSet::new(),
             admin: false,
+            moved: BTreeSet::new(),
         }))
     }
 
-    pub(super) fn of(settings: &Arc<AccessSettings>, principal: &Principal, rules: Arc<Rules>) -> Self {
+    pub(super) fn of(
+        settings: &Arc<AccessSettings>,
+        principal: &Principal,
+        rules: Arc<Rules>,
+        moved: BTreeSet<Place>,
+    ) -> Self {
         let (name, proven) = (&principal.name, principal.authenticated);
         let configured = settings.users.get(name).is_some_and(|user| user.admin);
         let admin = proven && (configured || rules.users.get(name).is_some_and(|user| user.admin));
         let grantees = grantees(settings, principal, &rules).unwrap_or_default();
         let (settings, principal) = (Arc::clone(settings), principal.clone());
-        Self(Arc::new(Inner { settings, principal, rules: Some(rules), grantees, admin }))
+        Self(Arc::new(Inner { settings, principal, rules: Some(rules), grantees, admin, moved }))
     }
 
     /// Whether there are no rules, or none for this user.
@@ -110,7 +119,7 @@ impl Access {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.0.rules, &other.0.rules) {
             (None, None) => true,
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (Some(one), Some(two)) => Arc::ptr_eq(one, two) && self.0.moved == other.0.moved,
             _ => false,
         }
     }
@@ -254,6 +263,9 @@ impl Access {
         if self.owns(&place) {
             return Reading::All;
         }
+        if self.0.moved.contains(&place) {
+            return if self.sees_place(&place) { Reading::Denied } else { Reading::Unseen };
+        }
         match self.given(Privilege::Select, &place) {
             None if self.sees_place(&place) => Reading::Denied,
             None => Reading::Unseen,
@@ -263,17 +275,10 @@ impl Access {
 
     fn limits(&self, place: &Place, columns: Option<BTreeSet<String>>) -> Reading {
         let Some(rules) = &self.0.rules else { return Reading::All };
-        let policies: &[Policy] = rules.policies.get(place).map_or(&[], Vec::as_slice);
-        let mine = |policy: &&Policy| {
-            policy.roles.is_empty() || policy.roles.iter().any(|role| self.0.grantees.contains(role))
-        };
+        let policies = rules.policies.get(place).map_or(&[][..], Vec::as_slice);
         let mut limits = Limits { columns, salt: rules.salt.clone(), ..Limits::default() };
-        if policies.iter().any(|policy| policy.column.is_none()) {
-            // Policies of which none is for the user leave no rows.
-            let filters = policies.iter().filter(|policy| policy.column.is_none()).filter(mine);
-            limits.filters = Some(filters.map(|policy| policy.using.clone()).collect());
-        }
-        for policy in policies.iter().filter(mine) {
+        limits.filters = self.filters_among(policies);
+        for policy in policies.iter().filter(|policy| self.is_mine(policy)) {
             let Some(column) = &policy.column else { continue };
             // Of several masks nobody can say which hides more.
             let mask = limits.masks.entry(column.clone()).or_insert_with(|| policy.using.clone());
@@ -285,6 +290,53 @@ impl Access {
             return Reading::All;
         }
         Reading::Limited(limits)
+    }
+
+    fn is_mine(&self, policy: &Policy) -> bool {
+        policy.roles.is_empty() || policy.roles.iter().any(|role| self.0.grantees.contains(role))
+    }
+
+    /// The conditions for rows; policies of which none is for the user leave no rows.
+    fn filters_among(&self, policies: &[Policy]) -> Option<Vec<String>> {
+        let mut of_rows = policies.iter().filter(|policy| policy.column.is_none()).peekable();
+        of_rows.peek()?;
+        Some(of_rows.filter(|policy| self.is_mine(policy)).map(|policy| policy.using.clone()).collect())
+    }
+
+    /// Conditions of which one must hold for rows that the user writes, whether the user may read any or not; `None` for all
+    /// rows.
+    pub(crate) fn written(&self, name: &EntryName) -> Option<Vec<String>> {
+        let place = place_of(name);
+        if self.is_everything() || self.is_always_seen(name) || self.owns(&place) {
+            return None;
+        }
+        self.filters_among(self.0.rules.as_ref()?.policies.get(&place)?)
+    }
+
+    /// Whether there are rules that name columns of a table.
+    pub(crate) fn has_rules_of_columns(&self, name: &EntryName) -> bool {
+        let Some(rules) = &self.0.rules else { return false };
+        let place = place_of(name);
+        let of_columns =
+            |given: &BTreeMap<Privilege, Option<BTreeSet<String>>>| given.values().any(Option::is_some);
+        rules.policies.get(&place).is_some_and(|policies| !policies.is_empty())
+            || rules.grants.get(&place).is_some_and(|grants| grants.values().any(of_columns))
+    }
+
+    /// A materialized view has the rows that whoever refreshes it may read, and shows them to all who may read it.
+    ///
+    /// # Errors
+    /// `Denied` for all but its owner; of one that nobody owns, for all but admins.
+    pub(crate) fn check_refresh(&self, name: &EntryName) -> Result<()> {
+        let owner = self.0.rules.as_ref().and_then(|rules| rules.owners.get(&place_of(name)));
+        match owner {
+            Some(owner) if !self.0.grantees.contains(owner) => {
+                self.check(Privilege::Own, name)?;
+                Err(denied(&format!("only `{owner}`, who owns `{name}`, refreshes it"))
+                    .with_hint("its rows are those that its owner may read"))
+            }
+            _ => self.check(Privilege::Own, name),
+        }
     }
 
     /// The snapshot that is left for the user. Tables that are read in part have the columns that are seen, and no rows.

@@ -153,6 +153,8 @@ fn target(name: &ObjectName, (access, names): (&Access, &Names)) -> Result<Entry
     if name.catalog == TEMPORARY_CATALOG {
         return Err(Error::invalid("a temporary table is its session's alone, and needs no rules"));
     }
+    let own = names.pinned.entry(&name).is_some();
+    let name = if !own && names.parts.is_file_table(&name) { names.parts.file_table(&name) } else { name };
     if access.sees(&name) && is_there(&name, &names.pinned, &names.parts) {
         Ok(name)
     } else {

@@ -22,7 +22,22 @@ impl SeenFiles {
     }
 
     fn is_seen(&self, name: &str) -> bool {
+        let name = file_name(self.all.as_ref(), name);
         self.gate.newest().sees(&EntryName::new(DEFAULT_CATALOG, DEFAULT_SCHEMA, name))
+    }
+}
+
+/// The name under which a table of files has its rules. The table is found whatever the case of the letters is.
+pub(crate) fn file_name(all: &dyn SchemaProvider, name: &str) -> String {
+    let names = all.table_names();
+    if names.iter().any(|known| known == name) {
+        return name.to_owned();
+    }
+    let folded = name.to_lowercase();
+    let mut fitting = names.into_iter().filter(|known| known.to_lowercase() == folded);
+    match (fitting.next(), fitting.next()) {
+        (Some(known), None) => known,
+        _ => name.to_owned(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! The gate of one session: from who asks, and the state of the tables, to what a statement may do.
 
 use super::access::Access;
-use super::rules::{PUBLIC, Rules};
+use super::rules::{PUBLIC, Place, Rules, closes};
 use crate::commit::SessionTables;
 use crate::pinned::Pinned;
-use bowshot_api::{Principal, Result, Secret};
+use bowshot_api::{Error, ErrorKind, Principal, Result, Secret};
 use bowshot_storage::tables::{Notes, Snapshot, TableStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -57,10 +57,19 @@ pub(crate) struct Gate {
     known: Mutex<Known>,
 }
 
+/// Rights, and what they came of: the rules, the tables of the statement, and the newest ones.
+#[derive(Debug)]
+struct Judged {
+    notes: Arc<Notes>,
+    tables: Arc<Snapshot>,
+    newest: Arc<Snapshot>,
+    access: Access,
+}
+
 /// What was found out for the last statement.
 #[derive(Debug, Default)]
 struct Known {
-    access: Option<(Arc<Notes>, Access)>,
+    access: Option<Judged>,
     seen: Option<(Arc<Snapshot>, Arc<Notes>, Arc<Snapshot>)>,
 }
 
@@ -87,15 +96,38 @@ impl Gate {
         if notes.texts().is_empty() && !self.settings.enforced {
             return Access::everything(&self.settings, &self.principal);
         }
+        let newest = self.tables.shared.snapshot();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, access)) = &known.access
-            && Arc::ptr_eq(of, &notes)
+        if let Some(last) = &known.access
+            && Arc::ptr_eq(&last.notes, &notes)
+            && Arc::ptr_eq(&last.tables, pinned.shared())
+            && Arc::ptr_eq(&last.newest, &newest)
         {
-            return access.clone();
+            return last.access.clone();
         }
-        let access = Access::of(&self.settings, &self.principal, notes.read(Rules::of));
-        known.access = Some((notes, access.clone()));
+        let moved = moved(pinned.shared(), &newest);
+        let access = Access::of(&self.settings, &self.principal, notes.read(Rules::of), moved);
+        let tables = Arc::clone(pinned.shared());
+        known.access = Some(Judged { notes, tables, newest, access: access.clone() });
         access
+    }
+
+    /// Whether what a transaction has changed may be committed, with the rights as others have left them.
+    ///
+    /// # Errors
+    /// `Conflict` when they are others than those that its statements were checked with.
+    pub(crate) fn check_commit(&self, base: &Pinned) -> Result<()> {
+        let newest = self.tables.shared.snapshot();
+        let (before, now) = (base.shared().notes(), newest.notes());
+        if Arc::ptr_eq(before, now) || !takes_away(before.texts(), now.texts()) {
+            return Ok(());
+        }
+        let rights = Access::of(&self.settings, &self.principal, now.read(Rules::of), BTreeSet::new());
+        if rights.is_admin() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Conflict, "rights have changed since the transaction began")
+            .with_hint("run it again"))
     }
 
     /// The rights as they are now, whatever a transaction sees.
@@ -131,6 +163,23 @@ impl Gate {
         let newest = self.tables.shared.snapshot();
         pinned.shared().notes().with_newest(newest.notes()).ok()
     }
+}
+
+/// Names under which there is something else now, or nothing any more.
+fn moved(then: &Arc<Snapshot>, now: &Arc<Snapshot>) -> BTreeSet<Place> {
+    if Arc::ptr_eq(then, now) {
+        return BTreeSet::new();
+    }
+    let ids = now.names_and_ids();
+    let other = then.names_and_ids().into_iter().filter(|(name, id)| ids.get(name) != Some(id));
+    other.map(|(name, _)| name.into_iter().map(str::to_owned).collect()).collect()
+}
+
+/// Whether somebody may do less with the rules of `now` than with those before. What is only added gives rights, or owners to
+/// new things, but for policies and for the first rule of all.
+fn takes_away(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> bool {
+    before.iter().any(|(key, text)| now.get(key) != Some(text))
+        || now.keys().any(|key| !before.contains_key(key) && closes(key))
 }
 
 /// The rules of which somebody has seen the users.

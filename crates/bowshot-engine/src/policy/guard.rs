@@ -89,7 +89,9 @@ pub(crate) fn guarded(
     }
     let table = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
     let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-    Ok(Arc::new(Guarded { name: name.clone(), table, raw, schema, filter, outputs, plain }))
+    let all = columns.fields().iter().map(|field| field.name().clone()).collect();
+    let policy_holds = filter.as_ref().is_none_or(|filter| policy_holds(filter, &all));
+    Ok(Arc::new(Guarded { name: name.clone(), table, raw, schema, filter, outputs, plain, policy_holds }))
 }
 
 /// One of the conditions must hold; none of them, and nothing does.
@@ -211,6 +213,8 @@ struct Guarded {
     outputs: Vec<Expr>,
     /// Columns that are shown as they are.
     plain: BTreeSet<String>,
+    /// Whether the policy cannot fail. Of one that can, a user could tell by its errors which hidden rows a comparison leaves.
+    policy_holds: bool,
 }
 
 impl Guarded {
@@ -225,7 +229,8 @@ impl Guarded {
         if let Some(filter) = &self.filter {
             plan = plan.filter(filter.clone())?;
         }
-        for filter in filters.iter().filter(|filter| cannot_fail(filter, &self.plain)) {
+        let passing = if self.policy_holds { filters } else { &[] };
+        for filter in passing.iter().filter(|filter| cannot_fail(filter, &self.plain)) {
             plan = plan.filter(unqualified(filter.clone())?)?;
         }
         let wanted: Vec<Expr> = match projection {
@@ -269,10 +274,11 @@ impl TableProvider for Guarded {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let supported = filters.iter().map(|filter| match cannot_fail(filter, &self.plain) {
-            true => TableProviderFilterPushDown::Inexact,
-            false => TableProviderFilterPushDown::Unsupported,
-        });
+        let supported =
+            filters.iter().map(|filter| match self.policy_holds && cannot_fail(filter, &self.plain) {
+                true => TableProviderFilterPushDown::Inexact,
+                false => TableProviderFilterPushDown::Unsupported,
+            });
         Ok(supported.collect())
     }
 }
@@ -301,6 +307,35 @@ fn cannot_fail(filter: &Expr, plain: &BTreeSet<String>) -> bool {
         Expr::IsNull(inner) | Expr::IsNotNull(inner) => column(inner),
         Expr::Between(between) => column(&between.expr) && constant(&between.low) && constant(&between.high),
         Expr::InList(list) => column(&list.expr) && list.list.iter().all(constant),
+        _ => false,
+    }
+}
+
+/// Whether a policy cannot fail, whatever a row has in it: comparisons, of columns and of what is known of the user.
+fn policy_holds(filter: &Expr, columns: &BTreeSet<String>) -> bool {
+    match filter {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
+            policy_holds(left, columns) && policy_holds(right, columns)
+        }
+        Expr::Literal(..) => true,
+        other if is_of_user(other) => true,
+        other => {
+            let known = |part: Expr| match is_of_user(&part) {
+                true => Ok(Transformed::yes(lit(""))),
+                false => Ok(Transformed::no(part)),
+            };
+            other.clone().transform(known).is_ok_and(|known| cannot_fail(&known.data, columns))
+        }
+    }
+}
+
+/// What policies ask about who asks, of a name that they say.
+fn is_of_user(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(call) => {
+            matches!(call.func.name(), "user_attribute" | "has_role" | "current_user")
+                && call.args.iter().all(|argument| matches!(argument, Expr::Literal(..)))
+        }
         _ => false,
     }
 }

@@ -30,9 +30,9 @@ mod needs;
 mod rules;
 mod shown;
 
-pub(crate) use access::{Access, Limits, Reading};
+pub(crate) use access::{Access, Reading};
 pub(crate) use change::{AccessChange, resolve};
-pub(crate) use files::SeenFiles;
+pub(crate) use files::{SeenFiles, file_name};
 pub(crate) use follow::follow;
 pub(crate) use functions::user_attribute;
 pub use gate::{AccessSettings, ConfiguredUser, UsersSeen};

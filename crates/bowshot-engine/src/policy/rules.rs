@@ -90,6 +90,13 @@ impl Key<'_> {
     }
 }
 
+/// Whether a rule takes something away from those who are there already.
+pub(super) fn closes(key: &str) -> bool {
+    let kind =
+        serde_json::from_str::<Value>(key).ok().and_then(|key| key.get(0)?.as_str().map(str::to_owned));
+    !matches!(kind.as_deref(), Some("role" | "user" | "member" | "grant" | "owner" | "salt"))
+}
+
 /// The place of a table or view.
 pub(super) fn place_of(name: &EntryName) -> Place {
     vec![name.catalog.clone(), name.schema.clone(), name.name.clone()]

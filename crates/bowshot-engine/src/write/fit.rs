@@ -2,7 +2,7 @@
 
 use crate::error::classify;
 use crate::plan;
-use crate::policy::{self, Limits, Reading};
+use crate::policy;
 use crate::state::LazyState;
 use crate::types;
 use crate::types::declared::Declared;
@@ -73,11 +73,9 @@ impl Fit {
             Some((position, numbers::numbering(identity, definition.is_durable()), AtomicI64::new(i64::MIN)))
         });
         let numbered = numbered.collect();
-        let policy = match state.access().reading(table) {
-            Reading::Limited(Limits { filters: Some(filters), .. }) => {
-                Some(policy::plan_filter(table, &filters, &meant, state).map_err(classify)?)
-            }
-            _ => None,
+        let policy = match state.access().written(table) {
+            Some(filters) => Some(policy::plan_filter(table, &filters, &meant, state).map_err(classify)?),
+            None => None,
         };
         Ok(Self { table: table.clone(), casts, schema, meant, declared, generated, numbered, checks, policy })
     }
@@ -203,7 +201,6 @@ impl Fit {
         inside(error, &format!("table `{}`", self.table))
     }
 
-    /// A check holds where it is true or unknown.
     /// Whoever sees a part of a table writes rows of that part alone.
     fn allow(&self, policy: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<()> {
         let held = policy.evaluate(rows).and_then(|held| held.into_array(rows.num_rows()));

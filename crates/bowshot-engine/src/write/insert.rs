@@ -129,7 +129,7 @@ fn refreshed(
     }
     let name = names.resolve(name)?;
     let table = names.table(&name)?;
-    names.access.check(Privilege::Own, &name)?;
+    names.access.check_refresh(&name)?;
     if table.definition().materialized.is_none() {
         return Err(Error::invalid(format!("`{name}` is no materialized view"))
             .with_reason(Reason::WrongObject)

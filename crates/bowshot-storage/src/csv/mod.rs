@@ -104,7 +104,13 @@ impl CsvFacts {
 
     /// Whether the file may be cut into ranges. May read it once.
     pub(crate) fn splittable(&self, file: &Arc<DataFile>) -> Result<bool, Error> {
-        if !self.dialect.is_plain() || self.preamble.encoding.is_some() || self.begins > SNIFFED_BYTES {
+        // Empty lines are rows in one column, but for those at the end of the file, which no range knows.
+        let blank_rows = self.names.len() == 1;
+        if !self.dialect.is_plain()
+            || self.preamble.encoding.is_some()
+            || self.begins > SNIFFED_BYTES
+            || blank_rows
+        {
             return Ok(false);
         }
         if let Some(found) = self.quoted_newlines.get() {
@@ -201,7 +207,7 @@ pub(crate) fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Reques
         _ => Ok(()),
     };
     if facts.names.len() == 1 && !facts.options.exact {
-        reader = reader.with_blank_rows(start > 0);
+        reader = reader.with_blank_rows();
     }
     let rows = Rows::new(file, facts, (reader, fault, start), request);
     match begun {

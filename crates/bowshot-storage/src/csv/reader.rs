@@ -34,6 +34,10 @@ pub(crate) struct RecordReader {
     blank_rows: bool,
     /// Whether there was a record: empty lines above the first are none.
     begun: bool,
+    /// Empty lines that are rows if a record follows.
+    blanks: u64,
+    /// Those of them that are still to be given, before the record that does.
+    owed: u64,
     max_line_bytes: usize,
 }
 
@@ -59,16 +63,28 @@ impl RecordReader {
             passed: 0,
             blank_rows: false,
             begun: false,
+            blanks: 0,
+            owed: 0,
             max_line_bytes,
         }
     }
 
     /// Goes to the next record; false behind the last.
     pub(crate) fn advance(&mut self) -> Result<bool, Trouble> {
+        if self.owed > 0 {
+            self.record.clear();
+            self.before = self.lines - self.owed;
+            self.owed -= 1;
+            return Ok(true);
+        }
         loop {
             let bytes = self.buffer.get(..self.filled).unwrap_or_default();
             let text = Text { bytes, last: self.last, dialect: &self.dialect };
             match text.record(self.at, &mut self.record) {
+                Step::Record(_) if self.blanks > 0 => {
+                    self.owed = std::mem::take(&mut self.blanks);
+                    return self.advance();
+                }
                 Step::Record(next) => {
                     self.begun = true;
                     self.before = self.lines;
@@ -77,20 +93,9 @@ impl RecordReader {
                     return Ok(true);
                 }
                 Step::Blank(next) => {
-                    let rest = bytes.get(next..).unwrap_or_default();
-                    let row = self.blank_rows && self.begun;
-                    if row && rest.iter().all(|byte| matches!(byte, b'\n' | b'\r')) && !self.last {
-                        // Whether more than empty lines follow, the next bytes tell.
-                        self.fill()?;
-                        continue;
-                    }
-                    let row = row && !rest.iter().all(|byte| matches!(byte, b'\n' | b'\r'));
-                    self.before = self.lines;
+                    self.blanks += u64::from(self.blank_rows && self.begun);
                     self.lines += 1;
                     self.at = next;
-                    if row {
-                        return Ok(true);
-                    }
                 }
                 Step::Comment(next) => {
                     self.lines += 1;
@@ -164,10 +169,9 @@ impl RecordReader {
         self.before
     }
 
-    /// From here on empty lines are records; `begun`: also the first one.
-    pub(crate) fn with_blank_rows(mut self, begun: bool) -> Self {
+    /// From here on empty lines between records are records.
+    pub(crate) fn with_blank_rows(mut self) -> Self {
         self.blank_rows = true;
-        self.begun |= begun;
         self
     }
 

@@ -30,7 +30,8 @@ pub(super) struct Rows {
     /// Where in the file the text begins.
     pub(super) start: u64,
     columns: Vec<(usize, Column)>,
-    /// Columns that nobody asks for: a line that is left out for one of them is left out of every statement.
+    /// Columns that nobody asks for, or in another type than this file's own: a line that is left out for one of them is left out
+    /// of every statement.
     checked: Vec<(usize, Column)>,
     schema: SchemaRef,
     batch_rows: usize,
@@ -50,12 +51,12 @@ impl Rows {
         let mut fields = Vec::new();
         let (mut columns, mut checked) = (Vec::new(), Vec::new());
         for (place, (name, typed)) in facts.names.iter().zip(&facts.types).enumerate() {
-            let Ok(wanted) = request.schema.field_with_name(name) else {
-                if facts.options.ignore_errors && typed.data_type != DataType::Null {
-                    checked.push((place, Column::new(&typed.data_type, &typed.notation, &facts.nulls, 0)));
-                }
-                continue;
-            };
+            let wanted = request.schema.field_with_name(name).ok();
+            let other = wanted.is_none_or(|field| *field.data_type() != typed.data_type);
+            if facts.options.ignore_errors && other && typed.data_type != DataType::Null {
+                checked.push((place, Column::new(&typed.data_type, &typed.notation, &facts.nulls, 0)));
+            }
+            let Some(wanted) = wanted else { continue };
             fields.push(Field::new(name, wanted.data_type().clone(), true));
             let rows = batch_rows.min(8 << 10);
             columns.push((place, Column::new(wanted.data_type(), &typed.notation, &facts.nulls, rows)));

@@ -4,7 +4,7 @@ use crate::batches::{Batches, Request};
 use crate::facts::{Detail, FileFacts};
 use crate::file::DataFile;
 use crate::format::{Compression, Kind};
-use crate::text::{self, TextReader};
+use crate::text::{self, MAX_LINE_BYTES, TextReader};
 use crate::{Error, ReadOptions};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
@@ -14,7 +14,8 @@ use arrow::json::reader::Decoder;
 use datafusion_datasource_json::utils::JsonArrayToNdjsonReader;
 use serde::de::DeserializeSeed;
 use shape::{Elements, Into, Shape};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 mod shape;
@@ -190,6 +191,23 @@ fn without_mark_of(text: TextReader, request: &Request) -> Result<Opened, Error>
     Ok((if first { without_mark(text)? } else { text.into_bytes() }, fault))
 }
 
+/// Bytes of a text as long as no single value of it takes more than a line may.
+struct Bounded {
+    bytes: Box<dyn Read + Send>,
+    /// Bytes since the last value.
+    open: Arc<AtomicUsize>,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.bytes.read(into)?;
+        if self.open.fetch_add(count, Ordering::Relaxed) > MAX_LINE_BYTES {
+            return Err(io::Error::other(message(&too_long())));
+        }
+        Ok(count)
+    }
+}
+
 enum Source {
     Lines(BufReader<Box<dyn Read + Send>>),
     Array(ArrayReader),
@@ -206,8 +224,14 @@ struct Rows {
     done: bool,
 }
 
+/// Few compressed bytes can be an object of any length.
+fn too_long() -> ArrowError {
+    ArrowError::JsonError(format!("an object has more than {} MiB", MAX_LINE_BYTES >> 20))
+}
+
 impl Rows {
     fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let mut open = 0;
         loop {
             let bytes = match &mut self.source {
                 Source::Lines(text) => text.fill_buf()?,
@@ -216,7 +240,12 @@ impl Rows {
             if bytes.is_empty() {
                 break;
             }
+            let before = self.decoder.len();
             let (given, taken) = (bytes.len(), self.decoder.decode(bytes)?);
+            open = if self.decoder.len() > before { 0 } else { open + taken };
+            if open > MAX_LINE_BYTES {
+                return Err(too_long());
+            }
             match &mut self.source {
                 Source::Lines(text) => text.consume(taken),
                 Source::Array(array) => array.consume(taken),
@@ -252,9 +281,16 @@ impl Rows {
         };
         let mut number = text::lines_before(&self.file, text::first_line_at(&self.file, start).ok()?);
         let mut rows = 0;
-        for line in text.bytes.split(b'\n') {
-            let mut line = line.ok()?;
+        let mut bytes = text.bytes;
+        loop {
+            let mut line = Vec::new();
+            if bytes.by_ref().take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut line).ok()? == 0 {
+                return None;
+            }
             number += 1;
+            if line.len() > MAX_LINE_BYTES {
+                return Some((number, message(&too_long())));
+            }
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
@@ -268,7 +304,6 @@ impl Rows {
                 }
             }
         }
-        None
     }
 }
 

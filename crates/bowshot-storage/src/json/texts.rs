@@ -2,7 +2,7 @@
 //! is taken apart for that, which costs several times what the usual road does.
 
 use super::shape::Shape;
-use super::{ArrayReader, JsonFacts, Opened, array_reader, decoder, message, without_place};
+use super::{ArrayReader, Bounded, JsonFacts, Opened, array_reader, decoder, message, without_place};
 use crate::Error;
 use crate::batches::{Batches, Request};
 use crate::file::DataFile;
@@ -11,6 +11,7 @@ use arrow::datatypes::{DataType, Fields};
 use arrow::error::ArrowError;
 use serde_json::Value;
 use std::io::{self, BufReader, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Whether the table has text where this file has something nested.
@@ -44,14 +45,15 @@ pub(super) fn open(
         }
         false => (reader, None),
     };
+    let open = Arc::new(AtomicUsize::new(0));
+    let reader = Bounded { bytes: reader, open: Arc::clone(&open) };
     let values =
         serde_json::Deserializer::from_reader(BufReader::with_capacity(256 << 10, reader)).into_iter();
     let (file, facts, request) = (Arc::clone(file), Arc::clone(facts), request.clone());
-    Batches::new(Texts { values, list, file, facts, request, fault, done: false })
+    Batches::new(Texts { values, open, list, file, facts, request, fault, done: false })
 }
 
-type Values =
-    serde_json::StreamDeserializer<'static, serde_json::de::IoRead<BufReader<Box<dyn Read + Send>>>, Value>;
+type Values = serde_json::StreamDeserializer<'static, serde_json::de::IoRead<BufReader<Bounded>>, Value>;
 
 /// The objects of a list, one after the other. It is asked at the end whether the list was closed.
 #[derive(Clone)]
@@ -72,6 +74,8 @@ impl List {
 
 struct Texts {
     values: Values,
+    /// Bytes that were read for the value that is not complete.
+    open: Arc<AtomicUsize>,
     list: Option<List>,
     file: Arc<DataFile>,
     facts: Arc<JsonFacts>,
@@ -91,6 +95,7 @@ impl Texts {
                 break;
             };
             let mut value = value.map_err(|error| self.explain(&error))?;
+            self.open.store(0, Ordering::Relaxed);
             prepare(&mut value, &self.facts.shape, self.request.schema.fields());
             rows.push(value);
         }

@@ -161,3 +161,28 @@ async fn statements_name_files_of_the_served_places_only() {
     }
     says(&named(&["s3://a/b.csv"]).await.unwrap_err(), ErrorKind::Invalid, &["names no files"]);
 }
+
+#[tokio::test]
+async fn empty_lines_of_one_column_are_rows_wherever_they_are() {
+    let folder = tempdir().unwrap();
+    // Larger than a file has to be to be read in ranges, mostly of empty lines, and with more of them behind the last row.
+    let block = format!("7\n{}", "\n".repeat(999));
+    let text = format!("a\n{}1\n{}", block.repeat(20_000), "\n".repeat(300_000));
+    write(&folder.path().join("sparse.csv"), &text);
+    let world = World::open(&[&folder.path().join("sparse.csv")]);
+    assert_eq!(world.value("select count(*) from sparse").await, "20000001");
+    assert_eq!(world.value("select count(a) from sparse").await, "20001");
+}
+
+#[tokio::test]
+async fn lines_are_left_out_for_the_same_reasons_whatever_is_asked_for() {
+    let folder = tempdir().unwrap();
+    let files = folder.path().join("t");
+    std::fs::create_dir(&files).unwrap();
+    write(&files.join("a.csv"), "x,y\n1,1\n2,2\nabc,3\n4,4\n");
+    write(&files.join("b.csv"), "x,y\nzz,1\nyy,2\n");
+    let world = with_options(&files, "ignore_errors=true&sample_size=2");
+    for what in ["count(*)", "count(x)", "count(y)"] {
+        assert_eq!(world.value(&format!("select {what} from t")).await, "5", "{what}");
+    }
+}
