@@ -25,6 +25,10 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-access",
         ],
     ),
+    (
+        "bowshot-reuse",
+        &["bowshot-api", "bowshot-cache", "bowshot-engine", "bowshot-sql", "bowshot-storage"],
+    ),
     ("bowshot-session", &["bowshot-api", "bowshot-engine", "bowshot-access"]),
     ("bowshot-flight", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-http", &["bowshot-api", "bowshot-ipc"]),
@@ -43,6 +47,7 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-ipc",
             "bowshot-mysql",
             "bowshot-postgres",
+            "bowshot-reuse",
             "bowshot-session",
             "bowshot-storage",
         ],
@@ -66,7 +71,14 @@ const OURS: &[(&str, &[&str])] = &[
 const HEAVY: &[(&str, &[&str])] = &[
     (
         "datafusion",
-        &["bowshot-engine", "bowshot-functions", "bowshot-storage", "bowshot-cluster", "bowshot-testkit"],
+        &[
+            "bowshot-engine",
+            "bowshot-functions",
+            "bowshot-reuse",
+            "bowshot-storage",
+            "bowshot-cluster",
+            "bowshot-testkit",
+        ],
     ),
     ("deltalake", &["bowshot-storage"]),
     ("object_store", &["bowshot-storage"]),
