@@ -238,7 +238,7 @@ impl Engine {
 
     /// Bytes of memory that the process has taken.
     pub fn memory_taken(&self) -> u64 {
-        bowshot_cache::process_bytes()
+        bowshot_os::process_bytes()
     }
 
     /// Bytes that running queries have reserved.

@@ -18,7 +18,7 @@ pub use memory::Budget;
 pub use planning::{Planning, apart};
 
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_cache::thread_bytes;
+use bowshot_os::thread_bytes;
 use datafusion::error::DataFusionError;
 use futures::stream::{self, Stream, StreamExt};
 use planning::Place;

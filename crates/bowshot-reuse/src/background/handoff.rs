@@ -9,7 +9,7 @@
 //! To raise the priority of the thread instead is no way: an ordinary user may only lower it.
 
 use super::throttle::Throttle;
-use bowshot_cache::ThreadClock;
+use bowshot_os::ThreadClock;
 use futures::future::BoxFuture;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -183,8 +183,8 @@ mod tests {
         let (_queries, _low, _throttle, handoff) = handoff();
         // Longer than it is waited for one that does not work.
         let job = stepwise(30, || {
-            let end = bowshot_cache::thread_time() + Duration::from_millis(50);
-            while bowshot_cache::thread_time() < end {
+            let end = bowshot_os::thread_time() + Duration::from_millis(50);
+            while bowshot_os::thread_time() < end {
                 std::hint::spin_loop();
             }
         });
@@ -240,8 +240,8 @@ mod tests {
         });
         let job = async move {
             aside.pass().await;
-            let end = bowshot_cache::thread_time() + Duration::from_millis(100);
-            while bowshot_cache::thread_time() < end {
+            let end = bowshot_os::thread_time() + Duration::from_millis(100);
+            while bowshot_os::thread_time() < end {
                 std::hint::spin_loop();
             }
             // For about a second, on the timer of the thread.

@@ -1,8 +1,8 @@
 //! What plans do with codes.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt16Array, UInt32Array};
+use bowshot_kernels::codes as kernels;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt16Array, UInt32Array};
 use datafusion::arrow::buffer::BooleanBuffer;
-use datafusion::arrow::compute::kernels::cmp::eq;
 use datafusion::arrow::compute::{TakeOptions, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt16Type, UInt32Type};
 use datafusion::common::{Result, internal_datafusion_err};
@@ -127,13 +127,7 @@ impl ScalarUDFImpl for CodesTogether {
             if codes.len() != together.len() {
                 return Err(internal_datafusion_err!("columns of codes differ in length"));
             }
-            let rows = together.iter_mut().zip(codes.values());
-            match codes.nulls() {
-                None => rows.for_each(|(all, code)| *all = *all * count + u32::from(*code)),
-                Some(nulls) => rows.zip(nulls.iter()).for_each(|((all, code), valid)| {
-                    *all = *all * count + if valid { u32::from(*code) } else { count - 1 };
-                }),
-            }
+            kernels::put_together(&mut together, codes, *count);
         }
         Ok(ColumnarValue::Array(Arc::new(UInt32Array::from(together))))
     }
@@ -169,12 +163,7 @@ impl ScalarUDFImpl for CodeApart {
         let together = one(&args)?;
         let together = together.as_primitive_opt::<UInt32Type>();
         let together = together.ok_or_else(|| internal_datafusion_err!("these are no codes"))?;
-        let codes: UInt16Array = together
-            .values()
-            .iter()
-            .map(|together| together / self.stride % self.count)
-            .map(|code| u16::try_from(code).ok().filter(|_| code + 1 < self.count))
-            .collect();
+        let codes = kernels::taken_apart(together, self.stride, self.count);
         Ok(ColumnarValue::Array(Arc::new(codes)))
     }
 }
@@ -227,17 +216,7 @@ impl ScalarUDFImpl for CodeIsIn {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let column = one(&args)?;
         let codes = codes(&column)?;
-        let is_in = |code: &u16| {
-            let code = usize::from(*code);
-            code < self.wanted.len() && self.wanted.value(code)
-        };
-        let mut wanted = self.wanted.set_indices();
-        let given = match (wanted.next(), wanted.next()) {
-            (Some(code), None) => {
-                eq(codes, &UInt16Array::new_scalar(u16::try_from(code).unwrap_or(u16::MAX)))?
-            }
-            _ => BooleanArray::new(codes.values().iter().map(is_in).collect(), codes.nulls().cloned()),
-        };
+        let given = kernels::are_in(codes, &self.wanted)?;
         Ok(ColumnarValue::Array(Arc::new(given)))
     }
 }

@@ -1,16 +1,14 @@
 //! Codes for the texts of a join that has been computed.
 
 use super::{code_name, is_code};
+use bowshot_kernels::codes::Dictionary;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, LargeStringArray, LargeStringDictionaryBuilder, RecordBatch,
-    UInt16Array, UInt16Builder,
+    Array, ArrayRef, AsArray, DictionaryArray, LargeStringArray, RecordBatch, UInt16Array, UInt16Builder,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt16Type};
 use datafusion::common::Result;
 use std::sync::Arc;
-
-type Builder = LargeStringDictionaryBuilder<UInt16Type>;
 
 /// A text has to stand in so many rows on the mean: with fewer, grouping codes saves little.
 const ROWS_PER_TEXT: usize = 4;
@@ -110,8 +108,8 @@ impl Codes {
     fn of(batches: &[RecordBatch], place: usize, (rows, pause): (usize, &dyn Fn())) -> Result<Option<Self>> {
         let most = MAX_TEXTS.min(rows / ROWS_PER_TEXT);
         let mut texts = match batches.iter().find_map(|batch| earlier(batch, place)) {
-            Some(codes) => Texts::known(cast(codes.values(), &DataType::LargeUtf8)?.as_string(), most)?,
-            None => Texts { builder: Builder::new(), count: 0, bytes: 0, most },
+            Some(codes) => Dictionary::of(cast(codes.values(), &DataType::LargeUtf8)?.as_string())?,
+            None => Dictionary::default(),
         };
         let mut keys = Vec::with_capacity(batches.len());
         for batch in batches {
@@ -127,13 +125,14 @@ impl Codes {
             for at in (0..column.len()).step_by(ROWS_OF_A_STEP) {
                 pause();
                 let step = column.slice(at, ROWS_OF_A_STEP.min(column.len() - at));
-                if !texts.append(&step, &mut codes) {
+                let have_codes = texts.append(&step, &mut codes);
+                if !have_codes || texts.count() > most || texts.bytes() > MAX_TEXT_BYTES {
                     return Ok(None);
                 }
             }
             keys.push(codes.finish());
         }
-        let texts = texts.builder.finish().values().as_string::<i64>().clone();
+        let texts = texts.finish();
         Ok((!texts.is_empty()).then_some(Self { keys, texts }))
     }
 
@@ -146,51 +145,6 @@ impl Codes {
         });
         let data_type = DataType::Dictionary(Box::new(DataType::UInt16), Box::new(data_type.clone()));
         Ok(Arrays { data_type, arrays: arrays.collect::<Result<_>>()?, bytes })
-    }
-}
-
-/// The different texts of a column so far.
-struct Texts {
-    builder: Builder,
-    count: usize,
-    bytes: usize,
-    /// As many as there may be.
-    most: usize,
-}
-
-impl Texts {
-    fn known(texts: &LargeStringArray, most: usize) -> Result<Self> {
-        let builder = Builder::new_with_dictionary(0, texts)?;
-        Ok(Self { builder, count: texts.len(), bytes: texts.value_data().len(), most })
-    }
-
-    /// Gives the codes of texts; `false` if the column has none, or if they are too many or too long.
-    fn append(&mut self, column: &ArrayRef, codes: &mut UInt16Builder) -> bool {
-        match column.data_type() {
-            DataType::Utf8 => self.append_all(column.as_string::<i32>(), codes),
-            DataType::LargeUtf8 => self.append_all(column.as_string::<i64>(), codes),
-            DataType::Utf8View => self.append_all(column.as_string_view(), codes),
-            _ => false,
-        }
-    }
-
-    fn append_all<'a>(
-        &mut self,
-        texts: impl IntoIterator<Item = Option<&'a str>>,
-        codes: &mut UInt16Builder,
-    ) -> bool {
-        for text in texts {
-            let Some(text) = text else {
-                codes.append_null();
-                continue;
-            };
-            let Ok(code) = self.builder.append(text) else { return false };
-            if usize::from(code) == self.count {
-                (self.count, self.bytes) = (self.count + 1, self.bytes + text.len());
-            }
-            codes.append_value(code);
-        }
-        self.count <= self.most && self.bytes <= MAX_TEXT_BYTES
     }
 }
 

@@ -1,23 +1,25 @@
-//! The arithmetic itself. One pass over each side tells how many bits its values take; where those say that nothing can
+//! Sums, differences and products of integers that are errors where they do not fit. One pass over each side tells how many bits its values take; where those say that nothing can
 //! overflow, the numbers are computed without a check for each of them, which the processor does many at a time.
 
 use bowshot_api::{Error, Reason};
-use datafusion::arrow::array::{ArrayRef, AsArray, Datum};
-use datafusion::arrow::compute::kernels::numeric;
-use datafusion::arrow::datatypes::{
+use arrow::array::{ArrayRef, AsArray, Datum};
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type,
 };
-use datafusion::arrow::error::ArrowError;
+use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::logical_expr::{ColumnarValue, Operator};
 use datafusion::physical_expr_common::datum::apply;
 
 type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
 
+/// `left operator right`.
+///
 /// # Errors
 /// When a result does not fit the type.
-pub(super) fn compute(
+pub fn compute(
     operator: Operator,
     left: &ColumnarValue,
     right: &ColumnarValue,
@@ -106,7 +108,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::{Int8Array, Int64Array, UInt8Array};
+    use arrow::array::{Int8Array, Int64Array, UInt8Array};
     use datafusion::common::ScalarValue;
     use std::sync::Arc;
 

@@ -17,7 +17,7 @@ const MAX_SHIFT: u32 = 18;
 ///
 /// # Errors
 /// When one has.
-pub(super) fn in_range(values: &ColumnarValue, kind: &DataType) -> Result<()> {
+pub fn in_range(values: &ColumnarValue, kind: &DataType) -> Result<()> {
     let DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) = kind else { return Ok(()) };
     let valid = match values {
         ColumnarValue::Array(array) => array
@@ -51,7 +51,7 @@ enum Values<'a> {
 
 /// `left op right` of type `result`. `None` where a value needs more than 64 bits, and for all that is rare enough to be left
 /// to Arrow: two scalars, a scalar `NULL`, negative scales, results that do not have the type of Arrow's kernels.
-pub(super) fn narrow(
+pub fn narrow(
     op: Operator,
     left: &ColumnarValue,
     right: &ColumnarValue,
@@ -160,5 +160,29 @@ fn nulls<'a>(values: &'a Values) -> Option<&'a NullBuffer> {
     match values {
         Values::Each(array) => array.nulls(),
         Values::All(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decimals(values: Vec<Option<i128>>) -> ColumnarValue {
+        let array = Decimal128Array::from(values).with_precision_and_scale(38, 2).expect("type");
+        ColumnarValue::Array(Arc::new(array))
+    }
+
+    #[test]
+    fn narrow_values_take_the_short_way_and_wide_ones_do_not() {
+        let result = DataType::Decimal128(38, 4);
+        let times =
+            |left, right| narrow(Operator::Multiply, &decimals(left), &decimals(right), &result);
+        let product =
+            times(vec![Some(i128::from(i64::MIN)), None], vec![Some(i128::from(i64::MIN)), Some(1)]);
+        let product = product.expect("narrow");
+        assert_eq!(product.as_primitive::<Decimal128Type>().value(0), 1 << 126);
+        assert!(product.is_null(1));
+        assert!(times(vec![Some(1 << 63)], vec![Some(1)]).is_none());
+        assert!(times(vec![Some(1)], vec![Some(-(1 << 63) - 1)]).is_none());
     }
 }
