@@ -180,8 +180,12 @@ impl Visible {
     /// The session's state with these catalogs in it.
     pub(crate) fn state(&self) -> SessionState {
         let mut state = self.context.state();
-        state.register_catalog_list(Arc::new(Catalogs(Arc::new(self.clone()))));
+        state.register_catalog_list(self.clone().into_catalogs());
         state
+    }
+
+    pub(crate) fn into_catalogs(self) -> Arc<dyn CatalogProviderList> {
+        Arc::new(Catalogs(Arc::new(self)))
     }
 
     pub(crate) fn catalog_names(&self) -> Vec<String> {

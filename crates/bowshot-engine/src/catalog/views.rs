@@ -1,7 +1,8 @@
 //! Views as tables: their queries are planned anew in every statement.
 
 use super::Visible;
-use crate::{enforce, plan};
+use crate::job::leaving_others;
+use crate::{complexity, enforce, plan};
 use bowshot_api::Error as ApiError;
 use bowshot_sql::DialectName;
 use bowshot_storage::tables::View;
@@ -17,7 +18,7 @@ const MAX_VIEW_DEPTH: usize = 32;
 
 impl Visible {
     pub(super) async fn view_provider(&self, view: &Arc<View>) -> Result<Arc<dyn TableProvider>> {
-        let plan = self.view_plan(view).await?;
+        let plan = leaving_others(!complexity::is_small(&view.sql), self.view_plan(view)).await?;
         Ok(Arc::new(ViewTable::new(plan, Some(view.sql.clone()))))
     }
 
