@@ -268,7 +268,11 @@ impl Engine {
     ) -> Result<Self> {
         let environment = Self::environment(config)?;
         let tables = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, table_bytes);
-        Self::new(config, environment, Sources { main: Arc::new(MemorySchemaProvider::new()), system, tables })
+        Self::new(
+            config,
+            environment,
+            Sources { main: Arc::new(MemorySchemaProvider::new()), system, tables },
+        )
     }
 
     /// Users that SQL has made, with the hashes of their passwords; `None` if they are those that were seen.

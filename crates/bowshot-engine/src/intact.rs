@@ -57,10 +57,7 @@ impl Origin for Views {
 }
 
 /// A stream of a plan with these views, which ends with an error if a file is no longer what it was.
-pub fn watched(
-    batches: SendableRecordBatchStream,
-    views: Option<&Arc<Views>>,
-) -> SendableRecordBatchStream {
+pub fn watched(batches: SendableRecordBatchStream, views: Option<&Arc<Views>>) -> SendableRecordBatchStream {
     let Some(views) = views else { return batches };
     let (views, at_end, schema) = (Arc::clone(views), Arc::clone(views), batches.schema());
     let batches = AssertUnwindSafe(batches).catch_unwind().map(move |batch| match batch {

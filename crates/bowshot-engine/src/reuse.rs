@@ -90,7 +90,11 @@ impl Reuse for NoReuse {
         Err(is_off(statement))
     }
 
-    async fn control(&self, statement: &CacheStatement, _: Option<(LogicalPlan, SessionState)>) -> Result<()> {
+    async fn control(
+        &self,
+        statement: &CacheStatement,
+        _: Option<(LogicalPlan, SessionState)>,
+    ) -> Result<()> {
         Err(is_off(statement))
     }
 }

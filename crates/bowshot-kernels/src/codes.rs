@@ -48,7 +48,6 @@ pub fn are_in(codes: &UInt16Array, wanted: &BooleanBuffer) -> Result<BooleanArra
 }
 
 /// The different texts of a column so far, each at the place that is its code.
-#[derive(Debug)]
 pub struct Dictionary {
     builder: LargeStringDictionaryBuilder<UInt16Type>,
     count: usize,

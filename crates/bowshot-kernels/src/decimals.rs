@@ -175,8 +175,7 @@ mod tests {
     #[test]
     fn narrow_values_take_the_short_way_and_wide_ones_do_not() {
         let result = DataType::Decimal128(38, 4);
-        let times =
-            |left, right| narrow(Operator::Multiply, &decimals(left), &decimals(right), &result);
+        let times = |left, right| narrow(Operator::Multiply, &decimals(left), &decimals(right), &result);
         let product =
             times(vec![Some(i128::from(i64::MIN)), None], vec![Some(i128::from(i64::MIN)), Some(1)]);
         let product = product.expect("narrow");

@@ -1,8 +1,6 @@
 //! Floating-point numbers: quotients, roundings, the one NaN, and the greatest and least of each group.
 
-use arrow::array::{
-    ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Float64Array, PrimitiveArray,
-};
+use arrow::array::{ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Float64Array, PrimitiveArray};
 use arrow::compute::binary;
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
@@ -14,7 +12,10 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// For arrays of different lengths.
-pub fn finite_quotients(left: &Float64Array, right: &Float64Array) -> Result<Option<Float64Array>, ArrowError> {
+pub fn finite_quotients(
+    left: &Float64Array,
+    right: &Float64Array,
+) -> Result<Option<Float64Array>, ArrowError> {
     let quotients: Float64Array = binary(left, right, |left, right| left / right)?;
     let all = quotients.iter().flatten().all(f64::is_finite);
     Ok(all.then_some(quotients))

@@ -1,7 +1,6 @@
 //! Sums, differences and products of integers that are errors where they do not fit. One pass over each side tells how many bits its values take; where those say that nothing can
 //! overflow, the numbers are computed without a check for each of them, which the processor does many at a time.
 
-use bowshot_api::{Error, Reason};
 use arrow::array::{ArrayRef, AsArray, Datum};
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{
@@ -9,6 +8,7 @@ use arrow::datatypes::{
     UInt32Type,
 };
 use arrow::error::ArrowError;
+use bowshot_api::{Error, Reason};
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::logical_expr::{ColumnarValue, Operator};
 use datafusion::physical_expr_common::datum::apply;
@@ -19,11 +19,7 @@ type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
 ///
 /// # Errors
 /// When a result does not fit the type.
-pub fn compute(
-    operator: Operator,
-    left: &ColumnarValue,
-    right: &ColumnarValue,
-) -> Result<ColumnarValue> {
+pub fn compute(operator: Operator, left: &ColumnarValue, right: &ColumnarValue) -> Result<ColumnarValue> {
     let [wrapping, checked]: [Kernel; 2] = match operator {
         Operator::Plus => [numeric::add_wrapping, numeric::add],
         Operator::Minus => [numeric::sub_wrapping, numeric::sub],

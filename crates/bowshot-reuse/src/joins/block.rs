@@ -1,8 +1,8 @@
 //! A part of a plan that joins tables, as tables, conditions and the columns that come out: the order of the joins, the
 //! aliases, and where filters and projections stand between them, are gone.
 
-use crate::keys;
 use super::text;
+use crate::keys;
 use bowshot_cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tree};
 use bowshot_storage::tables::Snapshot;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};

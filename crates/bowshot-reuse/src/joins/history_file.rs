@@ -27,7 +27,9 @@ impl JoinCache {
         let restored = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => Err(error.to_string()),
-            Ok(text) => self.history.restore(&text, crate::settings::are_known).map_err(|error| error.to_string()),
+            Ok(text) => {
+                self.history.restore(&text, crate::settings::are_known).map_err(|error| error.to_string())
+            }
         };
         if let Err(error) = restored {
             count_error();

@@ -2,8 +2,8 @@
 
 use super::block::{Block, Reader, Shaped};
 use super::codes::grouped_by_codes;
-use super::prefilter::parts;
 use super::learner::Sighting;
+use super::prefilter::parts;
 use super::queue::Job;
 use super::report::Report;
 use super::substitute::{Found, Replacements, address, rebuilt};

@@ -1,8 +1,8 @@
 //! Looks every second which joins should be there: those that new tables continue, and those whose tables have changed.
 //! Has on disk what belongs there.
 
-use super::queue::Job;
 use super::JoinCache;
+use super::queue::Job;
 use crate::keys;
 use bowshot_cache::{Content, JoinShape, Order, Pattern, TableKey, TableName};
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA};

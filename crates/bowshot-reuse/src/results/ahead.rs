@@ -123,8 +123,7 @@ async fn ask(
     let (asked, largest) = (question.foretold.asked.clone(), results.store.largest());
     let limited = Arc::clone(joins);
     let asking = async move {
-        let background =
-            Background { environment: limited.environment(), rule: limited.throttle_rule() };
+        let background = Background { environment: limited.environment(), rule: limited.throttle_rule() };
         let asking = AssertUnwindSafe(answer(engine, background, asked, largest)).catch_unwind();
         limited.throttle().within(limited.fill_timeout(), asking).await
     };

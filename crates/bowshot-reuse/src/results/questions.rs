@@ -228,8 +228,8 @@ mod tests {
     use super::*;
     use crate::results::key::Question;
     use bowshot_cache::{Content, TableKey};
-    use datafusion::prelude::SessionConfig;
     use datafusion::logical_expr::LogicalPlanBuilder;
+    use datafusion::prelude::SessionConfig;
 
     fn name(table: &str) -> TableName {
         TableName { catalog: "bowshot".into(), schema: "main".into(), table: table.into() }

@@ -3,9 +3,9 @@
 //! Each batch is copied before it goes on: its memory may belong to a file that is mapped, of which only the end of the
 //! stream says whether it stayed what it was, or to arrays that are much larger.
 
+use super::ResultCache;
 use super::key::Question;
 use super::store::KeptResult;
-use super::ResultCache;
 use crate::background::Throttle;
 use crate::copied;
 use bowshot_api::{BatchStream, batch_bytes};

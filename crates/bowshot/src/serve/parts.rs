@@ -58,8 +58,7 @@ impl Parts {
         };
         let sources =
             Sources { main: catalog.schema_provider(), system: Some(system), tables: Arc::clone(&tables) };
-        let engine =
-            bowshot_reuse::start(&reuse, (&engine_config, environment), sources).map_err(mistake)?;
+        let engine = bowshot_reuse::start(&reuse, (&engine_config, environment), sources).map_err(mistake)?;
         Ok(Self { catalog, engine, tables, log })
     }
 
