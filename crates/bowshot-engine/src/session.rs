@@ -23,7 +23,6 @@ use crate::write::recognise::{Recognised, nothing, recognise};
 use crate::write::{Write, forms, show, upkeep};
 use crate::{complexity, growth, metadata, parameters};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
-use bowshot_sql::CacheStatement;
 use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -162,30 +161,6 @@ impl EngineSession {
     /// What is kept of what was computed.
     pub(crate) fn reuse(&self) -> &Arc<dyn Reuse> {
         &self.shared.parts.reuse
-    }
-
-    /// Runs a statement about the caches. To be called on the query runtime.
-    ///
-    /// # Errors
-    /// `NotFound` for an unknown id, `Unsupported` without a cache, and from planning the query of a warm-up.
-    pub async fn control_cache(&self, statement: &CacheStatement, pinned: &Pinned) -> Result<()> {
-        self.reuse().check(statement)?;
-        let query = match statement {
-            CacheStatement::Warm(sql) => Some(Box::pin(self.optimised(sql, pinned)).await?),
-            _ => None,
-        };
-        self.reuse().control(statement, query).await
-    }
-
-    /// The optimised plan of a query, with what it was planned with.
-    async fn optimised(&self, sql: &str, pinned: &Pinned) -> Result<(LogicalPlan, SessionState)> {
-        let plan = self.plan(sql, pinned).await?;
-        if !matches!(plan.action(), Action::Query) {
-            return Err(ApiError::invalid("only queries can be prepared for"));
-        }
-        let state = self.state(pinned);
-        let optimised = state.optimize(plan.planned().plan()).map_err(classify)?;
-        Ok((optimised, state))
     }
 
     pub(crate) fn names(&self, pinned: &Pinned) -> Names {
