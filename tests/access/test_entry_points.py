@@ -217,9 +217,9 @@ def test_every_way_in_has_a_case():
     routes = code(r'^        \("(/[^"]*)"', "bowshot-http/src/routes.rs") or code(r'\("(/[^"]*)", ', "bowshot-http/src/routes.rs")
     assert routes == set(HTTP)
     assert code(r"\bfn ([a-z_]+)", "bowshot-api/src/session.rs") == set(SESSION)
-    assert set(re.findall(r"^    (\w+)\(", (CRATES / "bowshot-engine/src/enforce.rs").read_text().split("pub enum Action")[1].split("}\n\n")[0], re.M)) == {
+    assert set(re.findall(r"^    (\w+)\(", (CRATES / "bowshot-engine/src/authorize/mod.rs").read_text().split("pub enum Action")[1].split("}\n\n")[0], re.M)) == {
         "Write", "Cache", "Session", "Transaction",
-    }, "a new kind of statement needs a rule in policy/needs.rs, and a case here"
+    }, "a new kind of statement needs a rule in authorize/changes.rs, and a case here"
 
 
 @pytest.mark.parametrize("user", ["ada", "carl"])

@@ -2,98 +2,88 @@
 //!
 //! One statement passes through, in this order:
 //!
-//! 1. [`plan`]: text → one parsed statement → logical plan, with its parameters ([`parameters`]); what changes tables is
-//!    recognised on the way ([`write`]), and planned as the query that gives the rows;
-//! 2. [`enforce`]: logical plan → [`AuthorizedPlan`], the only thing that can run;
-//! 3. [`execute`]: parameters bound → physical plan → one [`BatchStream`](bowshot_api::BatchStream) for each partition; or
-//!    [`write::apply`]: those rows into the next state of a table.
+//! 1. [`statement`]: text → one that the parser knows, or a word for what is no query;
+//! 2. [`plan`]: parsed statement → logical plan, with its parameters, over the tables that [`catalog`] finds by their names;
+//!    what changes tables is recognised on the way ([`write`]), and planned as the query that gives the rows;
+//! 3. [`authorize`]: logical plan → [`AuthorizedPlan`], the only thing that can run;
+//! 4. [`session`]: parameters bound → physical plan, by [`rules`] → [`execute`]: one
+//!    [`BatchStream`](bowshot_api::BatchStream) for each partition; or [`write::apply`]: those rows into the next state of a
+//!    table.
 //!
-//! On the way from 2 to 3, what was computed before may be read instead of computed: [`reuse`] is what the engine asks of
+//! On the way from 3 to 4, what was computed before may be read instead of computed: [`reuse`] is what the engine asks of
 //! those who keep it, and [`internals`] what these may use of the engine.
-//! Rows of some files are views of these: [`intact`] sees to it that what is no longer the file's never counts.
 //!
-//! [`engine`] is what a process has of it, [`session`] what one client has. All tables that a statement sees are those of
-//! one moment ([`pinned`]), and [`commit`] makes the next one.
+//! The rooms, from the lowest to the highest; each imports from those before it only (`cargo xtask tidy` looks):
 //!
-//! Who may see and change what is decided in [`policy`], which every table of a plan and every change passes.
+//! | room | what is in it |
+//! |---|---|
+//! | [`error`] | what an error says, and its code |
+//! | [`job`] | one statement's deadline, cancel and memory, and the threads that it runs on |
+//! | [`snapshot`] | the state of all tables at one moment, how the next one is made, and names that mean something |
+//! | [`types`], [`statement`] | types of SQL · forms of text |
+//! | [`scheduling`] | plans and functions that let others have their turn, and end when they should |
+//! | [`plan`] | text → logical plan; which plans may run, and how large they may be |
+//! | [`policy`] | who may see and change what |
+//! | [`rules`] | rules of the optimiser |
+//! | [`execute`], [`reuse`] | physical plan → streams · what caches are asked |
+//! | [`catalog`] | the one place where names become tables: catalogs, system tables, `information_schema`, `pg_catalog` |
+//! | [`write`] | statements that change tables |
+//! | [`introspect`] | SHOW, DESCRIBE, SET, PREPARE and their like |
+//! | [`authorize`] | what a statement does, and whether it may |
+//! | [`session`] | the road: what a process has of the engine, and what one client has |
 //!
 //! The engine never talks to clients, keeps no session registry and decides nothing about who may connect. Everything
-//! that costs CPU runs on its own runtime ([`runtime`]), never on the sockets' one.
+//! that costs CPU runs on its own runtime ([`job::runtime`]), never on the sockets' one.
 
-mod about_files;
-mod about_tables;
-mod around;
-mod as_of;
+mod authorize;
 mod catalog;
-mod checked_scan;
-mod commit;
-mod complexity;
-mod current_user;
-mod derived;
-mod enforce;
-mod engine;
 mod error;
 mod execute;
-mod growth;
-mod guarded;
-mod intact;
 mod introspect;
 mod job;
-mod meant;
-mod metadata;
-mod named_files;
-mod parameters;
-mod pinned;
 mod plan;
 mod policy;
-mod progress;
-mod reasons;
 pub mod reuse;
 mod rules;
-mod runtime;
+mod scheduling;
 mod session;
-mod short_batches;
-mod state;
-mod statistics;
-mod stepping;
-mod straight;
-mod system;
-mod transaction;
+mod snapshot;
+mod statement;
 mod types;
-mod wording;
 mod write;
-mod yielding;
 
+pub use authorize::{Action, AuthorizedPlan, Change};
 pub use bowshot_sql::without_passwords;
-pub use catalog::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA};
+pub use catalog::client::{Client, NamedStatement, Setting};
+pub use catalog::system::SystemTables;
 pub use datafusion::execution::runtime_env::RuntimeEnv;
-pub use enforce::{Action, AuthorizedPlan, Change, TransactionStatement};
-pub use engine::{Base, Engine, EngineConfig, Sources, WeakEngine};
 pub use error::Error;
+pub use execute::progress::ProgressMeter;
 pub use execute::{Execution, Parallelism};
-pub use introspect::{Assignment, Client, Discarded, Killed, NamedStatement, SessionStatement, Setting};
+pub use job::runtime::QueryRuntime;
 pub use job::{Budget, Inside, Job, Planning, Stop, apart, checked, placed};
-pub use pinned::{Pinned, TEMPORARY_CATALOG};
 pub use plan::{Planned, parser_dialect};
 pub use policy::{AccessSettings, ConfiguredUser, UsersSeen};
-pub use progress::ProgressMeter;
 pub use reuse::{SESSION_CACHE, SESSION_RESULTS};
 pub use rules::SESSION_JOIN_ORDER;
-pub use runtime::QueryRuntime;
 pub use session::EngineSession;
-pub use system::SystemTables;
-pub use transaction::Transaction;
+pub use session::engine::{Base, Engine, EngineConfig, Sources, WeakEngine};
+pub use session::transaction::Transaction;
+pub use session::write::Written;
+pub use snapshot::Pinned;
+pub use snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
+pub use statement::TransactionStatement;
+pub use statement::session::{Assignment, Discarded, Killed, SessionStatement};
 pub use write::returning::Returned;
-pub use write::run::Written;
 
 /// What an implementation of [`reuse::Reuse`] may use beside what everybody may.
 pub mod internals {
-    pub use crate::checked_scan::CheckedScan;
-    pub use crate::derived::derived;
+    pub use crate::catalog::defaults::without_defaults;
     pub use crate::error::classify;
-    pub use crate::intact::{Views, watched};
+    pub use crate::execute::checked_scan::CheckedScan;
+    pub use crate::execute::file_views::{FileViews, watched};
     pub use crate::plan::dialect;
     pub use crate::rules::SessionJoinOrder;
-    pub use crate::write::defaults::without_defaults;
-    pub use crate::yielding::multiplies;
+    pub use crate::scheduling::multiplies;
+    pub use crate::session::template::builder_from;
 }

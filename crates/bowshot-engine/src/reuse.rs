@@ -211,7 +211,7 @@ pub const SESSION_RESULTS: &str = "bowshot_cache.results";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Action, DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig, Sources};
+    use crate::{Action, DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig, EngineSession, Sources};
     use bowshot_api::ErrorKind;
     use bowshot_storage::tables::TableStore;
     use datafusion::arrow::array::{AsArray, Int64Array};
@@ -234,7 +234,7 @@ mod tests {
         Engine::new(&config, Engine::environment(&config).unwrap(), sources).unwrap()
     }
 
-    async fn answer(session: &crate::EngineSession, sql: &str) -> RecordBatch {
+    async fn answer(session: &EngineSession, sql: &str) -> RecordBatch {
         let plan = session.plan(sql, &session.pin()).await.unwrap();
         let execution = session.execute(&plan, &[], Parallelism::Default, Layout::default()).await.unwrap();
         let mut rows = futures::stream::select_all(execution.streams);

@@ -1,5 +1,5 @@
 //! How large the data messages to one client should be. Messages of a few MiB fit the processors' caches, and most clients
-//! refuse those above 4 MiB, gRPC's default; one larger message helps those that take it (`bowshot-ipc/src/primer.rs`).
+//! refuse those above 4 MiB, gRPC's default; one larger message helps those that take it (`bowshot-ipc/src/large_message.rs`).
 
 use bowshot_api::{Error, Limits, Result};
 use http::HeaderMap;

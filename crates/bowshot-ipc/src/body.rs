@@ -8,7 +8,7 @@ use crate::batch::Slices;
 use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::frame::Message;
-use crate::primer::{Primer, Taken, Turn};
+use crate::large_message::{Primer, Taken, Turn};
 use crate::rope::Rope;
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;

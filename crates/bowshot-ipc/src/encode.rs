@@ -9,8 +9,8 @@ use crate::dictionary::first_dictionary;
 use crate::error::{Error, Result};
 use crate::frame::{Message, Pieces, share};
 use crate::joined::join;
+use crate::large_message::LargeMessage;
 use crate::measure::Measure;
-use crate::primer::LargeMessage;
 use crate::schema::schema_header;
 use crate::trim::{drags, trim_batch};
 use arrow::buffer::Buffer;
@@ -35,7 +35,7 @@ pub struct EncodeOptions {
     /// Target size of a message before compression; none but the large one exceeds one and a half times this, unless a
     /// single row does.
     pub message_bytes: usize,
-    /// One larger message early in a long stream, for a reader to whom that helps (`primer.rs`).
+    /// One larger message early in a long stream, for a reader to whom that helps (`large_message.rs`).
     pub large_message: Option<LargeMessage>,
     /// Whether the reader takes dictionary-encoded columns; if not, a schema that has one is refused.
     pub keep_dictionaries: bool,

@@ -10,7 +10,7 @@
 //! - [`Encoder`]: cuts batches into messages of bounded size (`batch.rs`) whose bodies share the arrays' memory.
 //! - [`Message`]: one IPC message; [`Message::into_frames`] writes the gRPC and protobuf bytes around it (`frame.rs`).
 //! - [`FlightBody`]: an HTTP body that streams a result as Flight data and ends with gRPC trailers (`body.rs`).
-//!   For some readers one message of a long stream is larger than all others (`primer.rs`) and made of several batches
+//!   For some readers one message of a long stream is larger than all others (`large_message.rs`) and made of several batches
 //!   (`joined.rs`).
 //! - [`Rope`]: the frames of one message, handed to the socket together (`rope.rs`).
 //! - [`Decoder`]: hostile bytes to record batches or to an error, never to a panic (`decode.rs`, `check.rs`).
@@ -30,12 +30,12 @@ mod error;
 mod frame;
 mod guard;
 mod joined;
+mod large_message;
 mod map;
 mod mapped;
 mod measure;
 mod pages;
 mod parts;
-mod primer;
 mod rope;
 mod schema;
 mod trim;
@@ -46,9 +46,9 @@ pub use decode::{Decoded, Decoder};
 pub use encode::{EncodeOptions, Encoder};
 pub use error::{Error, Result};
 pub use frame::Message;
+pub use large_message::{LargeMessage, Primed};
 pub use map::Witness;
 pub use mapped::{MappedFile, install_truncation_guard};
 pub use pages::FilePages;
-pub use primer::{LargeMessage, Primed};
 pub use rope::Rope;
 pub use schema::{read_schema_bytes, schema_bytes};

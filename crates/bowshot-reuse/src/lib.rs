@@ -6,8 +6,7 @@
 //!
 //! - [`keys`]: which rows a table has, as exactly as a cache needs it. What has no key is not cached;
 //! - [`settings`]: what of a session's settings counts;
-//! - [`background`]: threads for work that nobody waits for, and how it leaves the processor to queries;
-//! - [`control`]: statements about the caches.
+//! - [`background`]: threads for work that nobody waits for, and how it leaves the processor to queries.
 //!
 //! Keys, budgets, files, history and forecasts, as far as they need no DataFusion, are `bowshot-cache`'s.
 //!
@@ -16,7 +15,6 @@
 mod background;
 mod caches;
 mod columns;
-mod control;
 mod copied;
 mod joins;
 mod keys;

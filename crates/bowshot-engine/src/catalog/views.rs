@@ -2,7 +2,9 @@
 
 use super::Visible;
 use crate::job::leaving_others;
-use crate::{complexity, enforce, plan};
+use crate::plan;
+use crate::plan::allowed::check_readable;
+use crate::plan::text_limits;
 use bowshot_api::Error as ApiError;
 use bowshot_sql::DialectName;
 use bowshot_storage::tables::View;
@@ -18,7 +20,7 @@ const MAX_VIEW_DEPTH: usize = 32;
 
 impl Visible {
     pub(super) async fn view_provider(&self, view: &Arc<View>) -> Result<Arc<dyn TableProvider>> {
-        let plan = leaving_others(!complexity::is_small(&view.sql), self.view_plan(view)).await?;
+        let plan = leaving_others(!text_limits::is_small(&view.sql), self.view_plan(view)).await?;
         Ok(Arc::new(ViewTable::new(plan, Some(view.sql.clone()))))
     }
 
@@ -45,7 +47,7 @@ impl Visible {
         let dialect = DialectName::parse(&view.dialect).unwrap_or_default();
         let statement = plan::kept_query(state.config_options(), &view.sql, dialect).map_err(external)?;
         let plan = Box::pin(plan::logical(&state, statement)).await?;
-        enforce::check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        if view.columns.is_empty() { Ok(plan) } else { crate::write::define::renamed(plan, &view.columns) }
+        check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        if view.columns.is_empty() { Ok(plan) } else { plan::renamed(plan, &view.columns) }
     }
 }

@@ -1,26 +1,15 @@
 //! What a statement of this room is recognised with: who asks, and what there is.
 
-use super::ClientSlot;
-use super::Setting;
-use super::client::NamedStatement;
-use crate::catalog::{DEFAULT_SCHEMA, Visible};
-use crate::pinned::TEMPORARY_CATALOG;
-use crate::write::names::Names;
+use crate::catalog::Visible;
+use crate::catalog::client::{ClientSlot, Flavour, NamedStatement, Setting};
+use crate::catalog::names::Names;
+use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_storage::tables::EntryName;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
 use datafusion::sql::sqlparser::parser::Parser;
-
-/// Whose answers the columns of an answer are like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flavour {
-    /// DuckDB's, where nobody says otherwise.
-    Bowshot,
-    Postgres,
-    MySql,
-}
 
 /// See the module.
 pub(crate) struct Asked<'a> {

@@ -1,8 +1,9 @@
 //! `DESCRIBE t` and `DESCRIBE query`: columns with their types.
 
 use super::Expanded;
-use super::asked::{Asked, Flavour, named, parsed, quoted, texts};
+use super::asked::{Asked, named, parsed, quoted, texts};
 use super::parse::Words;
+use crate::catalog::client::Flavour;
 use crate::types::names;
 use bowshot_api::Result;
 use bowshot_storage::tables::EntryName;
@@ -97,7 +98,7 @@ pub(super) fn is_of(table: &EntryName, prefix: &str) -> String {
 }
 
 /// The columns of a query.
-pub(super) fn query(schema: &Schema, flavour: Flavour) -> Result<Parsed> {
+pub(crate) fn query(schema: &Schema, flavour: Flavour) -> Result<Parsed> {
     let row = |field: &Field| {
         let (name, nullable) = match flavour {
             Flavour::MySql => (names::mysql(field), field.is_nullable()),

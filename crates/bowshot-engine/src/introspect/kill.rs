@@ -1,7 +1,8 @@
 //! `KILL [QUERY | CONNECTION | SESSION] id`: ends what a user runs.
 
+use super::Expanded;
 use super::parse::Words;
-use super::{Expanded, Killed, SessionStatement};
+use crate::statement::session::{Killed, SessionStatement};
 use bowshot_api::Result;
 use datafusion::sql::sqlparser::tokenizer::Token;
 

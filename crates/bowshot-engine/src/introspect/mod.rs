@@ -13,37 +13,26 @@
 //! Nothing here changes a table, and nothing of it applies to scratch sessions.
 
 mod asked;
-mod client;
-mod describe;
+pub(crate) mod describe;
 mod explain;
-pub(crate) mod functions;
-pub(crate) mod information_schema;
 mod kill;
-mod lazy;
-pub(crate) mod listing;
 mod parse;
-pub(crate) mod pg_catalog;
 mod pragma;
 mod prepare;
 mod refuse;
-mod session;
 mod set;
 mod show;
 mod show_keys;
 mod show_names;
 mod show_server;
 mod show_tables;
-mod statement;
-mod summarize;
-mod table_functions;
+pub(crate) mod summarize;
 mod use_names;
 
-pub(crate) use asked::{Asked, Flavour};
-pub(crate) use client::ClientSlot;
-pub use client::{Client, NamedStatement, Setting};
-pub use statement::{Assignment, Discarded, Killed, SessionStatement};
-pub(crate) use table_functions::register;
+pub(crate) use asked::Asked;
 
+use crate::catalog::client::Flavour;
+use crate::statement::session::SessionStatement;
 use bowshot_api::Result;
 use datafusion::sql::parser::Statement as Parsed;
 use parse::Words;
@@ -66,7 +55,7 @@ pub(crate) enum Expanded {
 }
 
 /// Whether a statement begins as those of this room do.
-fn begins_here(sql: &str) -> bool {
+pub(crate) fn begins_here(sql: &str) -> bool {
     let [first, _] = bowshot_sql::first_words(sql);
     FIRST_WORDS.contains(&first.as_str())
 }

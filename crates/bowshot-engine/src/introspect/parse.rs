@@ -1,6 +1,6 @@
 //! The words of one statement, as the parser's tokenizer gives them. For the statements that the parser does not know.
 
-use crate::write::names::ident;
+use crate::catalog::names::ident;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Offsets;
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName};

@@ -1,9 +1,8 @@
 //! `PRAGMA …`: the ones of SQLite and DuckDB that ask about tables.
 
-use super::Expanded;
 use super::asked::{Asked, named, parsed, quoted};
-use super::describe;
 use super::parse::Words;
+use super::{Expanded, describe};
 use bowshot_api::{Error, Result};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use datafusion::sql::sqlparser::tokenizer::Token;

@@ -1,11 +1,12 @@
 //! `PREPARE name AS …`, `EXECUTE name(…)`, `DEALLOCATE name`, `DISCARD …`. A named statement is kept as its text; each
 //! EXECUTE plans it with the values in the places of its parameters.
 
+use super::Expanded;
 use super::asked::{Asked, parsed};
 use super::parse::Words;
-use super::{Discarded, Expanded, SessionStatement};
 use crate::plan;
-use crate::write::forms;
+use crate::statement::forms;
+use crate::statement::session::{Discarded, SessionStatement};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_sql::Tree;
 use datafusion::sql::parser::Statement as Parsed;

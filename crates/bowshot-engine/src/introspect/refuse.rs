@@ -1,9 +1,10 @@
 //! Statements of other servers that Bowshot does not have, each with the reason and what to do instead; and those that it
 //! accepts because there is nothing to do.
 
+use super::Expanded;
 use super::asked::Asked;
 use super::parse::Words;
-use super::{Expanded, SessionStatement};
+use crate::statement::session::SessionStatement;
 use bowshot_api::{Error, Result};
 
 /// `ANALYZE [t]`, `CHECKPOINT`: statistics are kept with the rows, and what is committed is written.

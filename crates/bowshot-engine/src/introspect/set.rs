@@ -1,7 +1,8 @@
 //! `SET` and `RESET` in the forms of PostgreSQL, MySQL and DuckDB.
 
+use super::Expanded;
 use super::parse::Words;
-use super::{Assignment, Expanded, SessionStatement};
+use crate::statement::session::{Assignment, SessionStatement};
 use bowshot_api::{Error, Result};
 use datafusion::sql::sqlparser::tokenizer::Token;
 

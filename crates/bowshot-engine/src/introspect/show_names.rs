@@ -1,9 +1,10 @@
 //! `SHOW DATABASES`, `SHOW SCHEMAS`, `SHOW FUNCTIONS`, `SHOW CREATE SCHEMA`.
 
 use super::Expanded;
-use super::asked::{Asked, Flavour, named, parsed, quoted};
+use super::asked::{Asked, named, parsed, quoted};
 use super::parse::Words;
 use super::show::{Shown, filtered, wanted};
+use crate::catalog::client::Flavour;
 use bowshot_api::{Error, Reason, Result};
 use datafusion::sql::parser::Statement as Parsed;
 

@@ -1,8 +1,9 @@
 //! What MySQL's and PostgreSQL's clients ask about server and session: settings, statements that run, rights.
 
-use super::asked::{Asked, Flavour, quoted};
+use super::asked::{Asked, quoted};
 use super::parse::Words;
 use super::show::{Shown, Wanted, filtered, filtered_texts, wanted};
+use crate::catalog::client::Flavour;
 use bowshot_api::Result;
 use datafusion::sql::parser::Statement as Parsed;
 
@@ -24,7 +25,7 @@ pub(super) fn variables(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parse
     let settings = asked.settings().into_iter();
     let mut rows: Vec<_> =
         settings.map(|setting| vec![Some(setting.name.to_owned()), Some(setting.value)]).collect();
-    let version = super::functions::version(Flavour::MySql);
+    let version = crate::catalog::functions::version(Flavour::MySql);
     rows.push(vec![Some("version".to_owned()), Some(version)]);
     filtered_texts(&["Variable_name", "Value"], &rows, wanted)
 }
@@ -58,7 +59,7 @@ pub(super) fn grants(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> 
     let mut about = None;
     if words.take("for") {
         about =
-            words.name().ok().and_then(|name| Some(crate::write::names::ident(name.0.last()?.as_ident()?)));
+            words.name().ok().and_then(|name| Some(crate::catalog::names::ident(name.0.last()?.as_ident()?)));
         while !words.at_end() {
             words.token();
         }
@@ -67,7 +68,8 @@ pub(super) fn grants(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> 
     let user = asked.user();
     if !access.is_off() {
         let user = about.as_deref().unwrap_or(user);
-        let rows = crate::policy::grants_of(access, user).into_iter().map(|line| vec![Some(line)]);
+        let rows =
+            crate::catalog::system::access::grants_of(access, user).into_iter().map(|line| vec![Some(line)]);
         let rows: Vec<_> = rows.collect();
         return filtered_texts(&[format!("Grants for {user}").as_str()], &rows, Wanted::All);
     }

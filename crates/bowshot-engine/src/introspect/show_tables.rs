@@ -1,11 +1,11 @@
 //! `SHOW TABLES`, `SHOW VIEWS`, `SHOW COLUMNS`: over `information_schema`.
 
-use super::asked::{Asked, Flavour, named, quoted};
+use super::asked::{Asked, named, quoted};
 use super::describe;
 use super::parse::Words;
 use super::show::{Modifier, Shown, filtered, wanted};
-use crate::catalog::DEFAULT_SCHEMA;
-use crate::pinned::TEMPORARY_CATALOG;
+use crate::catalog::client::Flavour;
+use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::Result;
 use datafusion::sql::parser::Statement as Parsed;
 

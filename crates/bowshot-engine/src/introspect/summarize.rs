@@ -1,9 +1,8 @@
 //! `SUMMARIZE t`, `SUMMARIZE query`: statistics of each column, as DuckDB has them, in one pass over the rows.
 
-use super::Expanded;
 use super::asked::{Asked, parsed, quoted};
-use super::describe;
 use super::parse::Words;
+use super::{Expanded, describe};
 use crate::types::names;
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -48,7 +47,7 @@ pub(super) fn recognise(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Expan
 ///
 /// # Errors
 /// `LimitReached` for too many columns.
-pub(super) fn query(inner: Parsed, schema: &Schema) -> Result<Parsed> {
+pub(crate) fn query(inner: Parsed, schema: &Schema) -> Result<Parsed> {
     let fields = schema.fields();
     if fields.is_empty() || fields.len() > MAX_COLUMNS {
         let message = format!("a query of {} columns cannot be summarised", fields.len());

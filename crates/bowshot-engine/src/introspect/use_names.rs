@@ -1,8 +1,9 @@
 //! `USE schema`, `USE catalog`, `USE catalog.schema`.
 
+use super::Expanded;
 use super::asked::Asked;
 use super::parse::Words;
-use super::{Expanded, SessionStatement};
+use crate::statement::session::SessionStatement;
 use bowshot_api::Result;
 
 /// The statement with its first word taken.

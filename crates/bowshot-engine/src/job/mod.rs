@@ -12,6 +12,7 @@
 mod carry;
 mod memory;
 mod planning;
+pub(crate) mod runtime;
 
 pub(crate) use carry::carry_jobs;
 pub use memory::Budget;

@@ -2,9 +2,9 @@
 
 use super::gate::{AccessSettings, grantees};
 use super::rules::{Place, Policy, Rules, User, place_of};
-use crate::catalog::{CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA};
-use crate::introspect::listing::PG_CATALOG;
-use crate::pinned::TEMPORARY_CATALOG;
+use crate::snapshot::names::{
+    CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG,
+};
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{Definition, Entry, EntryName, Snapshot, Table, View};
@@ -63,7 +63,7 @@ impl Limits {
 }
 
 impl Access {
-    pub(super) fn everything(settings: &Arc<AccessSettings>, principal: &Principal) -> Self {
+    pub(crate) fn everything(settings: &Arc<AccessSettings>, principal: &Principal) -> Self {
         let configured = settings.users.get(&principal.name).is_some_and(|user| user.admin);
         Self(Arc::new(Inner {
             settings: Arc::clone(settings),
@@ -75,7 +75,7 @@ impl Access {
         }))
     }
 
-    pub(super) fn nothing(settings: &Arc<AccessSettings>, principal: &Principal) -> Self {
+    pub(crate) fn nothing(settings: &Arc<AccessSettings>, principal: &Principal) -> Self {
         Self(Arc::new(Inner {
             settings: Arc::clone(settings),
             principal: principal.clone(),
@@ -86,7 +86,7 @@ impl Access {
         }))
     }
 
-    pub(super) fn of(
+    pub(crate) fn of(
         settings: &Arc<AccessSettings>,
         principal: &Principal,
         rules: Arc<Rules>,
@@ -128,11 +128,11 @@ impl Access {
         &self.0.principal.name
     }
 
-    pub(super) fn rules(&self) -> Arc<Rules> {
+    pub(crate) fn rules(&self) -> Arc<Rules> {
         self.0.rules.clone().unwrap_or_default()
     }
 
-    pub(super) fn settings(&self) -> &Arc<AccessSettings> {
+    pub(crate) fn settings(&self) -> &Arc<AccessSettings> {
         &self.0.settings
     }
 
@@ -153,7 +153,7 @@ impl Access {
     }
 
     /// Whether the user may do this with a thing, by a right on it or on what it is in.
-    pub(super) fn may(&self, privilege: Privilege, place: &[String]) -> bool {
+    pub(crate) fn may(&self, privilege: Privilege, place: &[String]) -> bool {
         if self.is_everything() || place.first().is_some_and(|catalog| catalog == TEMPORARY_CATALOG) {
             return true;
         }
@@ -188,7 +188,7 @@ impl Access {
     }
 
     /// Whether a thing, or what it is in, is the user's own.
-    pub(super) fn owns(&self, place: &[String]) -> bool {
+    pub(crate) fn owns(&self, place: &[String]) -> bool {
         if self.is_everything() {
             return true;
         }
@@ -340,7 +340,7 @@ impl Access {
     }
 
     /// The snapshot that is left for the user. Tables that are read in part have the columns that are seen, and no rows.
-    pub(super) fn seen(&self, all: &Snapshot) -> Snapshot {
+    pub(crate) fn seen(&self, all: &Snapshot) -> Snapshot {
         all.seen(
             |name, entry| self.seen_entry(name, entry),
             |catalog, schema| self.sees_schema(catalog, schema),
@@ -385,6 +385,20 @@ impl Access {
         DataFusionError::External(Box::new(denied(&message).with_hint(hint)))
     }
 
+    /// What a change of rows needs before it is planned: its rows are read too.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub(crate) fn check_rows(&self, name: &EntryName, privileges: &[Privilege]) -> Result<()> {
+        for privilege in privileges {
+            self.check(*privilege, name)?;
+        }
+        match self.reading(name) {
+            Reading::All | Reading::Limited(_) => Ok(()),
+            Reading::Denied | Reading::Unseen => Err(self.refused(Privilege::Select, name)),
+        }
+    }
+
     /// # Errors
     /// `Denied`, or `NotFound` for what the user may not even know.
     pub(crate) fn check(&self, privilege: Privilege, name: &EntryName) -> Result<()> {
@@ -393,12 +407,12 @@ impl Access {
 }
 
 /// The error for what is there and is not seen: the same as for what is not there.
-pub(super) fn unseen(name: &EntryName) -> Error {
+pub(crate) fn unseen(name: &EntryName) -> Error {
     Error::not_found(format!("table `{name}` not found"))
         .with_hint("list the tables with `SELECT * FROM information_schema.tables`")
 }
 
-pub(super) fn denied(message: &str) -> Error {
+pub(crate) fn denied(message: &str) -> Error {
     Error::new(ErrorKind::Denied, message)
 }
 

@@ -1,7 +1,7 @@
 //! The tables of files that a session may see.
 
 use super::gate::Gate;
-use crate::catalog::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use async_trait::async_trait;
 use bowshot_storage::tables::EntryName;
 use datafusion::catalog::{SchemaProvider, TableProvider};

@@ -3,8 +3,8 @@
 
 use super::access::Access;
 use super::rules::{Key, Place, Rules, given_text, policy_text};
-use crate::catalog::DEFAULT_CATALOG;
-use crate::pinned::Pinned;
+use crate::snapshot::Pinned;
+use crate::snapshot::names::DEFAULT_CATALOG;
 use bowshot_api::Result;
 use serde_json::json;
 use std::collections::BTreeMap;

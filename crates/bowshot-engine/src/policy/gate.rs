@@ -2,8 +2,8 @@
 
 use super::access::Access;
 use super::rules::{PUBLIC, Place, Rules, closes};
-use crate::commit::SessionTables;
-use crate::pinned::Pinned;
+use crate::snapshot::Pinned;
+use crate::snapshot::commit::SessionTables;
 use bowshot_api::{Error, ErrorKind, Principal, Result, Secret};
 use bowshot_storage::tables::{Notes, Snapshot, TableStore};
 use std::collections::{BTreeMap, BTreeSet};
@@ -210,7 +210,7 @@ pub(crate) fn is_known(settings: &AccessSettings, store: &TableStore, principal:
 }
 
 /// All roles of a user, with those of their roles; `None` for nobody who is known.
-pub(super) fn grantees(
+pub(crate) fn grantees(
     settings: &AccessSettings,
     principal: &Principal,
     rules: &Rules,

@@ -16,8 +16,7 @@
 use super::access::{Limits, unseen};
 use super::mask::Mask;
 use crate::error::classify;
-use crate::plan;
-use crate::yielding;
+use crate::{plan, scheduling};
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind};
 use bowshot_storage::tables::EntryName;
@@ -148,7 +147,7 @@ fn shown(field: &Field) -> FieldRef {
 ///
 /// # Errors
 /// `Invalid` with what is wrong.
-pub(super) fn check(
+pub(crate) fn check(
     (column, using): (Option<&str>, &str),
     schema: &SchemaRef,
     state: &SessionState,
@@ -243,7 +242,7 @@ impl Guarded {
             plan = plan.limit(0, Some(limit))?;
         }
         let physical = state.create_physical_plan(&plan.build()?).await?;
-        yielding::ensure(physical).map_err(|error| DataFusionError::External(Box::new(error)))
+        scheduling::ensure(physical).map_err(|error| DataFusionError::External(Box::new(error)))
     }
 }
 

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Functi
 
 /// What a mask says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mask {
+pub(crate) enum Mask {
     /// `'[redacted]'` for texts, nothing for other types.
     Redact,
     /// A number that is the same for the same text.
@@ -23,14 +23,14 @@ impl Mask {
     ///
     /// # Errors
     /// `Syntax` for a text that is no expression.
-    pub(super) fn read(text: &str) -> Result<Self> {
+    pub(crate) fn read(text: &str) -> Result<Self> {
         let expr = bowshot_sql::parse_expression(text, bowshot_sql::Dialect::new(DialectName::Ansi))?;
         Self::of(&expr)
     }
 
     /// # Errors
     /// `Invalid` for `partial` without its two numbers.
-    pub(super) fn of(expr: &Expr) -> Result<Self> {
+    pub(crate) fn of(expr: &Expr) -> Result<Self> {
         let named = |name: &str| match name.to_ascii_lowercase().as_str() {
             "redact" => Some(Self::Redact),
             "hash" => Some(Self::Hash),
@@ -59,7 +59,7 @@ impl Mask {
     ///
     /// # Errors
     /// `Invalid` for masks of texts over other types.
-    pub(super) fn sql(&self, column: &str, data_type: &DataType, salt: &str) -> Result<String> {
+    pub(crate) fn sql(&self, column: &str, data_type: &DataType, salt: &str) -> Result<String> {
         let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
         let name = format!("\"{}\"", column.replace('"', "\"\""));
         let only_texts = |mask: &str| {

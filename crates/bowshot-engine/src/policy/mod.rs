@@ -11,32 +11,26 @@
 //! ```
 //!
 //! Every table of a query comes from [`Visible`](crate::catalog::Visible), which asks `reading`; every plan that changes
-//! something passes `enforce`, which asks `needs`; rows on their way into a table pass `write/fit.rs`, which holds them
+//! something passes `authorize`, which asks `changes`; rows on their way into a table pass `write/fit.rs`, which holds them
 //! against the filters of who writes. A guarded table is a leaf of the physical plan, so that no rule of an optimiser, no
 //! statistics and no metrics reach through it, and it has no key in the caches.
 //!
 //! What is not known is denied: a user that is neither configured nor in the catalog has no rights at all, notes that
 //! cannot be read give none, and a table with row policies of which none is for the user has no rows.
 
-mod access;
-mod change;
+pub(crate) mod access;
 mod files;
 mod follow;
 mod functions;
-mod gate;
-mod guard;
-mod mask;
-mod needs;
-mod rules;
-mod shown;
+pub(crate) mod gate;
+pub(crate) mod guard;
+pub(crate) mod mask;
+pub(crate) mod rules;
 
 pub(crate) use access::{Access, Reading};
-pub(crate) use change::{AccessChange, resolve};
 pub(crate) use files::{SeenFiles, file_name};
 pub(crate) use follow::follow;
 pub(crate) use functions::user_attribute;
 pub use gate::{AccessSettings, ConfiguredUser, UsersSeen};
 pub(crate) use gate::{Gate, is_known};
 pub(crate) use guard::{guarded, inside, is_guarded, plan_filter};
-pub(crate) use needs::{check as check_write, check_cache, early, ingest as check_ingest};
-pub(crate) use shown::{NAMES as SYSTEM_NAMES, grants_of, rows as system_rows};

@@ -6,30 +6,30 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the role that everybody has.
-pub(super) const PUBLIC: &str = "public";
+pub(crate) const PUBLIC: &str = "public";
 
 /// A catalog, a schema or a table: the parts of its name.
-pub(super) type Place = Vec<String>;
+pub(crate) type Place = Vec<String>;
 
 /// What one grantee may do with one thing; for SELECT the columns, if it is not all.
-pub(super) type Given = BTreeMap<Privilege, Option<BTreeSet<String>>>;
+pub(crate) type Given = BTreeMap<Privilege, Option<BTreeSet<String>>>;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     /// Whether there is any rule, or anything that should have been one.
-    pub(super) any: bool,
-    pub(super) roles: BTreeSet<String>,
-    pub(super) users: BTreeMap<String, User>,
+    pub(crate) any: bool,
+    pub(crate) roles: BTreeSet<String>,
+    pub(crate) users: BTreeMap<String, User>,
     /// Roles by member.
-    pub(super) members: BTreeMap<String, BTreeSet<String>>,
-    pub(super) grants: BTreeMap<Place, BTreeMap<String, Given>>,
-    pub(super) owners: BTreeMap<Place, String>,
-    pub(super) policies: BTreeMap<Place, Vec<Policy>>,
+    pub(crate) members: BTreeMap<String, BTreeSet<String>>,
+    pub(crate) grants: BTreeMap<Place, BTreeMap<String, Given>>,
+    pub(crate) owners: BTreeMap<Place, String>,
+    pub(crate) policies: BTreeMap<Place, Vec<Policy>>,
     /// What the mask `hash` mixes in.
-    pub(super) salt: String,
+    pub(crate) salt: String,
     /// A note that cannot be read: nothing is granted then.
-    pub(super) broken: bool,
+    pub(crate) broken: bool,
 }
 
 /// A user that SQL has made.
@@ -52,7 +52,7 @@ pub(crate) struct Policy {
 
 /// What a note is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Key<'a> {
+pub(crate) enum Key<'a> {
     Role(&'a str),
     User(&'a str),
     Member {
@@ -75,7 +75,7 @@ pub(super) enum Key<'a> {
 }
 
 impl Key<'_> {
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Role(name) => json!(["role", name]),
             Self::User(name) => json!(["user", name]),
@@ -91,20 +91,20 @@ impl Key<'_> {
 }
 
 /// Whether a rule takes something away from those who are there already.
-pub(super) fn closes(key: &str) -> bool {
+pub(crate) fn closes(key: &str) -> bool {
     let kind =
         serde_json::from_str::<Value>(key).ok().and_then(|key| key.get(0)?.as_str().map(str::to_owned));
     !matches!(kind.as_deref(), Some("role" | "user" | "member" | "grant" | "owner" | "salt"))
 }
 
 /// The place of a table or view.
-pub(super) fn place_of(name: &EntryName) -> Place {
+pub(crate) fn place_of(name: &EntryName) -> Place {
     vec![name.catalog.clone(), name.schema.clone(), name.name.clone()]
 }
 
 impl Rules {
     /// Reads the notes. What cannot be read takes all rights away.
-    pub(super) fn of(notes: &BTreeMap<String, String>) -> Self {
+    pub(crate) fn of(notes: &BTreeMap<String, String>) -> Self {
         let mut rules = Self { any: !notes.is_empty(), ..Self::default() };
         for (key, text) in notes {
             if rules.add(key, text).is_none() {
@@ -173,7 +173,7 @@ fn user_from(value: &Value) -> Option<User> {
     })
 }
 
-pub(super) fn user_text(user: &User) -> String {
+pub(crate) fn user_text(user: &User) -> String {
     json!({ "hash": user.hash, "admin": user.admin, "attributes": user.attributes }).to_string()
 }
 
@@ -189,12 +189,12 @@ fn given_from(value: &Value) -> Option<Given> {
     given.collect()
 }
 
-pub(super) fn given_text(given: &Given) -> String {
+pub(crate) fn given_text(given: &Given) -> String {
     let given = given.iter().map(|(privilege, columns)| (privilege.as_str().to_owned(), json!(columns)));
     Value::Object(given.collect()).to_string()
 }
 
-pub(super) fn policy_text(policy: &Policy) -> String {
+pub(crate) fn policy_text(policy: &Policy) -> String {
     json!({ "column": policy.column, "roles": policy.roles, "using": policy.using }).to_string()
 }
 

@@ -1,6 +1,7 @@
 //! DataFusion's optimiser rules, less those that give wrong answers where they do, and with those that it lacks.
 
 mod analysis;
+mod barrier;
 mod constant_conditions;
 mod constants;
 mod cross_joins;
@@ -19,7 +20,6 @@ mod offsets;
 mod operators;
 mod same_names;
 mod subqueries;
-mod veil;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! semi join hands a condition on a key over to its other side, and the key's partner there has another name, which another
 //! column has. Such operators are closed while conditions are pushed down, and opened again afterwards.
 
-use super::veil::Veil;
+use super::barrier::Barrier;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, Result};
 use datafusion::config::ConfigOptions;
@@ -48,13 +48,13 @@ impl PhysicalOptimizerRule for BetweenNames {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let closed = plan.transform_up(|node| {
             Ok(if has_same_names(node.as_ref()) || leads_astray(node.as_ref()) {
-                Transformed::yes(Veil::before(node))
+                Transformed::yes(Barrier::before(node))
             } else {
                 Transformed::no(node)
             })
         })?;
         let pushed = self.0.optimize(closed.data, config)?;
-        if closed.transformed { Veil::lifted(pushed) } else { Ok(pushed) }
+        if closed.transformed { Barrier::lifted(pushed) } else { Ok(pushed) }
     }
 
     fn name(&self) -> &str {

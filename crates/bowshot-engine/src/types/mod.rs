@@ -21,7 +21,6 @@ mod planner;
 mod read;
 mod shown;
 pub(crate) mod stored;
-pub(crate) mod syntax;
 mod temporal;
 mod texts;
 pub(crate) mod zone;

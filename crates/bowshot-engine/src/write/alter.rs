@@ -1,11 +1,11 @@
 //! ALTER TABLE: one definition of a table becomes another, and its rows follow.
 
+use crate::catalog::names::Names;
 use crate::error::classify;
-use crate::pinned::Pinned;
+use crate::snapshot::Pinned;
 use crate::types::declared::Declared;
 use crate::types::stored;
 use crate::write::ddl::{Stores, put};
-use crate::write::names::Names;
 use crate::write::{define, fit, parts};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{

@@ -1,11 +1,12 @@
 //! What the parts of an ALTER TABLE mean.
 
+use crate::catalog::defaults;
+use crate::catalog::lazy_state::LazyState;
+use crate::catalog::names::{Names, ident};
 use crate::error::classify;
-use crate::state::LazyState;
 use crate::write::alter::{self, Alteration};
 use crate::write::ddl::Ddl;
-use crate::write::names::{Names, ident};
-use crate::write::{change, defaults, define, fit, key, parts};
+use crate::write::{change, define, fit, key, parts};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_storage::tables::{Check, EntryName};
 use datafusion::arrow::datatypes::Field;

@@ -1,15 +1,14 @@
 //! Runs the query of a statement that changes rows, and makes the next state of the table.
 
+use crate::catalog::identity;
+use crate::catalog::lazy_state::LazyState;
+use crate::catalog::names::Names;
 use crate::error::classify;
-use crate::pinned::Pinned;
-use crate::state::LazyState;
+use crate::snapshot::Pinned;
 use crate::write::ddl::{self, Stores};
 use crate::write::fit::{self, Casts, Fit};
-use crate::write::key;
 use crate::write::merge::PUT;
-use crate::write::names::Names;
-use crate::write::numbers;
-use crate::write::{NewTable, Write};
+use crate::write::{NewTable, Write, key};
 use bowshot_api::{BatchStream, Error, Reason, Result};
 use bowshot_storage::tables::{
     Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore,
@@ -298,7 +297,7 @@ pub(crate) fn arranged(
                         value.to_array_of_size(batch.num_rows()).map_err(classify)
                     }
                     (None, Absent::Numbered(numbering, store)) => {
-                        numbers::next(store, numbering, batch.num_rows())
+                        identity::next(store, numbering, batch.num_rows())
                     }
                     (None, Absent::Null) => Ok(new_null_array(field.data_type(), batch.num_rows())),
                 }

@@ -1,8 +1,7 @@
 //! Many rows of parameters for one INSERT, as one query: planning each row by itself takes longer than all the rest.
 
 use crate::error::classify;
-use crate::parameters;
-use crate::plan::Planned;
+use crate::plan::{Planned, parameters};
 use crate::write::Write;
 use bowshot_api::Result;
 use datafusion::arrow::record_batch::RecordBatch;

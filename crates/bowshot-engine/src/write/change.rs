@@ -1,9 +1,10 @@
 //! UPDATE and DELETE as the queries that find the rows and give what they become.
 
-use crate::catalog::{CHANGE_SCHEMA, TARGET};
+use crate::catalog::defaults;
+use crate::catalog::names::{self, ident};
 use crate::plan;
-use crate::write::names::{self, ident};
-use crate::write::{defaults, several};
+use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
+use crate::write::several;
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::Dialect;
 use bowshot_storage::tables::Definition;

@@ -1,11 +1,11 @@
 //! INSERT that knows what to do with rows whose key is there: ON CONFLICT, OR REPLACE, OR IGNORE, REPLACE INTO and ON
 //! DUPLICATE KEY UPDATE, as a MERGE of the new rows into the table.
 
-use crate::catalog::{CHANGE_SCHEMA, SOURCE};
+use crate::catalog::names::ident;
+use crate::snapshot::names::{CHANGE_SCHEMA, SOURCE};
 use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column};
 use crate::write::merge::{ACT, PUT};
-use crate::write::names::ident;
 use bowshot_api::{Error, Result};
 use bowshot_sql::Tree;
 use bowshot_storage::tables::{Definition, Key};
@@ -52,7 +52,7 @@ impl Conflict {
             if alias.col_aliases.is_some_and(|columns| !columns.is_empty()) {
                 return Err(Error::unsupported("names for the columns of the new rows are not supported"));
             }
-            source = crate::write::names::last(&alias.row_alias)?;
+            source = crate::catalog::names::last(&alias.row_alias)?;
         }
         let (or, on) = (insert.or.take(), insert.on.take());
         let replace =
@@ -195,7 +195,7 @@ fn meant(target: &ConflictTarget, keys: &[Key]) -> Result<Key> {
             keys.iter().find(same)
         }
         ConflictTarget::OnConstraint(name) => {
-            let name = ident(&crate::write::names::last(name)?);
+            let name = ident(&crate::catalog::names::last(name)?);
             keys.iter().find(|key| key.name.as_deref() == Some(name.as_str()))
         }
     };

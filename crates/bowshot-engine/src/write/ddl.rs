@@ -1,9 +1,9 @@
 //! Changes of the catalog.
 
-use crate::pinned::Pinned;
-use crate::policy::AccessChange;
+use crate::catalog::names::Names;
+use crate::snapshot::Pinned;
+use crate::write::access::AccessChange;
 use crate::write::alter::{self, Alteration, column_of};
-use crate::write::names::Names;
 use crate::write::{NewTable, NewView, WhenThere};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{Entry, EntryName, Table, TableStore, View, What};
@@ -157,7 +157,7 @@ pub(crate) struct Stores {
 
 impl Stores {
     pub(crate) fn of(&self, name: &EntryName) -> &Arc<TableStore> {
-        if name.catalog == crate::pinned::TEMPORARY_CATALOG { &self.own } else { &self.shared }
+        if name.catalog == crate::snapshot::names::TEMPORARY_CATALOG { &self.own } else { &self.shared }
     }
 }
 

@@ -1,13 +1,13 @@
 //! What `CREATE TABLE` and `CREATE VIEW` define.
 
-use crate::catalog::Visible;
+use crate::catalog::names::{Names, ident};
+use crate::catalog::{Visible, defaults};
 use crate::error::classify;
 use crate::execute;
 use crate::types::{names, stored};
-use crate::write::names::{Names, ident};
-use crate::write::parts;
-use crate::write::parts::Parts;
-use crate::write::{NewTable, NewView, WhenThere, Write, ddl::Ddl, defaults};
+use crate::write::ddl::Ddl;
+use crate::write::parts::{self, Parts};
+use crate::write::{NewTable, NewView, WhenThere, Write};
 use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, shown_name};
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::{Check, Definition, EntryName, Materialized, Storage, View};
@@ -342,7 +342,7 @@ pub(crate) fn view<'a>(
         let state = if create.temporary { visible.state() } else { visible.without_own().state() };
         let query = Statement::Statement(Box::new(ast::Statement::Query(create.query)));
         let plan = crate::plan::logical(&state, query).await.map_err(classify)?;
-        crate::enforce::check_readable(&plan)?;
+        crate::plan::allowed::check_readable(&plan)?;
         if !plan.get_parameter_fields().map_err(classify)?.is_empty() {
             return Err(
                 Error::invalid("a view has no parameters").with_hint("write the values into its query")
@@ -396,7 +396,8 @@ fn materialized(
     (columns, when_there): (&[String], WhenThere),
     (names, state): (&Names, &SessionState),
 ) -> Result<(Write, Option<LogicalPlan>)> {
-    let plan = if columns.is_empty() { plan } else { renamed(plan, columns).map_err(classify)? };
+    let plan =
+        if columns.is_empty() { plan } else { crate::plan::renamed(plan, columns).map_err(classify)? };
     let storage = names.storage(&name, None)?;
     let mut definition = of_rows(&made_schema(&plan, state), storage)?;
     definition.comment = comment;
@@ -418,15 +419,4 @@ pub(crate) fn distinct_names(fields: &Fields) -> Result<()> {
                 .with_hint(format!("give one of them another name: `… AS {name}_2`")))
         }
     }
-}
-
-/// The plan with other names of its columns.
-pub(crate) fn renamed(plan: LogicalPlan, names: &[String]) -> datafusion::common::Result<LogicalPlan> {
-    let columns = plan.schema().columns();
-    let renamed: Vec<Expr> = columns
-        .into_iter()
-        .zip(names)
-        .map(|(column, name)| Expr::Column(column).alias(name.clone()))
-        .collect();
-    LogicalPlanBuilder::from(plan).project(renamed)?.build()
 }

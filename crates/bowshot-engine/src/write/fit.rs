@@ -1,13 +1,11 @@
 //! Rows on their way into a table: cast to its types, and held against its constraints. An error names the column.
 
+use crate::catalog::identity;
+use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
-use crate::plan;
-use crate::policy;
-use crate::state::LazyState;
-use crate::types;
 use crate::types::declared::Declared;
-use crate::types::stored;
-use crate::write::numbers;
+use crate::types::{self, stored};
+use crate::{plan, policy};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{Check, Definition, EntryName, Generated, Numbering, Table, TableStore};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
@@ -70,7 +68,7 @@ impl Fit {
         let generated = generated.collect::<Result<_>>()?;
         let numbered = definition.identities.iter().filter_map(|identity| {
             let position = definition.position(&identity.column)?;
-            Some((position, numbers::numbering(identity, definition.is_durable()), AtomicI64::new(i64::MIN)))
+            Some((position, identity::numbering(identity, definition.is_durable()), AtomicI64::new(i64::MIN)))
         });
         let numbered = numbered.collect();
         let policy = match state.access().written(table) {

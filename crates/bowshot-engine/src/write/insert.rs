@@ -1,14 +1,14 @@
 //! INSERT in its forms: what gives the rows, and what becomes of those whose key is there.
 
 use crate::catalog::Visible;
+use crate::catalog::defaults::WithDefaults;
+use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
-use crate::plan;
-use crate::types;
+use crate::statement::forms;
 use crate::write::conflict::Conflict;
-use crate::write::defaults::WithDefaults;
-use crate::write::names::{self, Names, ident};
 use crate::write::recognise::{Leading, Recognised, changing, with_returning};
-use crate::write::{Write, change, forms, values};
+use crate::write::{Write, change, values};
+use crate::{plan, types};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{EntryName, Table, View};

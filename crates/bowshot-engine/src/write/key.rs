@@ -1,8 +1,8 @@
 //! Whether rows may come into a table with a primary key or other keys.
 
+use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
-use crate::state::LazyState;
-use crate::yielding;
+use crate::scheduling;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{EntryName, Key, Table};
 use datafusion::arrow::array::RecordBatch;
@@ -116,7 +116,7 @@ async fn looked_up(
         .and_then(|keys| keys.limit(0, Some(1)))
         .and_then(LogicalPlanBuilder::build)
         .map_err(classify)?;
-    let physical = yielding::ensure(state.create_physical_plan(&plan).await.map_err(classify)?)?;
+    let physical = scheduling::ensure(state.create_physical_plan(&plan).await.map_err(classify)?)?;
     let context = Arc::new(TaskContext::from(&**state));
     first_of(&collect(physical, context).await.map_err(classify)?)
 }

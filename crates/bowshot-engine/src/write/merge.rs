@@ -4,11 +4,11 @@
 //! becomes. Which clause acts is decided row by row, the first one that fits, as the standard says; rows for which none
 //! fits are left out.
 
+use crate::catalog::names::{self, ident};
+use crate::catalog::{defaults, identity};
 use crate::error::classify;
 use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_default};
-use crate::write::names::{self, ident};
-use crate::write::{defaults, numbers};
 use bowshot_api::{Error, Result};
 use bowshot_storage::tables::Definition;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -71,7 +71,7 @@ pub(crate) fn check_stable(plan: &LogicalPlan) -> Result<()> {
     let mut volatile = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
-            volatile |= expr.exists(|part| Ok(part.is_volatile_node() && !numbers::is_call(part)))?;
+            volatile |= expr.exists(|part| Ok(part.is_volatile_node() && !identity::is_call(part)))?;
             Ok(TreeNodeRecursion::Continue)
         })
     })

@@ -16,33 +16,28 @@
 //! (apache/datafusion#24654). No hook is used here: a statement that changes rows is planned as the query that finds
 //! them, and what that query does not return is not touched.
 
+pub(crate) mod access;
 pub(crate) mod alter;
 mod altering;
 pub(crate) mod apply;
-mod bound;
+pub(crate) mod bound;
 mod change;
 mod columns;
-mod columns_text;
 mod conflict;
 pub(crate) mod copy;
 pub(crate) mod ddl;
-pub(crate) mod defaults;
 pub(crate) mod define;
-mod fit;
-pub(crate) mod forms;
+pub(crate) mod fit;
 mod insert;
 mod key;
-mod literal;
+pub(crate) mod literal;
 mod merge;
-pub(crate) mod names;
 mod nulls;
-pub(crate) mod numbers;
 mod parts;
 pub(crate) mod recognise;
 pub(crate) mod returning;
-pub(crate) mod run;
+pub(crate) mod rows;
 mod several;
-pub(crate) mod show;
 pub(crate) mod upkeep;
 mod values;
 

@@ -1,9 +1,9 @@
 //! What DataFusion's planner of CREATE TABLE does not take: defaults, comments, constraints, columns that number themselves.
 
+use crate::catalog::names::ident;
 use crate::types::declared::DECLARED;
 use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
-use crate::write::names::ident;
 use bowshot_api::{Error, Layout, Reason, Result};
 use bowshot_storage::tables::{Check, Column, Definition, Generated, Identity, Key, Reference, Storage};
 use datafusion::arrow::datatypes::{Field, Schema};

@@ -1,18 +1,17 @@
 //! Which statements change tables, and what they change.
 
-use crate::catalog::{CHANGE_SCHEMA, TARGET, Visible};
-use crate::enforce::TransactionStatement;
+use crate::catalog::Visible;
+use crate::catalog::lazy_state::LazyState;
+use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
-use crate::introspect::listing::PG_CATALOG;
-use crate::policy;
-use crate::state::LazyState;
+use crate::snapshot::names::{CHANGE_SCHEMA, PG_CATALOG, TARGET};
+use crate::statement::TransactionStatement;
 use crate::types::stored;
 use crate::write::alter::Alteration;
-use crate::write::change::Changed;
+use crate::write::change::{self, Changed};
 use crate::write::ddl::Ddl;
-use crate::write::names::{self, Names, ident};
 use crate::write::returning::{self, Returning};
-use crate::write::{Write, altering, change, define, insert, merge, nulls};
+use crate::write::{Write, altering, define, insert, merge, nulls};
 use bowshot_api::{Error, Result};
 use bowshot_sql::Privilege;
 use bowshot_sql::rewrite::Source;
@@ -83,7 +82,7 @@ pub(crate) fn recognise<'a>(
                     change::delete(delete, |name| definition(name, names))?;
                 leading.before(&mut query, &name)?;
                 let (target, table) = names.writable(&name)?;
-                policy::early(&target, &[Privilege::Delete], &names.access)?;
+                names.access.check_rows(&target, &[Privilege::Delete])?;
                 let rows = changing(query, (&target, &table), visible).await?;
                 let returning = (delete.returning.as_deref(), &alias);
                 with_returning(Write::Delete(target), rows, returning, &table, visible).await?
@@ -93,7 +92,7 @@ pub(crate) fn recognise<'a>(
                     change::update(update, |name| definition(name, names))?;
                 leading.before(&mut query, &name)?;
                 let (target, table) = names.writable(&name)?;
-                policy::early(&target, &[Privilege::Update], &names.access)?;
+                names.access.check_rows(&target, &[Privilege::Update])?;
                 let rows = changing(query, (&target, &table), visible).await?;
                 let returning = (update.returning.as_deref(), &alias);
                 with_returning(Write::Update(target), rows, returning, &table, visible).await?
@@ -103,7 +102,7 @@ pub(crate) fn recognise<'a>(
                 leading.before(&mut query, &name)?;
                 let (target, table) = names.writable(&name)?;
                 let needed = [Privilege::Insert, Privilege::Update, Privilege::Delete];
-                policy::early(&target, &needed, &names.access)?;
+                names.access.check_rows(&target, &needed)?;
                 let plan = changing(query, (&target, &table), visible).await?;
                 merge::check_stable(&plan)?;
                 Recognised::Write(Box::new(Write::Merge(target)), plan)
@@ -211,7 +210,7 @@ pub(super) fn changing<'a>(
         let visible = visible.with_target(target.map_err(classify)?);
         let statement = Parsed::Statement(Box::new(statement));
         let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
-        crate::enforce::check_size(&plan)?;
+        crate::plan::allowed::check_size(&plan)?;
         typed(plan, table)
     }
     .boxed()
@@ -250,7 +249,7 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
         }
         Statement::CreateDatabase { db_name, if_not_exists, .. } => {
             let name = names.catalog(db_name)?;
-            if name == crate::pinned::TEMPORARY_CATALOG || name.starts_with("__bowshot") {
+            if name == crate::snapshot::names::TEMPORARY_CATALOG || name.starts_with("__bowshot") {
                 return Err(Error::invalid(format!("the catalog name `{name}` is reserved")));
             }
             Ddl::CreateCatalog { name, keep: *if_not_exists }
@@ -288,7 +287,12 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
 
 /// Names that mean something else cannot be taken: what is in them, everybody may read.
 fn check_schema_name(name: &str) -> Result<()> {
-    let reserved = [INFORMATION_SCHEMA, PG_CATALOG, crate::SYSTEM_SCHEMA, crate::pinned::TEMPORARY_CATALOG];
+    let reserved = [
+        INFORMATION_SCHEMA,
+        PG_CATALOG,
+        crate::snapshot::names::SYSTEM_SCHEMA,
+        crate::snapshot::names::TEMPORARY_CATALOG,
+    ];
     if reserved.contains(&name) || name.starts_with("__bowshot") {
         return Err(Error::invalid(format!("the schema name `{name}` is reserved")));
     }

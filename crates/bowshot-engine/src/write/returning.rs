@@ -1,12 +1,12 @@
 //! RETURNING: a query over the rows that a statement has changed, planned with the statement and run before it counts.
 
-use crate::catalog::{CHANGE_SCHEMA, TARGET, Visible};
-use crate::enforce;
+use crate::catalog::Visible;
 use crate::error::classify;
+use crate::execute::progress::ProgressMeter;
 use crate::execute::{self, Execution};
-use crate::progress::ProgressMeter;
+use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
 use crate::types::stored;
-use crate::write::{change, nulls, run};
+use crate::write::{change, nulls, rows};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_storage::tables::{Definition, Segment, Storage, Table};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -72,7 +72,7 @@ pub(crate) fn planned<'a>(
         let visible = visible.with_target(stored::as_declared(target, &definition, name).map_err(classify)?);
         let statement = Parsed::Statement(Box::new(statement));
         let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
-        enforce::check_readable(&plan)?;
+        crate::plan::allowed::check_readable(&plan)?;
         if !plan.get_parameter_fields().map_err(classify)?.is_empty() {
             return Err(Error::unsupported("RETURNING takes no parameters")
                 .with_hint("compute with the columns that it returns in the client"));
@@ -93,7 +93,7 @@ pub struct Returned {
 
 impl Returned {
     /// No rows yet, in the columns that the statement was described with.
-    pub(super) fn new(returning: &Returning, state: &SessionState) -> Self {
+    pub(crate) fn new(returning: &Returning, state: &SessionState) -> Self {
         let held = MemoryConsumer::new("RETURNING").register(&state.runtime_env().memory_pool);
         Self { schema: execute::analysed_schema(state, &returning.plan), batches: Vec::new(), held }
     }
@@ -102,7 +102,7 @@ impl Returned {
     ///
     /// # Errors
     /// From running the query; `LimitReached` for more rows than memory takes.
-    pub(super) async fn add(
+    pub(crate) async fn add(
         &mut self,
         returning: &Returning,
         changed: Vec<Arc<Segment>>,
@@ -119,7 +119,7 @@ impl Returned {
             }
             other => Ok(Transformed::no(other)),
         });
-        let (mut stream, _) = run::stream(state, &query.data().map_err(classify)?).await?;
+        let (mut stream, _) = rows::stream(state, &query.data().map_err(classify)?).await?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(classify)?;
             self.held.try_grow(batch.get_array_memory_size()).map_err(classify)?;

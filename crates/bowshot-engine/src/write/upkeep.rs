@@ -1,7 +1,7 @@
 //! `OPTIMIZE [TABLE] t` and `VACUUM [TABLE] t [RETAIN n HOURS|DAYS]`, which the parser does not know in this form.
 
+use crate::catalog::names::Names;
 use crate::write::ddl::Ddl;
-use crate::write::names::Names;
 use bowshot_api::{Error, ErrorKind, Result};
 use chrono::Duration;
 use datafusion::sql::sqlparser::ast::ObjectName;

@@ -1,10 +1,10 @@
 //! The values of an INSERT, made into what the planner knows: `DEFAULT` is the default of its column, and rows with queries
 //! among their values are queries themselves.
 
+use crate::catalog::defaults;
+use crate::catalog::names::{self, ident};
 use crate::types;
 use crate::write::change;
-use crate::write::defaults;
-use crate::write::names::{self, ident};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Tree;
 use bowshot_storage::tables::{Column, Definition};

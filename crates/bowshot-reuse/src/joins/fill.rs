@@ -10,7 +10,7 @@ use crate::copied;
 use crate::keys::{self, Found};
 use crate::settings::in_settings;
 use bowshot_cache::{About, CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinShape, Member, Place};
-use bowshot_engine::internals::{Views, derived, watched};
+use bowshot_engine::internals::{FileViews, builder_from, watched};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -52,7 +52,7 @@ pub(super) fn state(
         .with_memory_pool(Arc::new(GreedyMemoryPool::new(bytes)))
         .build_arc()?;
     let session = template.config().clone().with_batch_size(COMPUTED_ROWS).with_target_partitions(1);
-    Ok(derived(template)
+    Ok(builder_from(template)
         .with_config(session)
         .with_runtime_env(runtime)
         .with_physical_optimizer_rule(Arc::new(ThrottleRule(Arc::clone(throttle))))
@@ -366,7 +366,7 @@ impl JoinCache {
         if !providers.iter().all(|provider| keys::is_pinned(provider.as_ref())) {
             return Ok(None);
         }
-        let views = Views::of(physical.as_ref());
+        let views = FileViews::of(physical.as_ref());
         let mut stream = watched(execute_stream(physical, state.task_ctx())?, views.as_ref());
         let held = MemoryConsumer::new("join cache").register(&state.runtime_env().memory_pool);
         let (mut rows, mut few) = (Rows { schema, batches: Vec::new(), bytes: 0 }, Vec::new());

@@ -5,6 +5,7 @@ mod features;
 mod links;
 mod lock;
 mod manifests;
+mod rooms;
 mod source;
 
 use crate::machine;
@@ -46,6 +47,7 @@ pub(crate) fn run() -> Result<bool> {
     let mut complaints = Vec::new();
     complaints.extend(manifests::complaints(&tree)?);
     complaints.extend(lock::complaints(&tree)?);
+    complaints.extend(rooms::complaints(&tree)?);
     complaints.extend(source::complaints(&tree)?);
     complaints.extend(links::complaints(&tree)?);
     complaints.extend(features::complaints()?);

@@ -1,6 +1,6 @@
 //! The plan of a shape.
 
-use super::super::veil::Veil;
+use super::super::barrier::Barrier;
 use super::cost::Model;
 use super::set::RelationSet;
 use super::tree::{Condition, Shape, Tree, for_each_column, with_columns};
@@ -31,7 +31,7 @@ pub(super) fn plan(
     if !builder.conditions.is_empty() {
         return internal_err!("a condition between joined relations found no place");
     }
-    let plan = Veil::with_rows(plan, model.rows(shape.relations()) as usize);
+    let plan = Barrier::with_rows(plan, model.rows(shape.relations()) as usize);
     let chosen = tree.output.iter().zip(schema.fields());
     let chosen = chosen.map(|(column, field)| {
         Ok(ProjectionExpr { expr: at(*column, &columns, &plan)?, alias: field.name().clone() })
@@ -72,8 +72,8 @@ impl Builder<'_> {
             })?;
         }
         let (mut left, mut right) = (self.build(left, &below)?, self.build(right, &below)?);
-        left.0 = Veil::with_rows(left.0, self.model.rows(sets.0) as usize);
-        right.0 = Veil::with_rows(right.0, self.model.rows(sets.1) as usize);
+        left.0 = Barrier::with_rows(left.0, self.model.rows(sets.0) as usize);
+        right.0 = Barrier::with_rows(right.0, self.model.rows(sets.1) as usize);
         join((&left, &right), &keys, conditions, self.tree.mode).and_then(|built| only(built, needed))
     }
 

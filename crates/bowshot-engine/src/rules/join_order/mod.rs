@@ -11,7 +11,7 @@ mod set;
 mod tests;
 mod tree;
 
-use super::veil::Veil;
+use super::barrier::Barrier;
 use cost::Model;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigExtension;
@@ -85,7 +85,7 @@ impl Rule for JoinOrder {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let wanted = config.extensions.get::<SessionJoinOrder>().is_some_and(|wanted| wanted.by_statistics);
         if wanted {
-            Veil::lifted(self.selection.optimize(ordered(plan, self.choose)?, config)?)
+            Barrier::lifted(self.selection.optimize(ordered(plan, self.choose)?, config)?)
         } else {
             self.selection.optimize(plan, config)
         }

@@ -2,8 +2,8 @@
 //! where the plan uses them; their columns come out of every node, beside those that it has had, under the same names.
 
 use super::domain::Domain;
-use super::limits::Ordered;
-use super::{Names, joins, limits, plans};
+use super::limits::{self, Ordered};
+use super::{Names, joins, plans};
 use datafusion::common::{Column, Result, not_impl_err};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};

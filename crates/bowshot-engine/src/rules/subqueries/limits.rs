@@ -1,9 +1,8 @@
 //! LIMIT and OFFSET by the number of a row: for each combination of values from outside, or where the limit is a subquery.
 
-use super::Names;
 use super::domain::Domain;
 use super::forms::Outside;
-use super::plans;
+use super::{Names, plans};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::functions::expr_fn::coalesce;

@@ -1,0 +1,222 @@
+//! What a statement that changes something needs. Exhaustive on purpose: a new kind of change does not compile before it
+//! says what it needs.
+
+use crate::policy::access::{Access, Reading, denied, unseen};
+use crate::snapshot::Pinned;
+use crate::write::alter::Alteration;
+use crate::write::ddl::Ddl;
+use crate::write::{WhenThere, Write};
+use bowshot_api::{Error, IfExists, Result};
+use bowshot_sql::Privilege;
+use bowshot_storage::tables::{Entry, EntryName};
+
+/// Role of those who may have files of the exchange folder written and read.
+const EXCHANGE: &str = "exchange";
+
+/// Checks a change before its plan may run. `returns` tells whether it returns rows of what it changes.
+///
+/// # Errors
+/// `Denied`; `NotFound` for what the user may not even know.
+pub(crate) fn check_write(write: &Write, returns: bool, pinned: &Pinned, access: &Access) -> Result<()> {
+    // Rules are there before there are any: who may make the first one is to be checked too.
+    if let Write::Ddl(Ddl::Access(change)) = write {
+        return change.check(access);
+    }
+    if !access.is_everything() {
+        permitted(write, pinned, access)?;
+        if returns {
+            returning(write, access)?;
+        }
+    }
+    match write {
+        Write::Ddl(ddl) => columns_keep_their_rules(ddl, access),
+        _ => Ok(()),
+    }
+}
+
+fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
+    match write {
+        Write::Ddl(ddl) => check_ddl(ddl, pinned, access)?,
+        Write::CreateAs(new) => make(&new.name, new.when_there, pinned, access)?,
+        Write::Insert(name) => access.check(Privilege::Insert, name)?,
+        Write::Overwrite(name) => {
+            let refreshed = matches!(pinned.entry(name), Some(Entry::Table(table)) if table.definition().materialized.is_some());
+            if refreshed {
+                access.check_refresh(name)?;
+            } else {
+                access.check(Privilege::Insert, name)?;
+                access.check(Privilege::Delete, name)?;
+                whole(name, false, "all rows are replaced", access)?;
+            }
+        }
+        Write::Delete(name) => early(name, &[Privilege::Delete], access)?,
+        Write::Update(name) => {
+            early(name, &[Privilege::Update], access)?;
+            whole(name, true, "rows are written back as they are seen", access)?;
+        }
+        Write::Merge(name) => {
+            early(name, &[Privilege::Insert, Privilege::Update, Privilege::Delete], access)?;
+            whole(name, false, "rows that are not seen could be met", access)?;
+        }
+        Write::CopyOut(_) => exchange(access)?,
+        Write::CopyIn(copy) => {
+            exchange(access)?;
+            access.check(Privilege::Insert, copy.table())?;
+        }
+    }
+    Ok(())
+}
+
+/// Rules go by the names of columns, whatever is in them. Whoever gives a column another name takes away its rules, or gives
+/// it those of another one: admins too are to say what they mean by that.
+fn columns_keep_their_rules(ddl: &Ddl, access: &Access) -> Result<()> {
+    match ddl {
+        Ddl::Several(changes) => changes.iter().try_for_each(|ddl| columns_keep_their_rules(ddl, access)),
+        Ddl::Alter { name, changes, .. }
+            if changes.iter().any(|change| matches!(change, Alteration::RenameColumn { .. }))
+                && access.has_rules_of_columns(name) =>
+        {
+            Err(Error::unsupported(format!(
+                "a column of `{name}` cannot get another name while there are policies, masks or rights for single columns of it"
+            ))
+            .with_hint("drop these first, and make them anew: `SELECT * FROM system.policies`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rows that come outside of a statement. `there` tells whether the table is there already.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_ingest(
+    name: &EntryName,
+    if_exists: IfExists,
+    pinned: &Pinned,
+    access: &Access,
+) -> Result<()> {
+    if access.is_everything() {
+        return Ok(());
+    }
+    match (pinned.entry(name), if_exists) {
+        (Some(_), IfExists::Append) => access.check(Privilege::Insert, name),
+        (Some(_), IfExists::Replace) => access.check(Privilege::Own, name),
+        // Whoever may not make a table does not learn that one is there.
+        (Some(_), IfExists::Fail) => access.check_make(&name.catalog, &name.schema),
+        (None, _) if access.may(Privilege::Create, &[name.catalog.clone(), name.schema.clone()]) => Ok(()),
+        (None, _) if access.sees(name) => Err(access.refused(Privilege::Insert, name)),
+        (None, IfExists::Append) => Err(unseen(name)),
+        (None, _) => access.check_make(&name.catalog, &name.schema),
+    }
+}
+
+/// Steering the caches is for admins: they belong to everybody.
+///
+/// # Errors
+/// `Denied`.
+pub(crate) fn check_cache(access: &Access) -> Result<()> {
+    if access.is_everything() {
+        return Ok(());
+    }
+    Err(denied(&format!("`{}` may not steer the caches", access.user())).with_hint("an admin may"))
+}
+
+fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
+    match ddl {
+        Ddl::Access(change) => change.check(access),
+        Ddl::CreateCatalog { .. } => {
+            Err(denied(&format!("`{}` may not make catalogs", access.user())).with_hint("an admin may"))
+        }
+        Ddl::CreateSchema { catalog, .. } => {
+            place(Privilege::Create, std::slice::from_ref(catalog), "catalog", access)
+        }
+        Ddl::CreateTable(new) => make(&new.name, new.when_there, pinned, access),
+        Ddl::CreateView(new) => make(&new.name, new.when_there, pinned, access),
+        Ddl::DropCatalog { name, .. } => place(Privilege::Own, std::slice::from_ref(name), "catalog", access),
+        Ddl::DropSchema { catalog, name, .. } => {
+            place(Privilege::Own, &[catalog.clone(), name.clone()], "schema", access)
+        }
+        Ddl::DropTable { name, if_exists }
+        | Ddl::DropView { name, if_exists }
+        | Ddl::DropMaterialized { name, if_exists } => drop_it(name, *if_exists, access),
+        Ddl::Alter { name, changes, if_exists } => {
+            drop_it(name, *if_exists, access)?;
+            changes.iter().try_for_each(|change| match change {
+                Alteration::RenameTable { to } => access.check_make(&to.catalog, &to.schema),
+                _ => Ok(()),
+            })
+        }
+        Ddl::Comment { name, .. } | Ddl::Optimize { name } | Ddl::Vacuum { name, .. } => {
+            access.check(Privilege::Own, name)
+        }
+        Ddl::Truncate { names } => names.iter().try_for_each(|name| {
+            access.check(Privilege::Delete, name)?;
+            whole(name, false, "all rows are taken out", access)
+        }),
+        Ddl::Several(changes) => changes.iter().try_for_each(|change| check_ddl(change, pinned, access)),
+    }
+}
+
+/// What is not seen is as good as not there, which `IF EXISTS` allows.
+fn drop_it(name: &EntryName, if_exists: bool, access: &Access) -> Result<()> {
+    if if_exists && !access.sees(name) { Ok(()) } else { access.check(Privilege::Own, name) }
+}
+
+fn make(name: &EntryName, when_there: WhenThere, pinned: &Pinned, access: &Access) -> Result<()> {
+    access.check_make(&name.catalog, &name.schema)?;
+    if when_there == WhenThere::Replace && pinned.entry(name).is_some() {
+        return access.check(Privilege::Own, name).map_err(|_| {
+            denied(&format!("`{name}` cannot be made: the name is taken")).with_hint("choose another name")
+        });
+    }
+    Ok(())
+}
+
+fn place(privilege: Privilege, place: &[String], what: &str, access: &Access) -> Result<()> {
+    if access.may(privilege, place) {
+        return Ok(());
+    }
+    let name = place.join(".");
+    let (verb, privilege) = match privilege {
+        Privilege::Own => ("change", "OWN"),
+        _ => ("make anything in", "CREATE"),
+    };
+    Err(denied(&format!("`{}` may not {verb} {what} `{name}`", access.user())).with_hint(format!(
+        "its owner or an admin can say `GRANT {privilege} ON {} {name} TO …`",
+        what.to_uppercase()
+    )))
+}
+
+/// Refuses who sees a part of a table; `filters_fit` tells whether that may be a part of the rows.
+fn whole(name: &EntryName, filters_fit: bool, reason: &str, access: &Access) -> Result<()> {
+    match access.reading(name) {
+        Reading::All => Ok(()),
+        Reading::Limited(limits) if filters_fit && !limits.hides_values() => Ok(()),
+        Reading::Limited(_) => {
+            Err(denied(&format!("`{}` sees a part of `{name}`, and {reason}", access.user()))
+                .with_hint("ask its owner"))
+        }
+        Reading::Denied | Reading::Unseen => Err(access.refused(Privilege::Select, name)),
+    }
+}
+
+fn returning(write: &Write, access: &Access) -> Result<()> {
+    match write {
+        Write::Insert(name)
+        | Write::Overwrite(name)
+        | Write::Delete(name)
+        | Write::Update(name)
+        | Write::Merge(name) => whole(name, true, "RETURNING would show the other values", access),
+        Write::Ddl(_) | Write::CreateAs(_) | Write::CopyOut(_) | Write::CopyIn(_) => {
+            Err(Error::internal("a change without rows was to return some"))
+        }
+    }
+}
+
+fn exchange(access: &Access) -> Result<()> {
+    if access.has_role(EXCHANGE) {
+        return Ok(());
+    }
+    Err(denied(&format!("`{}` may not write or read files of the exchange folder", access.user()))
+        .with_hint(format!("an admin can say `CREATE ROLE {EXCHANGE}` and `GRANT {EXCHANGE} TO …`")))
+}

@@ -1,0 +1,219 @@
+//! Turns a logical plan into an [`AuthorizedPlan`], or refuses it. Only this file can make one, and `execute` takes
+//! nothing else.
+//!
+//! Every node of the plan, subqueries included, must be on the list of `plan/allowed.rs`: unknown means denied. A statement that
+//! changes tables is recognised before it is planned, and comes here as what it changes and the query that gives the
+//! rows; a node with an effect is refused unless the session has a scratch catalog of its own, and even there nothing
+//! reaches files.
+
+pub(crate) mod changes;
+
+use crate::plan::Planned;
+use crate::plan::allowed::{check_nodes, refusal};
+use crate::policy::{self, Access};
+use crate::snapshot::Pinned;
+use crate::statement::TransactionStatement;
+use crate::statement::session::SessionStatement;
+use crate::write::Write;
+use crate::write::ddl::Ddl;
+use crate::write::returning::Returning;
+use bowshot_api::Result;
+use bowshot_sql::CacheStatement;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::{LogicalPlan, Statement};
+use std::sync::Arc;
+
+/// What running the plan does.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// Reads and returns rows.
+    Query,
+    /// Sets a session option to a value.
+    Set { name: String, value: String },
+    /// Sets a session option back to its default.
+    Reset { name: String },
+    /// Changes the session's scratch catalog.
+    Scratch,
+    /// Changes tables.
+    Write(Change),
+    /// Steers the caches.
+    Cache(CacheStatement),
+    /// Steers the session.
+    Session(SessionStatement),
+    /// Begins or ends a transaction of the session.
+    Transaction(TransactionStatement),
+}
+
+/// What a statement changes; only this crate can look inside.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub(crate) write: Arc<Write>,
+    pub(crate) returning: Option<Arc<Returning>>,
+}
+
+impl Change {
+    pub(crate) fn new(write: impl Into<Arc<Write>>) -> Self {
+        Self { write: write.into(), returning: None }
+    }
+
+    /// Whether there is something to keep afterwards: what is written to a file is no change of a table.
+    pub fn is_of_tables(&self) -> bool {
+        !matches!(self.write.as_ref(), Write::CopyOut(_))
+    }
+
+    /// Whether it cannot be undone, and so belongs to no transaction.
+    pub fn is_final(&self) -> bool {
+        matches!(self.write.as_ref(), Write::Ddl(Ddl::Vacuum { .. }))
+    }
+}
+
+impl Action {
+    /// Whether it acts instead of returning rows.
+    pub fn is_update(&self) -> bool {
+        self.acts() && !self.returns()
+    }
+
+    /// Whether it does anything but read.
+    pub fn acts(&self) -> bool {
+        !matches!(self, Self::Query)
+    }
+
+    /// Whether it changes rows and returns them.
+    pub fn returns(&self) -> bool {
+        matches!(self, Self::Write(change) if change.returning.is_some())
+    }
+}
+
+/// A plan that may run. Its fields are private to this module so that nothing else can make one.
+#[derive(Debug, Clone)]
+pub struct AuthorizedPlan {
+    planned: Planned,
+    action: Action,
+    pinned: Pinned,
+    access: Access,
+    text: Option<Arc<str>>,
+}
+
+impl AuthorizedPlan {
+    /// The same with the text that it was planned from.
+    pub(crate) fn with_text(self, text: &str) -> Self {
+        Self { text: Some(text.into()), ..self }
+    }
+
+    /// The text of a statement without parameters, if it has one.
+    pub(crate) fn text(&self) -> Option<&Arc<str>> {
+        self.text.as_ref().filter(|_| self.planned.parameters().fields().is_empty())
+    }
+
+    /// What running it does.
+    pub fn action(&self) -> &Action {
+        &self.action
+    }
+
+    /// The plan and its parameters.
+    pub fn planned(&self) -> &Planned {
+        &self.planned
+    }
+
+    /// What the statement returns of the rows that it changes.
+    pub(crate) fn returning(&self) -> Option<&Arc<Returning>> {
+        match &self.action {
+            Action::Write(change) => change.returning.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The state of the tables that the plan reads.
+    pub fn pinned(&self) -> &Pinned {
+        &self.pinned
+    }
+
+    /// The tables that it reads and changes, and which of them somebody sees a part of: for the audit trail.
+    pub fn tables(&self) -> Vec<(String, bool)> {
+        let mut tables = Vec::new();
+        if let Action::Write(change) = &self.action {
+            tables.extend(change.write.target().map(|name| (name.to_string(), false)));
+        }
+        // A plan that was authorised has been walked before.
+        let _ = self.planned.plan().apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node {
+                let table = (scan.table_name.to_string(), policy::is_guarded(&scan.source));
+                if !tables.contains(&table) {
+                    tables.push(table);
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        tables
+    }
+
+    /// Whether it was authorised with these rights.
+    pub(crate) fn is_by(&self, access: &Access) -> bool {
+        self.access.is_same(access)
+    }
+
+    /// The same plan with other values in it: binding parameters does not change what is read.
+    pub(crate) fn with_plan(&self, plan: LogicalPlan) -> Self {
+        Self {
+            planned: self.planned.with_plan(plan),
+            action: self.action.clone(),
+            pinned: self.pinned.clone(),
+            access: self.access.clone(),
+            // With other values it says something else.
+            text: None,
+        }
+    }
+}
+
+/// Checks every node of the plan, and what it changes against the rights. `recognised` is what the statement does beside
+/// reading the plan's rows, whose tables were looked at where they were found.
+///
+/// # Errors
+/// `Unsupported` for statements that Bowshot does not run, with what to do instead; `Denied` for changes without a right.
+pub(crate) fn enforce(
+    planned: Planned,
+    recognised: Option<Action>,
+    (pinned, access): (&Pinned, Access),
+    scratch: bool,
+) -> Result<AuthorizedPlan> {
+    let action = match recognised {
+        Some(action) => action,
+        None => action_of(planned.plan(), scratch)?,
+    };
+    match &action {
+        Action::Write(change) => {
+            changes::check_write(&change.write, change.returning.is_some(), pinned, &access)?;
+        }
+        Action::Cache(_) => changes::check_cache(&access)?,
+        // What they read was looked at where its tables were found; the others are the session's own affair.
+        Action::Query
+        | Action::Set { .. }
+        | Action::Reset { .. }
+        | Action::Scratch
+        | Action::Session(_)
+        | Action::Transaction(_) => {}
+    }
+    check_nodes(planned.plan(), scratch)?;
+    Ok(AuthorizedPlan { planned, action, pinned: pinned.clone(), access, text: None })
+}
+
+fn action_of(plan: &LogicalPlan, scratch: bool) -> Result<Action> {
+    Ok(match plan {
+        LogicalPlan::Statement(Statement::SetVariable(set)) => {
+            Action::Set { name: set.variable.clone(), value: set.value.clone() }
+        }
+        LogicalPlan::Statement(Statement::ResetVariable(reset)) => {
+            Action::Reset { name: reset.variable.clone() }
+        }
+        LogicalPlan::Statement(Statement::Execute(_)) if scratch => Action::Query,
+        LogicalPlan::Statement(_) | LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_)
+            if scratch =>
+        {
+            Action::Scratch
+        }
+        other => match refusal(other, scratch) {
+            Some(error) => return Err(error),
+            None => Action::Query,
+        },
+    })
+}

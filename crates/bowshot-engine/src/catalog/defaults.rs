@@ -1,0 +1,141 @@
+//! Tables with the defaults of their columns, where the planner of INSERT looks for them.
+
+use crate::catalog::identity;
+use crate::error::classify;
+use crate::plan;
+use crate::types::stored;
+use async_trait::async_trait;
+use bowshot_storage::tables::{Column, Definition};
+use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DFSchema, Result, ScalarValue, Statistics};
+use datafusion::execution::SessionState;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast};
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
+use datafusion::physical_plan::ExecutionPlan;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A table and the parsed defaults of its columns.
+#[derive(Debug)]
+pub(crate) struct WithDefaults {
+    schema: SchemaRef,
+    table: Arc<dyn TableProvider>,
+    defaults: HashMap<String, Expr>,
+}
+
+/// The table below the defaults of its columns, if it has some.
+pub fn without_defaults(provider: &dyn TableProvider) -> &dyn TableProvider {
+    provider.downcast_ref::<WithDefaults>().map_or(provider, |defaults| defaults.table.as_ref())
+}
+
+impl WithDefaults {
+    /// The table itself if no column has a default.
+    pub(crate) fn wrap(
+        table: Arc<dyn TableProvider>,
+        definition: &Definition,
+        context: &SessionContext,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let defaults = defaults_of(definition, context)?;
+        Ok(if defaults.is_empty() {
+            table
+        } else {
+            Arc::new(Self { schema: table.schema(), table, defaults })
+        })
+    }
+
+    /// The table as INSERT is planned on it: nulls may come to every column, since whether they may stay is decided where
+    /// the column can be named.
+    pub(crate) fn to_insert(
+        table: Arc<dyn TableProvider>,
+        definition: &Definition,
+        context: &SessionContext,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let fields = stored::schema(definition);
+        let fields = fields.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
+        let defaults = defaults_of(definition, context)?;
+        Ok(Arc::new(Self { schema, table, defaults }))
+    }
+}
+
+fn defaults_of(definition: &Definition, context: &SessionContext) -> Result<HashMap<String, Expr>> {
+    let columns = definition.columns.iter();
+    let given = columns.filter_map(|column| Some((column.field.name().clone(), of(definition, column)?)));
+    given.map(|(name, sql)| Ok((name, parse(&sql, &context.state_ref().read())?))).collect()
+}
+
+/// The SQL of the value that a column gets that is not named: the next number of one that numbers itself.
+pub(crate) fn of<'a>(definition: &Definition, column: &'a Column) -> Option<Cow<'a, str>> {
+    match definition.identity(column.field.name()) {
+        Some(identity) => Some(Cow::Owned(identity::call(identity, definition.is_durable()))),
+        None => column.default.as_deref().map(Cow::Borrowed),
+    }
+}
+
+/// A default, which may use functions and no columns.
+pub(crate) fn parse(sql: &str, state: &SessionState) -> Result<Expr> {
+    plan::kept_expression(state, sql, &DFSchema::empty())
+}
+
+/// The value of an expression without columns, in a type.
+///
+/// # Errors
+/// For an expression that is none or whose value does not fit the type.
+pub(crate) fn computed(
+    sql: &str,
+    data_type: &DataType,
+    state: &SessionState,
+) -> bowshot_api::Result<ScalarValue> {
+    let evaluate = || {
+        let none = DFSchema::empty();
+        // `now()` is known to the simplifier alone.
+        let context = SimplifyContext::builder()
+            .with_config_options(Arc::clone(state.config_options()))
+            .with_current_time()
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let expr = simplifier.coerce(cast(parse(sql, state)?, data_type.clone()), &none)?;
+        let physical = state.create_physical_expr(simplifier.simplify(expr)?, &none)?;
+        let one = RecordBatchOptions::new().with_row_count(Some(1));
+        let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one)?;
+        ScalarValue::try_from_array(physical.evaluate(&row)?.into_array(1)?.as_ref(), 0)
+    };
+    evaluate().map_err(classify)
+}
+
+#[async_trait]
+impl TableProvider for WithDefaults {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        self.table.table_type()
+    }
+
+    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+        self.defaults.get(column)
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.table.scan(state, projection, filters, limit).await
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        self.table.supports_filters_pushdown(filters)
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        self.table.statistics()
+    }
+}

@@ -1,0 +1,191 @@
+//! What PostgreSQL's clients ask about tables by their names or numbers.
+
+use crate::catalog::functions::{BOOL, Call, LONG, TEXT, Told, relations, text};
+use crate::catalog::information_schema::{KeyKind, key_name};
+use crate::catalog::pg_catalog::oids;
+use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use bowshot_storage::tables::{Definition, Entry, EntryName, Key};
+use datafusion::error::Result;
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+pub(crate) static FUNCTIONS: &[Told] = &[
+    Told { name: "pg_get_viewdef", arguments: (1, 2), returns: TEXT, value: view_text },
+    Told { name: "pg_table_size", arguments: (1, 1), returns: LONG, value: size },
+    Told { name: "pg_relation_size", arguments: (1, 2), returns: LONG, value: size },
+    Told { name: "pg_total_relation_size", arguments: (1, 1), returns: LONG, value: size },
+    Told {
+        name: "pg_indexes_size",
+        arguments: (1, 1),
+        returns: LONG,
+        value: |_| Ok(ScalarValue::from(0_i64)),
+    },
+    Told { name: "obj_description", arguments: (1, 2), returns: TEXT, value: comment },
+    Told { name: "col_description", arguments: (2, 2), returns: TEXT, value: column_comment },
+    Told {
+        name: "shobj_description",
+        arguments: (2, 2),
+        returns: TEXT,
+        value: |_| Ok(ScalarValue::Utf8(None)),
+    },
+    Told { name: "pg_get_constraintdef", arguments: (1, 2), returns: TEXT, value: constraint_text },
+    Told { name: "pg_get_indexdef", arguments: (1, 3), returns: TEXT, value: index_text },
+    Told {
+        // Texts of defaults and checks are kept as they are.
+        name: "pg_get_expr",
+        arguments: (2, 3),
+        returns: TEXT,
+        value: |call| Ok(ScalarValue::Utf8(call.text(0))),
+    },
+    Told { name: "pg_table_is_visible", arguments: (1, 1), returns: BOOL, value: is_visible },
+];
+
+/// The name of a table as PostgreSQL's clients write it in a text.
+pub(crate) fn written(call: &Call<'_>, name: &str) -> Option<EntryName> {
+    let object = Parser::new(&PostgreSqlDialect {}).try_with_sql(name).ok()?.parse_object_name(false).ok()?;
+    let part =
+        |place: usize| object.0.get(place).and_then(|part| part.as_ident()).map(crate::catalog::names::ident);
+    let full = match object.0.len() {
+        1 => {
+            let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, part(0)?);
+            if call.facts.gate.pin().entry(&own).is_some() {
+                return Some(own);
+            }
+            EntryName::new(call.catalog(), call.schema(), part(0)?)
+        }
+        2 => EntryName::new(call.catalog(), part(0)?, part(1)?),
+        _ => EntryName::new(part(0)?, part(1)?, part(2)?),
+    };
+    Some(full)
+}
+
+/// What an argument means: a name, or the number of a table or view.
+fn found(call: &Call<'_>) -> Option<(EntryName, Option<Entry>)> {
+    let pinned = call.facts.gate.pin();
+    let Some(oid) = call.number(0) else {
+        let name = written(call, &call.text(0)?)?;
+        let entry = pinned.entry(&name).cloned();
+        return Some((name, entry));
+    };
+    for side in [pinned.own(), pinned.shared()] {
+        for catalog in side.catalogs() {
+            for schema in side.schemas(&catalog) {
+                for name in side.names(&catalog, &schema) {
+                    let name = EntryName::new(&catalog, &schema, name);
+                    if oids::table(&name) == oid {
+                        let entry = side.entry(&name).cloned();
+                        return Some((name, entry));
+                    }
+                }
+            }
+        }
+    }
+    None
+}
+
+fn view_text(call: &Call<'_>) -> Result<ScalarValue> {
+    match found(call) {
+        Some((_, Some(Entry::View(view)))) => text(&view.sql),
+        _ => Ok(ScalarValue::Utf8(None)),
+    }
+}
+
+fn size(call: &Call<'_>) -> Result<ScalarValue> {
+    Ok(ScalarValue::Int64(match found(call) {
+        Some((_, Some(Entry::Table(table)))) => Some(table.bytes().cast_signed()),
+        Some((_, Some(Entry::View(_)))) => Some(0),
+        _ => None,
+    }))
+}
+
+fn comment(call: &Call<'_>) -> Result<ScalarValue> {
+    Ok(ScalarValue::Utf8(match found(call) {
+        Some((_, Some(Entry::Table(table)))) => table.definition().comment.clone(),
+        Some((_, Some(Entry::View(view)))) => view.comment.clone(),
+        _ => None,
+    }))
+}
+
+fn column_comment(call: &Call<'_>) -> Result<ScalarValue> {
+    let place = call.number(1).and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
+    Ok(ScalarValue::Utf8(match (found(call), place) {
+        (Some((_, Some(Entry::Table(table)))), Some(place)) => {
+            table.definition().columns.get(place).and_then(|column| column.comment.clone())
+        }
+        _ => None,
+    }))
+}
+
+fn constraint_text(call: &Call<'_>) -> Result<ScalarValue> {
+    let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
+    let pinned = call.facts.gate.pin();
+    let tables = pinned.own().tables().chain(pinned.shared().tables());
+    let found = tables.into_iter().find_map(|(name, table)| constraint(oid, &name, table.definition()));
+    Ok(ScalarValue::Utf8(found))
+}
+
+/// The index that stands for a key, or the name of one of its columns.
+fn index_text(call: &Call<'_>) -> Result<ScalarValue> {
+    let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
+    let place = call.number(1).and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
+    let pinned = call.facts.gate.pin();
+    let tables = pinned.own().tables().chain(pinned.shared().tables());
+    let found = tables.into_iter().find_map(|(name, table)| {
+        let definition = table.definition();
+        let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
+        let mut keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
+        let (key, kind) =
+            keys.find(|(key, kind)| oids::constraint(&name, &key_name(&name, key, *kind)) == oid)?;
+        Some(match place.checked_sub(1) {
+            Some(place) => key.columns.get(place).cloned().unwrap_or_default(),
+            None => {
+                let (columns, index) = (key.columns.join(", "), key_name(&name, key, kind));
+                let near = name.catalog == call.catalog() && name.schema == call.schema();
+                let table = match call.truth(2) {
+                    Some(true) if near => name.name.clone(),
+                    _ => format!("{}.{}", name.schema, name.name),
+                };
+                format!("CREATE UNIQUE INDEX {index} ON {table} USING btree ({columns})")
+            }
+        })
+    });
+    Ok(ScalarValue::Utf8(found))
+}
+
+fn constraint(oid: i64, name: &EntryName, definition: &Definition) -> Option<String> {
+    let named = |key: &Key, kind| oids::constraint(name, &key_name(name, key, kind)) == oid;
+    if let Some(key) = definition.primary_key.iter().find(|key| named(key, KeyKind::Primary)) {
+        return Some(format!("PRIMARY KEY ({})", key.columns.join(", ")));
+    }
+    if let Some(key) = definition.unique.iter().find(|key| named(key, KeyKind::Unique)) {
+        return Some(format!("UNIQUE ({})", key.columns.join(", ")));
+    }
+    let check = definition.checks.iter().find(|check| oids::constraint(name, &check.name) == oid)?;
+    Some(format!("CHECK ({})", check.sql))
+}
+
+/// Whether a name without a schema means it.
+fn is_visible(call: &Call<'_>) -> Result<ScalarValue> {
+    let Some(oid) = call.number(0) else { return Ok(ScalarValue::Boolean(None)) };
+    let visible = match found(call) {
+        Some((name, _)) => {
+            name.catalog == TEMPORARY_CATALOG
+                || (name.catalog == call.catalog() && name.schema == call.schema())
+        }
+        // Indexes are seen where their tables are.
+        None if relations::index(call, oid).is_some_and(|table| {
+            table.catalog == TEMPORARY_CATALOG
+                || (table.catalog == call.catalog() && table.schema == call.schema())
+        }) =>
+        {
+            true
+        }
+        // Tables of files, and those of the server about itself.
+        None => call.facts.parts.main.table_names().iter().any(|name| {
+            let name = EntryName::new(call.catalog(), call.schema(), name);
+            oids::table(&name) == oid
+        }),
+    };
+    Ok(ScalarValue::from(visible))
+}

@@ -1,0 +1,226 @@
+//! Functions that tell who asks, where, and what the server knows of tables and types. Each session has them with its own
+//! facts in them; they are stable, so that no result with them in it is kept for another session.
+
+mod about_tables;
+mod about_types;
+mod administration;
+mod nullary;
+mod objects;
+mod privileges;
+mod refused;
+mod relations;
+mod settings;
+
+use crate::catalog::CatalogParts;
+use crate::catalog::client::{ClientSlot, Flavour};
+use crate::policy::Gate;
+use bowshot_api::Principal;
+use datafusion::arrow::array::Array;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::config::{ConfigOptions, Dialect};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+use datafusion::scalar::ScalarValue;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// What the functions of a session tell about.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) principal: Principal,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) parts: CatalogParts,
+    pub(crate) client: ClientSlot,
+}
+
+/// What one call knows.
+pub(crate) struct Call<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) options: &'a ConfigOptions,
+    pub(crate) arguments: &'a [ScalarValue],
+}
+
+/// A function: its name, how many arguments it takes at least and at most, its type, and what gives its value.
+pub(crate) struct Told {
+    pub(crate) name: &'static str,
+    pub(crate) arguments: (usize, usize),
+    pub(crate) returns: fn() -> DataType,
+    pub(crate) value: fn(&Call<'_>) -> Result<ScalarValue>,
+}
+
+impl Call<'_> {
+    /// A text argument; `None` for null.
+    pub(crate) fn text(&self, n: usize) -> Option<String> {
+        match self.arguments.get(n)? {
+            ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text) => {
+                text.clone()
+            }
+            other if other.is_null() => None,
+            other => Some(other.to_string()),
+        }
+    }
+
+    /// A number argument; `None` for null and for what is none.
+    pub(crate) fn number(&self, n: usize) -> Option<i64> {
+        match self.arguments.get(n)?.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(number)) => number,
+            _ => None,
+        }
+    }
+
+    /// The elements of a list argument; `None` for null.
+    pub(crate) fn elements(&self, n: usize) -> Option<Vec<ScalarValue>> {
+        let list = match self.arguments.get(n)? {
+            ScalarValue::List(list) if list.is_valid(0) => list.value(0),
+            ScalarValue::LargeList(list) if list.is_valid(0) => list.value(0),
+            ScalarValue::FixedSizeList(list) if list.is_valid(0) => list.value(0),
+            _ => return None,
+        };
+        (0..list.len()).map(|at| ScalarValue::try_from_array(&list, at).ok()).collect()
+    }
+
+    pub(crate) fn truth(&self, n: usize) -> Option<bool> {
+        match self.arguments.get(n)? {
+            ScalarValue::Boolean(truth) => *truth,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn flavour(&self) -> Flavour {
+        match self.options.sql_parser.dialect {
+            Dialect::MySQL => Flavour::MySql,
+            Dialect::PostgreSQL => Flavour::Postgres,
+            _ => Flavour::Bowshot,
+        }
+    }
+
+    pub(crate) fn catalog(&self) -> &str {
+        &self.options.catalog.default_catalog
+    }
+
+    pub(crate) fn schema(&self) -> &str {
+        &self.options.catalog.default_schema
+    }
+}
+
+/// The functions for one session.
+pub(crate) fn of_session(facts: &Arc<Facts>) -> Vec<ScalarUDF> {
+    let told = nullary::FUNCTIONS
+        .iter()
+        .chain(about_tables::FUNCTIONS)
+        .chain(about_types::FUNCTIONS)
+        .chain(privileges::FUNCTIONS)
+        .chain(settings::FUNCTIONS)
+        .chain(refused::FUNCTIONS);
+    let told = told.chain(administration::FUNCTIONS).chain(objects::FUNCTIONS).chain(relations::FUNCTIONS);
+    let stable = told.map(|told| (told, Volatility::Stable));
+    let all = stable.chain(settings::CHANGING.iter().map(|told| (told, Volatility::Volatile)));
+    all.map(|(told, volatility)| SessionFunction::new(told, facts, volatility).into()).collect()
+}
+
+/// What `version()` tells clients of each kind.
+pub(crate) fn version(flavour: Flavour) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match flavour {
+        Flavour::Postgres => format!("PostgreSQL 16.0 (Bowshot {version})"),
+        Flavour::MySql => format!("8.0.36-Bowshot-{version}"),
+        Flavour::Bowshot => {
+            format!("Bowshot {version} on {}-{}", std::env::consts::ARCH, std::env::consts::OS)
+        }
+    }
+}
+
+struct SessionFunction {
+    told: &'static Told,
+    facts: Arc<Facts>,
+    signature: Signature,
+}
+
+impl SessionFunction {
+    fn new(told: &'static Told, facts: &Arc<Facts>, volatility: Volatility) -> Self {
+        let (least, most) = told.arguments;
+        let forms = (least..=most)
+            .map(|count| if count == 0 { TypeSignature::Nullary } else { TypeSignature::Any(count) })
+            .collect();
+        Self { told, facts: Arc::clone(facts), signature: Signature::one_of(forms, volatility) }
+    }
+}
+
+impl std::fmt::Debug for SessionFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionFunction").field("name", &self.told.name).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for SessionFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.told.name == other.told.name && Arc::ptr_eq(&self.facts, &other.facts)
+    }
+}
+
+impl Eq for SessionFunction {}
+
+impl Hash for SessionFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.told.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for SessionFunction {
+    fn name(&self) -> &str {
+        self.told.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok((self.told.returns)())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = if args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_))) {
+            None
+        } else {
+            Some(args.number_rows)
+        };
+        let value = |row: usize| {
+            let arguments = args.args.iter().map(|value| match value {
+                ColumnarValue::Scalar(scalar) => Ok(scalar.clone()),
+                ColumnarValue::Array(array) => ScalarValue::try_from_array(array, row),
+            });
+            let arguments = arguments.collect::<Result<Vec<_>>>()?;
+            let call = Call { facts: &self.facts, options: &args.config_options, arguments: &arguments };
+            (self.told.value)(&call)
+        };
+        match rows {
+            None => Ok(ColumnarValue::Scalar(value(0)?)),
+            Some(0) => {
+                Ok(ColumnarValue::Array(datafusion::arrow::array::new_empty_array(&(self.told.returns)())))
+            }
+            Some(rows) => {
+                let values = (0..rows).map(value).collect::<Result<Vec<_>>>()?;
+                Ok(ColumnarValue::Array(ScalarValue::iter_to_array(values)?))
+            }
+        }
+    }
+}
+
+pub(crate) const TEXT: fn() -> DataType = || DataType::Utf8;
+pub(crate) const INT: fn() -> DataType = || DataType::Int32;
+pub(crate) const LONG: fn() -> DataType = || DataType::Int64;
+pub(crate) const BOOL: fn() -> DataType = || DataType::Boolean;
+pub(crate) const LONGS: fn() -> DataType = || DataType::new_list(DataType::Int64, true);
+pub(crate) const TEXTS: fn() -> DataType = || DataType::new_list(DataType::Utf8, true);
+
+pub(crate) fn text(value: impl Into<String>) -> Result<ScalarValue> {
+    Ok(ScalarValue::Utf8(Some(value.into())))
+}
+
+pub(crate) fn texts(values: &[&str]) -> Result<ScalarValue> {
+    let values: Vec<ScalarValue> = values.iter().map(|value| ScalarValue::from(*value)).collect();
+    Ok(ScalarValue::List(ScalarValue::new_list_nullable(&values, &DataType::Utf8)))
+}

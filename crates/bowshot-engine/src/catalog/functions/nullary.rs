@@ -1,0 +1,95 @@
+//! Functions without arguments, and those about the schemas in force.
+
+use crate::catalog::client::Flavour;
+use crate::catalog::functions::{BOOL, INT, LONG, TEXT, TEXTS, Told, text, texts, version};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::scalar::ScalarValue;
+
+const NONE: (usize, usize) = (0, 0);
+
+pub(crate) static FUNCTIONS: &[Told] = &[
+    Told { name: "version", arguments: NONE, returns: TEXT, value: |call| text(version(call.flavour())) },
+    Told { name: "current_database", arguments: NONE, returns: TEXT, value: |call| text(call.catalog()) },
+    Told { name: "current_catalog", arguments: NONE, returns: TEXT, value: |call| text(call.catalog()) },
+    Told { name: "current_schema", arguments: NONE, returns: TEXT, value: |call| text(call.schema()) },
+    Told { name: "schema", arguments: NONE, returns: TEXT, value: |call| text(call.schema()) },
+    Told {
+        // To MySQL a database is what others call a schema.
+        name: "database",
+        arguments: NONE,
+        returns: TEXT,
+        value: |call| match call.flavour() {
+            Flavour::MySql => text(call.schema()),
+            Flavour::Bowshot | Flavour::Postgres => text(call.catalog()),
+        },
+    },
+    Told {
+        name: "current_schemas",
+        arguments: (1, 1),
+        returns: TEXTS,
+        value: |call| match call.truth(0) {
+            // PostgreSQL's clients look for each of them in `pg_namespace`.
+            Some(true) if call.flavour() == Flavour::Postgres => texts(&[call.schema(), "pg_catalog"]),
+            Some(true) => texts(&["temp", call.schema(), "pg_catalog"]),
+            _ => texts(&[call.schema()]),
+        },
+    },
+    Told { name: "user", arguments: NONE, returns: TEXT, value: |call| text(&call.facts.principal.name) },
+    Told {
+        name: "system_user",
+        arguments: NONE,
+        returns: TEXT,
+        value: |call| text(&call.facts.principal.name),
+    },
+    Told {
+        name: "current_role",
+        arguments: NONE,
+        returns: TEXT,
+        value: |call| text(&call.facts.principal.name),
+    },
+    Told {
+        name: "connection_id",
+        arguments: NONE,
+        returns: LONG,
+        value: |call| {
+            Ok(ScalarValue::Int64(call.facts.client.get().map(|client| i64::from(client.number()))))
+        },
+    },
+    Told {
+        name: "pg_backend_pid",
+        arguments: NONE,
+        returns: INT,
+        value: |call| Ok(ScalarValue::Int32(call.facts.client.get().map(|client| client.number()))),
+    },
+    Told {
+        name: "txid_current",
+        arguments: NONE,
+        returns: LONG,
+        // The number of the state of the tables that is the newest one.
+        value: |call| Ok(ScalarValue::from(call.facts.gate.pin().shared().version().cast_signed())),
+    },
+    Told {
+        name: "row_count",
+        arguments: NONE,
+        returns: LONG,
+        value: |call| Ok(ScalarValue::Int64(call.facts.client.get().map(|client| client.changed_rows()))),
+    },
+    // Numbers are not given to rows by themselves.
+    Told { name: "last_insert_id", arguments: NONE, returns: LONG, value: |_| Ok(ScalarValue::from(0_i64)) },
+    Told { name: "inet_client_addr", arguments: NONE, returns: TEXT, value: |_| Ok(ScalarValue::Utf8(None)) },
+    Told { name: "inet_client_port", arguments: NONE, returns: INT, value: |_| Ok(ScalarValue::Int32(None)) },
+    Told { name: "inet_server_addr", arguments: NONE, returns: TEXT, value: |_| Ok(ScalarValue::Utf8(None)) },
+    Told { name: "inet_server_port", arguments: NONE, returns: INT, value: |_| Ok(ScalarValue::Int32(None)) },
+    Told {
+        name: "pg_is_in_recovery",
+        arguments: NONE,
+        returns: BOOL,
+        value: |_| Ok(ScalarValue::from(false)),
+    },
+    Told {
+        name: "pg_my_temp_schema",
+        arguments: NONE,
+        returns: LONG,
+        value: |_| ScalarValue::try_from(&DataType::Int64),
+    },
+];

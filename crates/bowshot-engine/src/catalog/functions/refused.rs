@@ -1,0 +1,51 @@
+//! Functions of other servers that are refused, each with the reason.
+
+use crate::catalog::functions::{LONG, TEXT, Told};
+use crate::catalog::listing::external;
+use bowshot_api::Error;
+use datafusion::error::Result;
+use datafusion::scalar::ScalarValue;
+
+const SLEEP: &str = "a statement that sleeps holds a place that others wait for: let the client wait";
+
+const LOCKS: &str =
+    "there are no locks that clients take: a transaction that would overwrite another one's change fails";
+
+pub(crate) static FUNCTIONS: &[Told] = &[
+    Told { name: "pg_sleep", arguments: (1, 1), returns: TEXT, value: |_| refused("pg_sleep", SLEEP) },
+    Told { name: "sleep", arguments: (1, 1), returns: LONG, value: |_| refused("sleep", SLEEP) },
+    Told {
+        name: "benchmark",
+        arguments: (2, 2),
+        returns: LONG,
+        value: |_| refused("benchmark", "`EXPLAIN ANALYZE` tells where the time of a query goes"),
+    },
+    Told {
+        name: "pg_cancel_backend",
+        arguments: (1, 1),
+        returns: TEXT,
+        value: |_| refused("pg_cancel_backend", "send `KILL QUERY id`"),
+    },
+    Told {
+        name: "pg_terminate_backend",
+        arguments: (1, 2),
+        returns: TEXT,
+        value: |_| refused("pg_terminate_backend", "send `KILL SESSION id`"),
+    },
+    locked("pg_advisory_lock", (1, 2)),
+    locked("pg_advisory_lock_shared", (1, 2)),
+    locked("pg_advisory_xact_lock", (1, 2)),
+    locked("pg_advisory_xact_lock_shared", (1, 2)),
+    locked("pg_try_advisory_lock", (1, 2)),
+    locked("pg_try_advisory_lock_shared", (1, 2)),
+    locked("pg_try_advisory_xact_lock", (1, 2)),
+    locked("pg_try_advisory_xact_lock_shared", (1, 2)),
+];
+
+const fn locked(name: &'static str, arguments: (usize, usize)) -> Told {
+    Told { name, arguments, returns: TEXT, value: |_| refused("pg_advisory_lock", LOCKS) }
+}
+
+fn refused(name: &str, hint: &str) -> Result<ScalarValue> {
+    Err(external(Error::unsupported(format!("`{name}` is not supported")).with_hint(hint)))
+}

@@ -1,0 +1,201 @@
+//! Tables, views and indexes by their numbers, and their numbers by their names.
+
+use crate::catalog::functions::about_tables::written;
+use crate::catalog::functions::{BOOL, Call, LONG, LONGS, TEXT, Told, text};
+use crate::catalog::information_schema::{self, KeyKind, key_name};
+use crate::catalog::pg_catalog::{self, oids};
+use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
+use bowshot_storage::tables::{Definition, EntryName};
+use datafusion::arrow::array::{Int64Array, ListArray, StructArray};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::datatypes::{DataType, Field, Fields};
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
+use datafusion::error::Result;
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use std::sync::Arc;
+
+pub(crate) static FUNCTIONS: &[Told] = &[
+    // Tables have no parts that are tables themselves.
+    Told {
+        name: "pg_partition_ancestor_list",
+        arguments: (1, 1),
+        returns: LONGS,
+        value: |_| Ok(ScalarValue::List(ScalarValue::new_list_nullable(&[], &DataType::Int64))),
+    },
+    Told {
+        name: "pg_partition_root",
+        arguments: (1, 1),
+        returns: LONG,
+        value: |_| Ok(ScalarValue::Int64(None)),
+    },
+    Told { name: "pg_expanded_array", arguments: (1, 1), returns: EXPANDED, value: expanded },
+    Told {
+        name: "pg_relation_is_publishable",
+        arguments: (1, 1),
+        returns: BOOL,
+        value: |call| Ok(ScalarValue::Boolean(call.number(0).map(|_| false))),
+    },
+    Told { name: "pg_get_partkeydef", arguments: (1, 1), returns: TEXT, value: none },
+    Told { name: "pg_get_partition_constraintdef", arguments: (1, 1), returns: TEXT, value: none },
+    Told { name: "pg_get_ruledef", arguments: (1, 2), returns: TEXT, value: none },
+    Told { name: "pg_get_triggerdef", arguments: (1, 2), returns: TEXT, value: none },
+    Told { name: "pg_get_serial_sequence", arguments: (2, 2), returns: TEXT, value: none },
+    Told { name: "pg_get_statisticsobjdef", arguments: (1, 1), returns: TEXT, value: none },
+    Told { name: "pg_get_statisticsobjdef_columns", arguments: (1, 1), returns: TEXT, value: none },
+    Told { name: "pg_get_functiondef", arguments: (1, 1), returns: TEXT, value: none },
+    Told { name: "pg_get_function_arguments", arguments: (1, 1), returns: TEXT, value: anything },
+    Told { name: "pg_get_function_identity_arguments", arguments: (1, 1), returns: TEXT, value: anything },
+    Told { name: "pg_get_function_result", arguments: (1, 1), returns: TEXT, value: anything },
+    Told { name: "pg_get_function_sqlbody", arguments: (1, 1), returns: TEXT, value: none },
+    Told {
+        name: "pg_relation_filenode",
+        arguments: (1, 1),
+        returns: LONG,
+        value: |call| Ok(ScalarValue::Int64(call.number(0))),
+    },
+    Told { name: "pg_relation_filepath", arguments: (1, 1), returns: TEXT, value: none },
+];
+
+fn none(_: &Call<'_>) -> Result<ScalarValue> {
+    Ok(ScalarValue::Utf8(None))
+}
+
+/// What functions take and give depends on what they are called with.
+fn anything(call: &Call<'_>) -> Result<ScalarValue> {
+    if call.number(0).is_none() { Ok(ScalarValue::Utf8(None)) } else { text("\"any\"") }
+}
+
+/// Elements with their places, from one.
+const EXPANDED: fn() -> DataType =
+    || DataType::List(Arc::new(Field::new("item", DataType::Struct(pair()), true)));
+
+fn pair() -> Fields {
+    Fields::from(vec![Field::new("x", DataType::Int64, true), Field::new("n", DataType::Int64, true)])
+}
+
+fn expanded(call: &Call<'_>) -> Result<ScalarValue> {
+    let Some(elements) = call.elements(0) else { return ScalarValue::try_from(&EXPANDED()) };
+    let values: Int64Array = elements
+        .iter()
+        .map(|element| match element.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(number)) => number,
+            _ => None,
+        })
+        .collect();
+    let places: Int64Array = (1_i64..).take(elements.len()).map(Some).collect();
+    let rows = StructArray::try_new(pair(), vec![Arc::new(values), Arc::new(places)], None)?;
+    let item = Arc::new(Field::new("item", DataType::Struct(pair()), true));
+    let list = ListArray::try_new(item, OffsetBuffer::from_lengths([elements.len()]), Arc::new(rows), None)?;
+    Ok(ScalarValue::List(Arc::new(list)))
+}
+
+/// The parts of a name as PostgreSQL's clients write it in a text.
+pub(crate) fn parts(name: &str) -> Option<Vec<String>> {
+    let object = Parser::new(&PostgreSqlDialect {}).try_with_sql(name).ok()?.parse_object_name(false).ok()?;
+    object.0.iter().map(|part| part.as_ident().map(crate::catalog::names::ident)).collect()
+}
+
+/// A name as it stands in SQL.
+pub(crate) fn quoted(name: &str) -> String {
+    let begins = name.chars().next().is_some_and(|first| first.is_ascii_lowercase() || first == '_');
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if begins && name.chars().all(is_part) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+/// The number of a table, view or index.
+pub(crate) fn number(call: &Call<'_>, name: &str) -> Option<i64> {
+    let full = written(call, name)?;
+    if is_there(call, &full) {
+        return Some(oids::table(&full));
+    }
+    // Names without a schema are looked for among PostgreSQL's own last.
+    if parts(name)?.len() == 1 && pg_catalog::find(&full.name).is_some() {
+        return Some(oids::table(&EntryName::new(call.catalog(), PG_CATALOG, &full.name)));
+    }
+    let found = keys(call).into_iter().find(|(table, index)| {
+        table.catalog == full.catalog && table.schema == full.schema && *index == full.name
+    });
+    found.map(|(table, index)| oids::constraint(&table, &index))
+}
+
+fn is_there(call: &Call<'_>, name: &EntryName) -> bool {
+    match name.schema.as_str() {
+        PG_CATALOG => pg_catalog::find(&name.name).is_some(),
+        INFORMATION_SCHEMA => information_schema::names().any(|known| known == name.name),
+        SYSTEM_SCHEMA => system(call).contains(&name.name),
+        _ => call.facts.gate.pin().entry(name).is_some() || call.facts.parts.is_file_table(name),
+    }
+}
+
+fn system(call: &Call<'_>) -> Vec<String> {
+    let tables = call.facts.parts.system.as_ref();
+    tables.map(|tables| tables.names().into_iter().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// The name of a table, view or index, with its schema where it is not found without.
+pub(crate) fn name(call: &Call<'_>, oid: i64) -> Option<String> {
+    let visible = |name: &EntryName| {
+        name.catalog == TEMPORARY_CATALOG
+            || name.schema == PG_CATALOG
+            || (name.catalog == call.catalog() && name.schema == call.schema())
+    };
+    let shown = |table: &EntryName, name: &str| {
+        let name = quoted(name);
+        if visible(table) { name } else { format!("{}.{name}", quoted(&table.schema)) }
+    };
+    if let Some(found) = tables(call).into_iter().find(|name| oids::table(name) == oid) {
+        return Some(shown(&found, &found.name));
+    }
+    let (table, index) =
+        keys(call).into_iter().find(|(table, index)| oids::constraint(table, index) == oid)?;
+    Some(shown(&table, &index))
+}
+
+/// The table that an index belongs to.
+pub(crate) fn index(call: &Call<'_>, oid: i64) -> Option<EntryName> {
+    let found = keys(call).into_iter().find(|(table, index)| oids::constraint(table, index) == oid);
+    found.map(|(table, _)| table)
+}
+
+/// All tables and views that there are.
+fn tables(call: &Call<'_>) -> Vec<EntryName> {
+    let pinned = call.facts.gate.pin();
+    let mut all = Vec::new();
+    for side in [pinned.own(), pinned.shared()] {
+        for catalog in side.catalogs() {
+            for schema in side.schemas(&catalog) {
+                let names = side.names(&catalog, &schema);
+                all.extend(names.into_iter().map(|name| EntryName::new(&catalog, &schema, name)));
+            }
+        }
+    }
+    let files = call.facts.parts.main.table_names().into_iter();
+    all.extend(files.map(|name| EntryName::new(DEFAULT_CATALOG, DEFAULT_SCHEMA, name)));
+    let own = |schema: &'static str| move |name: String| EntryName::new(call.catalog(), schema, name);
+    all.extend(pg_catalog::names().map(str::to_owned).map(own(PG_CATALOG)));
+    all.extend(information_schema::names().map(str::to_owned).map(own(INFORMATION_SCHEMA)));
+    all.extend(system(call).into_iter().map(own(SYSTEM_SCHEMA)));
+    all
+}
+
+/// The keys of all tables, by the names of the indexes that PostgreSQL would have for them.
+fn keys(call: &Call<'_>) -> Vec<(EntryName, String)> {
+    let pinned = call.facts.gate.pin();
+    let tables = pinned.own().tables().chain(pinned.shared().tables());
+    let mut all = Vec::new();
+    for (name, table) in tables {
+        all.extend(named(&name, table.definition()).into_iter().map(|key| (name.clone(), key)));
+    }
+    all
+}
+
+fn named(name: &EntryName, definition: &Definition) -> Vec<String> {
+    let primary = definition.primary_key.iter().map(|key| key_name(name, key, KeyKind::Primary));
+    primary.chain(definition.unique.iter().map(|key| key_name(name, key, KeyKind::Unique))).collect()
+}

@@ -1,0 +1,147 @@
+//! `columns`: with the standard's names of types, and MySQL's additions (`column_type`, `column_key`, `extra`,
+//! `column_comment`) at the end.
+
+use crate::catalog::Visible;
+use crate::catalog::client::Flavour;
+use crate::catalog::information_schema::tables::{full, yes};
+use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
+use crate::catalog::listing::{About, Listed};
+use crate::types::names;
+use Kind::{Int, Text};
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::error::Result;
+use futures::future::BoxFuture;
+
+pub(crate) static COLUMNS: Defined = Defined {
+    name: "columns",
+    columns: &[
+        ("table_catalog", Text),
+        ("table_schema", Text),
+        ("table_name", Text),
+        ("column_name", Text),
+        ("ordinal_position", Int),
+        ("column_default", Text),
+        ("is_nullable", Text),
+        ("data_type", Text),
+        ("character_maximum_length", Int),
+        ("character_octet_length", Int),
+        ("numeric_precision", Int),
+        ("numeric_precision_radix", Int),
+        ("numeric_scale", Int),
+        ("datetime_precision", Int),
+        ("interval_type", Text),
+        ("character_set_name", Text),
+        ("collation_name", Text),
+        ("udt_catalog", Text),
+        ("udt_schema", Text),
+        ("udt_name", Text),
+        ("is_identity", Text),
+        ("is_generated", Text),
+        ("generation_expression", Text),
+        ("is_updatable", Text),
+        ("column_type", Text),
+        ("column_key", Text),
+        ("extra", Text),
+        ("column_comment", Text),
+    ],
+    rows: made,
+};
+
+fn made<'a>(visible: &'a Visible, about: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        let flavour = visible.flavour();
+        for listed in visible.listed(about) {
+            let Some(schema) = visible.columns_of(&listed).await else { continue };
+            for (position, field) in schema.fields().iter().enumerate() {
+                rows.add(row(&listed, position, field, flavour));
+            }
+        }
+        Ok(())
+    })
+}
+
+fn row(listed: &Listed, position: usize, field: &Field, flavour: Flavour) -> Vec<Cell> {
+    let definition = listed.definition();
+    let column = definition.and_then(|definition| definition.columns.get(position));
+    let mut cells = Vec::with_capacity(28);
+    cells.extend(full(listed));
+    cells.extend([
+        field.name().into(),
+        (position + 1).into(),
+        column.and_then(|column| column.default.clone()).into(),
+        yes(field.is_nullable()),
+    ]);
+    cells.extend(type_cells(field, flavour));
+    let identity = definition.and_then(|definition| definition.identity(field.name()));
+    let generated = definition.and_then(|definition| definition.generated(field.name()));
+    let extra = match (identity, generated) {
+        (Some(_), _) => "auto_increment",
+        (None, Some(_)) => "STORED GENERATED",
+        (None, None) => "",
+    };
+    cells.extend([
+        yes(identity.is_some()),
+        if generated.is_some() { "ALWAYS" } else { "NEVER" }.into(),
+        generated.map(|generated| generated.sql.clone()).into(),
+        yes(definition.is_some_and(|definition| definition.materialized.is_none())),
+        type_name(field, flavour).into(),
+        key(listed, field.name()),
+        extra.into(),
+        column.and_then(|column| column.comment.clone()).into(),
+    ]);
+    cells
+}
+
+/// From `data_type` to `udt_name`.
+fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
+    let data_type = field.data_type();
+    let digits = names::number_digits(data_type);
+    let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let length = names::declared_length(field);
+    let postgres = names::postgres(field);
+    let udt =
+        if names::is_list(data_type) { format!("_{}", postgres.name) } else { postgres.name.to_owned() };
+    let data_type_name = match flavour {
+        Flavour::MySql => without_numbers(&names::mysql(field)),
+        Flavour::Bowshot | Flavour::Postgres => names::standard(field),
+    };
+    [
+        data_type_name.into(),
+        length.into(),
+        length.and_then(|length| if is_text { length.checked_mul(4) } else { Some(length) }).into(),
+        digits.map(|(digits, _, _)| digits).into(),
+        digits.map(|(_, base, _)| base).into(),
+        digits.and_then(|(_, _, scale)| scale).into(),
+        names::second_digits(data_type).into(),
+        Cell::Null,
+        is_text.then_some("UTF8").into(),
+        is_text.then_some("C").into(),
+        crate::snapshot::names::DEFAULT_CATALOG.into(),
+        "pg_catalog".into(),
+        udt.into(),
+    ]
+}
+
+fn without_numbers(name: &str) -> String {
+    name.split(['(', ' ']).next().unwrap_or(name).to_owned()
+}
+
+/// The name of a column's type with its numbers.
+pub(crate) fn type_name(field: &Field, flavour: Flavour) -> String {
+    match flavour {
+        Flavour::MySql => names::mysql(field),
+        Flavour::Bowshot | Flavour::Postgres => names::sql(field),
+    }
+}
+
+/// MySQL's: part of the primary key, or unique by itself.
+fn key(listed: &Listed, column: &str) -> Cell {
+    let Some(definition) = listed.definition() else { return "".into() };
+    let primary = definition.primary_key.iter().flat_map(|key| &key.columns);
+    if primary.into_iter().any(|part| part == column) {
+        return "PRI".into();
+    }
+    let unique =
+        definition.unique.iter().any(|key| matches!(key.columns.as_slice(), [only] if only == column));
+    if unique { "UNI" } else { "" }.into()
+}

@@ -1,0 +1,272 @@
+//! Keys and conditions.
+
+use crate::catalog::Visible;
+use crate::catalog::information_schema::tables::full;
+use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
+use crate::catalog::listing::{About, Listed};
+use Kind::{Int, Text};
+use bowshot_storage::tables::{EntryName, Key, Reference};
+use datafusion::error::Result;
+use futures::future::BoxFuture;
+
+pub(crate) static TABLE_CONSTRAINTS: Defined = Defined {
+    name: "table_constraints",
+    columns: &[
+        ("constraint_catalog", Text),
+        ("constraint_schema", Text),
+        ("constraint_name", Text),
+        ("table_catalog", Text),
+        ("table_schema", Text),
+        ("table_name", Text),
+        ("constraint_type", Text),
+        ("is_deferrable", Text),
+        ("initially_deferred", Text),
+        ("enforced", Text),
+        ("nulls_distinct", Text),
+    ],
+    rows: |visible, about, rows| {
+        constraints(visible, about, rows);
+        ready(())
+    },
+};
+
+pub(crate) static KEY_COLUMN_USAGE: Defined = Defined {
+    name: "key_column_usage",
+    columns: &[
+        ("constraint_catalog", Text),
+        ("constraint_schema", Text),
+        ("constraint_name", Text),
+        ("table_catalog", Text),
+        ("table_schema", Text),
+        ("table_name", Text),
+        ("column_name", Text),
+        ("ordinal_position", Int),
+        ("position_in_unique_constraint", Int),
+        ("referenced_table_schema", Text),
+        ("referenced_table_name", Text),
+        ("referenced_column_name", Text),
+    ],
+    rows: |visible, about, rows| {
+        key_columns(visible, about, rows);
+        ready(())
+    },
+};
+
+/// MySQL's table of indexes: keys, since there are no indexes.
+pub(crate) static STATISTICS: Defined = Defined {
+    name: "statistics",
+    columns: &[
+        ("table_catalog", Text),
+        ("table_schema", Text),
+        ("table_name", Text),
+        ("non_unique", Int),
+        ("index_schema", Text),
+        ("index_name", Text),
+        ("seq_in_index", Int),
+        ("column_name", Text),
+        ("collation", Text),
+        ("cardinality", Int),
+        ("nullable", Text),
+        ("index_type", Text),
+        ("index_comment", Text),
+    ],
+    rows: |visible, about, rows| {
+        statistics(visible, about, rows);
+        ready(())
+    },
+};
+
+pub(crate) static CONSTRAINT_COLUMN_USAGE: Defined = Defined {
+    name: "constraint_column_usage",
+    columns: &[
+        ("table_catalog", Text),
+        ("table_schema", Text),
+        ("table_name", Text),
+        ("column_name", Text),
+        ("constraint_catalog", Text),
+        ("constraint_schema", Text),
+        ("constraint_name", Text),
+    ],
+    rows: |visible, about, rows| {
+        usage(visible, about, rows);
+        ready(())
+    },
+};
+
+pub(crate) static REFERENTIAL_CONSTRAINTS: Defined = Defined {
+    name: "referential_constraints",
+    columns: &[
+        ("constraint_catalog", Text),
+        ("constraint_schema", Text),
+        ("constraint_name", Text),
+        ("unique_constraint_catalog", Text),
+        ("unique_constraint_schema", Text),
+        ("unique_constraint_name", Text),
+        ("match_option", Text),
+        ("update_rule", Text),
+        ("delete_rule", Text),
+    ],
+    rows: |visible, about, rows| {
+        referential(visible, about, rows);
+        ready(())
+    },
+};
+
+pub(crate) static CHECK_CONSTRAINTS: Defined = Defined {
+    name: "check_constraints",
+    columns: &[
+        ("constraint_catalog", Text),
+        ("constraint_schema", Text),
+        ("constraint_name", Text),
+        ("check_clause", Text),
+    ],
+    rows: |visible, about, rows| {
+        checks(visible, about, rows);
+        ready(())
+    },
+};
+
+fn ready<'a>((): ()) -> BoxFuture<'a, Result<()>> {
+    Box::pin(std::future::ready(Ok(())))
+}
+
+/// What a key is called: PostgreSQL's name where the user gave none.
+pub(crate) fn key_name(table: &EntryName, key: &Key, kind: KeyKind) -> String {
+    key.name.clone().unwrap_or_else(|| match kind {
+        KeyKind::Primary => format!("{}_pkey", table.name),
+        KeyKind::Unique => format!("{}_{}_key", table.name, key.columns.join("_")),
+    })
+}
+
+/// Which of its keys a table has its rows told by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyKind {
+    Primary,
+    Unique,
+}
+
+/// All keys of a table with their names.
+pub(crate) fn keys(listed: &Listed) -> Vec<(String, &Key, KeyKind)> {
+    let Some(definition) = listed.definition() else { return Vec::new() };
+    let named = |key, kind| (key_name(&listed.name, key, kind), key, kind);
+    let primary = definition.primary_key.iter().map(|key| named(key, KeyKind::Primary));
+    primary.chain(definition.unique.iter().map(|key| named(key, KeyKind::Unique))).collect()
+}
+
+/// What a pointer to another table is called.
+fn reference_name(table: &EntryName, reference: &Reference) -> String {
+    let own = || format!("{}_{}_fkey", table.name, reference.columns.join("_"));
+    reference.name.clone().unwrap_or_else(own)
+}
+
+fn references(listed: &Listed) -> &[Reference] {
+    listed.definition().map(|definition| definition.references.as_slice()).unwrap_or_default()
+}
+
+/// Catalog, schema and name of a constraint, which is where its table is.
+fn constraint(listed: &Listed, name: &str) -> [Cell; 3] {
+    [(&listed.name.catalog).into(), (&listed.name.schema).into(), name.into()]
+}
+
+/// The names of all constraints of a table, with their kinds.
+fn of_table(listed: &Listed) -> Vec<(String, &'static str)> {
+    let Some(definition) = listed.definition() else { return Vec::new() };
+    let kind = |kind| if kind == KeyKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
+    let mut all: Vec<_> = keys(listed).into_iter().map(|(name, _, of)| (name, kind(of))).collect();
+    all.extend(definition.checks.iter().map(|check| (check.name.clone(), "CHECK")));
+    let foreign = references(listed).iter();
+    all.extend(foreign.map(|reference| (reference_name(&listed.name, reference), "FOREIGN KEY")));
+    all
+}
+
+fn constraints(visible: &Visible, about: &About, rows: &mut Rows) {
+    for listed in visible.listed(about) {
+        for (name, kind) in of_table(&listed) {
+            // Nobody checks what points to other tables.
+            let enforced = if kind == "FOREIGN KEY" { "NO" } else { "YES" };
+            let distinct = (kind == "UNIQUE").then_some("YES");
+            let rest = [kind.into(), "NO".into(), "NO".into(), enforced.into(), distinct.into()];
+            rows.add(constraint(&listed, &name).into_iter().chain(full(&listed)).chain(rest));
+        }
+    }
+}
+
+fn key_columns(visible: &Visible, about: &About, rows: &mut Rows) {
+    for listed in visible.listed(about) {
+        for (name, key, _) in keys(&listed) {
+            for (position, column) in key.columns.iter().enumerate() {
+                let rest = [Cell::from(column), (position + 1).into()];
+                rows.add(constraint(&listed, &name).into_iter().chain(full(&listed)).chain(rest));
+            }
+        }
+        for reference in references(&listed) {
+            let name = reference_name(&listed.name, reference);
+            for (position, column) in reference.columns.iter().enumerate() {
+                let place = Cell::from(position + 1);
+                let referred = reference.referred.get(position);
+                let rest = [
+                    column.into(),
+                    place.clone(),
+                    place,
+                    Cell::Null,
+                    (&reference.table).into(),
+                    referred.into(),
+                ];
+                rows.add(constraint(&listed, &name).into_iter().chain(full(&listed)).chain(rest));
+            }
+        }
+    }
+}
+
+fn statistics(visible: &Visible, about: &About, rows: &mut Rows) {
+    for listed in visible.listed(about) {
+        for (name, key, kind) in keys(&listed) {
+            let name = if kind == KeyKind::Primary { "PRIMARY" } else { name.as_str() };
+            for (position, column) in key.columns.iter().enumerate() {
+                let rest = [
+                    Cell::from(0_i64),
+                    (&listed.name.schema).into(),
+                    name.into(),
+                    (position + 1).into(),
+                    column.into(),
+                    "A".into(),
+                    Cell::Null,
+                    "".into(),
+                    "HASH".into(),
+                    "".into(),
+                ];
+                rows.add(full(&listed).into_iter().chain(rest));
+            }
+        }
+    }
+}
+
+fn usage(visible: &Visible, about: &About, rows: &mut Rows) {
+    for listed in visible.listed(about) {
+        for (name, key, _) in keys(&listed) {
+            for column in &key.columns {
+                rows.add(full(&listed).into_iter().chain([column.into()]).chain(constraint(&listed, &name)));
+            }
+        }
+    }
+}
+
+fn referential(visible: &Visible, about: &About, rows: &mut Rows) {
+    for listed in visible.listed(about) {
+        for reference in references(&listed) {
+            let name = reference_name(&listed.name, reference);
+            let nothing = std::iter::repeat_n(Cell::Null, 3);
+            let rest = ["NONE".into(), "NO ACTION".into(), "NO ACTION".into()];
+            rows.add(constraint(&listed, &name).into_iter().chain(nothing).chain(rest));
+        }
+    }
+}
+
+fn checks(visible: &Visible, about: &About, rows: &mut Rows) {
+    for listed in visible.listed(about) {
+        let Some(definition) = listed.definition() else { continue };
+        for check in &definition.checks {
+            rows.add(constraint(&listed, &check.name).into_iter().chain([Cell::from(&check.sql)]));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! From the names in a statement to the things that they mean.
+
+use crate::catalog::CatalogParts;
+use crate::policy::Access;
+use crate::snapshot::Pinned;
+use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_sql::Privilege;
+use bowshot_storage::tables::{Entry, EntryName, Storage, Table};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use std::sync::Arc;
+
+/// What a statement that changes something knows of names.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    pub(crate) pinned: Pinned,
+    /// What the statement may do.
+    pub(crate) access: Access,
+    pub(crate) parts: CatalogParts,
+    pub(crate) default_catalog: String,
+    pub(crate) default_schema: String,
+}
+
+/// An identifier as it is stored: lower case unless it was quoted.
+pub(crate) fn ident(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
+}
+
+fn parts(name: &ObjectName) -> Result<Vec<String>> {
+    let part = |part: &ObjectNamePart| {
+        part.as_ident().map(ident).ok_or_else(|| Error::invalid(format!("`{name}` is no name of a table")))
+    };
+    name.0.iter().map(part).collect()
+}
+
+/// The last part of a name, which is what its columns are called by.
+pub(crate) fn last(name: &ObjectName) -> Result<Ident> {
+    let part = name.0.last().and_then(ObjectNamePart::as_ident);
+    part.cloned().ok_or_else(|| Error::invalid(format!("`{name}` is no name of a table")))
+}
+
+/// Rows of a materialised view come from its query alone.
+pub(crate) fn check_changeable(name: &EntryName, table: &Table) -> Result<()> {
+    match &table.definition().materialized {
+        None => Ok(()),
+        Some(_) => {
+            Err(Error::invalid(format!("`{name}` is a materialized view: its rows cannot be changed"))
+                .with_reason(Reason::WrongObject)
+                .with_hint(format!("use `REFRESH MATERIALIZED VIEW {}`", name.name)))
+        }
+    }
+}
+
+impl Names {
+    /// The full name of a thing that is there or will be.
+    pub(crate) fn resolve(&self, name: &ObjectName) -> Result<EntryName> {
+        let full = match parts(name)?.as_slice() {
+            [name] => return Ok(self.unqualified(name)),
+            [schema, name] if schema == TEMPORARY_CATALOG => {
+                EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name)
+            }
+            [schema, name] => EntryName::new(&self.default_catalog, schema, name),
+            [catalog, schema, name] => EntryName::new(catalog, schema, name),
+            _ => return Err(Error::invalid(format!("`{name}` has more than three parts"))),
+        };
+        Ok(full)
+    }
+
+    /// The session's own tables hide those of the default schema.
+    fn unqualified(&self, name: &str) -> EntryName {
+        let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name);
+        if self.pinned.entry(&own).is_some() {
+            return own;
+        }
+        EntryName::new(&self.default_catalog, &self.default_schema, name)
+    }
+
+    /// The name of something to be made.
+    pub(crate) fn new_name(&self, name: &ObjectName, temporary: bool) -> Result<EntryName> {
+        let full = match parts(name)?.as_slice() {
+            [name] if temporary => EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, name),
+            [name] => EntryName::new(&self.default_catalog, &self.default_schema, name),
+            _ => self.resolve(name)?,
+        };
+        if temporary && full.catalog != TEMPORARY_CATALOG {
+            return Err(Error::invalid(format!("the temporary table `{name}` cannot be in another schema"))
+                .with_hint("leave the schema out"));
+        }
+        self.check_new(&full)?;
+        Ok(full)
+    }
+
+    /// Where the rows of a new table are kept: where the statement says, else where they last longest.
+    pub(crate) fn storage(&self, name: &EntryName, asked: Option<Storage>) -> Result<Storage> {
+        let possible = name.catalog != TEMPORARY_CATALOG && self.parts.tables.has_folder();
+        match asked {
+            Some(Storage::Durable) if !possible => {
+                Err(Error::unsupported(format!("table `{name}` cannot be durable"))
+                    .with_hint("start the server with `--data FOLDER`; temporary tables are never durable"))
+            }
+            Some(asked) => Ok(asked),
+            None if possible => Ok(Storage::Durable),
+            None => Ok(Storage::Memory),
+        }
+    }
+
+    /// Something can be made under this name: its schema is there, and no file has it.
+    pub(crate) fn check_new(&self, name: &EntryName) -> Result<()> {
+        self.access.check_make(&name.catalog, &name.schema)?;
+        if !self.pinned.has_schema(&name.catalog, &name.schema) {
+            let schema = format!("{}.{}", name.catalog, name.schema);
+            return Err(Error::not_found(format!("schema `{schema}` not found"))
+                .with_reason(Reason::UndefinedSchema)
+                .with_hint(format!("make it with `CREATE SCHEMA {schema}`")));
+        }
+        if name.name.starts_with("__bowshot") {
+            return Err(Error::invalid(format!("the name `{}` is reserved", name.name)));
+        }
+        if self.parts.is_file_table(name) {
+            return Err(Error::new(
+                ErrorKind::AlreadyExists,
+                format!("`{name}` is a table of files that the server serves"),
+            )
+            .with_reason(Reason::DuplicateTable)
+            .with_hint("choose another name; tables of files are read-only"));
+        }
+        Ok(())
+    }
+
+    /// The schema of a name of one or two parts: catalog and schema.
+    pub(crate) fn schema(&self, name: &ObjectName) -> Result<(String, String)> {
+        match parts(name)?.as_slice() {
+            [schema] => Ok((self.default_catalog.clone(), schema.clone())),
+            [catalog, schema] => Ok((catalog.clone(), schema.clone())),
+            _ => Err(Error::invalid(format!("`{name}` is no name of a schema"))),
+        }
+    }
+
+    /// The catalog of a name of one part.
+    pub(crate) fn catalog(&self, name: &ObjectName) -> Result<String> {
+        match parts(name)?.as_slice() {
+            [catalog] => Ok(catalog.clone()),
+            _ => Err(Error::invalid(format!("`{name}` is no name of a catalog"))),
+        }
+    }
+
+    /// The table of a name, which must be one whose rows can be changed.
+    pub(crate) fn writable(&self, name: &ObjectName) -> Result<(EntryName, Arc<Table>)> {
+        let name = self.resolve(name)?;
+        let table = self.table(&name)?;
+        check_changeable(&name, &table)?;
+        Ok((name, table))
+    }
+
+    /// What is under a name, if the statement may know it. Whether a name is free, the snapshot itself says.
+    pub(crate) fn entry(&self, name: &EntryName) -> Option<&Entry> {
+        self.pinned.entry(name).filter(|_| self.access.sees(name))
+    }
+
+    /// Whether there is nothing under a name, as far as the statement may know.
+    pub(crate) fn is_nothing(&self, name: &EntryName) -> bool {
+        self.entry(name).is_none() && !(self.parts.is_file_table(name) && self.access.sees(name))
+    }
+
+    /// The statement that would make a table or view again tells all of it, and names other tables.
+    ///
+    /// # Errors
+    /// `Denied` for who does not own it.
+    pub(crate) fn check_text(&self, name: &EntryName) -> Result<()> {
+        if self.entry(name).is_some() { self.access.check(Privilege::Own, name) } else { Ok(()) }
+    }
+
+    /// See [`Names::writable`].
+    pub(crate) fn table(&self, name: &EntryName) -> Result<Arc<Table>> {
+        match self.entry(name) {
+            Some(Entry::Table(table)) => Ok(Arc::clone(table)),
+            Some(Entry::View(_)) => Err(Error::invalid(format!("`{name}` is a view, not a table"))
+                .with_reason(Reason::WrongObject)
+                .with_hint("change the tables that it reads")),
+            Some(Entry::Broken(broken)) => Err(broken.error(name).into()),
+            None => Err(self.not_there(name)),
+        }
+    }
+
+    /// Why there is nothing to change under a name.
+    pub(crate) fn not_there(&self, name: &EntryName) -> Error {
+        if self.parts.is_file_table(name) && self.access.sees(name) {
+            return Error::unsupported(format!("`{name}` is a table of files: it is read-only")).with_hint(
+                format!(
+                    "change the files, or make a table of your own: `CREATE TABLE … AS SELECT * FROM {}`",
+                    name.name
+                ),
+            );
+        }
+        Error::not_found(format!("table `{name}` not found"))
+            .with_reason(Reason::UndefinedTable)
+            .with_hint("list the tables with `SELECT * FROM information_schema.tables`")
+    }
+}

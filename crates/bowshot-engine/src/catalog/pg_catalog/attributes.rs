@@ -1,0 +1,150 @@
+//! Columns, their defaults, and what is said about them.
+
+use crate::catalog::Visible;
+use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
+use crate::catalog::listing::{About, Listed};
+use crate::catalog::pg_catalog::classes::{here, ready};
+use crate::catalog::pg_catalog::oids;
+use crate::types::names;
+use Kind::{Bool, Int, Long, Short, Text, Texts};
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::error::Result;
+use futures::future::BoxFuture;
+
+/// Number of the table of tables, which comments are about.
+const PG_CLASS: i64 = 1259;
+
+pub(crate) static ATTRIBUTE: Defined = Defined {
+    name: "pg_attribute",
+    columns: &[
+        ("attrelid", Long),
+        ("attname", Text),
+        ("atttypid", Long),
+        ("attlen", Short),
+        ("attnum", Short),
+        ("attcacheoff", Int),
+        ("atttypmod", Int),
+        ("attndims", Short),
+        ("attbyval", Bool),
+        ("attalign", Text),
+        ("attstorage", Text),
+        ("attcompression", Text),
+        ("attnotnull", Bool),
+        ("atthasdef", Bool),
+        ("atthasmissing", Bool),
+        ("attidentity", Text),
+        ("attgenerated", Text),
+        ("attisdropped", Bool),
+        ("attislocal", Bool),
+        ("attinhcount", Short),
+        ("attcollation", Long),
+        ("attstattarget", Short),
+        ("attacl", Texts),
+        ("attoptions", Texts),
+        ("attfdwoptions", Texts),
+        ("attmissingval", Texts),
+    ],
+    rows: attributes,
+};
+
+pub(crate) static ATTRDEF: Defined = Defined {
+    name: "pg_attrdef",
+    columns: &[("oid", Long), ("adrelid", Long), ("adnum", Short), ("adbin", Text)],
+    rows: |visible, _, rows| {
+        for listed in here(visible) {
+            let Some(definition) = listed.definition() else { continue };
+            let oid = oids::table(&listed.name);
+            for (position, column) in definition.columns.iter().enumerate() {
+                let Some(default) = &column.default else { continue };
+                let own = oids::constraint(&listed.name, column.field.name());
+                rows.add([own.into(), oid.into(), (position + 1).into(), default.into()]);
+            }
+        }
+        ready()
+    },
+};
+
+pub(crate) static DESCRIPTION: Defined = Defined {
+    name: "pg_description",
+    columns: &[("objoid", Long), ("classoid", Long), ("objsubid", Int), ("description", Text)],
+    rows: |visible, _, rows| {
+        for listed in here(visible) {
+            let oid = oids::table(&listed.name);
+            if let Some(comment) = listed.comment() {
+                rows.add([oid.into(), PG_CLASS.into(), 0.into(), comment.into()]);
+            }
+            let columns =
+                listed.definition().map(|definition| definition.columns.as_slice()).unwrap_or_default();
+            for (position, column) in columns.iter().enumerate() {
+                if let Some(comment) = &column.comment {
+                    rows.add([oid.into(), PG_CLASS.into(), (position + 1).into(), comment.into()]);
+                }
+            }
+        }
+        ready()
+    },
+};
+
+fn attributes<'a>(visible: &'a Visible, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        for listed in here(visible) {
+            let Some(schema) = visible.columns_of(&listed).await else { continue };
+            for (position, field) in schema.fields().iter().enumerate() {
+                rows.add(attribute(&listed, position, field));
+            }
+        }
+        Ok(())
+    })
+}
+
+fn attribute(listed: &Listed, position: usize, field: &Field) -> [Cell; 22] {
+    let column = listed.definition().and_then(|definition| definition.columns.get(position));
+    let postgres = names::postgres(field);
+    let list = names::is_list(field.data_type());
+    let (oid, length) = if list { (postgres.array, -1) } else { (postgres.oid, postgres.length) };
+    [
+        oids::table(&listed.name).into(),
+        field.name().into(),
+        oid.into(),
+        length.into(),
+        (position + 1).into(),
+        (-1).into(),
+        modifier(field.data_type()).into(),
+        i32::from(list).into(),
+        (length > 0 && length <= 8).into(),
+        "i".into(),
+        if length < 0 { "x" } else { "p" }.into(),
+        "".into(),
+        // What a view reads may be so; the view itself says nothing of it.
+        (!field.is_nullable() && !listed.is_view()).into(),
+        column.is_some_and(|column| column.default.is_some()).into(),
+        false.into(),
+        "".into(),
+        "".into(),
+        false.into(),
+        true.into(),
+        0.into(),
+        // That of the type, so that nobody takes it for one of the column's own.
+        if postgres.oid == 1043 { 100 } else { 0 }.into(),
+        (-1).into(),
+    ]
+}
+
+/// Precision and scale as PostgreSQL packs them.
+fn modifier(data_type: &DataType) -> i32 {
+    match data_type {
+        DataType::Decimal32(digits, scale)
+        | DataType::Decimal64(digits, scale)
+        | DataType::Decimal128(digits, scale)
+        | DataType::Decimal256(digits, scale) => {
+            ((i32::from(*digits) << 16) | (i32::from(*scale) & 0x7ff)) + 4
+        }
+        DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_) => {
+            match names::second_digits(data_type) {
+                Some(6) | None => -1,
+                Some(digits) => digits,
+            }
+        }
+        _ => -1,
+    }
+}

@@ -1,0 +1,212 @@
+//! Schemas, tables and views.
+
+use crate::catalog::Visible;
+use crate::catalog::information_schema::keys_of;
+use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
+use crate::catalog::listing::{About, Listed};
+use crate::catalog::pg_catalog::oids;
+use Kind::{Bool, Int, Long, Short, Text, Texts};
+use datafusion::error::Result;
+use futures::future::BoxFuture;
+
+pub(crate) static NAMESPACE: Defined = Defined {
+    name: "pg_namespace",
+    columns: &[("oid", Long), ("nspname", Text), ("nspowner", Long), ("nspacl", Texts)],
+    rows: |visible, _, rows| {
+        let current = visible.default_names().0;
+        for (catalog, schema) in visible.all_schemas() {
+            if catalog == current {
+                rows.add([oids::schema(&catalog, &schema).into(), schema.into(), oids::OWNER.into()]);
+            }
+        }
+        ready()
+    },
+};
+
+pub(crate) static CLASS: Defined = Defined {
+    name: "pg_class",
+    columns: &[
+        ("oid", Long),
+        ("relname", Text),
+        ("relnamespace", Long),
+        ("reltype", Long),
+        ("reloftype", Long),
+        ("relowner", Long),
+        ("relam", Long),
+        ("relfilenode", Long),
+        ("reltablespace", Long),
+        ("relpages", Int),
+        ("reltuples", Long),
+        ("reltoastrelid", Long),
+        ("relhasindex", Bool),
+        ("relisshared", Bool),
+        ("relpersistence", Text),
+        ("relkind", Text),
+        ("relnatts", Short),
+        ("relchecks", Short),
+        ("relhasrules", Bool),
+        ("relhastriggers", Bool),
+        ("relhassubclass", Bool),
+        ("relrowsecurity", Bool),
+        ("relforcerowsecurity", Bool),
+        ("relispopulated", Bool),
+        ("relreplident", Text),
+        ("relispartition", Bool),
+        ("relacl", Texts),
+        ("reloptions", Texts),
+        ("relrewrite", Long),
+        ("relfrozenxid", Long),
+        ("relminmxid", Long),
+        ("relpartbound", Text),
+        ("relallvisible", Int),
+        ("relallfrozen", Int),
+    ],
+    rows: classes,
+};
+
+pub(crate) static TABLES: Defined = Defined {
+    name: "pg_tables",
+    columns: &[
+        ("schemaname", Text),
+        ("tablename", Text),
+        ("tableowner", Text),
+        ("tablespace", Text),
+        ("hasindexes", Bool),
+        ("hasrules", Bool),
+        ("hastriggers", Bool),
+        ("rowsecurity", Bool),
+    ],
+    rows: |visible, _, rows| {
+        for listed in here(visible).into_iter().filter(|listed| kind(listed) == "r") {
+            let key = listed.definition().is_some_and(|definition| definition.primary_key.is_some());
+            let (schema, name) = (Cell::from(&listed.name.schema), Cell::from(&listed.name.name));
+            let owner = Cell::from(&visible.principal.name);
+            rows.add([schema, name, owner, Cell::Null, key.into(), false.into(), false.into(), false.into()]);
+        }
+        ready()
+    },
+};
+
+pub(crate) static VIEWS: Defined = Defined {
+    name: "pg_views",
+    columns: &[("schemaname", Text), ("viewname", Text), ("viewowner", Text), ("definition", Text)],
+    rows: |visible, _, rows| {
+        for listed in here(visible) {
+            let Some(view) = listed.view() else { continue };
+            let owner = Cell::from(&visible.principal.name);
+            rows.add([(&listed.name.schema).into(), (&listed.name.name).into(), owner, (&view.sql).into()]);
+        }
+        ready()
+    },
+};
+
+pub(crate) static MATVIEWS: Defined = Defined {
+    name: "pg_matviews",
+    columns: &[
+        ("schemaname", Text),
+        ("matviewname", Text),
+        ("matviewowner", Text),
+        ("tablespace", Text),
+        ("hasindexes", Bool),
+        ("ispopulated", Bool),
+        ("definition", Text),
+    ],
+    rows: |visible, _, rows| {
+        for listed in here(visible) {
+            let Some(sql) = listed.materialized() else { continue };
+            let (schema, name) = (Cell::from(&listed.name.schema), Cell::from(&listed.name.name));
+            let owner = Cell::from(&visible.principal.name);
+            rows.add([schema, name, owner, Cell::Null, false.into(), true.into(), sql.into()]);
+        }
+        ready()
+    },
+};
+
+pub(crate) fn ready<'a>() -> BoxFuture<'a, Result<()>> {
+    Box::pin(std::future::ready(Ok(())))
+}
+
+/// The tables of the catalog in force, and the session's own: a connection of PostgreSQL's knows one database.
+pub(crate) fn here(visible: &Visible) -> Vec<Listed> {
+    let (current, _) = visible.default_names();
+    let mut listed = visible.listed(&About::default());
+    listed.retain(|listed| listed.name.catalog == current || listed.is_temporary());
+    listed
+}
+
+fn classes<'a>(visible: &'a Visible, _: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        for listed in here(visible) {
+            let columns = visible.columns_of(&listed).await.map_or(0, |schema| schema.fields().len());
+            rows.add(class(&listed, columns));
+            for (name, key, _) in keys_of(&listed) {
+                rows.add(index(&listed, &name, key.columns.len()));
+            }
+        }
+        Ok(())
+    })
+}
+
+fn class(listed: &Listed, columns: usize) -> [Cell; 26] {
+    let oid = oids::table(&listed.name);
+    let row_count = listed.rows().unwrap_or(-1);
+    let definition = listed.definition();
+    let key = definition.is_some_and(|definition| definition.primary_key.is_some());
+    [
+        oid.into(),
+        (&listed.name.name).into(),
+        oids::schema(&listed.name.catalog, &listed.name.schema).into(),
+        0.into(),
+        0.into(),
+        oids::OWNER.into(),
+        if listed.is_view() { 0 } else { 2 }.into(),
+        oid.into(),
+        0.into(),
+        1.into(),
+        row_count.into(),
+        0.into(),
+        key.into(),
+        false.into(),
+        if listed.is_temporary() { "t" } else { "p" }.into(),
+        kind(listed).into(),
+        columns.into(),
+        definition.map_or(0, |definition| definition.checks.len()).into(),
+        listed.is_view().into(),
+        false.into(),
+        false.into(),
+        false.into(),
+        false.into(),
+        true.into(),
+        if listed.is_view() { "n" } else { "d" }.into(),
+        false.into(),
+    ]
+}
+
+/// PostgreSQL's letter for what a table is.
+fn kind(listed: &Listed) -> &'static str {
+    match listed.materialized() {
+        Some(_) => "m",
+        None if listed.is_view() => "v",
+        None => "r",
+    }
+}
+
+/// The index that PostgreSQL would have for a key.
+fn index(listed: &Listed, name: &str, columns: usize) -> [Cell; 26] {
+    let mut cells = class(listed, columns);
+    let oid = oids::constraint(&listed.name, name);
+    for (place, cell) in [
+        (0, Cell::from(oid)),
+        (1, name.into()),
+        (6, 403.into()),
+        (7, oid.into()),
+        (12, false.into()),
+        (15, "i".into()),
+        (17, 0.into()),
+    ] {
+        if let Some(there) = cells.get_mut(place) {
+            *there = cell;
+        }
+    }
+    cells
+}

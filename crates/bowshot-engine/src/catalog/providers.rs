@@ -1,0 +1,137 @@
+//! The catalogs and schemas of one statement, as DataFusion asks for them.
+
+use crate::catalog::Visible;
+use crate::catalog::information_schema::InformationSchema;
+use crate::catalog::pg_catalog::{self, PgCatalog};
+use crate::catalog::system::SystemSchema;
+use crate::catalog::system::tables::AboutTables;
+use crate::snapshot::names::{
+    CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG,
+};
+use async_trait::async_trait;
+use bowshot_storage::file_catalog;
+use bowshot_storage::tables::{Entry, EntryName, What};
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::error::Result;
+use datafusion::logical_expr::TableType;
+use std::sync::Arc;
+
+/// The catalogs of a statement.
+#[derive(Debug)]
+pub(crate) struct Catalogs(pub(crate) Arc<Visible>);
+
+impl Catalogs {
+    pub(crate) fn visible(&self) -> &Arc<Visible> {
+        &self.0
+    }
+}
+
+impl CatalogProviderList for Catalogs {
+    fn register_catalog(
+        &self,
+        _name: String,
+        _catalog: Arc<dyn CatalogProvider>,
+    ) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        self.0.catalog_names()
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        let known = name == TEMPORARY_CATALOG || self.0.pinned.shared().has_catalog(name);
+        known.then(|| Arc::new(Catalog { visible: Arc::clone(&self.0), name: name.to_owned() }) as Arc<_>)
+    }
+}
+
+#[derive(Debug)]
+struct Catalog {
+    visible: Arc<Visible>,
+    name: String,
+}
+
+impl CatalogProvider for Catalog {
+    fn schema_names(&self) -> Vec<String> {
+        let mut names = self.visible.schema_names(&self.name);
+        names.push(INFORMATION_SCHEMA.to_owned());
+        names
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        let visible = &self.visible;
+        match name {
+            INFORMATION_SCHEMA => return Some(Arc::new(InformationSchema(Arc::clone(visible)))),
+            PG_CATALOG => return Some(Arc::new(PgCatalog(Arc::clone(visible)))),
+            _ => {}
+        }
+        if name == SYSTEM_SCHEMA && self.name == DEFAULT_CATALOG {
+            let tables = Arc::clone(visible.parts.system.as_ref()?);
+            let about = AboutTables::new(&visible.pinned, &visible.parts.tables, &visible.access);
+            let who = (visible.principal.clone(), visible.access.clone());
+            let files = file_catalog(visible.parts.main.as_ref()).cloned();
+            let schema = SystemSchema::new(tables, who, about, Arc::clone(&visible.parts.reuse));
+            return Some(Arc::new(schema.with_files(files)));
+        }
+        let changing = name == CHANGE_SCHEMA && visible.target.is_some();
+        (changing || visible.pinned.has_schema(&self.name, name)).then(|| {
+            let (catalog, schema) = (self.name.clone(), name.to_owned());
+            Arc::new(Schema { visible: Arc::clone(visible), catalog, schema }) as Arc<_>
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Schema {
+    visible: Arc<Visible>,
+    catalog: String,
+    schema: String,
+}
+
+impl Schema {
+    fn name(&self, name: &str) -> EntryName {
+        EntryName::new(&self.catalog, &self.schema, name)
+    }
+
+    fn holds_files(&self) -> bool {
+        self.catalog == DEFAULT_CATALOG && self.schema == DEFAULT_SCHEMA
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for Schema {
+    fn table_names(&self) -> Vec<String> {
+        let pinned = &self.visible.pinned;
+        let side = if self.catalog == TEMPORARY_CATALOG { pinned.own() } else { pinned.shared() };
+        let mut names = side.names(&self.catalog, &self.schema);
+        if self.holds_files() {
+            names.extend(self.visible.parts.main.table_names());
+            // A file may have come under the name of a table, which hides it.
+            names.sort_unstable();
+            names.dedup();
+        }
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        self.visible.table(&self.name(name)).await
+    }
+
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
+        match self.visible.pinned.entry(&self.name(name)) {
+            Some(Entry::Table(_)) => Ok(Some(TableType::Base)),
+            Some(Entry::View(_)) => Ok(Some(TableType::View)),
+            Some(Entry::Broken(broken)) if broken.what() == What::View => Ok(Some(TableType::View)),
+            Some(Entry::Broken(_)) => Ok(Some(TableType::Base)),
+            None if self.holds_files() => self.visible.parts.main.table_type(name).await,
+            None => Ok(None),
+        }
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.visible.pinned.entry(&self.name(name)).is_some()
+            || self.holds_files() && self.visible.parts.main.table_exist(name)
+            || self.visible.is_default(&self.catalog, &self.schema) && pg_catalog::find(name).is_some()
+    }
+}

@@ -1,0 +1,131 @@
+//! `SHOW CREATE TABLE t`, `SHOW CREATE VIEW v`: the statement that would make it again.
+
+use crate::catalog::names::{Names, last};
+use crate::types::names::{self, quoted};
+use bowshot_api::{Error, Result};
+use bowshot_storage::tables::{Column, Definition, Entry, EntryName, Storage, View};
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{ObjectName, ShowCreateObject, Statement};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+/// A query that gives the text, in the place of the statement; other statements as they are.
+///
+/// # Errors
+/// `NotFound` without the table or view.
+pub(crate) fn expanded(statement: Parsed, names: &Names) -> Result<Parsed> {
+    let Parsed::Statement(inner) = &statement else { return Ok(statement) };
+    let Statement::ShowCreate { obj_type: ShowCreateObject::Table | ShowCreateObject::View, obj_name } =
+        inner.as_ref()
+    else {
+        return Ok(statement);
+    };
+    let text = text_of(obj_name, names)?;
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    let sql = format!(
+        "SELECT {} AS table_name, {} AS create_statement",
+        quoted(&last(obj_name)?.value),
+        quoted(&text)
+    );
+    let mut parsed = Parser::parse_sql(&GenericDialect {}, &sql)
+        .map_err(|error| Error::internal(format!("a query was not parsed: {error}")))?;
+    match parsed.pop() {
+        Some(query) => Ok(Parsed::Statement(Box::new(query))),
+        None => Err(Error::internal("a query was parsed as nothing")),
+    }
+}
+
+fn text_of(name: &ObjectName, names: &Names) -> Result<String> {
+    let full = names.resolve(name)?;
+    names.check_text(&full)?;
+    match names.entry(&full) {
+        Some(Entry::Table(table)) => {
+            Ok(table_text(&full, table.definition(), names.parts.tables.has_folder()))
+        }
+        Some(Entry::View(view)) => Ok(view_text(&full, view)),
+        Some(Entry::Broken(broken)) => Err(broken.error(&full).into()),
+        None => Err(names.not_there(&full)),
+    }
+}
+
+/// The statement that makes a table; `durable` tells whether tables are kept on disk where nobody says otherwise.
+pub(crate) fn table_text(name: &EntryName, definition: &Definition, durable: bool) -> String {
+    if let Some(view) = &definition.materialized {
+        return format!("CREATE MATERIALIZED VIEW {} AS {}", full(name), view.sql);
+    }
+    let mut parts: Vec<String> =
+        definition.columns.iter().map(|column| column_text(column, definition)).collect();
+    let named = |name: &Option<String>| {
+        name.as_ref().map(|name| format!("CONSTRAINT {} ", quoted(name))).unwrap_or_default()
+    };
+    if let Some(key) = &definition.primary_key {
+        parts.push(format!("{}PRIMARY KEY ({})", named(&key.name), list(&key.columns)));
+    }
+    let unique = definition.unique.iter();
+    parts.extend(unique.map(|key| format!("{}UNIQUE ({})", named(&key.name), list(&key.columns))));
+    let checks = definition.checks.iter();
+    parts.extend(checks.map(|check| format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.sql)));
+    parts.extend(definition.references.iter().map(|reference| {
+        let referred = if reference.referred.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", list(&reference.referred))
+        };
+        format!(
+            "{}FOREIGN KEY ({}) REFERENCES {}{referred} NOT ENFORCED",
+            named(&reference.name),
+            list(&reference.columns),
+            reference.table
+        )
+    }));
+    let comment = definition.comment.as_ref().map(|text| format!("'{}'", text.replace('\'', "''")));
+    let expected = if durable { Storage::Durable } else { Storage::Memory };
+    // The parser takes a comment of its own only where there are no options.
+    let options = match (definition.storage == expected, comment) {
+        (true, None) => String::new(),
+        (true, Some(comment)) => format!(" COMMENT {comment}"),
+        (false, None) => " WITH (storage = 'memory')".to_owned(),
+        (false, Some(comment)) => format!(" WITH (storage = 'memory', comment = {comment})"),
+    };
+    format!("CREATE TABLE {} (\n  {}\n){options}", full(name), parts.join(",\n  "))
+}
+
+fn list(columns: &[String]) -> String {
+    columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ")
+}
+
+fn column_text(column: &Column, definition: &Definition) -> String {
+    let name = column.field.name();
+    let mut text = format!("{} {}", quoted(name), names::sql(&column.field));
+    if let Some(identity) = definition.identity(name) {
+        let kind = if identity.always { "ALWAYS" } else { "BY DEFAULT" };
+        text.push_str(&format!(" GENERATED {kind} AS IDENTITY"));
+        if (identity.start, identity.step) != (1, 1) {
+            text.push_str(&format!(" (START WITH {} INCREMENT BY {})", identity.start, identity.step));
+        }
+    }
+    if let Some(generated) = definition.generated(name) {
+        text.push_str(&format!(" GENERATED ALWAYS AS ({}) STORED", generated.sql));
+    }
+    if !column.field.is_nullable() {
+        text.push_str(" NOT NULL");
+    }
+    if let Some(default) = &column.default {
+        text.push_str(&format!(" DEFAULT {default}"));
+    }
+    if let Some(comment) = &column.comment {
+        text.push_str(&format!(" COMMENT '{}'", comment.replace('\'', "''")));
+    }
+    text
+}
+
+/// The statement that makes a view.
+pub(crate) fn view_text(name: &EntryName, view: &View) -> String {
+    let columns: Vec<String> = view.columns.iter().map(|column| quoted(column)).collect();
+    let columns = if columns.is_empty() { String::new() } else { format!(" ({})", columns.join(", ")) };
+    format!("CREATE VIEW {}{columns} AS {}", full(name), view.sql)
+}
+
+fn full(name: &EntryName) -> String {
+    [&name.catalog, &name.schema, &name.name].map(|part| quoted(part)).join(".")
+}

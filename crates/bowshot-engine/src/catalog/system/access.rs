@@ -1,0 +1,147 @@
+//! What `system` and SHOW GRANTS tell about access: everything to admins, to others what concerns them.
+
+use crate::catalog::system::tables::batch;
+use crate::policy::access::Access;
+use crate::policy::rules::Place;
+use bowshot_api::Result;
+use bowshot_sql::Privilege;
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
+use std::sync::Arc;
+
+/// The tables of `system` that are made here.
+pub(crate) const NAMES: [&str; 3] = ["grants", "policies", "roles"];
+
+/// The rows of one of [`NAMES`].
+pub(crate) fn rows(name: &str, access: &Access) -> Option<Result<RecordBatch>> {
+    match name {
+        "grants" => Some(grants(access)),
+        "policies" => Some(policies(access)),
+        "roles" => Some(roles(access)),
+        _ => None,
+    }
+}
+
+/// One right of somebody.
+struct Right {
+    grantee: String,
+    place: Place,
+    privilege: Privilege,
+    columns: Option<String>,
+    owner: bool,
+}
+
+fn rights(access: &Access) -> Vec<Right> {
+    let rules = access.rules();
+    let mut rights = Vec::new();
+    for (place, owner) in &rules.owners {
+        let (grantee, place) = (owner.clone(), place.clone());
+        rights.push(Right { grantee, place, privilege: Privilege::Own, columns: None, owner: true });
+    }
+    for (place, grants) in &rules.grants {
+        for (grantee, given) in grants {
+            rights.extend(given.iter().map(|(privilege, columns)| Right {
+                grantee: grantee.clone(),
+                place: place.clone(),
+                privilege: *privilege,
+                columns: columns.as_ref().map(|names| names.iter().cloned().collect::<Vec<_>>().join(", ")),
+                owner: false,
+            }));
+        }
+    }
+    rights.retain(|right| access.has_role(&right.grantee) || (!access.is_off() && access.owns(&right.place)));
+    rights
+}
+
+fn texts(values: impl IntoIterator<Item = Option<String>>) -> ArrayRef {
+    Arc::new(values.into_iter().collect::<StringArray>())
+}
+
+fn kind(place: &Place) -> &'static str {
+    match place.len() {
+        1 => "CATALOG",
+        2 => "SCHEMA",
+        _ => "TABLE",
+    }
+}
+
+fn part(place: &Place, n: usize) -> Option<String> {
+    place.get(n).cloned()
+}
+
+fn grants(access: &Access) -> Result<RecordBatch> {
+    let rights = rights(access);
+    let column = |value: &dyn Fn(&Right) -> Option<String>| texts(rights.iter().map(value));
+    batch(vec![
+        ("grantee", column(&|right| Some(right.grantee.clone()))),
+        ("object_type", column(&|right| Some(kind(&right.place).to_owned()))),
+        ("table_catalog", column(&|right| part(&right.place, 0))),
+        ("table_schema", column(&|right| part(&right.place, 1))),
+        ("table_name", column(&|right| part(&right.place, 2))),
+        ("privilege", column(&|right| Some(right.privilege.as_str().to_owned()))),
+        ("columns", column(&|right| right.columns.clone())),
+        ("is_owner", Arc::new(rights.iter().map(|right| Some(right.owner)).collect::<BooleanArray>())),
+    ])
+}
+
+fn policies(access: &Access) -> Result<RecordBatch> {
+    let rules = access.rules();
+    let seen = rules.policies.iter().filter(|(place, _)| !access.is_off() && access.owns(place));
+    let all: Vec<_> =
+        seen.flat_map(|(place, policies)| policies.iter().map(move |policy| (place, policy))).collect();
+    let kind = |mask: bool| Some(if mask { "MASK" } else { "ROW POLICY" }.to_owned());
+    let roles = |roles: &std::collections::BTreeSet<String>| {
+        (!roles.is_empty()).then(|| roles.iter().cloned().collect::<Vec<_>>().join(", "))
+    };
+    batch(vec![
+        ("table_catalog", texts(all.iter().map(|(place, _)| part(place, 0)))),
+        ("table_schema", texts(all.iter().map(|(place, _)| part(place, 1)))),
+        ("table_name", texts(all.iter().map(|(place, _)| part(place, 2)))),
+        ("policy_name", texts(all.iter().map(|(_, policy)| Some(policy.name.clone())))),
+        ("kind", texts(all.iter().map(|(_, policy)| kind(policy.column.is_some())))),
+        ("column_name", texts(all.iter().map(|(_, policy)| policy.column.clone()))),
+        ("roles", texts(all.iter().map(|(_, policy)| roles(&policy.roles)))),
+        ("expression", texts(all.iter().map(|(_, policy)| Some(policy.using.clone())))),
+    ])
+}
+
+fn roles(access: &Access) -> Result<RecordBatch> {
+    let (rules, settings) = (access.rules(), access.settings());
+    let mut all: Vec<(String, &str, &str, bool)> = Vec::new();
+    all.extend(rules.roles.iter().map(|name| (name.clone(), "ROLE", "catalog", false)));
+    all.extend(rules.users.iter().map(|(name, user)| (name.clone(), "USER", "catalog", user.admin)));
+    all.extend(settings.users.iter().map(|(name, user)| (name.clone(), "USER", "configuration", user.admin)));
+    all.retain(|(name, ..)| access.is_admin() || access.has_role(name) || name == access.user());
+    let member_of = |name: &String| {
+        let configured = settings.users.get(name).into_iter().flat_map(|user| user.roles.iter());
+        let all: Vec<&str> =
+            rules.members.get(name).into_iter().flatten().chain(configured).map(String::as_str).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    };
+    batch(vec![
+        ("name", texts(all.iter().map(|(name, ..)| Some(name.clone())))),
+        ("kind", texts(all.iter().map(|(_, kind, ..)| Some((*kind).to_owned())))),
+        ("defined_in", texts(all.iter().map(|(_, _, place, _)| Some((*place).to_owned())))),
+        ("is_admin", Arc::new(all.iter().map(|(.., admin)| Some(*admin)).collect::<BooleanArray>())),
+        ("member_of", texts(all.iter().map(|(name, ..)| member_of(name)))),
+    ])
+}
+
+/// The lines of SHOW GRANTS for one who is asked about; those alone that the caller may see.
+pub(crate) fn grants_of(access: &Access, name: &str) -> Vec<String> {
+    let rules = access.rules();
+    let mut lines = Vec::new();
+    if name == access.user() && access.is_admin() {
+        lines.push(format!("GRANT ALL ON EVERYTHING TO {name} AS ADMIN"));
+    }
+    let mine = |grantee: &str| grantee == name || (name == access.user() && access.has_role(grantee));
+    for right in rights(access).iter().filter(|right| mine(&right.grantee)) {
+        let columns = right.columns.as_ref().map(|columns| format!(" ({columns})")).unwrap_or_default();
+        let (privilege, kind, place) = (right.privilege.as_str(), kind(&right.place), right.place.join("."));
+        lines.push(format!("GRANT {privilege}{columns} ON {kind} {place} TO {}", right.grantee));
+    }
+    if access.is_admin() || name == access.user() {
+        let granted = rules.members.get(name).into_iter().flatten();
+        lines.extend(granted.map(|role| format!("GRANT {role} TO {name}")));
+    }
+    lines
+}

@@ -1,0 +1,90 @@
+//! Schema `system`: what the server knows about itself, as tables. Whoever knows the rows implements [`SystemTables`];
+//! the rows are taken when a statement is planned, for the principal that asks.
+
+pub(crate) mod access;
+pub(crate) mod files;
+pub(crate) mod tables;
+
+use crate::policy::Access;
+use crate::reuse::Reuse;
+use async_trait::async_trait;
+use bowshot_api::Principal;
+use bowshot_storage::FileCatalog;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::datasource::MemTable;
+use datafusion::error::{DataFusionError, Result};
+use std::sync::Arc;
+use tables::AboutTables;
+
+/// A source of system tables.
+pub trait SystemTables: Send + Sync + std::fmt::Debug {
+    /// Names of the tables, sorted.
+    fn names(&self) -> Vec<&'static str>;
+
+    /// The rows that `principal` may see, or `None` for an unknown name.
+    fn rows(&self, name: &str, principal: &Principal) -> Option<bowshot_api::Result<RecordBatch>>;
+}
+
+#[derive(Debug)]
+pub(crate) struct SystemSchema {
+    tables: Arc<dyn SystemTables>,
+    principal: Principal,
+    access: Access,
+    about: AboutTables,
+    reuse: Arc<dyn Reuse>,
+    files: Option<Arc<FileCatalog>>,
+}
+
+impl SystemSchema {
+    pub(crate) fn new(
+        tables: Arc<dyn SystemTables>,
+        (principal, access): (Principal, Access),
+        about: AboutTables,
+        reuse: Arc<dyn Reuse>,
+    ) -> Self {
+        Self { tables, principal, access, about, reuse, files: None }
+    }
+
+    /// The same with tables about files.
+    pub(crate) fn with_files(self, files: Option<Arc<FileCatalog>>) -> Self {
+        Self { files, ..self }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        // The caches and the files belong to everybody, and show what everybody asks and has.
+        let shared = self.reuse.tables().iter().copied().chain(files::NAMES);
+        let shared = shared.filter(|_| self.access.is_everything());
+        self.tables.names().into_iter().chain(tables::NAMES).chain(access::NAMES).chain(shared)
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for SystemSchema {
+    fn table_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.names().map(str::to_owned).collect();
+        names.sort();
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if !self.table_exist(name) {
+            return Ok(None);
+        }
+        let about = self.about.rows(name).or_else(|| access::rows(name, &self.access));
+        let about = about.or_else(|| self.reuse.rows(name));
+        let rows = about.or_else(|| self.tables.rows(name, &self.principal));
+        let rows = match rows {
+            None => files::rows(self.files.as_ref(), name).await,
+            rows => rows,
+        };
+        let Some(rows) = rows else { return Ok(None) };
+        let batch = rows.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+        Ok(Some(Arc::new(table)))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.names().any(|there| there == name)
+    }
+}

@@ -1,0 +1,110 @@
+//! Physical plan → running streams. Nothing is computed until a stream is polled, and dropping a stream stops its part of the
+//! work. Which plan runs for a statement, the session says (`session/query.rs`).
+
+pub(crate) mod checked_scan;
+pub(crate) mod file_views;
+pub(crate) mod progress;
+pub(crate) mod split_scan;
+pub(crate) mod statistics;
+
+use crate::error::classify;
+use crate::execute::file_views::FileViews;
+use crate::execute::progress::ProgressMeter;
+use bowshot_api::{BatchStream, Layout, Result};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::stream::{self, StreamExt};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How many streams an execution is split into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Parallelism {
+    /// One for each processor.
+    Default,
+    /// This many, where the plan can be split.
+    Streams(usize),
+}
+
+/// A plan that is ready to run.
+#[derive(Debug)]
+pub struct Execution {
+    /// Schema of every stream, in the layout that was asked for.
+    pub schema: SchemaRef,
+    /// One stream for each partition of the plan, at least one. To be polled on the query runtime.
+    pub streams: Vec<BatchStream>,
+    /// Whether the statement asks for an order; there is one stream then.
+    pub ordered: bool,
+    /// Number of rows where the plan knows it exactly.
+    pub rows: Option<u64>,
+    /// Tells how far the streams are.
+    pub progress: ProgressMeter,
+}
+
+/// The result schema of a plan: what GetSchema, FlightInfo, prepared statements and the encoder all use.
+///
+/// The types are those after coercion (`SELECT 1 UNION SELECT 'a'` is text), so the plan is analysed for them. A plan
+/// that cannot be analysed shows its own types; running it gives the error.
+pub(crate) fn result_schema(state: &SessionState, plan: &LogicalPlan, layout: Layout) -> SchemaRef {
+    layout.schema(&analysed_schema(state, plan))
+}
+
+/// The schema of a plan after coercion, before it is laid out.
+pub(crate) fn analysed_schema(state: &SessionState, plan: &LogicalPlan) -> SchemaRef {
+    match state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}) {
+        Ok(analysed) => Arc::clone(analysed.schema().inner()),
+        Err(_) => Arc::clone(plan.schema().inner()),
+    }
+}
+
+/// The streams as one.
+pub(crate) fn merged(streams: Vec<BatchStream>) -> stream::BoxStream<'static, Result<RecordBatch>> {
+    stream::select_all(streams).boxed()
+}
+
+/// The streams of a plan, one for each partition, in a layout.
+///
+/// # Errors
+/// From starting the plan; nothing is computed yet.
+pub(crate) fn streams(
+    plan: &Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+    layout: Layout,
+    schema: &SchemaRef,
+) -> Result<Vec<BatchStream>> {
+    let context = context(plan, state);
+    let count = plan.properties().partitioning.partition_count();
+    let views = FileViews::of(plan.as_ref());
+    let mut streams = Vec::with_capacity(count.max(1));
+    for partition in 0..count {
+        let batches = plan.execute(partition, Arc::clone(&context)).map_err(classify)?;
+        let batches = file_views::watched(batches, views.as_ref());
+        let stream = laid_out(batches, layout, SchemaRef::clone(schema));
+        streams.push(stream.with_origin(file_views::origin(views.clone())));
+    }
+    if streams.is_empty() {
+        streams.push(BatchStream::from_batches(SchemaRef::clone(schema), Vec::new()));
+    }
+    Ok(streams)
+}
+
+/// Without functions: only plans that are read from bytes look for theirs by name.
+fn context(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Arc<TaskContext> {
+    let config = state.config().clone();
+    let config = match split_scan::batch_rows(plan.as_ref(), config.batch_size()) {
+        Some(rows) => config.with_batch_size(rows),
+        None => config,
+    };
+    let (session, runtime) = (state.session_id().to_owned(), Arc::clone(state.runtime_env()));
+    let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+    Arc::new(TaskContext::new(None, session, config, none.0, none.1, none.2, none.3, runtime))
+}
+
+fn laid_out(batches: SendableRecordBatchStream, layout: Layout, schema: SchemaRef) -> BatchStream {
+    let target = SchemaRef::clone(&schema);
+    let batches = batches.map(move |batch| layout.apply(batch.map_err(classify)?, &target));
+    BatchStream::new(schema, batches.boxed())
+}

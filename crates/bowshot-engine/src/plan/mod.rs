@@ -1,0 +1,357 @@
+//! Text → logical plan. One statement at a time; `bowshot-sql` reads it and puts it into forms that the planner knows.
+
+pub(crate) mod allowed;
+pub(crate) mod parameters;
+pub(crate) mod plan_limits;
+pub(crate) mod semantics;
+pub(crate) mod struct_fields;
+pub(crate) mod text_limits;
+
+use crate::error::classify;
+use crate::statement::copy::{self, CopyStatement, Direction};
+use bowshot_api::{Error, ErrorKind, Position, Result};
+use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
+use bowshot_sql::{Dialect, DialectName, Explain};
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
+use datafusion::common::format::{ExplainFormat, ExplainStatementOptions};
+use datafusion::common::{DFSchema, SchemaError, TableReference};
+use datafusion::config::{self, ConfigOptions};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
+use datafusion::sql::sqlparser::ast::{self, ExprWithAlias};
+use datafusion::sql::sqlparser::dialect::dialect_from_str;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// The parser's dialect for one of ours. `ansi` is the widest one: standard SQL with everybody's harmless extensions.
+pub fn parser_dialect(name: &str) -> Option<config::Dialect> {
+    match name.to_ascii_lowercase().as_str() {
+        "ansi" => Some(config::Dialect::Generic),
+        "postgres" | "postgresql" => Some(config::Dialect::PostgreSQL),
+        "mysql" => Some(config::Dialect::MySQL),
+        _ => None,
+    }
+}
+
+/// The dialect of the texts that are kept in a form of our own: defaults and checks, which are printed from the tree.
+pub(crate) const KEPT: DialectName = DialectName::Ansi;
+
+/// A query that is kept as text, such as a view's, read in the dialect that it was written in.
+///
+/// # Errors
+/// `Syntax` for a text that is no single statement.
+pub(crate) fn kept_query(options: &ConfigOptions, sql: &str, dialect: DialectName) -> Result<Statement> {
+    only(read(options, sql, dialect)?)
+}
+
+/// An expression that is kept as text, over columns.
+///
+/// # Errors
+/// `Syntax` for a text that is none, and whatever planning it gives.
+pub(crate) fn kept_expression(
+    state: &SessionState,
+    sql: &str,
+    columns: &DFSchema,
+) -> datafusion::error::Result<Expr> {
+    let external = |error: Error| DataFusionError::External(Box::new(error));
+    let mut expr = bowshot_sql::parse_expression(sql, Dialect::new(KEPT)).map_err(external)?;
+    rewrite::expression(&mut expr, KEPT).map_err(external)?;
+    state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, columns)
+}
+
+/// A planned statement with the parameters that it wants.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    plan: Arc<LogicalPlan>,
+    parameters: SchemaRef,
+    ordered: bool,
+}
+
+impl Planned {
+    pub(crate) fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+
+    /// One nullable field for each parameter, in the order of binding.
+    pub fn parameters(&self) -> &SchemaRef {
+        &self.parameters
+    }
+
+    /// Whether the statement asks for an order of its rows.
+    pub fn ordered(&self) -> bool {
+        self.ordered
+    }
+
+    pub(crate) fn with_plan(&self, plan: LogicalPlan) -> Self {
+        Self { plan: Arc::new(plan), parameters: Arc::clone(&self.parameters), ordered: self.ordered }
+    }
+}
+
+/// Plans one parsed statement.
+pub(crate) fn plan<'a>(state: &'a SessionState, statement: Statement) -> BoxFuture<'a, Result<Planned>> {
+    async move { planned(logical(state, statement).await.map_err(classify)?) }.boxed()
+}
+
+/// Names of columns in one statement that are put right.
+const MAX_REPAIRS: usize = 64;
+
+/// The plan of a statement. Names of columns that are not found are looked for once more: in another spelling where only one
+/// column has it, and among the names of the result.
+pub(crate) fn logical<'a>(
+    state: &'a SessionState,
+    mut statement: Statement,
+) -> BoxFuture<'a, datafusion::error::Result<LogicalPlan>> {
+    async move {
+        statement = semantics::with_natural_columns(statement, || state.clone()).await;
+        statement =
+            semantics::unambiguous(statement).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        if let Statement::Statement(statement) = &mut statement {
+            lists_of_columns(state, statement).await?;
+        }
+        // What was wrong before a name was taken for a field.
+        let mut before = None;
+        for _ in 0..MAX_REPAIRS {
+            match Box::pin(state.statement_to_plan(statement.clone())).await {
+                Err(error) if struct_fields::reread_as_field(&mut statement, &error) => before = Some(error),
+                Err(error) if repaired(&mut statement, &error, state.config_options()) => {}
+                Err(error) => {
+                    let about_name = matches!(error.find_root(), DataFusionError::SchemaError(..));
+                    let told = before.filter(|_| !about_name).unwrap_or(error);
+                    return Err(placed(&statement, told));
+                }
+                Ok(plan) => {
+                    return match before {
+                        Some(error) if !struct_fields::fields_are_there(&plan) => {
+                            Err(placed(&statement, error))
+                        }
+                        _ => Ok(plan),
+                    };
+                }
+            }
+        }
+        Box::pin(state.statement_to_plan(statement)).await
+    }
+    .boxed()
+}
+
+/// The error with the place in the text that it is about, if that is known.
+fn placed(statement: &Statement, error: DataFusionError) -> DataFusionError {
+    let Statement::Statement(statement) = statement else { return error };
+    if let Some(told) = struct_fields::unknown_qualifier(statement, &error) {
+        return DataFusionError::External(Box::new(told.with_source(error)));
+    }
+    let place = match error.find_root() {
+        DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
+            SchemaError::FieldNotFound { field, .. } | SchemaError::AmbiguousReference { field } => {
+                rewrite::place(statement, Wanted::Column(&field.name))
+            }
+            _ => None,
+        },
+        DataFusionError::Plan(text) => {
+            let quoted = text.split('\'').nth(1).unwrap_or_default();
+            if text.starts_with("Invalid function") {
+                rewrite::place(statement, Wanted::Function(quoted))
+            } else if text.ends_with("not found") {
+                let table = quoted.rsplit('.').next().unwrap_or_default();
+                rewrite::place(statement, Wanted::Table(table))
+            } else {
+                None
+            }
+        }
+        _ => None,
+    };
+    match place {
+        None => error,
+        Some((line, column)) => {
+            let placed = classify(error).with_position(Position { line, column });
+            DataFusionError::External(Box::new(placed))
+        }
+    }
+}
+
+/// Puts columns in the place of `COLUMNS(…)` and the like, list by list.
+fn lists_of_columns<'a>(
+    state: &'a SessionState,
+    statement: &'a mut ast::Statement,
+) -> BoxFuture<'a, datafusion::error::Result<()>> {
+    async move {
+        for _ in 0..MAX_REPAIRS {
+            let Some(query) = rewrite::probe(statement) else { break };
+            let query = Statement::Statement(Box::new(ast::Statement::Query(query)));
+            let plan = Box::pin(state.statement_to_plan(query)).await?;
+            let named = |(table, field): (Option<&TableReference>, &FieldRef)| {
+                (table.map(|table| table.table().to_owned()), field.name().clone())
+            };
+            let columns: Vec<rewrite::Named> = plan.schema().iter().map(named).collect();
+            rewrite::expand(statement, &columns)
+                .map_err(|error| DataFusionError::External(Box::new(error)))?;
+        }
+        Ok(())
+    }
+    .boxed()
+}
+
+fn repaired(statement: &mut Statement, error: &DataFusionError, options: &ConfigOptions) -> bool {
+    let DataFusionError::SchemaError(schema, _) = error.find_root() else { return false };
+    let SchemaError::FieldNotFound { field, valid_fields } = schema.as_ref() else { return false };
+    let statement = match statement {
+        Statement::Statement(statement) => statement,
+        Statement::Explain(explain) => return repaired(&mut explain.statement, error, options),
+        _ => return false,
+    };
+    let postgres = options.sql_parser.dialect == config::Dialect::PostgreSQL;
+    let mut spellings: Vec<&str> = valid_fields
+        .iter()
+        .map(|valid| valid.name.as_str())
+        .filter(|name| name.eq_ignore_ascii_case(&field.name) && *name != field.name)
+        .collect();
+    spellings.sort_unstable();
+    spellings.dedup();
+    match spellings.as_slice() {
+        [spelling] => rewrite::spell(statement, &field.name, spelling, !postgres),
+        _ => !postgres && field.relation.is_none() && rewrite::inline_alias(statement, &field.name),
+    }
+}
+
+/// A plan with the parameters that it wants.
+///
+/// # Errors
+/// `LimitReached` for one that is too large.
+pub(crate) fn planned(plan: LogicalPlan) -> Result<Planned> {
+    crate::plan::allowed::check_size(&plan)?;
+    let (plan, parameters) = parameters::declared(plan)?;
+    let ordered = asks_for_order(&plan);
+    Ok(Planned { plan: Arc::new(plan), parameters, ordered })
+}
+
+/// The dialect of the session.
+pub fn dialect(options: &ConfigOptions) -> Dialect {
+    Dialect::new(match options.sql_parser.dialect {
+        config::Dialect::PostgreSQL => DialectName::Postgres,
+        config::Dialect::MySQL => DialectName::MySql,
+        _ => DialectName::Ansi,
+    })
+}
+
+/// A statement as the parser gives it, or as it is read here.
+pub(crate) enum Parsed {
+    Sql(Statement),
+    Copy(CopyStatement),
+}
+
+/// Parses one statement in the dialect of the session.
+pub(crate) fn parse(options: &ConfigOptions, sql: &str) -> Result<Parsed> {
+    let dialect = dialect(options);
+    // Before anything recursive sees the text.
+    text_limits::check(sql, &dialect)?;
+    let limit = options.sql_parser.recursion_limit.get();
+    let copy = copy::parse(sql, &dialect, limit);
+    if let Some(mut copy) = copy.map_err(|error| classify(DataFusionError::SQL(Box::new(error), None)))? {
+        if let Direction::QueryOut(query) = &mut copy.direction {
+            rewrite::keep_strangers_out(query, defaults(options));
+            rewrite::query(query, Source { text: sql, dialect: dialect.name() })?;
+        }
+        return Ok(Parsed::Copy(copy));
+    }
+    only(read(options, sql, dialect.name())?).map(Parsed::Sql)
+}
+
+/// Parses one statement as DataFusion does.
+pub(crate) fn parse_plain(options: &ConfigOptions, sql: &str) -> Result<Statement> {
+    let name = options.sql_parser.dialect;
+    let dialect =
+        dialect_from_str(name).ok_or_else(|| Error::invalid(format!("dialect `{name}` is not known")))?;
+    text_limits::check(sql, dialect.as_ref())?;
+    let parser = DFParserBuilder::new(sql)
+        .with_dialect(dialect.as_ref())
+        .with_recursion_limit(options.sql_parser.recursion_limit.get())
+        .build();
+    let statements = parser.and_then(|mut parser| parser.parse_statements()).map_err(classify)?;
+    let mut statement = only(statements.into())?;
+    if let Statement::Statement(inner) = &mut statement {
+        rewrite::placeholders(inner);
+    }
+    Ok(statement)
+}
+
+/// The statements of a text, in forms that the planner knows.
+fn read(options: &ConfigOptions, sql: &str, dialect: DialectName) -> Result<Vec<Statement>> {
+    let limit = options.sql_parser.recursion_limit.get();
+    let source = Source { text: sql, dialect };
+    let parsed = bowshot_sql::parse(sql, Dialect::new(dialect), limit)?.into_iter();
+    parsed
+        .map(|parsed| match parsed {
+            bowshot_sql::Parsed::Statement(mut statement) => {
+                rewrite::keep_strangers_out(&mut statement, defaults(options));
+                rewrite::statement(&mut statement, source)?;
+                Ok(Statement::Statement(statement))
+            }
+            bowshot_sql::Parsed::Explain(mut explain) => {
+                rewrite::keep_strangers_out(&mut explain.statement, defaults(options));
+                rewrite::statement(&mut explain.statement, source)?;
+                explained(explain)
+            }
+        })
+        .collect()
+}
+
+fn defaults(options: &ConfigOptions) -> Defaults<'_> {
+    Defaults { catalog: &options.catalog.default_catalog, schema: &options.catalog.default_schema }
+}
+
+fn explained(explain: Explain) -> Result<Statement> {
+    let format = explain.format.map(|format| ExplainFormat::from_str(&format)).transpose();
+    let format = format.map_err(|_| {
+        Error::new(ErrorKind::Syntax, "EXPLAIN does not know this format")
+            .with_hint("write FORMAT indent, tree, json or graphviz")
+    })?;
+    let options = ExplainStatementOptions {
+        analyze: explain.analyze,
+        verbose: explain.verbose,
+        format,
+        ..ExplainStatementOptions::default()
+    };
+    let statement = Box::new(Statement::Statement(explain.statement));
+    Ok(Statement::Explain(ExplainStatement { options, statement }))
+}
+
+fn only(mut statements: Vec<Statement>) -> Result<Statement> {
+    match (statements.pop(), statements.is_empty()) {
+        (None, _) => {
+            Err(Error::new(ErrorKind::Syntax, "the statement is empty").with_hint("send one SQL statement"))
+        }
+        (Some(_), false) => {
+            Err(Error::new(ErrorKind::Syntax, "there is more than one statement in the text")
+                .with_hint("send one statement at a time"))
+        }
+        (Some(statement), true) => Ok(statement),
+    }
+}
+
+/// Whether a sort decides the order of the rows: one at the top, under nodes that keep order.
+fn asks_for_order(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Projection(node) => asks_for_order(&node.input),
+        LogicalPlan::SubqueryAlias(node) => asks_for_order(&node.input),
+        LogicalPlan::Limit(node) => asks_for_order(&node.input),
+        // Their rows are lines of a text.
+        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => true,
+        _ => false,
+    }
+}
+
+/// The plan with other names of its columns.
+pub(crate) fn renamed(plan: LogicalPlan, names: &[String]) -> datafusion::error::Result<LogicalPlan> {
+    let columns = plan.schema().columns();
+    let renamed: Vec<Expr> = columns
+        .into_iter()
+        .zip(names)
+        .map(|(column, name)| Expr::Column(column).alias(name.clone()))
+        .collect();
+    LogicalPlanBuilder::from(plan).project(renamed)?.build()
+}

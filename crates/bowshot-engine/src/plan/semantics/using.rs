@@ -1,0 +1,348 @@
+//! Columns of `JOIN … USING`. In `t FULL JOIN u USING (k)` there is one column `k`, which has its value from whichever side has
+//! a row; DataFusion takes that of the left side, which is NULL where only the right side has one. Here the column is spelled
+//! out as `coalesce(t.k, u.k)`, and the join gets its conditions with ON. `SELECT *` begins with such columns.
+
+use bowshot_api::{Error, Result};
+use bowshot_sql::Tree;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy, OrderByKind, Query, Select,
+    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use std::ops::ControlFlow;
+
+/// Spells out what the joins of one SELECT, and the order of its rows, say of such columns.
+pub(crate) fn spelled_out(select: &mut Select, order: Option<&mut OrderBy>) -> Result<()> {
+    if !select.from.iter().any(has_using) {
+        return Ok(());
+    }
+    let mut chains = Vec::with_capacity(select.from.len());
+    for tables in &select.from {
+        match Chain::of(tables) {
+            Some(chain) => chains.push(chain),
+            None if select.from.iter().any(has_outer) => return Err(unclear()),
+            None => return Ok(()),
+        }
+    }
+    let outer = select.from.iter().any(has_outer);
+    wildcards(select, &chains, outer)?;
+    if outer {
+        let merged: Vec<_> = chains.iter().flat_map(|chain| chain.merged.iter()).cloned().collect();
+        conditions(select)?;
+        columns(select, order, &merged)?;
+    }
+    Ok(())
+}
+
+fn unclear() -> Error {
+    Error::unsupported(
+        "the columns of this `FULL JOIN` or `RIGHT JOIN` with `USING` or `NATURAL` are not clear",
+    )
+    .with_hint("write the condition with `ON`, and name the side of each column")
+}
+
+/// A column that several tables share.
+#[derive(Debug, Clone)]
+struct Merged {
+    name: Ident,
+    /// What stands before its name in each table that has it.
+    sides: Vec<String>,
+}
+
+impl Merged {
+    /// The column of the first so many of its tables.
+    fn text(&self, of: usize) -> String {
+        let columns: Vec<_> =
+            self.sides.iter().take(of).map(|side| format!("{side}.{}", self.name)).collect();
+        if columns.len() == 1 { columns.concat() } else { format!("coalesce({})", columns.join(", ")) }
+    }
+
+    fn is(&self, name: &Ident) -> bool {
+        same(&self.name, name)
+    }
+}
+
+fn same(one: &Ident, other: &Ident) -> bool {
+    // Names without quotes are in lower case.
+    let spelled = |name: &Ident| {
+        if name.quote_style.is_none() { name.value.to_lowercase() } else { name.value.clone() }
+    };
+    spelled(one) == spelled(other)
+}
+
+/// The tables of one item of FROM, and the columns that they share.
+struct Chain {
+    tables: Vec<String>,
+    merged: Vec<Merged>,
+}
+
+impl Chain {
+    /// `None` where somebody would have to know the columns of the tables.
+    fn of(from: &TableWithJoins) -> Option<Self> {
+        let mut chain = Self { tables: vec![table(&from.relation)?], merged: Vec::new() };
+        for join in &from.joins {
+            let next = table(&join.relation)?;
+            match constraint(join) {
+                Some(JoinConstraint::Using(names)) => chain.merge(names, &next)?,
+                Some(JoinConstraint::Natural) => return None,
+                // Semi and anti joins, and those that are none of the standard's.
+                None => return None,
+                Some(_) => {}
+            }
+            chain.tables.push(next);
+        }
+        Some(chain)
+    }
+
+    fn merge(&mut self, names: &[ObjectName], next: &str) -> Option<()> {
+        for name in names {
+            let name = name.0.last()?.as_ident()?;
+            if let Some(known) = self.merged.iter_mut().find(|known| known.is(name)) {
+                known.sides.push(next.to_owned());
+            } else {
+                let [only] = self.tables.as_slice() else { return None };
+                self.merged.push(Merged { name: name.clone(), sides: vec![only.clone(), next.to_owned()] });
+            }
+        }
+        Some(())
+    }
+
+    /// What `*` stands for.
+    fn all(&self) -> Vec<String> {
+        let merged = self.merged.iter();
+        let mut items: Vec<_> =
+            merged.clone().map(|one| format!("{} AS {}", one.text(one.sides.len()), one.name)).collect();
+        for table in &self.tables {
+            let own = merged.clone().filter(|one| one.sides.contains(table));
+            let own: Vec<_> = own.map(|one| one.name.to_string()).collect();
+            items.push(if own.is_empty() {
+                format!("{table}.*")
+            } else {
+                format!("{table}.* EXCLUDE ({})", own.join(", "))
+            });
+        }
+        items
+    }
+}
+
+/// What stands before the columns of a table.
+fn table(factor: &TableFactor) -> Option<String> {
+    match factor {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(alias.name.to_string())
+        }
+        TableFactor::Table { name, alias: None, args: None, .. } => Some(name.to_string()),
+        _ => None,
+    }
+}
+
+pub(crate) fn constraint(join: &Join) -> Option<&JoinConstraint> {
+    match &join.join_operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint)
+        | JoinOperator::CrossJoin(constraint) => Some(constraint),
+        _ => None,
+    }
+}
+
+pub(crate) fn constraint_mut(join: &mut Join) -> Option<&mut JoinConstraint> {
+    match &mut join.join_operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint) => Some(constraint),
+        _ => None,
+    }
+}
+
+fn has_using(from: &TableWithJoins) -> bool {
+    joins(from).any(|join| {
+        matches!(constraint(join), Some(JoinConstraint::Using(_)))
+            || matches!(constraint(join), Some(JoinConstraint::Natural)) && is_outer(join)
+    })
+}
+
+fn has_outer(from: &TableWithJoins) -> bool {
+    joins(from).any(|join| {
+        matches!(constraint(join), Some(JoinConstraint::Using(_) | JoinConstraint::Natural)) && is_outer(join)
+    })
+}
+
+/// The joins of one item of FROM, also those in brackets.
+fn joins(from: &TableWithJoins) -> Box<dyn Iterator<Item = &Join> + '_> {
+    let relations = std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation));
+    let nested = relations.filter_map(|relation| match relation {
+        TableFactor::NestedJoin { table_with_joins, .. } => Some(table_with_joins.as_ref()),
+        _ => None,
+    });
+    Box::new(from.joins.iter().chain(nested.flat_map(joins)))
+}
+
+/// Whether rows of the right side come without one of the left.
+fn is_outer(join: &Join) -> bool {
+    matches!(
+        join.join_operator,
+        JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_)
+    )
+}
+
+fn wildcards(select: &mut Select, chains: &[Chain], outer: bool) -> Result<()> {
+    let mut items = Vec::with_capacity(select.projection.len());
+    for item in std::mem::take(&mut select.projection) {
+        match item {
+            SelectItem::Wildcard(options) if plain(&options.to_string()) => {
+                let all: Vec<_> = chains
+                    .iter()
+                    .flat_map(|chain| if outer { chain.all() } else { chain.all_of_left() })
+                    .collect();
+                items.extend(parsed(&all.join(", "))?);
+            }
+            SelectItem::Wildcard(_) if outer => return Err(unclear()),
+            item => items.push(item),
+        }
+    }
+    select.projection = items;
+    Ok(())
+}
+
+fn plain(options: &str) -> bool {
+    options.trim().is_empty()
+}
+
+impl Chain {
+    /// What `*` stands for where the left side has all values.
+    fn all_of_left(&self) -> Vec<String> {
+        let left = self.merged.iter();
+        let left =
+            left.map(|one| Merged { sides: one.sides.iter().take(1).cloned().collect(), ..one.clone() });
+        let columns = left.map(|one| format!("{} AS {}", one.text(1), one.name)).collect::<Vec<_>>();
+        let tables = self.all().split_off(self.merged.len());
+        columns.into_iter().chain(tables).collect()
+    }
+}
+
+fn parsed(items: &str) -> Result<Vec<SelectItem>> {
+    let statements = Parser::parse_sql(&GenericDialect {}, &format!("SELECT {items}"));
+    let select = statements.ok().and_then(|mut statements| match statements.pop() {
+        Some(Statement::Query(query)) => match *query.body {
+            SetExpr::Select(select) => Some(select.projection),
+            _ => None,
+        },
+        _ => None,
+    });
+    select.ok_or_else(unclear)
+}
+
+fn expression(text: &str) -> Result<Expr> {
+    Parser::new(&GenericDialect {})
+        .try_with_sql(text)
+        .and_then(|mut parser| parser.parse_expr())
+        .map_err(|error| unclear().with_source(error))
+}
+
+/// Conditions with ON instead of USING.
+fn conditions(select: &mut Select) -> Result<()> {
+    for from in &mut select.from {
+        let Some(chain) = Chain::of(from) else { return Err(unclear()) };
+        let mut known = vec![1; chain.merged.len()];
+        for (place, join) in from.joins.iter_mut().enumerate() {
+            let Some(JoinConstraint::Using(names)) = constraint(join).cloned() else { continue };
+            let next = chain.tables.get(place + 1).ok_or_else(unclear)?;
+            let mut parts = Vec::with_capacity(names.len());
+            for (one, known) in chain.merged.iter().zip(&mut known) {
+                if names.iter().filter_map(|name| name.0.last()?.as_ident()).any(|name| one.is(name)) {
+                    parts.push(format!("{} = {next}.{}", one.text(*known), one.name));
+                    *known += 1;
+                }
+            }
+            if let Some(constraint) = constraint_mut(join) {
+                *constraint = JoinConstraint::On(expression(&parts.join(" AND "))?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Names of shared columns, wherever one stands for itself.
+fn columns(select: &mut Select, order: Option<&mut OrderBy>, merged: &[Merged]) -> Result<()> {
+    let named = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
+            merged.iter().any(|one| one.is(name)).then(|| name.clone())
+        }
+        _ => None,
+    };
+    for item in &mut select.projection {
+        if let Some(alias) = named(item)
+            && let SelectItem::UnnamedExpr(expr) = item
+        {
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
+    let shown: Vec<_> = select
+        .projection
+        .iter()
+        .filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(alias.clone()),
+            _ => None,
+        })
+        .collect();
+    let mut spelling = Spelling { merged, depth: 0 };
+    finished(select.walk(&mut spelling))?;
+    if let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = order {
+        // A name alone is that of a column of the result, if there is one.
+        let by_result = |expr: &Expr| matches!(expr, Expr::Identifier(name) if shown.iter().any(|alias| same(alias, name)));
+        for key in keys.iter_mut().filter(|key| !by_result(&key.expr)) {
+            finished(key.walk(&mut spelling))?;
+        }
+    }
+    Ok(())
+}
+
+fn finished(flow: ControlFlow<Error>) -> Result<()> {
+    match flow {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Spelling<'a> {
+    merged: &'a [Merged],
+    /// Queries around: names in there may be their own.
+    depth: usize,
+}
+
+impl VisitorMut for Spelling<'_> {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if self.depth == 0
+            && let Expr::Identifier(name) = expr
+            && let Some(one) = self.merged.iter().find(|one| one.is(name))
+        {
+            match expression(&one.text(one.sides.len())) {
+                Ok(spelled) => *expr = spelled,
+                Err(error) => return ControlFlow::Break(error),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

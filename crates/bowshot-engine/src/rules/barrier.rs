@@ -1,0 +1,104 @@
+//! Operators that stand before others while one of DataFusion's rules runs, and tell that rule less or more than those.
+
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use std::fmt;
+use std::sync::Arc;
+
+/// Gives what its input gives. It takes no conditions from above, since that is what operators do by themselves.
+#[derive(Debug)]
+pub(super) struct Barrier {
+    input: Arc<dyn ExecutionPlan>,
+    /// What it says to be the number of rows, instead of what its input says.
+    rows: Option<usize>,
+}
+
+impl Barrier {
+    pub(super) fn before(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { input, rows: None })
+    }
+
+    pub(super) fn with_rows(input: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { input, rows: Some(rows) })
+    }
+
+    /// The plan without barriers.
+    pub(super) fn lifted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            Ok(match node.downcast_ref::<Self>() {
+                Some(barrier) => Transformed::yes(Arc::clone(&barrier.input)),
+                None => Transformed::no(node),
+            })
+        })
+        .data()
+    }
+}
+
+impl DisplayAs for Barrier {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for Barrier {
+    fn name(&self) -> &str {
+        "Barrier"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self { input, rows: self.rows })),
+            _ => internal_err!("a barrier stands before one operator"),
+        }
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let [input] = inputs else { return internal_err!("a barrier stands before one operator") };
+        let Some(rows) = self.rows else { return Ok(Arc::clone(input)) };
+        let mut statistics = Statistics::clone(input);
+        let bytes = statistics.total_byte_size.get_value().zip(statistics.num_rows.get_value());
+        statistics.total_byte_size = match bytes {
+            Some((bytes, of)) => {
+                Precision::Inexact((*bytes as f64 / (*of).max(1) as f64 * rows as f64) as usize)
+            }
+            None => Precision::Absent,
+        };
+        statistics.num_rows = Precision::Inexact(rows);
+        Ok(Arc::new(statistics))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}

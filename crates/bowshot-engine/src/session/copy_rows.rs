@@ -1,0 +1,199 @@
+//! Rows on their way between a plan or a table and a file. The file is read and written on a thread that may block, a few
+//! batches ahead of or behind the rest.
+
+use crate::authorize::AuthorizedPlan;
+use crate::error::classify;
+use crate::plan::{Planned, parameters};
+use crate::session::EngineSession;
+use crate::session::write::Written;
+use crate::snapshot::Pinned;
+use crate::write::Write;
+use crate::write::apply::{self, Place, arranged, by_name};
+use crate::write::copy::{CopyIn, CopyOut, folder};
+use crate::write::fit::Casts;
+use crate::write::rows::{absent_values, checked, stream};
+use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Origin, Result};
+use bowshot_storage::exchange::{FileRows, FileWriter};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
+use futures::StreamExt;
+use std::sync::Arc;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+
+/// Batches between the two sides.
+const AHEAD: usize = 2;
+
+enum Message {
+    Rows(RecordBatch),
+    /// All rows are there. A writer that hears nothing more without it has been given up.
+    End,
+}
+
+impl EngineSession {
+    /// Runs a COPY; `None` for every other statement.
+    pub(crate) async fn copy(
+        &self,
+        write: &Write,
+        plan: &AuthorizedPlan,
+        parameters: &[RecordBatch],
+    ) -> Result<Option<Written>> {
+        match write {
+            Write::CopyIn(copy) => Box::pin(self.copy_in(copy, plan.pinned())).await.map(Some),
+            Write::CopyOut(copy) => {
+                let query = bound(plan.planned(), parameters)?;
+                let rows = Box::pin(self.copy_out(copy, &query, plan.pinned())).await?;
+                Ok(Some(Written { pinned: plan.pinned().clone(), rows: Some(rows), returned: None }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Runs a query and writes its rows to a file; the number of rows. Nothing is left behind unless all of them are
+    /// there.
+    async fn copy_out(&self, copy: &CopyOut, plan: &LogicalPlan, pinned: &Pinned) -> Result<u64> {
+        let (state, names) = (self.state(pinned), self.names(pinned));
+        let (rows, origin) = stream(&state, plan).await?;
+        let schema = Layout::default().schema(&rows.schema());
+        let exchange = Arc::clone(folder(&names)?);
+        let (sender, receiver) = channel(AHEAD);
+        let (copy, columns) = (copy.clone(), Arc::clone(&schema));
+        let writer = spawn_blocking(move || {
+            let file = exchange.write(&copy.path, copy.shape, &columns, copy.overwrite)?;
+            write_all(file, receiver, origin.as_ref())
+        });
+        let sent = send_all(rows, &sender, |batch| Layout::default().apply(batch, &schema)).await;
+        finished(writer, sender, sent).await
+    }
+
+    /// Takes the rows of a file into a table.
+    async fn copy_in(&self, copy: &CopyIn, pinned: &Pinned) -> Result<Written> {
+        let (state, names, stores) = (self.lazy_state(pinned), self.names(pinned), self.stores());
+        let table = names.table(&copy.table)?;
+        let (exchange, from) = (Arc::clone(folder(&names)?), copy.clone());
+        let opened =
+            spawn_blocking(move || exchange.read(&from.path, (from.shape, &from.read), &from.wanted)).await;
+        let rows = streamed(opened.map_err(broken)??);
+        let origin = rows.origin().cloned();
+        let positions = by_name(&rows.schema(), table.definition(), &copy.table)?;
+        let absent = absent_values(table.definition(), &state, &stores.shared).await?;
+        let rows = arranged(rows, positions, absent, table.schema());
+        let place = Place { names: &names, stores: &stores, state: &state };
+        let applied = apply::insert(
+            &copy.table,
+            apply::adding(&copy.table, &table, &place),
+            Casts::Exact,
+            rows,
+            &place,
+        )
+        .await?;
+        checked(origin.as_ref())?;
+        Ok(Written { pinned: applied.pinned, rows: Some(applied.rows), returned: None })
+    }
+}
+
+/// The query with the values of its parameters, of which a file takes one row.
+fn bound(planned: &Planned, rows: &[RecordBatch]) -> Result<LogicalPlan> {
+    if rows.is_empty() {
+        parameters::check_none(planned.parameters())?;
+        return Ok(planned.plan().clone());
+    }
+    let mut filled = rows.iter().filter(|batch| batch.num_rows() > 0);
+    match (filled.next(), filled.next()) {
+        (Some(batch), None) if batch.num_rows() == 1 => {
+            parameters::bind(planned.plan(), planned.parameters(), batch, 0)
+        }
+        _ => Err(Error::invalid("COPY takes one row of parameters")),
+    }
+}
+
+/// Sends the rows of a query. A writer that does not take them has failed, and tells why itself.
+async fn send_all(
+    mut rows: SendableRecordBatchStream,
+    sender: &Sender<Message>,
+    laid_out: impl Fn(RecordBatch) -> Result<RecordBatch>,
+) -> Result<()> {
+    while let Some(batch) = rows.next().await {
+        if sender.send(Message::Rows(laid_out(batch.map_err(classify)?)?)).await.is_err() {
+            return Ok(());
+        }
+    }
+    let _ = sender.send(Message::End).await;
+    Ok(())
+}
+
+/// The sender lives until the writer has ended: its end tells that nobody waits for the file.
+async fn finished(writer: JoinHandle<Result<u64>>, sender: Sender<Message>, sent: Result<()>) -> Result<u64> {
+    match sent {
+        Ok(()) => {
+            let written = writer.await;
+            drop(sender);
+            written.map_err(broken)?
+        }
+        Err(error) => {
+            drop(sender);
+            // The file is to be gone before the client hears of the error.
+            let _ = writer.await;
+            Err(error)
+        }
+    }
+}
+
+fn write_all(
+    mut file: FileWriter,
+    mut rows: Receiver<Message>,
+    origin: Option<&Arc<dyn Origin>>,
+) -> Result<u64> {
+    let mut count = 0;
+    loop {
+        match rows.blocking_recv() {
+            Some(Message::Rows(batch)) => {
+                count += batch.num_rows() as u64;
+                file.write(&batch)?;
+            }
+            Some(Message::End) => {
+                file.finish(|| match rows.is_closed() {
+                    true => Err(cancelled()),
+                    false => checked(origin),
+                })?;
+                return Ok(count);
+            }
+            None => return Err(cancelled()),
+        }
+    }
+}
+
+/// The rows of a file as a stream; dropping it ends the reading.
+fn streamed(mut rows: FileRows) -> BatchStream {
+    let (schema, origin) = (Arc::clone(rows.schema()), Arc::new(rows.shared()));
+    let (sender, receiver) = channel(AHEAD);
+    // Reads until the stream takes no more: nothing waits for it, and it holds nothing but the file.
+    drop(spawn_blocking(move || {
+        loop {
+            let batch = rows.next_batch().transpose();
+            let is_last = !matches!(batch, Ok(Some(_)));
+            if sender.blocking_send(batch).is_err() || is_last {
+                return;
+            }
+        }
+    }));
+    let batches = futures::stream::unfold(Some(receiver), |receiver| async move {
+        let mut receiver = receiver?;
+        match receiver.recv().await {
+            Some(Ok(Some(batch))) => Some((Ok(batch), Some(receiver))),
+            Some(Ok(None)) => None,
+            Some(Err(error)) => Some((Err(error), None)),
+            None => Some((Err(Error::internal("reading the file broke down")), None)),
+        }
+    });
+    BatchStream::new(schema, batches.boxed()).with_origin(Some(origin))
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the query was cancelled")
+}
+
+fn broken(error: JoinError) -> Error {
+    Error::internal("copying broke down").with_source(error)
+}

@@ -1,0 +1,424 @@
+//! The engine of a process: its settings, and what all sessions share.
+
+use crate::catalog::system::SystemTables;
+use crate::catalog::{self, CatalogParts, identity};
+use crate::error::{Error, classify};
+use crate::execute::split_scan;
+use crate::job::runtime::QueryRuntime;
+use crate::job::{Budget, Job, Planning, carry_jobs};
+use crate::policy::{self, AccessSettings, UsersSeen};
+use crate::reuse::{Background, NoReuse, Reuse, SessionCache};
+use crate::rules::{self, SessionJoinOrder};
+use crate::scheduling::functions;
+use crate::session::EngineSession;
+use crate::session::template::builder_from;
+use crate::snapshot::commit::SessionTables;
+use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use crate::{plan, types};
+use bowshot_api::{Principal, Result};
+use bowshot_storage::exchange::ExchangeFolder;
+use bowshot_storage::tables::TableStore;
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::prelude::SessionConfig;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+
+/// Worker threads for each partition that a plan runs at once.
+const THREADS_PER_PARTITION: usize = 2;
+/// Rows and bytes of the smaller side of a join that one thread collects, when there is only one.
+const COLLECTED_ROWS: usize = 16 << 20;
+const COLLECTED_BYTES: usize = 512 << 20;
+/// How many consumers an out-of-memory error names.
+const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
+
+/// Settings of the engine.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Partitions of a plan that run at once, one for each processor by default.
+    pub threads: usize,
+    /// Bytes that all running queries may hold together.
+    pub memory_bytes: usize,
+    /// Bytes that the whole process may have; without a limit when zero.
+    pub process_bytes: u64,
+    /// Bytes of spilled data on disk.
+    pub spill_bytes: u64,
+    /// Folder of spilled data; the system's temporary folder when `None`.
+    pub spill_folder: Option<PathBuf>,
+    /// Bytes of Parquet footers kept.
+    pub metadata_cache_bytes: usize,
+    /// How long a folder listing is believed.
+    pub listing_ttl: Duration,
+    /// SQL dialect of new sessions: `ansi`, `postgres` or `mysql`.
+    pub dialect: &'static str,
+    /// Rows of one batch.
+    pub batch_rows: usize,
+    /// Bytes of the temporary tables of one session.
+    pub temporary_bytes: u64,
+    /// The one folder whose files COPY may read and write; none when `None`.
+    pub exchange_folder: Option<PathBuf>,
+    /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
+    /// survives the session, and no served file is visible.
+    pub scratch: bool,
+    /// Users and roles of the configuration.
+    pub access: AccessSettings,
+    /// Replaces the session configuration, for comparisons with plain DataFusion.
+    pub session_config: Option<SessionConfig>,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            memory_bytes: 8 << 30,
+            process_bytes: 0,
+            spill_bytes: 100 << 30,
+            spill_folder: None,
+            metadata_cache_bytes: 512 << 20,
+            listing_ttl: Duration::from_secs(1),
+            dialect: "ansi",
+            batch_rows: split_scan::DEFAULT_BATCH_ROWS,
+            temporary_bytes: 1 << 30,
+            exchange_folder: None,
+            scratch: false,
+            access: AccessSettings::default(),
+            session_config: None,
+        }
+    }
+}
+
+/// The engine of one server process. Cheap to share; dropping the last one stops all its work.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+/// What all sessions of an engine share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) runtime: QueryRuntime,
+    template: SessionState,
+    memory: Arc<dyn MemoryPool>,
+    pub(crate) parts: CatalogParts,
+    pub(crate) scratch: bool,
+    pub(crate) access: Arc<AccessSettings>,
+    dialect: &'static str,
+    spill_folder: Option<PathBuf>,
+    temporary_bytes: u64,
+    planning: Arc<Planning>,
+    budget: Arc<Budget>,
+}
+
+/// Where the tables of an engine come from.
+#[derive(Debug)]
+pub struct Sources {
+    /// The tables of files, which are schema `main`.
+    pub main: Arc<dyn SchemaProvider>,
+    /// The tables of `system`, if somebody provides them.
+    pub system: Option<Arc<dyn SystemTables>>,
+    /// The tables that clients make.
+    pub tables: Arc<TableStore>,
+}
+
+/// What an engine is made of that caches start with.
+#[derive(Debug)]
+pub struct Base<'a> {
+    /// The state that those of all sessions are copies of.
+    pub template: &'a SessionState,
+    /// The tables of files.
+    pub main: &'a Arc<dyn SchemaProvider>,
+    /// The tables that clients make.
+    pub tables: &'a Arc<TableStore>,
+    /// The threads of queries.
+    pub queries: &'a Handle,
+}
+
+/// An engine that may have ended.
+#[derive(Debug, Clone)]
+pub struct WeakEngine(Weak<Shared>);
+
+impl WeakEngine {
+    /// The engine, if it is still there.
+    pub fn upgrade(&self) -> Option<Engine> {
+        self.0.upgrade().map(|shared| Engine { shared })
+    }
+}
+
+impl Engine {
+    /// The environment that storage and engine share: memory pool, spill folder, file caches.
+    ///
+    /// # Errors
+    /// When the spill folder cannot be used.
+    pub fn environment(config: &EngineConfig) -> Result<Arc<RuntimeEnv>> {
+        let pool = TrackConsumersPool::new(FairSpillPool::new(config.memory_bytes), NAMED_CONSUMERS);
+        let mut builder = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(pool))
+            .with_metadata_cache_limit(config.metadata_cache_bytes)
+            .with_object_list_cache_ttl(Some(config.listing_ttl))
+            .with_max_temp_directory_size(config.spill_bytes);
+        if let Some(folder) = &config.spill_folder {
+            builder = builder.with_temp_file_path(folder.clone());
+        }
+        builder.build_arc().map_err(classify)
+    }
+
+    /// An engine that keeps nothing of what it has computed.
+    ///
+    /// # Errors
+    /// When no threads can be started.
+    pub fn new(config: &EngineConfig, environment: Arc<RuntimeEnv>, sources: Sources) -> Result<Self> {
+        Self::with_reuse(config, environment, sources, |_| Ok(Arc::new(NoReuse)))
+    }
+
+    /// An engine with what `start` gives for reuse. Scratch engines, which are compared with DataFusion, have none.
+    ///
+    /// # Errors
+    /// When no threads can be started, and those of `start`.
+    pub fn with_reuse(
+        config: &EngineConfig,
+        environment: Arc<RuntimeEnv>,
+        sources: Sources,
+        start: impl FnOnce(&Base<'_>) -> Result<Arc<dyn Reuse>>,
+    ) -> Result<Self> {
+        let Sources { main, system, tables } = sources;
+        let runtime = QueryRuntime::start(config.threads.saturating_mul(THREADS_PER_PARTITION))
+            .map_err(Error::Runtime)?;
+        let memory = Arc::clone(&environment.memory_pool);
+        let template = template(config, environment, &tables)?;
+        let nothing = own_tables(0).snapshot();
+        let exchange = config.exchange_folder.as_deref().map(ExchangeFolder::open).transpose()?;
+        let reuse: Arc<dyn Reuse> = if config.scratch {
+            Arc::new(NoReuse)
+        } else {
+            let queries = runtime.handle();
+            start(&Base { template: &template, main: &main, tables: &tables, queries })?
+        };
+        let parts = CatalogParts { main, system, tables, nothing, exchange: exchange.map(Arc::new), reuse };
+        let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
+        let shared = Arc::new(Shared {
+            runtime,
+            template,
+            memory,
+            parts,
+            scratch,
+            access: Arc::new(config.access.clone()),
+            dialect,
+            spill_folder,
+            temporary_bytes: config.temporary_bytes,
+            planning: Planning::new(config.threads),
+            budget: Arc::new(Budget::new(config.process_bytes)),
+        });
+        carry_jobs();
+        Ok(Self { shared })
+    }
+
+    /// The runtime for work that costs CPU.
+    pub fn runtime(&self) -> &QueryRuntime {
+        &self.shared.runtime
+    }
+
+    /// A statement of a user that should end until `deadline`.
+    pub fn job(&self, user: &str, deadline: Option<Instant>) -> Arc<Job> {
+        Job::new(user, deadline, (&self.shared.planning, &self.shared.budget))
+    }
+
+    /// Where statements are planned.
+    pub fn planning(&self) -> &Planning {
+        &self.shared.planning
+    }
+
+    /// Bytes of memory that the process has taken.
+    pub fn memory_taken(&self) -> u64 {
+        bowshot_os::process_bytes()
+    }
+
+    /// Bytes that running queries have reserved.
+    pub fn memory_reserved(&self) -> usize {
+        self.shared.memory.reserved()
+    }
+
+    /// An engine without any table, whose sessions each have a scratch catalog.
+    ///
+    /// # Errors
+    /// When no threads can be started.
+    pub fn scratch(config: &EngineConfig) -> Result<Self> {
+        Self::without_files(&EngineConfig { scratch: true, ..config.clone() }, None, 0)
+    }
+
+    /// An engine without files, whose tables may take so many bytes of memory.
+    ///
+    /// # Errors
+    /// When no threads can be started.
+    pub fn without_files(
+        config: &EngineConfig,
+        system: Option<Arc<dyn SystemTables>>,
+        table_bytes: u64,
+    ) -> Result<Self> {
+        let environment = Self::environment(config)?;
+        let tables = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, table_bytes);
+        Self::new(
+            config,
+            environment,
+            Sources { main: Arc::new(MemorySchemaProvider::new()), system, tables },
+        )
+    }
+
+    /// Users that SQL has made, with the hashes of their passwords; `None` if they are those that were seen.
+    pub fn users(&self, seen: &mut UsersSeen) -> Option<Vec<(String, String)>> {
+        seen.newer(&self.shared.parts.tables)
+    }
+
+    /// Whether there still is the user whose session it is.
+    pub fn knows(&self, principal: &Principal) -> bool {
+        self.shared.scratch || policy::is_known(&self.shared.access, &self.shared.parts.tables, principal)
+    }
+
+    /// Bytes of the rows in tables.
+    pub fn table_bytes(&self) -> u64 {
+        self.shared.parts.tables.memory_bytes()
+    }
+
+    /// Folder of spilled data, if the operator names one.
+    pub fn spill_folder(&self) -> Option<&PathBuf> {
+        self.shared.spill_folder.as_ref()
+    }
+
+    /// SQL dialect of a new session.
+    pub fn default_dialect(&self) -> &'static str {
+        self.shared.dialect
+    }
+
+    /// Catalog and schema of names that do not say theirs, for a new session.
+    pub fn default_names(&self) -> (String, String) {
+        let names = &self.shared.template.config_options().catalog;
+        (names.default_catalog.clone(), names.default_schema.clone())
+    }
+
+    /// A reference that does not keep it from ending.
+    pub fn downgrade(&self) -> WeakEngine {
+        WeakEngine(Arc::downgrade(&self.shared))
+    }
+
+    /// Whether nobody else holds it, no session either.
+    pub fn is_last(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+
+    /// A session that asks what one of `principal` with these settings would ask, on one thread, before anybody does.
+    pub fn session_in_background(
+        &self,
+        principal: &Principal,
+        config: SessionConfig,
+        background: Background,
+    ) -> EngineSession {
+        let state = builder_from(&self.shared.template)
+            .with_config(config.with_target_partitions(1))
+            .with_runtime_env(background.environment)
+            .with_physical_optimizer_rule(background.rule);
+        let context = SessionContext::new_with_state(state.build());
+        EngineSession::ahead(context, principal, &self.shared)
+    }
+
+    /// A session of `principal` with default settings.
+    ///
+    /// # Errors
+    /// When its catalogs cannot be made; does not happen with the providers that Bowshot has.
+    pub fn open_session(&self, principal: &Principal) -> Result<EngineSession> {
+        let mut state = self.shared.template.clone();
+        if self.shared.scratch {
+            let names = &state.config_options().catalog;
+            let catalogs =
+                catalog::scratch(&names.default_catalog, &names.default_schema).map_err(classify)?;
+            state.register_catalog_list(catalogs);
+        }
+        let tables = SessionTables::new(
+            Arc::clone(&self.shared.parts.tables),
+            own_tables(self.shared.temporary_bytes),
+        );
+        let context = SessionContext::new_with_state(state);
+        Ok(EngineSession::new(context, principal, tables, Arc::clone(&self.shared)))
+    }
+}
+
+/// The state that those of all sessions are copies of.
+fn template(
+    config: &EngineConfig,
+    environment: Arc<RuntimeEnv>,
+    tables: &Arc<TableStore>,
+) -> Result<SessionState> {
+    let session_config = config.session_config.clone().unwrap_or_else(|| session_config(config));
+    let mut template = SessionStateBuilder::new()
+        .with_config(session_config)
+        .with_runtime_env(environment)
+        // Scratch engines are compared with DataFusion, whose functions they keep.
+        .with_expr_planners(if config.scratch { Vec::new() } else { bowshot_functions::planners() })
+        .with_default_features()
+        .with_optimizer_rules(rules::logical(config.scratch))
+        .with_physical_optimizer_rules(rules::physical(config.scratch));
+    // Scratch sessions have DataFusion's own types and answers.
+    if !config.scratch {
+        template = rules::with_our_meaning(template).with_type_planner(Arc::new(types::Types));
+    }
+    let mut template = with_functions(template.build(), config)?;
+    if !config.scratch {
+        let numbers = identity::function(tables);
+        for function in types::registered().into_iter().chain([numbers]) {
+            template.register_udf(Arc::new(function)).map_err(classify)?;
+        }
+    }
+    functions::guard(&mut template).map_err(classify)?;
+    Ok(template)
+}
+
+fn with_functions(mut state: SessionState, config: &EngineConfig) -> Result<SessionState> {
+    if !config.scratch {
+        bowshot_functions::register(&mut state).map_err(classify)?;
+    }
+    Ok(state)
+}
+
+pub(crate) fn own_tables(bytes: u64) -> Arc<TableStore> {
+    TableStore::in_memory(TEMPORARY_CATALOG, DEFAULT_SCHEMA, bytes)
+}
+
+fn session_config(config: &EngineConfig) -> SessionConfig {
+    let mut session = SessionConfig::new()
+        // Sessions that serve have a schema of that name, which does not mind broken tables.
+        .with_information_schema(config.scratch)
+        .with_default_catalog_and_schema(DEFAULT_CATALOG, DEFAULT_SCHEMA)
+        .with_create_default_catalog_and_schema(false)
+        .with_target_partitions(config.threads)
+        .with_batch_size(config.batch_rows)
+        .with_option_extension(SessionCache::default())
+        .with_option_extension(SessionJoinOrder::default());
+    let options: &mut ConfigOptions = session.options_mut();
+    // Plain strings from the scan to the wire: views drag whole decoded pages along (DESIGN.md 4).
+    options.execution.parquet.schema_force_view_types = false;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    // `0.1` is a decimal, as everywhere in SQL.
+    options.sql_parser.parse_float_as_decimal = !config.scratch;
+    options.execution.collect_statistics = true;
+    // The logical plan takes `CASE WHEN a > 1 THEN a ELSE 0 END` for what is never NULL, and the physical plan does not.
+    options.execution.skip_physical_aggregate_schema_check = true;
+    // One thread builds the table of a side that is collected, and all probe it without handing their rows around first: up
+    // to a size that falls with the number of threads that is sooner. With two, TPC-H at scale 1 takes a tenth less time.
+    let threads = config.threads.max(1);
+    let (rows, bytes) = (COLLECTED_ROWS / threads, (COLLECTED_BYTES / threads).min(config.memory_bytes / 8));
+    let optimizer = &mut options.optimizer;
+    optimizer.hash_join_single_partition_threshold_rows =
+        rows.max(optimizer.hash_join_single_partition_threshold_rows);
+    optimizer.hash_join_single_partition_threshold =
+        bytes.max(optimizer.hash_join_single_partition_threshold);
+    if let Some(dialect) = plan::parser_dialect(config.dialect) {
+        options.sql_parser.dialect = dialect;
+    }
+    session
+}

@@ -1,0 +1,487 @@
+//! What one session has in the engine: its settings, its own tables and its view of the catalogs. Plans statements and
+//! makes them ready to run.
+
+pub(crate) mod copy_rows;
+pub(crate) mod current_user;
+pub(crate) mod engine;
+pub(crate) mod query;
+pub(crate) mod template;
+pub(crate) mod transaction;
+pub(crate) mod utility;
+pub(crate) mod write;
+
+use crate::authorize::{self, Action, AuthorizedPlan, Change};
+use crate::catalog::client::ClientSlot;
+use crate::catalog::functions::Facts;
+use crate::catalog::lazy_state::{LazyState, SpareState};
+use crate::catalog::names::Names;
+use crate::catalog::{CatalogParts, Visible, metadata, show_create};
+use crate::error::classify;
+use crate::execute::{self, Execution, Parallelism};
+use crate::job::leaving_others;
+use crate::plan::{self, Parsed, parameters, plan_limits, text_limits};
+use crate::policy::{self, Access, Gate, SeenFiles};
+use crate::reuse::{Asked, Purpose, Reuse};
+use crate::snapshot::Pinned;
+use crate::snapshot::commit::SessionTables;
+use crate::statement::copy::CopyStatement;
+use crate::statement::forms;
+use crate::write::access::AccessChange;
+use crate::write::ddl::{Ddl, Stores};
+use crate::write::recognise::{Recognised, nothing, recognise};
+use crate::write::{Write, copy, upkeep};
+use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
+use bowshot_sql::rewrite::Source;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::config::ConfigOptions;
+use datafusion::execution::SessionState;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::LogicalPlan;
+use engine::{Shared, own_tables};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use query::Run;
+use std::borrow::Cow;
+use std::sync::Arc;
+use tokio::task::block_in_place;
+
+/// See the module. Clones share all.
+#[derive(Clone)]
+pub struct EngineSession {
+    context: SessionContext,
+    shared: Arc<Shared>,
+    principal: Principal,
+    tables: Arc<SessionTables>,
+    gate: Arc<Gate>,
+    client: ClientSlot,
+    scratch: bool,
+    spare: SpareState,
+    /// Whether it asks what somebody may ask later, and nobody has asked yet.
+    ahead: bool,
+}
+
+impl std::fmt::Debug for EngineSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineSession").field("id", &self.context.session_id()).finish_non_exhaustive()
+    }
+}
+
+impl EngineSession {
+    pub(crate) fn new(
+        context: SessionContext,
+        principal: &Principal,
+        tables: SessionTables,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let scratch = shared.scratch;
+        current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
+        let (principal, tables, client) = (principal.clone(), Arc::new(tables), ClientSlot::default());
+        let gate = Arc::new(Gate::new(&shared.access, &principal, &tables));
+        if !scratch {
+            policy::user_attribute(&gate).into_iter().for_each(|function| context.register_udf(function));
+            let facts = Facts {
+                principal: principal.clone(),
+                gate: Arc::clone(&gate),
+                parts: seen_parts(&shared, &gate),
+                client: client.clone(),
+            };
+            crate::catalog::table_functions::register(&context, &Arc::new(facts));
+        }
+        Self {
+            context,
+            shared,
+            principal,
+            tables,
+            gate,
+            client,
+            scratch,
+            spare: SpareState::default(),
+            ahead: false,
+        }
+    }
+
+    /// Who is asked about settings and named statements.
+    pub(crate) fn client(&self) -> &ClientSlot {
+        &self.client
+    }
+
+    /// A session that asks ahead what one of `principal` would ask. It has no tables of its own.
+    pub(crate) fn ahead(context: SessionContext, principal: &Principal, shared: &Arc<Shared>) -> Self {
+        let tables = SessionTables::new(Arc::clone(&shared.parts.tables), own_tables(0));
+        Self { ahead: true, ..Self::new(context, principal, tables, Arc::clone(shared)) }
+    }
+
+    /// Why its plans are looked at: what is asked ahead is no use of a join that counts.
+    pub(crate) fn purpose(&self) -> Purpose {
+        if self.ahead { Purpose::Show } else { Purpose::Run }
+    }
+
+    /// Whether its questions are remembered, to be asked ahead with the next tables.
+    fn asks_again(&self) -> bool {
+        !self.ahead && self.reuse().remembers_texts()
+    }
+
+    /// What a plan asks, if that is remembered.
+    pub(crate) fn asked(&self, plan: &AuthorizedPlan, layout: Layout) -> Option<Asked> {
+        let text = Arc::clone(plan.text().filter(|_| self.asks_again())?);
+        let config = self.context.state_ref().read().config().clone();
+        Some(Asked { text, principal: self.principal.clone(), config, layout })
+    }
+
+    /// The tables as they are now.
+    pub fn pin(&self) -> Pinned {
+        self.tables.pin()
+    }
+
+    /// Makes what a transaction has changed visible, all at once: to everybody, and of the session's own tables to itself.
+    /// May block, since a commit may wait for the disk and for other commits: on the query runtime it does so where it is,
+    /// and from elsewhere on a thread for that. Once begun, it goes on even if nobody waits for it any more.
+    ///
+    /// # Errors
+    /// `Conflict` when another one was first.
+    pub async fn commit(&self, base: &Pinned, changed: &Pinned) -> Result<()> {
+        if base.is_same(changed) {
+            return Ok(());
+        }
+        self.gate.check_commit(base)?;
+        if self.shared.runtime.is_here() {
+            return block_in_place(|| self.tables.commit(base, changed));
+        }
+        let (tables, base, changed) = (Arc::clone(&self.tables), base.clone(), changed.clone());
+        let committed = self.shared.runtime.handle().spawn_blocking(move || tables.commit(&base, &changed));
+        committed
+            .await
+            .unwrap_or_else(|error| Err(ApiError::internal("the commit broke down").with_source(error)))
+    }
+
+    pub(crate) fn visible(&self, pinned: &Pinned) -> Visible {
+        let access = self.gate.access(pinned);
+        let seen = self.gate.seen(pinned, &access);
+        let parts = if access.is_everything() {
+            self.shared.parts.clone()
+        } else {
+            seen_parts(&self.shared, &self.gate)
+        };
+        let tables = (seen, pinned.clone(), access);
+        Visible::new(parts, self.principal.clone(), tables, self.context.clone())
+            .with_client(self.client.clone())
+    }
+
+    /// What is kept of what was computed.
+    pub(crate) fn reuse(&self) -> &Arc<dyn Reuse> {
+        &self.shared.parts.reuse
+    }
+
+    pub(crate) fn names(&self, pinned: &Pinned) -> Names {
+        let state = self.context.state_ref();
+        let state = state.read();
+        let names = &state.config_options().catalog;
+        Names {
+            pinned: pinned.clone(),
+            access: self.gate.access(pinned),
+            parts: self.shared.parts.clone(),
+            default_catalog: names.default_catalog.clone(),
+            default_schema: names.default_schema.clone(),
+        }
+    }
+
+    pub(crate) fn stores(&self) -> Stores {
+        Stores { shared: Arc::clone(&self.tables.shared), own: Arc::clone(&self.tables.own) }
+    }
+
+    /// [`Self::state`], when it is needed. Not for scratch sessions.
+    pub(crate) fn lazy_state(&self, pinned: &Pinned) -> LazyState {
+        LazyState::new(self.visible(pinned))
+    }
+
+    pub(crate) fn options(&self) -> Arc<ConfigOptions> {
+        Arc::clone(self.context.state_ref().read().config_options())
+    }
+
+    /// The session's settings with the catalogs of one moment.
+    pub(crate) fn state(&self, pinned: &Pinned) -> SessionState {
+        if self.scratch { self.context.state() } else { self.spare.with(self.visible(pinned)) }
+    }
+
+    /// Parses, plans and authorises one statement on the tables of one moment. CPU work: to be called on the query runtime.
+    ///
+    /// # Errors
+    /// `Syntax`, `Invalid`, `NotFound` from planning; `Denied` and `Unsupported` from enforcement.
+    pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
+        leaving_others(!text_limits::is_small(sql), self.plan_text(sql, pinned)).await
+    }
+
+    async fn plan_text(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
+        let (options, names) = (self.options(), self.names(pinned));
+        if !self.scratch
+            && let Some(ddl) = upkeep::recognise(sql, &plan::dialect(&options), &names)?
+        {
+            let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
+            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
+        }
+        if let Some(statement) = bowshot_sql::cache_statement(sql, &plan::dialect(&options))? {
+            let action = Some(Action::Cache(statement));
+            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
+        }
+        if self.scratch {
+            let planned = plan::plan(&self.state(pinned), plan::parse_plain(&options, sql)?).await?;
+            return authorize::enforce(planned, None, self.judged(pinned), true);
+        }
+        if let Some(change) = Box::pin(self.access_change(sql, pinned)).await? {
+            let action = Some(Action::Write(Change::new(Write::Ddl(Ddl::Access(change)))));
+            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
+        }
+        if let Some(expanded) = self.expanded(sql, pinned)? {
+            return Box::pin(self.plan_expanded(expanded, pinned)).await;
+        }
+        let spelled = forms::known(sql, &plan::dialect(&options));
+        let statement = match plan::parse(&options, &spelled)? {
+            Parsed::Sql(statement) => show_create::expanded(statement, &names)?,
+            Parsed::Copy(copy) => return Box::pin(self.plan_copy(copy, pinned)).await,
+        };
+        let source = Source { text: &spelled, dialect: plan::dialect(&options).name() };
+        let plan = self.plan_statement(statement, pinned, source).await?;
+        Ok(if self.asks_again() { plan.with_text(sql) } else { plan })
+    }
+
+    /// Plans and authorises a statement that is parsed.
+    ///
+    /// # Errors
+    /// As [`EngineSession::plan`].
+    pub(crate) fn plan_statement<'a>(
+        &'a self,
+        statement: datafusion::sql::parser::Statement,
+        pinned: &'a Pinned,
+        source: Source<'a>,
+    ) -> BoxFuture<'a, Result<AuthorizedPlan>> {
+        async move {
+            let names = self.names(pinned);
+            let recognised = Box::pin(recognise(&statement, &self.visible(pinned), &names, source)).await?;
+            let (planned, action) = match recognised {
+                None => {
+                    let state = self.state(pinned);
+                    let planned = plan::plan(&state, statement).await?;
+                    self.spare.keep(state);
+                    (planned, None)
+                }
+                Some(Recognised::Write(write, rows)) => {
+                    (plan::planned(rows)?, Some(Action::Write(Change::new(write))))
+                }
+                Some(Recognised::Returning(write, rows, returning)) => {
+                    let change = Change { returning: Some(Arc::new(returning)), ..Change::new(write) };
+                    (plan::planned(rows)?, Some(Action::Write(change)))
+                }
+                Some(Recognised::Transaction(statement)) => {
+                    (plan::planned(nothing())?, Some(Action::Transaction(statement)))
+                }
+            };
+            authorize::enforce(planned, action, self.judged(pinned), self.scratch)
+        }
+        .boxed()
+    }
+
+    /// The tables with what the session may do with them.
+    pub(crate) fn judged<'a>(&self, pinned: &'a Pinned) -> (&'a Pinned, Access) {
+        (pinned, self.gate.access(pinned))
+    }
+
+    /// Whether a plan was authorised with the rights that hold now.
+    pub fn still_allows(&self, plan: &AuthorizedPlan) -> bool {
+        plan.is_by(&self.gate.access(plan.pinned()))
+    }
+
+    /// What a statement about access changes; `None` for any other.
+    async fn access_change(&self, sql: &str, pinned: &Pinned) -> Result<Option<AccessChange>> {
+        let [first, second] = bowshot_sql::first_words(sql);
+        let begins = match first.as_str() {
+            "grant" | "revoke" => true,
+            "create" | "alter" | "drop" => matches!(second.as_str(), "role" | "user" | "row" | "mask"),
+            _ => false,
+        };
+        if !begins {
+            return Ok(None);
+        }
+        let dialect = plan::dialect(&self.options());
+        text_limits::check(sql, &dialect)?;
+        let Some(statement) = bowshot_sql::access(sql, dialect)? else { return Ok(None) };
+        let (visible, names) = (self.visible(pinned), self.names(pinned));
+        crate::write::access::resolve(statement, (&visible, &names)).await.map(Some)
+    }
+
+    fn plan_copy<'a>(
+        &'a self,
+        copy: CopyStatement,
+        pinned: &'a Pinned,
+    ) -> BoxFuture<'a, Result<AuthorizedPlan>> {
+        async move {
+            if self.scratch {
+                return Err(ApiError::unsupported("COPY is not supported in a scratch catalog"));
+            }
+            let (visible, names) = (self.visible(pinned), self.names(pinned));
+            let (write, rows) = copy::recognise(copy, &visible, &names).await?;
+            let action = Action::Write(Change::new(write));
+            authorize::enforce(plan::planned(rows)?, Some(action), self.judged(pinned), self.scratch)
+        }
+        .boxed()
+    }
+
+    /// The statements of a text.
+    pub fn statements(&self, sql: &str) -> Vec<String> {
+        if self.scratch {
+            return vec![sql.to_owned()];
+        }
+        let statements = bowshot_sql::split(sql, plan::dialect(&self.options()));
+        statements.into_iter().map(ToOwned::to_owned).collect()
+    }
+
+    /// The schema that running the plan gives; no fields for a plan that acts.
+    pub fn schema(&self, plan: &AuthorizedPlan, layout: Layout) -> SchemaRef {
+        let planned = plan.planned();
+        if let Some(returning) = plan.returning() {
+            return execute::result_schema(&self.context.state_ref().read(), returning.plan(), layout);
+        }
+        if planned.parameters().fields().is_empty() {
+            return execute::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
+        }
+        // Coercion would settle the types of parameters before they have values.
+        layout.schema(planned.plan().schema().as_arrow())
+    }
+
+    /// Checks that a batch of parameters fits the plan.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the parameter.
+    pub fn check_parameters(&self, plan: &AuthorizedPlan, rows: &RecordBatch) -> Result<()> {
+        let planned = plan.planned();
+        parameters::check(planned.plan(), planned.parameters(), rows)
+    }
+
+    /// The schema of the result once `rows` are bound: parameters of unknown type take the type of their value.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the parameter.
+    pub fn bound_schema(
+        &self,
+        plan: &AuthorizedPlan,
+        rows: &RecordBatch,
+        layout: Layout,
+    ) -> Result<SchemaRef> {
+        if plan.returning().is_some() {
+            return Ok(self.schema(plan, layout));
+        }
+        let planned = plan.planned();
+        let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
+        Ok(execute::result_schema(&self.context.state_ref().read(), &bound, layout))
+    }
+
+    /// Makes a plan ready to run. Statements with effects take effect here. To be called on the query runtime.
+    ///
+    /// # Errors
+    /// From binding, optimising and physical planning.
+    pub async fn execute(
+        &self,
+        plan: &AuthorizedPlan,
+        parameters: &[RecordBatch],
+        parallelism: Parallelism,
+        layout: Layout,
+    ) -> Result<Execution> {
+        let mut state = self.state(plan.pinned());
+        if let Parallelism::Streams(streams) = parallelism {
+            let partitions = &mut state.config_mut().options_mut().execution.target_partitions;
+            *partitions = streams.max(*partitions);
+        }
+        let run = Run { plan, layout, parallelism, state };
+        let preparing = async {
+            if parameters.is_empty() {
+                Box::pin(query::prepare(self, &run)).await
+            } else {
+                Box::pin(query::prepare_bound(self, &run, parameters)).await
+            }
+        };
+        let execution = leaving_others(!plan_limits::is_small(plan.planned().plan()), preparing).await?;
+        if !self.scratch {
+            self.spare.keep(run.state);
+        }
+        Ok(execution)
+    }
+
+    /// Lets a statement on the scratch catalog act, and gives back the plan of its result. Queries pass unchanged.
+    pub(crate) async fn take_effect<'a>(
+        &self,
+        plan: &AuthorizedPlan,
+        state: &'a SessionState,
+    ) -> Result<(Cow<'a, SessionState>, LogicalPlan)> {
+        let logical = plan.planned().plan().clone();
+        let prepared = matches!(logical, LogicalPlan::Statement(_));
+        match plan.action() {
+            Action::Query if !prepared => Ok((Cow::Borrowed(state), logical)),
+            Action::Query | Action::Scratch => {
+                let frame = self.context.execute_logical_plan(logical).await.map_err(classify)?;
+                let (state, plan) = frame.into_parts();
+                Ok((Cow::Owned(state), plan))
+            }
+            Action::Set { .. } | Action::Reset { .. } if self.scratch => {
+                let frame = self.context.execute_logical_plan(logical).await.map_err(classify)?;
+                let (state, plan) = frame.into_parts();
+                Ok((Cow::Owned(state), plan))
+            }
+            Action::Set { .. } | Action::Reset { .. } => {
+                Err(ApiError::internal("a session option reached the engine as a plan"))
+            }
+            Action::Write(_) | Action::Transaction(_) | Action::Cache(_) | Action::Session(_) => {
+                Err(ApiError::internal("a statement that changes something was run as a query"))
+            }
+        }
+    }
+
+    /// Whether the session has a scratch catalog, in which `SET` reaches the engine's own options.
+    pub fn is_scratch(&self) -> bool {
+        self.scratch
+    }
+
+    /// Sets one of the engine's options, named as in its configuration (`catalog.default_schema`, …).
+    ///
+    /// # Errors
+    /// `Invalid` when the value does not fit.
+    pub fn set_config(&self, key: &str, value: &str) -> Result<()> {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        state.config_mut().options_mut().set(key, value).map_err(classify)
+    }
+
+    /// Names of the catalogs, sorted.
+    pub fn catalogs(&self, pinned: &Pinned) -> Vec<String> {
+        metadata::catalogs(self.state(pinned).catalog_list())
+    }
+
+    /// Pairs of catalog and schema, sorted.
+    pub fn schemas(
+        &self,
+        catalog: Option<&str>,
+        pattern: Option<&str>,
+        pinned: &Pinned,
+    ) -> Vec<(String, String)> {
+        metadata::schemas(self.state(pinned).catalog_list(), catalog, pattern)
+    }
+
+    /// Tables, sorted. May read file footers: to be called on the query runtime.
+    ///
+    /// # Errors
+    /// None today; a table that cannot be read is listed with the reason.
+    pub async fn tables(
+        &self,
+        filter: &TableFilter,
+        layout: Layout,
+        pinned: &Pinned,
+    ) -> Result<Vec<TableEntry>> {
+        let state = self.state(pinned);
+        metadata::tables(state.catalog_list(), filter, layout).await
+    }
+}
+
+/// The parts of the catalogs, of the tables of files those alone that the session may see.
+fn seen_parts(shared: &Shared, gate: &Arc<Gate>) -> CatalogParts {
+    let main = Arc::new(SeenFiles::new(&shared.parts.main, gate));
+    CatalogParts { main, ..shared.parts.clone() }
+}

@@ -1,0 +1,179 @@
+//! Authorised plan → running streams, as a session runs a query: the parameters are bound, what is known already is given
+//! instead of being computed, and what is computed is planned.
+
+use crate::authorize::AuthorizedPlan;
+use crate::error::classify;
+use crate::execute::file_views::Origins;
+use crate::execute::progress::ProgressMeter;
+use crate::execute::statistics::exact_rows;
+use crate::execute::{Execution, Parallelism, merged, result_schema, split_scan, streams};
+use crate::plan::parameters;
+use crate::reuse::{Answer, Computed, Query};
+use crate::session::EngineSession;
+use crate::{job, scheduling};
+use bowshot_api::{BatchStream, Error, Layout, Result};
+use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use std::sync::Arc;
+
+/// Prepares a plan without parameters.
+pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Execution> {
+    let planned = run.plan.planned();
+    parameters::check_none(planned.parameters())?;
+    let (state, plan) = session.take_effect(run.plan, &run.state).await?;
+    one(session, run, (&state, &plan)).await
+}
+
+/// Gives the result of one plan without parameters: what is kept of it, or what is computed.
+async fn one(
+    session: &EngineSession,
+    run: &Run<'_>,
+    (state, plan): (&SessionState, &LogicalPlan),
+) -> Result<Execution> {
+    let ordered = run.plan.planned().ordered();
+    let asked = session.asked(run.plan, run.layout);
+    let query = Query { plan, state, form: run.form(), asked, purpose: session.purpose() };
+    let recorder = match session.reuse().answer(query).await {
+        Answer::Known(execution) => return Ok(execution),
+        Answer::Wanted(recorder) => Some(recorder),
+        Answer::Unknown => None,
+    };
+    let schema = result_schema(state, plan, run.layout);
+    let physical = physical_plan(session, (state, run.form()), plan, ordered).await?;
+    let rows = exact_rows(physical.as_ref());
+    let progress = ProgressMeter::new(&physical);
+    let streams = streams(&physical, state, run.layout, &schema)?;
+    let streams = match recorder {
+        Some(record) => record(Computed { streams, schema: SchemaRef::clone(&schema), ordered, rows }),
+        None => streams,
+    };
+    Ok(Execution { schema, streams, ordered, rows, progress })
+}
+
+/// Prepares one execution for each row of parameters; their results follow one another in one stream.
+pub(crate) async fn prepare_bound(
+    session: &EngineSession,
+    run: &Run<'_>,
+    parameters: &[RecordBatch],
+) -> Result<Execution> {
+    let planned = run.plan.planned();
+    let expected = planned.parameters();
+    let (first, rest) = first_row(parameters)?;
+    let first_plan = run.plan.with_plan(parameters::bind(planned.plan(), expected, first, 0)?);
+    let (state, plan) = session.take_effect(&first_plan, &run.state).await?;
+    if rest.is_empty() {
+        return one(session, run, (&state, &plan)).await;
+    }
+    let schema = nullable(&result_schema(&state, &plan, run.layout));
+    let physical = physical_plan(session, (&state, run.form()), &plan, planned.ordered()).await?;
+    let progress = ProgressMeter::new(&physical);
+    let (head, origins) = (streams(&physical, &state, run.layout, &schema)?, Origins::default());
+    origins.add(&head);
+    let tail = tail(session.clone(), run, rest, (SchemaRef::clone(&schema), origins.clone()));
+    let stream = BatchStream::new(SchemaRef::clone(&schema), merged(head).chain(tail).boxed());
+    let stream = stream.with_origin(Some(Arc::new(origins)));
+    Ok(Execution { schema, streams: vec![stream], ordered: true, rows: None, progress })
+}
+
+async fn physical_plan(
+    session: &EngineSession,
+    (state, form): (&SessionState, (Layout, Parallelism)),
+    plan: &LogicalPlan,
+    ordered: bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let optimised = state.optimize(plan).map_err(classify)?;
+    let optimised = session.reuse().substitute(optimised, state, session.purpose()).await;
+    let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
+    let physical = match plan {
+        LogicalPlan::Explain(explain) => session.reuse().explained(physical, explain, (state, form)),
+        _ => physical,
+    };
+    let options = state.config_options();
+    let physical = if ordered {
+        physical
+    } else {
+        split_scan::split(physical, options.execution.target_partitions, options)?
+    };
+    scheduling::ensure(physical)
+}
+
+/// What to run and how.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) plan: &'a AuthorizedPlan,
+    pub(crate) layout: Layout,
+    pub(crate) parallelism: Parallelism,
+    pub(crate) state: SessionState,
+}
+
+impl Run<'_> {
+    /// In what form the result goes to the client.
+    fn form(&self) -> (Layout, Parallelism) {
+        (self.layout, self.parallelism)
+    }
+}
+
+type Rows = Vec<(RecordBatch, usize)>;
+
+/// The first row, and all others as single-row addresses.
+fn first_row(parameters: &[RecordBatch]) -> Result<(&RecordBatch, Rows)> {
+    let mut filled = parameters.iter().filter(|batch| batch.num_rows() > 0);
+    let Some(first) = filled.next() else {
+        return Err(Error::invalid("no row of parameters was bound").with_hint("bind at least one row"));
+    };
+    let mut rest: Rows = (1..first.num_rows()).map(|row| (first.clone(), row)).collect();
+    for batch in filled {
+        rest.extend((0..batch.num_rows()).map(|row| (batch.clone(), row)));
+    }
+    Ok((first, rest))
+}
+
+/// Runs the remaining rows one after another, each planned when its turn comes.
+fn tail(
+    session: EngineSession,
+    run: &Run<'_>,
+    rows: Rows,
+    (schema, origins): (SchemaRef, Origins),
+) -> impl futures::Stream<Item = Result<RecordBatch>> + Send + use<> {
+    let (plan, form, state) = (run.plan.clone(), run.form(), Arc::new(run.state.clone()));
+    stream::iter(rows)
+        .then(move |(batch, row)| {
+            let (session, plan, state) = (session.clone(), plan.clone(), Arc::clone(&state));
+            let (schema, origins) = (SchemaRef::clone(&schema), origins.clone());
+            async move {
+                let planned = plan.planned();
+                let bound = parameters::bind(planned.plan(), planned.parameters(), &batch, row)?;
+                let (state, bound) = session.take_effect(&plan.with_plan(bound), &state).await?;
+                same_types(&schema, &result_schema(&state, &bound, form.0), row)?;
+                let planning = physical_plan(&session, (&state, form), &bound, planned.ordered());
+                let physical = job::apart(planning).await?;
+                let streams = streams(&physical, &state, form.0, &schema)?;
+                origins.add(&streams);
+                Ok::<_, Error>(merged(streams))
+            }
+        })
+        .try_flatten()
+}
+
+/// A column that has no nulls with the first row of parameters may have some with another.
+fn nullable(schema: &Schema) -> SchemaRef {
+    let fields: Fields =
+        schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn same_types(first: &Schema, this: &Schema, row: usize) -> Result<()> {
+    let same = first.fields().len() == this.fields().len()
+        && first.fields().iter().zip(this.fields()).all(|(a, b)| a.data_type() == b.data_type());
+    if same {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "row {row} of the parameters gives the result other column types than the first row"
+    ))
+    .with_hint("cast the parameters in the statement"))
+}

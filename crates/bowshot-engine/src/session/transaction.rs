@@ -1,0 +1,137 @@
+//! One transaction: the state at its begin, the state that its statements have made, and the way back to savepoints.
+//!
+//! All of it is immutable snapshots, so that a savepoint is a pointer and a rollback forgets one. What changed is found out
+//! at commit, where the stores compare the two states.
+
+use crate::snapshot::Pinned;
+use bowshot_api::{Error, Reason, Result, SavepointId};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Transaction {
+    /// What it saw first and what it has made of that; none before its first statement.
+    states: Option<States>,
+    read_only: bool,
+    savepoints: Vec<Savepoint>,
+}
+
+#[derive(Debug)]
+struct States {
+    base: Pinned,
+    current: Pinned,
+}
+
+#[derive(Debug)]
+struct Savepoint {
+    id: SavepointId,
+    name: String,
+    /// None if there had been no statement.
+    state: Option<Pinned>,
+}
+
+/// Savepoints of one transaction.
+const MAX_SAVEPOINTS: usize = 1_000;
+
+impl Transaction {
+    /// A transaction that has seen nothing yet.
+    pub fn new(read_only: bool) -> Self {
+        Self { states: None, read_only, savepoints: Vec::new() }
+    }
+
+    /// What its next statement sees. The first one decides: drivers begin a transaction long before they use it, right
+    /// after the one before.
+    pub fn current(&mut self, now: impl FnOnce() -> Pinned) -> &Pinned {
+        let states = self.states.get_or_insert_with(|| {
+            let base = now();
+            States { current: base.clone(), base }
+        });
+        &states.current
+    }
+
+    /// What it saw first and what it has made of that, if it has seen anything.
+    pub fn change(&self) -> Option<(&Pinned, &Pinned)> {
+        self.states.as_ref().map(|states| (&states.base, &states.current))
+    }
+
+    /// Takes what a statement has made of [`Transaction::current`].
+    ///
+    /// # Errors
+    /// `Invalid` in a transaction that only reads.
+    pub fn keep(&mut self, state: Pinned) -> Result<()> {
+        if self.read_only {
+            return Err(Error::invalid("the transaction is read-only")
+                .with_reason(Reason::ReadOnlyTransaction)
+                .with_hint("end it, and begin one without READ ONLY"));
+        }
+        if let Some(states) = &mut self.states {
+            states.current = state;
+        }
+        Ok(())
+    }
+
+    /// Marks the current state.
+    ///
+    /// # Errors
+    /// `LimitReached` with too many savepoints.
+    pub fn savepoint(&mut self, name: &str) -> Result<SavepointId> {
+        if self.savepoints.len() >= MAX_SAVEPOINTS {
+            return Err(Error::new(
+                bowshot_api::ErrorKind::LimitReached,
+                format!("the transaction has {MAX_SAVEPOINTS} savepoints, which is the limit"),
+            )
+            .with_hint("release some of them"));
+        }
+        let id = SavepointId::random();
+        let state = self.states.as_ref().map(|states| states.current.clone());
+        self.savepoints.push(Savepoint { id, name: name.to_owned(), state });
+        Ok(id)
+    }
+
+    /// The latest savepoint of a name.
+    ///
+    /// # Errors
+    /// `NotFound` without one.
+    pub fn find_savepoint(&self, name: &str) -> Result<SavepointId> {
+        let found = self.savepoints.iter().rev().find(|savepoint| savepoint.name == name);
+        found.map(|savepoint| savepoint.id).ok_or_else(|| unknown(name))
+    }
+
+    /// Whether this savepoint is there.
+    pub fn has_savepoint(&self, id: SavepointId) -> bool {
+        self.savepoints.iter().any(|savepoint| savepoint.id == id)
+    }
+
+    /// Forgets a savepoint and those after it.
+    ///
+    /// # Errors
+    /// `NotFound` when it is not there.
+    pub fn release(&mut self, id: SavepointId) -> Result<()> {
+        let position = self.position(id)?;
+        self.savepoints.truncate(position);
+        Ok(())
+    }
+
+    /// Returns to a savepoint, which stays; those after it go.
+    ///
+    /// # Errors
+    /// `NotFound` when it is not there.
+    pub fn roll_back_to(&mut self, id: SavepointId) -> Result<()> {
+        let position = self.position(id)?;
+        self.savepoints.truncate(position + 1);
+        if let (Some(savepoint), Some(states)) = (self.savepoints.last(), &mut self.states) {
+            states.current = savepoint.state.clone().unwrap_or_else(|| states.base.clone());
+        }
+        Ok(())
+    }
+
+    fn position(&self, id: SavepointId) -> Result<usize> {
+        let found = self.savepoints.iter().position(|savepoint| savepoint.id == id);
+        found.ok_or_else(|| unknown(&id.to_string()))
+    }
+}
+
+fn unknown(savepoint: &str) -> Error {
+    Error::not_found(format!("savepoint `{savepoint}` not found"))
+        .with_reason(Reason::UndefinedSavepoint)
+        .with_hint("savepoints end with their transaction, and with those before them")
+}

@@ -1,0 +1,152 @@
+//! The road of the statements of this room, once they are recognised.
+
+use crate::authorize::{self, Action, AuthorizedPlan};
+use crate::catalog::client::Client;
+use crate::error::classify;
+use crate::execute;
+use crate::introspect::{Asked, Expanded, begins_here, describe, recognise, summarize};
+use crate::plan::{self, text_limits};
+use crate::session::EngineSession;
+use crate::snapshot::Pinned;
+use crate::statement::forms;
+use crate::write::recognise::nothing;
+use bowshot_api::{Error, Result};
+use bowshot_sql::CacheStatement;
+use bowshot_sql::rewrite::Source;
+use bowshot_storage::tables::EntryName;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::sync::Arc;
+
+impl EngineSession {
+    /// Tells the session's client, of whose settings and named statements it is asked.
+    pub fn attach(&self, client: Arc<dyn Client>) {
+        self.client().attach(client);
+    }
+
+    /// What stands in the place of a statement of this room; `None` for any other.
+    ///
+    /// # Errors
+    /// As [`recognise`].
+    pub(crate) fn expanded(&self, sql: &str, pinned: &Pinned) -> Result<Option<Expanded>> {
+        if !begins_here(sql) {
+            return Ok(None);
+        }
+        let (names, visible) = (self.names(pinned), self.visible(pinned));
+        let options = visible.options();
+        let dialect = plan::dialect(&options);
+        // Parts of the text are parsed here, as the condition of SHOW is.
+        text_limits::check(sql, &dialect)?;
+        let asked = Asked {
+            dialect: &dialect,
+            recursion: options.sql_parser.recursion_limit.get(),
+            names: &names,
+            visible: &visible,
+            client: self.client(),
+        };
+        recognise(sql, &asked)
+    }
+
+    /// Plans what stands in the place of a statement.
+    ///
+    /// # Errors
+    /// As [`EngineSession::plan`].
+    pub(crate) fn plan_expanded<'a>(
+        &'a self,
+        expanded: Expanded,
+        pinned: &'a Pinned,
+    ) -> BoxFuture<'a, Result<AuthorizedPlan>> {
+        async move {
+            let statement = match expanded {
+                Expanded::Act(statement) => {
+                    let action = Some(Action::Session(statement));
+                    return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), false);
+                }
+                Expanded::Instead(sql) => return self.plan(&sql, pinned).await,
+                Expanded::Execute(statement) => {
+                    return self.plan_statement(*statement, pinned, self.untold()).await;
+                }
+                Expanded::Rows(statement) => *statement,
+                Expanded::Describe(sql) => {
+                    let described = self.plan(&sql, pinned).await?;
+                    let schema = self.schema_of(&described)?;
+                    describe::query(&schema, self.visible(pinned).flavour())?
+                }
+                Expanded::Summarize(sql) => {
+                    let summarised = self.plan(&sql, pinned).await?;
+                    let schema = self.schema_of(&summarised)?;
+                    let options = self.options();
+                    let spelled = forms::known(&sql, &plan::dialect(&options));
+                    let inner = match plan::parse(&options, &spelled)? {
+                        plan::Parsed::Sql(inner) => inner,
+                        plan::Parsed::Copy(_) => {
+                            return Err(Error::invalid("SUMMARIZE takes a table or a query"));
+                        }
+                    };
+                    return self
+                        .plan_statement(summarize::query(inner, &schema)?, pinned, self.untold())
+                        .await;
+                }
+            };
+            let planned = plan::plan(&self.state(pinned), statement).await?;
+            authorize::enforce(planned, None, self.judged(pinned), false)
+        }
+        .boxed()
+    }
+
+    /// Of a statement that is made here, and stands in no text.
+    fn untold(&self) -> Source<'static> {
+        Source { text: "", dialect: plan::dialect(&self.options()).name() }
+    }
+
+    /// The columns of a query, as it is planned.
+    fn schema_of(&self, plan: &AuthorizedPlan) -> Result<SchemaRef> {
+        match plan.action() {
+            Action::Query => Ok(execute::analysed_schema(&self.state(plan.pinned()), plan.planned().plan())),
+            _ => Err(Error::invalid("only a query has columns to describe")),
+        }
+    }
+
+    /// Runs a statement about the caches. To be called on the query runtime.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown id, `Unsupported` without a cache, and from planning the query of a warm-up.
+    pub async fn control_cache(&self, statement: &CacheStatement, pinned: &Pinned) -> Result<()> {
+        self.reuse().check(statement)?;
+        let query = match statement {
+            CacheStatement::Warm(sql) => Some(Box::pin(self.optimised(sql, pinned)).await?),
+            _ => None,
+        };
+        self.reuse().control(statement, query).await
+    }
+
+    /// The optimised plan of a query, with what it was planned with.
+    async fn optimised(&self, sql: &str, pinned: &Pinned) -> Result<(LogicalPlan, SessionState)> {
+        let plan = self.plan(sql, pinned).await?;
+        if !matches!(plan.action(), Action::Query) {
+            return Err(Error::invalid("only queries can be prepared for"));
+        }
+        let state = self.state(pinned);
+        let optimised = state.optimize(plan.planned().plan()).map_err(classify)?;
+        Ok((optimised, state))
+    }
+
+    /// Throws the session's own tables away.
+    ///
+    /// # Errors
+    /// `Conflict` when another statement of the session changes them meanwhile.
+    pub async fn drop_temporary(&self) -> Result<()> {
+        let base = self.pin();
+        let (catalog, schema) =
+            (crate::snapshot::names::TEMPORARY_CATALOG, crate::snapshot::names::DEFAULT_SCHEMA);
+        let mut changed = base.clone();
+        for name in base.own().names(catalog, schema) {
+            let name = EntryName::new(catalog, schema, name);
+            changed = changed.changed(catalog, |snapshot| snapshot.without_entry(&name))?;
+        }
+        self.commit(&base, &changed).await
+    }
+}

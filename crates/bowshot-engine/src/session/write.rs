@@ -1,0 +1,224 @@
+//! The statements that change tables, as a session runs them. Nothing is visible to others before the session commits.
+
+use crate::authorize::{Action, AuthorizedPlan};
+use crate::catalog::lazy_state::LazyState;
+use crate::catalog::names::{Names, check_changeable};
+use crate::error::classify;
+use crate::plan::parameters;
+use crate::session::EngineSession;
+use crate::snapshot::Pinned;
+use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
+use crate::write::apply::{self, Applied, Place, arranged, by_name};
+use crate::write::fit::Casts;
+use crate::write::returning::Returned;
+use crate::write::rows::{Rows, absent_values, checked, stream};
+use crate::write::{Write, bound, define, literal};
+use crate::{job, policy};
+use bowshot_api::{
+    BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, PrimaryKey, Reason, Result, TableName,
+};
+use bowshot_storage::tables::{Entry, EntryName, Table};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::logical_expr::LogicalPlan;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use std::sync::Arc;
+
+/// What a statement has made.
+#[derive(Debug)]
+pub struct Written {
+    /// The state of all tables after it.
+    pub pinned: Pinned,
+    /// The number of rows that it changed; `None` for a change of the catalog.
+    pub rows: Option<u64>,
+    /// What the statement returns, if it says so.
+    pub returned: Option<Returned>,
+}
+
+impl EngineSession {
+    /// Runs a statement that changes tables on the state that it was planned on. `sql` is planned again for each row of
+    /// parameters after the first, so that it sees what the rows before have changed. To be called on the query runtime.
+    ///
+    /// # Errors
+    /// From running the query, and for rows that do not fit the table.
+    pub async fn write(&self, sql: &str, plan: &AuthorizedPlan, rows: &[RecordBatch]) -> Result<Written> {
+        let write = effect(plan)?;
+        if let Some(written) = self.copy(write, plan, rows).await? {
+            return Ok(written);
+        }
+        if rows.is_empty() {
+            parameters::check_none(plan.planned().parameters())?;
+            let applied = self.run(write, plan.planned().plan().clone(), plan.pinned()).await?;
+            return self.written(plan, applied).await;
+        }
+        if let Some(all) = bound::all_at_once(write, plan.planned(), rows)? {
+            let applied = self.run(write, all, plan.pinned()).await?;
+            return self.written(plan, applied).await;
+        }
+        let (mut pinned, mut changed) = (plan.pinned().clone(), 0);
+        let mut returned =
+            plan.returning().map(|returning| Returned::new(returning, &self.state(plan.pinned())));
+        for batch in rows {
+            for row in 0..batch.num_rows() {
+                let plan = if pinned.is_same(plan.pinned()) {
+                    plan.clone()
+                } else {
+                    self.plan(sql, &pinned).await?
+                };
+                let planned = plan.planned();
+                let bound = parameters::bind(planned.plan(), planned.parameters(), batch, row)?;
+                let applied = self.run(effect(&plan)?, bound, &pinned).await?;
+                (pinned, changed) = (applied.pinned, changed + applied.rows);
+                if let (Some(returned), Some(returning)) = (&mut returned, plan.returning()) {
+                    returned.add(returning, applied.touched, &self.state(plan.pinned())).await?;
+                }
+            }
+        }
+        Ok(Written { pinned, rows: write.counts().then_some(changed), returned })
+    }
+
+    async fn written(&self, plan: &AuthorizedPlan, applied: Applied) -> Result<Written> {
+        let returned = match plan.returning() {
+            None => None,
+            Some(returning) => {
+                let state = self.state(plan.pinned());
+                let mut returned = Returned::new(returning, &state);
+                returned.add(returning, applied.touched, &state).await?;
+                Some(returned)
+            }
+        };
+        let rows = effect(plan)?.counts().then_some(applied.rows);
+        Ok(Written { pinned: applied.pinned, rows, returned })
+    }
+
+    async fn run(&self, write: &Write, plan: LogicalPlan, pinned: &Pinned) -> Result<Applied> {
+        let state = self.lazy_state(pinned);
+        let (names, stores) = (self.names(pinned), self.stores());
+        let place = Place { names: &names, stores: &stores, state: &state };
+        let (rows, origin) = rows(write, &state, &plan).await?;
+        let applied = apply::apply(write, rows, &place).await?;
+        checked(origin.as_ref())?;
+        if !matches!(write, Write::Ddl(_) | Write::CreateAs(_)) {
+            return Ok(applied);
+        }
+        Ok(Applied { pinned: policy::follow(pinned, applied.pinned, &names.access)?, ..applied })
+    }
+
+    /// Takes rows into a table. To be called on the query runtime.
+    ///
+    /// # Errors
+    /// See [`bowshot_api::Session::ingest`].
+    pub async fn ingest(&self, ingest: &Ingest, rows: BatchStream, pinned: &Pinned) -> Result<Written> {
+        let state = self.lazy_state(pinned);
+        let (names, stores) = (self.names(pinned), self.stores());
+        let name = target_of(ingest, &names);
+        crate::authorize::changes::check_ingest(&name, ingest.if_exists, pinned, &names.access)?;
+        let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
+        let positions = by_name(&rows.schema(), table.definition(), &name)?;
+        let absent = absent_values(table.definition(), &state, &stores.shared).await?;
+        let exclusive = rows.is_exclusive();
+        let rows = arranged(rows, positions, absent, table.schema());
+        let place = Place { names: &names, stores: &stores, state: &state };
+        let added = apply::adding(&name, &table, &place);
+        let added = if exclusive { added.taking_over() } else { added };
+        let applied = apply::insert(&name, added, Casts::Exact, rows, &place).await?;
+        let changed = policy::follow(pinned, applied.pinned, &names.access)?;
+        Ok(Written { pinned: changed, rows: Some(applied.rows), returned: None })
+    }
+
+    /// The primary key of a table.
+    ///
+    /// # Errors
+    /// `NotFound` without such a table.
+    pub fn primary_key(&self, table: &TableName, pinned: &Pinned) -> Result<Option<PrimaryKey>> {
+        let names = self.names(pinned);
+        let name = EntryName {
+            catalog: table.catalog.clone().unwrap_or_else(|| names.default_catalog.clone()),
+            schema: table.schema_name.clone().unwrap_or_else(|| names.default_schema.clone()),
+            name: table.name.clone(),
+        };
+        if (names.parts.is_file_table(&name) && names.access.sees(&name))
+            || matches!(names.entry(&name), Some(Entry::View(_)))
+        {
+            return Ok(None);
+        }
+        let there = names.table(&name)?;
+        let EntryName { catalog, schema, name } = name;
+        Ok(there.definition().primary_key.as_ref().map(|key| PrimaryKey {
+            table: [catalog, schema, name],
+            name: key.name.clone(),
+            columns: key.columns.clone(),
+        }))
+    }
+}
+
+fn effect(plan: &AuthorizedPlan) -> Result<&Write> {
+    match plan.action() {
+        Action::Write(change) => Ok(&change.write),
+        _ => Err(Error::internal("a statement that changes nothing was run as a change")),
+    }
+}
+
+async fn rows(
+    write: &Write,
+    state: &LazyState,
+    plan: &LogicalPlan,
+) -> Result<Rows<BoxStream<'static, Result<RecordBatch>>>> {
+    if matches!(write, Write::Ddl(_)) {
+        return Ok((futures::stream::empty().boxed(), None));
+    }
+    if matches!(write, Write::Insert(_))
+        && let Some(rows) = literal::rows(plan)?
+    {
+        return Ok((futures::stream::iter([Ok(rows)]).boxed(), None));
+    }
+    let (rows, origin) = stream(state, plan).await?;
+    Ok((job::checked(rows.map(|batch| batch.map_err(classify))).boxed(), origin))
+}
+
+/// Names in an ingest are taken as they are.
+fn target_of(ingest: &Ingest, names: &Names) -> EntryName {
+    if ingest.temporary {
+        return EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &ingest.table);
+    }
+    EntryName {
+        catalog: ingest.catalog.clone().unwrap_or_else(|| names.default_catalog.clone()),
+        schema: ingest.schema_name.clone().unwrap_or_else(|| names.default_schema.clone()),
+        name: ingest.table.clone(),
+    }
+}
+
+/// The table that the rows go into: the one that is there, or a new one with the columns of the rows.
+fn target(ingest: &Ingest, name: &EntryName, schema: &SchemaRef, names: &Names) -> Result<Table> {
+    let there = names.pinned.entry(name);
+    match (there, ingest.if_exists) {
+        (Some(_), IfExists::Append) => {
+            let table = names.table(name)?;
+            check_changeable(name, &table)?;
+            Ok(table.as_ref().clone())
+        }
+        (Some(_), IfExists::Replace) => {
+            names.table(name)?;
+            new_table(schema, name, names)
+        }
+        (Some(_), IfExists::Fail) => {
+            Err(Error::new(ErrorKind::AlreadyExists, format!("table `{name}` already exists"))
+                .with_reason(Reason::DuplicateTable)
+                .with_hint("append to it, replace it, or choose another name"))
+        }
+        (None, _) if ingest.if_missing == IfMissing::Fail => Err(names.not_there(name)),
+        (None, IfExists::Append | IfExists::Replace) if names.parts.is_file_table(name) => {
+            Err(names.not_there(name))
+        }
+        (None, _) => {
+            names.check_new(name)?;
+            new_table(schema, name, names)
+        }
+    }
+}
+
+fn new_table(schema: &SchemaRef, name: &EntryName, names: &Names) -> Result<Table> {
+    let definition = define::of_rows(schema, names.storage(name, None)?)?;
+    Ok(Table::new(definition))
+}

@@ -1,0 +1,69 @@
+//! What one statement sees of the tables that Bowshot writes: one snapshot of those that everybody shares, one of those
+//! that belong to the session alone.
+
+pub(crate) mod commit;
+pub(crate) mod names;
+
+use bowshot_api::Result;
+use bowshot_storage::tables::{Entry, EntryName, Error, Snapshot};
+use names::TEMPORARY_CATALOG;
+use std::sync::Arc;
+
+/// The state of all tables at one moment. Cheap to clone; changes make a new one.
+#[derive(Debug, Clone)]
+pub struct Pinned {
+    shared: Arc<Snapshot>,
+    own: Arc<Snapshot>,
+}
+
+impl Pinned {
+    pub(crate) fn new(shared: Arc<Snapshot>, own: Arc<Snapshot>) -> Self {
+        Self { shared, own }
+    }
+
+    /// The tables that everybody sees.
+    pub(crate) fn shared(&self) -> &Arc<Snapshot> {
+        &self.shared
+    }
+
+    /// The tables of the session alone.
+    pub(crate) fn own(&self) -> &Arc<Snapshot> {
+        &self.own
+    }
+
+    /// Whether this is the very same state.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared) && Arc::ptr_eq(&self.own, &other.own)
+    }
+
+    pub(crate) fn entry(&self, name: &EntryName) -> Option<&Entry> {
+        self.side(&name.catalog).entry(name)
+    }
+
+    pub(crate) fn has_schema(&self, catalog: &str, schema: &str) -> bool {
+        self.side(catalog).has_schema(catalog, schema)
+    }
+
+    /// How many catalogs, schemas, tables and views there are on the side where `catalog` is.
+    pub(crate) fn counts(&self, catalog: &str) -> [usize; 3] {
+        self.side(catalog).counts()
+    }
+
+    /// The state after a change of something in `catalog`.
+    pub(crate) fn changed(
+        &self,
+        catalog: &str,
+        change: impl FnOnce(&Snapshot) -> Result<Snapshot, Error>,
+    ) -> Result<Self> {
+        let changed = Arc::new(change(self.side(catalog))?);
+        Ok(if catalog == TEMPORARY_CATALOG {
+            Self { shared: Arc::clone(&self.shared), own: changed }
+        } else {
+            Self { shared: changed, own: Arc::clone(&self.own) }
+        })
+    }
+
+    fn side(&self, catalog: &str) -> &Arc<Snapshot> {
+        if catalog == TEMPORARY_CATALOG { &self.own } else { &self.shared }
+    }
+}

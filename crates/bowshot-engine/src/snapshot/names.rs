@@ -1,0 +1,18 @@
+//! Names of catalogs, schemas and tables that mean something.
+
+/// Catalog of names that do not say theirs.
+pub const DEFAULT_CATALOG: &str = "bowshot";
+/// Schema of names that do not say theirs.
+pub const DEFAULT_SCHEMA: &str = "main";
+/// Schema of the tables about the server itself.
+pub const SYSTEM_SCHEMA: &str = "system";
+/// Schema that exists only while a statement that changes rows is planned; holds [`TARGET`].
+pub(crate) const CHANGE_SCHEMA: &str = "__bowshot_change";
+/// The table whose rows are changed, with the addresses of its rows.
+pub(crate) const TARGET: &str = "target";
+/// The new rows of an INSERT, beside [`TARGET`].
+pub(crate) const SOURCE: &str = "source";
+/// Catalog of the tables that belong to one session. Its schema is [`DEFAULT_SCHEMA`].
+pub const TEMPORARY_CATALOG: &str = "temp";
+/// Schema of PostgreSQL's own tables.
+pub(crate) const PG_CATALOG: &str = "pg_catalog";

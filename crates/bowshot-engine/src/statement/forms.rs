@@ -1,0 +1,231 @@
+//! Forms of statements and types that the parser does not know, spelled as it knows them. Only what stands in the text is
+//! looked at; what is not recognised goes on to the parser as it is, which then says what it did not expect.
+
+use crate::statement::{composed_types, table_hints};
+use bowshot_sql::Offsets;
+use datafusion::sql::sqlparser::dialect::Dialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use std::borrow::Cow;
+
+/// Stands in the place of the columns of `INSERT … BY NAME`.
+pub(crate) const BY_NAME: &str = "__bowshot_by_name";
+/// Stands in the place of the query of REFRESH.
+pub(crate) const REFRESH: &str = "__bowshot_refresh";
+/// Bytes at the beginning of a statement in which its form is looked for: values may be many.
+const HEAD: usize = 1 << 10;
+
+/// The text in a form that the parser knows.
+pub(crate) fn known<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Cow<'sql, str> {
+    let [first, second] = bowshot_sql::first_words(sql);
+    let edits = match (first.as_str(), second.as_str()) {
+        ("refresh", "materialized") => Text::of(sql, dialect).and_then(|text| refresh(&text)),
+        ("insert", _) if mentions(sql, &["by"]) => Text::of(sql, dialect).and_then(|text| by_name(&text)),
+        ("replace", "into") => Text::of(sql, dialect).and_then(|text| replace(&text)),
+        ("drop", _) if mentions(sql, &["force"]) => Text::of(sql, dialect).and_then(|text| forced(&text)),
+        ("create", _) => Text::of(sql, dialect).map(|text| {
+            let mut edits = table_hints::edits(&text);
+            edits.extend(composed_types::edits(&text, true));
+            edits
+        }),
+        ("alter", _) => Text::of(sql, dialect).map(|text| composed_types::edits(&text, true)),
+        _ if mentions_type(sql) => Text::of(sql, dialect).map(|text| composed_types::edits(&text, false)),
+        _ => None,
+    };
+    match edits {
+        Some(edits) if !edits.is_empty() => Cow::Owned(edited(sql, edits)),
+        _ => Cow::Borrowed(sql),
+    }
+}
+
+/// Whether a word may stand at the beginning of the text.
+fn mentions(sql: &str, words: &[&str]) -> bool {
+    let mut end = sql.len().min(HEAD);
+    while !sql.is_char_boundary(end) {
+        end -= 1;
+    }
+    let head = sql.get(..end).unwrap_or(sql).to_ascii_lowercase();
+    words.iter().any(|word| head.contains(word))
+}
+
+fn mentions_type(sql: &str) -> bool {
+    mentions(sql, &["struct", "map", "list", "array", "row"]) && sql.len() < 64 * HEAD
+}
+
+/// What takes the place of some bytes.
+pub(crate) type Edit = (std::ops::Range<usize>, String);
+
+fn edited(sql: &str, mut edits: Vec<Edit>) -> String {
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut text = String::with_capacity(sql.len());
+    let mut copied = 0;
+    for (range, replacement) in edits {
+        if range.start < copied {
+            continue;
+        }
+        text.push_str(sql.get(copied..range.start).unwrap_or_default());
+        text.push_str(&replacement);
+        copied = range.end;
+    }
+    text.push_str(sql.get(copied..).unwrap_or_default());
+    text
+}
+
+/// A statement as tokens, without space and comments.
+pub(crate) struct Text<'sql> {
+    pub(crate) sql: &'sql str,
+    tokens: Vec<(Token, usize)>,
+}
+
+impl<'sql> Text<'sql> {
+    fn of(sql: &'sql str, dialect: &dyn Dialect) -> Option<Self> {
+        let tokens = Tokenizer::new(dialect, sql).tokenize_with_location().ok()?;
+        let mut offsets = Offsets::new(sql);
+        let mut found = Vec::with_capacity(tokens.len() / 2);
+        for token in tokens {
+            if matches!(token.token, Token::Whitespace(_) | Token::EOF) {
+                continue;
+            }
+            let start = offsets.of(token.span.start)?;
+            // Within `/*! … */` the tokenizer tells other places.
+            let end = start + length(sql.get(start..)?, &token.token)?;
+            found.push((token.token, start, end));
+        }
+        Some(Self { sql, tokens: found.into_iter().map(|(token, start, _)| (token, start)).collect() })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub(crate) fn token(&self, at: usize) -> Option<&Token> {
+        self.tokens.get(at).map(|(token, _)| token)
+    }
+
+    pub(crate) fn start(&self, at: usize) -> usize {
+        self.tokens.get(at).map_or(self.sql.len(), |(_, start)| *start)
+    }
+
+    /// The word there in upper case; nothing for what is quoted, or no word.
+    pub(crate) fn word(&self, at: usize) -> String {
+        match self.token(at) {
+            Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
+            _ => String::new(),
+        }
+    }
+
+    pub(crate) fn words(&self, at: usize, words: &[&str]) -> bool {
+        words.iter().enumerate().all(|(index, word)| self.word(at + index) == *word)
+    }
+
+    /// The place behind the parenthesis that closes the one that is there.
+    pub(crate) fn behind(&self, open: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for at in open..self.len() {
+            match self.token(at)? {
+                Token::LParen => depth += 1,
+                Token::RParen => {
+                    depth = depth.checked_sub(1)?;
+                    if depth == 0 {
+                        return Some(at + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The place behind a name of one or more parts.
+    fn behind_name(&self, at: usize) -> usize {
+        let mut at = at + 1;
+        while matches!(self.token(at), Some(Token::Period)) {
+            at += 2;
+        }
+        at
+    }
+}
+
+/// Only that a token stands where it says.
+fn length(rest: &str, token: &Token) -> Option<usize> {
+    let first = token.to_string().chars().next()?;
+    rest.starts_with(|c: char| c.eq_ignore_ascii_case(&first) || !c.is_alphanumeric()).then_some(1)
+}
+
+/// `REFRESH MATERIALIZED VIEW v`
+fn refresh(text: &Text<'_>) -> Option<Vec<Edit>> {
+    if !text.words(0, &["REFRESH", "MATERIALIZED", "VIEW"]) {
+        return None;
+    }
+    let name = if text.word(3) == "CONCURRENTLY" { 4 } else { 3 };
+    let mut end = text.behind_name(name);
+    let named = text.sql.get(text.start(name)..text.start(end))?.trim().trim_end_matches(';');
+    if text.words(end, &["WITH", "DATA"]) {
+        end += 2;
+    }
+    if matches!(text.token(end), Some(Token::SemiColon)) {
+        end += 1;
+    }
+    (end >= text.len())
+        .then(|| vec![(0..text.sql.len(), format!("INSERT OVERWRITE TABLE {named} SELECT {REFRESH}"))])
+}
+
+/// `INSERT INTO t BY NAME …`
+fn by_name(text: &Text<'_>) -> Option<Vec<Edit>> {
+    let into = (1..4).find(|at| text.word(*at) == "INTO")?;
+    let by = text.behind_name(into + 1);
+    text.words(by, &["BY", "NAME"])
+        .then(|| vec![(text.start(by)..text.start(by + 2), format!("({BY_NAME}) "))])
+}
+
+/// `REPLACE INTO t …`, which not every dialect has.
+fn replace(text: &Text<'_>) -> Option<Vec<Edit>> {
+    text.words(0, &["REPLACE", "INTO"])
+        .then(|| vec![(text.start(0)..text.start(1), "INSERT OR REPLACE ".to_owned())])
+}
+
+/// `DROP DATABASE d FORCE`: with all that is in it; what is dropped is gone at once in any case.
+fn forced(text: &Text<'_>) -> Option<Vec<Edit>> {
+    let last = (0..text.len()).rev().find(|at| !matches!(text.token(*at), Some(Token::SemiColon)))?;
+    if last < 3 || text.word(last) != "FORCE" {
+        return None;
+    }
+    let within = matches!(text.word(1).as_str(), "DATABASE" | "SCHEMA");
+    let instead = if within { "CASCADE" } else { "" };
+    Some(vec![(text.start(last)..text.start(last) + "FORCE".len(), instead.to_owned())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::known;
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+
+    #[test]
+    fn forms_become_others() {
+        for (sql, spelled) in [
+            ("SELECT 1", "SELECT 1"),
+            ("refresh materialized view s.v;", "INSERT OVERWRITE TABLE s.v SELECT __bowshot_refresh"),
+            ("INSERT INTO t BY NAME SELECT 1 AS a", "INSERT INTO t (__bowshot_by_name) SELECT 1 AS a"),
+            ("REPLACE INTO t VALUES ('it''s')", "INSERT OR REPLACE INTO t VALUES ('it''s')"),
+            ("DROP DATABASE IF EXISTS x FORCE", "DROP DATABASE IF EXISTS x CASCADE"),
+            ("DROP TABLE x FORCE", "DROP TABLE x "),
+            (
+                "CREATE TABLE t (a STRUCT(b INT, c LIST(DECIMAL(3, 1))), tags MAP<VARCHAR, ARRAY<INT>>)",
+                "CREATE TABLE t (a STRUCT<b INT, c ARRAY<DECIMAL(3, 1)>>, tags MAP(VARCHAR, ARRAY<INT>))",
+            ),
+            ("SELECT struct(1, 2), x::STRUCT(a INT)[]", "SELECT struct(1, 2), x::STRUCT<a INT>[]"),
+            (
+                "CREATE TABLE t (k INT NULL DEFAULT \"\" COMMENT \"it's\") DISTRIBUTED BY HASH(k) BUCKETS 3 \
+                 PROPERTIES (\"replication_num\" = \"1\");",
+                "CREATE TABLE t (k INT NULL DEFAULT '' COMMENT 'it''s') ;",
+            ),
+            (
+                "CREATE TABLE t (k INT) ENGINE=olap DUPLICATE KEY(k) COMMENT \"c\" DISTRIBUTED BY RANDOM BUCKETS AUTO",
+                "CREATE TABLE t (k INT) COMMENT 'c' ",
+            ),
+            ("CREATE TABLE t (k INT) ENGINE = InnoDB DEFAULT CHARSET=utf8mb4", "CREATE TABLE t (k INT) "),
+            ("CREATE TABLE t AS SELECT 1 AS engine", "CREATE TABLE t AS SELECT 1 AS engine"),
+        ] {
+            assert_eq!(known(sql, &GenericDialect {}), spelled, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! Statements about access: who may say them, and the notes that they change.
+
+use crate::catalog::Visible;
+use crate::catalog::names::Names;
+use crate::error::classify;
+use crate::plan;
+use crate::policy::access::{Access, denied, unseen};
+use crate::policy::gate::AccessSettings;
+use crate::policy::guard;
+use crate::policy::mask::Mask;
+use crate::policy::rules::{
+    Given, Key, PUBLIC, Place, Policy, Rules, given_text, place_of, policy_text, user_text,
+};
+use crate::snapshot::Pinned;
+use crate::snapshot::names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
+use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_sql::rewrite;
+use bowshot_sql::{AccessStatement, Object, Privilege, UserChange};
+use bowshot_storage::tables::EntryName;
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use uuid::Uuid;
+
+/// Longest name of a role, user or policy.
+const MAX_NAME_CHARS: usize = 128;
+
+/// What a statement changes, and who may say it.
+#[derive(Clone)]
+pub(crate) struct AccessChange {
+    notes: Vec<(String, Option<String>)>,
+    needs: Needs,
+}
+
+#[derive(Debug, Clone)]
+enum Needs {
+    Admin,
+    Owner(Place),
+    /// The user, or an admin.
+    User(String),
+}
+
+impl fmt::Debug for AccessChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The notes may hold a hash.
+        f.debug_struct("AccessChange").field("needs", &self.needs).finish_non_exhaustive()
+    }
+}
+
+impl AccessChange {
+    /// # Errors
+    /// `Denied`.
+    pub(crate) fn check(&self, access: &Access) -> Result<()> {
+        self.needs.check(access)
+    }
+
+    /// The state with the changed notes.
+    ///
+    /// # Errors
+    /// `LimitReached` for too many.
+    pub(crate) fn apply(&self, pinned: &Pinned) -> Result<Pinned> {
+        let closed = (Key::Closed.text(), Some("true".to_owned()));
+        let notes = self.notes.iter().cloned().chain([closed]);
+        pinned.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_notes(notes))
+    }
+}
+
+impl Needs {
+    fn check(&self, access: &Access) -> Result<()> {
+        let may = match self {
+            _ if access.is_admin() => true,
+            // Who owns what is not known before there are rules.
+            _ if access.is_off() => false,
+            Self::Admin => false,
+            Self::Owner(place) => access.owns(place),
+            Self::User(name) => access.user() == name && access.has_role(name),
+        };
+        if may {
+            return Ok(());
+        }
+        let error = denied(&format!("`{}` may not say who may do what", access.user()));
+        Err(if access.is_off() {
+            error.with_hint(
+                "make a user an admin in the configuration: `admin = true` under `[[access.users]]`",
+            )
+        } else {
+            error.with_hint("admins may, and the owner of a table or schema for that")
+        })
+    }
+}
+
+/// What a statement changes. Nothing is told of what the user may not see.
+///
+/// # Errors
+/// `Denied`, `NotFound`, `AlreadyExists`; `Invalid` for policies that do not fit.
+pub(crate) fn resolve<'a>(
+    statement: AccessStatement,
+    (visible, names): (&'a Visible, &'a Names),
+) -> BoxFuture<'a, Result<AccessChange>> {
+    async move {
+        if !names.parts.tables.has_folder() {
+            return Err(Error::unsupported(
+                "who may do what is kept in the data folder, and this server has none",
+            )
+            .with_hint("start the server with `--data FOLDER`"));
+        }
+        let access = &visible.access;
+        let needs = needs(&statement, (access, names))?;
+        needs.check(access)?;
+        let rules = access.rules();
+        if rules.broken && !matches!(statement, AccessStatement::DropPolicy { .. }) {
+            return Err(Error::new(ErrorKind::Corrupt, "the rules about access cannot be read")
+                .with_hint("put the data folder's catalog back from a backup"));
+        }
+        let notes = match statement {
+            AccessStatement::CreatePolicy { name, table, column, roles, using } => {
+                let name = checked_name(name)?;
+                let table = target(&table, (access, names))?;
+                let new = NewPolicy { name, column, roles, using: *using };
+                Box::pin(policy(new, &table, (visible, &rules))).await?
+            }
+            other => changes(other, &rules, (access, names))?,
+        };
+        Ok(AccessChange { notes, needs })
+    }
+    .boxed()
+}
+
+fn needs(statement: &AccessStatement, (access, names): (&Access, &Names)) -> Result<Needs> {
+    Ok(match statement {
+        AccessStatement::CreateRole { .. }
+        | AccessStatement::DropGrantee { .. }
+        | AccessStatement::Membership { .. } => Needs::Admin,
+        AccessStatement::User {
+            name,
+            change: UserChange::Alter,
+            password: Some(_),
+            admin: None,
+            attributes,
+        } if attributes.is_empty() => Needs::User(name.clone()),
+        AccessStatement::User { .. } => Needs::Admin,
+        AccessStatement::Rights { object: Object::Catalog(_), .. } => Needs::Admin,
+        AccessStatement::Rights { object, .. } => Needs::Owner(place(object, (access, names))?),
+        AccessStatement::CreatePolicy { table, .. } | AccessStatement::DropPolicy { table, .. } => {
+            Needs::Owner(place_of(&target(table, (access, names))?))
+        }
+    })
+}
+
+/// The table or view that a rule is about.
+fn target(name: &ObjectName, (access, names): (&Access, &Names)) -> Result<EntryName> {
+    let name = names.resolve(name)?;
+    if name.catalog == TEMPORARY_CATALOG {
+        return Err(Error::invalid("a temporary table is its session's alone, and needs no rules"));
+    }
+    let own = names.pinned.entry(&name).is_some();
+    let name = if !own && names.parts.is_file_table(&name) { names.parts.file_table(&name) } else { name };
+    if access.sees(&name) && names.parts.has(&name, &names.pinned) { Ok(name) } else { Err(unseen(&name)) }
+}
+
+fn place(object: &Object, (access, names): (&Access, &Names)) -> Result<Place> {
+    match object {
+        Object::Table(table) => Ok(place_of(&target(table, (access, names))?)),
+        Object::Schema(schema) => {
+            let (catalog, schema) = names.schema(schema)?;
+            if names.pinned.has_schema(&catalog, &schema) {
+                return Ok(vec![catalog, schema]);
+            }
+            Err(Error::not_found(format!("schema `{catalog}.{schema}` not found")))
+        }
+        Object::Catalog(catalog) => {
+            let catalog = names.catalog(catalog)?;
+            if names.pinned.shared().has_catalog(&catalog) {
+                return Ok(vec![catalog]);
+            }
+            Err(Error::not_found(format!("catalog `{catalog}` not found")))
+        }
+    }
+}
+
+type Notes = Vec<(String, Option<String>)>;
+
+fn changes(statement: AccessStatement, rules: &Rules, (access, names): (&Access, &Names)) -> Result<Notes> {
+    let known = Known { rules, settings: access.settings() };
+    match statement {
+        AccessStatement::CreateRole { name, keep } => {
+            let name = checked_name(name)?;
+            if known.has(&name) && !(keep && known.is_role(&name)) {
+                return Err(Error::new(ErrorKind::AlreadyExists, format!("`{name}` is there already")));
+            }
+            Ok(vec![(Key::Role(&name).text(), Some("true".to_owned()))])
+        }
+        AccessStatement::DropGrantee { user, name, if_exists } => dropped(user, &name, if_exists, rules),
+        AccessStatement::User { name, change, password, admin, attributes } => {
+            let name = checked_name(name)?;
+            let there = rules.users.get(&name);
+            match (change, there) {
+                (UserChange::CreateIfMissing, Some(_)) => return Ok(Vec::new()),
+                (UserChange::Alter, None) => return Err(no_user(&name, &known)),
+                (UserChange::Create, Some(_)) | (UserChange::Create | UserChange::CreateIfMissing, None)
+                    if there.is_some() || known.has(&name) =>
+                {
+                    return Err(Error::new(ErrorKind::AlreadyExists, format!("`{name}` is there already")));
+                }
+                _ => {}
+            }
+            let mut user = there.cloned().unwrap_or_default();
+            if let Some(password) = password {
+                user.hash = Some((access.settings().hash)(&password)?);
+            }
+            if user.hash.is_none() {
+                return Err(Error::invalid(format!("user `{name}` needs a password"))
+                    .with_hint("write `CREATE USER name PASSWORD 'text'`"));
+            }
+            user.admin = admin.unwrap_or(user.admin);
+            user.attributes.extend(attributes);
+            Ok(vec![(Key::User(&name).text(), Some(user_text(&user)))])
+        }
+        AccessStatement::Rights { give, privileges, object, grantees } => {
+            let place = place(&object, (access, names))?;
+            known.check(&grantees)?;
+            let change = |grantee: &String| {
+                let there = rules.grants.get(&place).and_then(|grants| grants.get(grantee)).cloned();
+                let given = changed(there.unwrap_or_default(), &privileges, give);
+                let text = (!given.is_empty()).then(|| given_text(&given));
+                (Key::Grant { place: &place, grantee }.text(), text)
+            };
+            Ok(grantees.iter().map(change).collect())
+        }
+        AccessStatement::Membership { give, roles, members } => {
+            known.check(&roles)?;
+            known.check(&members)?;
+            membership(give, &roles, &members, &known)
+        }
+        AccessStatement::DropPolicy { mask, name, table, if_exists } => {
+            let place = place_of(&target(&table, (access, names))?);
+            let mut policies = rules.policies.get(&place).into_iter().flatten();
+            if !rules.broken && !policies.any(|there| there.name == name && there.column.is_some() == mask) {
+                if if_exists {
+                    return Ok(Vec::new());
+                }
+                let what = if mask { "mask" } else { "row policy" };
+                return Err(Error::not_found(format!("{what} `{name}` not found")));
+            }
+            Ok(vec![(Key::Policy { place: &place, mask, name: &name }.text(), None)])
+        }
+        AccessStatement::CreatePolicy { .. } => Err(Error::internal("a policy was planned twice")),
+    }
+}
+
+/// Who there is.
+struct Known<'a> {
+    rules: &'a Rules,
+    settings: &'a AccessSettings,
+}
+
+impl Known<'_> {
+    fn is_role(&self, name: &str) -> bool {
+        name == PUBLIC
+            || self.rules.roles.contains(name)
+            || self.settings.users.values().any(|user| user.roles.iter().any(|role| role == name))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.is_role(name) || self.rules.users.contains_key(name) || self.settings.users.contains_key(name)
+    }
+
+    fn check(&self, names: &[String]) -> Result<()> {
+        match names.iter().find(|name| !self.has(name)) {
+            None => Ok(()),
+            Some(name) => {
+                Err(Error::not_found(format!("no role and no user is called `{name}`")).with_hint(format!(
+                    "make one with `CREATE ROLE {name}`; names of capital letters stand in double quotes"
+                )))
+            }
+        }
+    }
+}
+
+fn no_user(name: &str, known: &Known<'_>) -> Error {
+    if known.settings.users.contains_key(name) {
+        return Error::invalid(format!("`{name}` is a user of the configuration"))
+            .with_hint("change the file of users, and start the server again");
+    }
+    Error::not_found(format!("user `{name}` not found"))
+}
+
+fn checked_name(name: String) -> Result<String> {
+    let fits = !name.is_empty()
+        && name.chars().count() <= MAX_NAME_CHARS
+        && !name.chars().any(|c| c == ':' || c.is_control());
+    if fits {
+        return Ok(name);
+    }
+    Err(Error::invalid(format!(
+        "a name has 1 to {MAX_NAME_CHARS} characters, without colons and control characters"
+    )))
+}
+
+fn changed(mut given: Given, privileges: &[(Privilege, Vec<String>)], give: bool) -> Given {
+    for (privilege, columns) in privileges {
+        let columns: Option<BTreeSet<String>> =
+            (!columns.is_empty()).then(|| columns.iter().cloned().collect());
+        match (give, given.get(privilege).cloned(), columns) {
+            (true, Some(Some(mut there)), Some(more)) => {
+                there.extend(more);
+                given.insert(*privilege, Some(there));
+            }
+            // All columns are more than some.
+            (true, Some(None), Some(_)) => {}
+            (true, _, columns) => drop(given.insert(*privilege, columns)),
+            (false, Some(Some(there)), Some(less)) => {
+                let left: BTreeSet<String> = there.difference(&less).cloned().collect();
+                if left.is_empty() {
+                    given.remove(privilege);
+                } else {
+                    given.insert(*privilege, Some(left));
+                }
+            }
+            (false, ..) => drop(given.remove(privilege)),
+        }
+    }
+    given
+}
+
+fn membership(give: bool, roles: &[String], members: &[String], known: &Known<'_>) -> Result<Notes> {
+    let mut notes = Notes::new();
+    for role in roles {
+        if role == PUBLIC || !known.is_role(role) {
+            return Err(Error::invalid(format!(
+                "`{role}` cannot be granted: it is no role that some have and others not"
+            )));
+        }
+        for member in members {
+            if give && (member == PUBLIC || reaches(role, member, &known.rules.members)) {
+                return Err(Error::invalid(format!("`{role}` cannot be granted to `{member}`"))
+                    .with_hint("a role is no member of itself, by whatever way, and nobody's rights are everybody's: grant rights to `public` instead"));
+            }
+            notes.push((Key::Member { role, member }.text(), give.then(|| "true".to_owned())));
+        }
+    }
+    Ok(notes)
+}
+
+/// Whether `to` is `from`, or one of the roles that it has.
+fn reaches(from: &str, to: &str, members: &BTreeMap<String, BTreeSet<String>>) -> bool {
+    let (mut open, mut seen) = (vec![from.to_owned()], BTreeSet::new());
+    while let Some(name) = open.pop() {
+        if name == to {
+            return true;
+        }
+        if seen.insert(name.clone()) {
+            open.extend(members.get(&name).into_iter().flatten().cloned());
+        }
+    }
+    false
+}
+
+/// Who is dropped takes along rights, memberships and ownership.
+fn dropped(user: bool, name: &str, if_exists: bool, rules: &Rules) -> Result<Notes> {
+    let there = if user { rules.users.contains_key(name) } else { rules.roles.contains(name) };
+    if !there {
+        let what = if user { "user" } else { "role" };
+        return if if_exists {
+            Ok(Vec::new())
+        } else {
+            Err(Error::not_found(format!("{what} `{name}` not found")))
+        };
+    }
+    let named =
+        rules.policies.iter().find(|(_, policies)| policies.iter().any(|policy| policy.roles.contains(name)));
+    if let Some((place, _)) = named {
+        return Err(Error::invalid(format!("`{name}` is named by a policy of `{}`", place.join(".")))
+            .with_hint("drop the policy first: without it, those who had the role might see more"));
+    }
+    let mut notes = vec![(if user { Key::User(name) } else { Key::Role(name) }.text(), None)];
+    for (member, roles) in &rules.members {
+        let gone = roles.iter().filter(|role| *role == name || member == name);
+        notes.extend(gone.map(|role| (Key::Member { role, member }.text(), None)));
+    }
+    for (place, _) in rules.grants.iter().filter(|(_, grants)| grants.contains_key(name)) {
+        notes.push((Key::Grant { place, grantee: name }.text(), None));
+    }
+    for (place, _) in rules.owners.iter().filter(|(_, owner)| *owner == name) {
+        notes.push((Key::Owner(place).text(), None));
+    }
+    Ok(notes)
+}
+
+struct NewPolicy {
+    name: String,
+    column: Option<String>,
+    roles: Vec<String>,
+    using: Expr,
+}
+
+async fn policy(new: NewPolicy, table: &EntryName, (visible, rules): (&Visible, &Rules)) -> Result<Notes> {
+    let NewPolicy { name, column, roles, mut using } = new;
+    Known { rules, settings: visible.access.settings() }.check(&roles)?;
+    let place = place_of(table);
+    let mask = column.is_some();
+    let mut policies = rules.policies.get(&place).into_iter().flatten();
+    if policies.any(|there| there.name == name && there.column.is_some() == mask) {
+        return Err(Error::new(ErrorKind::AlreadyExists, format!("`{table}` has a policy `{name}` already")));
+    }
+    let kind = if mask { Mask::of(&using)? } else { Mask::Expression(String::new()) };
+    if matches!(kind, Mask::Expression(_)) {
+        rewrite::expression(&mut using, plan::dialect(&visible.options()).name())?;
+    }
+    let using = using.to_string();
+    let provider = visible.schema_provider(&table.catalog, &table.schema);
+    let Some(provider) = provider else { return Err(unseen(table)) };
+    let found = provider.table(&table.name).await.map_err(classify)?.ok_or_else(|| unseen(table))?;
+    guard::check((column.as_deref(), &using), &found.schema(), &visible.state())?;
+    let policy = Policy { name: name.clone(), column, roles: roles.into_iter().collect(), using };
+    let mut notes =
+        vec![(Key::Policy { place: &place, mask, name: &name }.text(), Some(policy_text(&policy)))];
+    if kind == Mask::Hash && rules.salt.is_empty() {
+        let salt = Uuid::new_v4().simple().to_string();
+        notes.push((Key::Salt.text(), Some(serde_json::Value::String(salt).to_string())));
+    }
+    Ok(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::rules::User;
+
+    #[test]
+    fn rights_add_up_and_are_taken_away_again() {
+        let select = |columns: &[&str]| {
+            vec![(Privilege::Select, columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())]
+        };
+        let some = changed(Given::new(), &select(&["a"]), true);
+        let more = changed(some, &select(&["b"]), true);
+        assert_eq!(
+            more.get(&Privilege::Select),
+            Some(&Some(BTreeSet::from(["a".to_owned(), "b".to_owned()])))
+        );
+        let all = changed(more.clone(), &select(&[]), true);
+        assert_eq!(all.get(&Privilege::Select), Some(&None));
+        assert_eq!(changed(all.clone(), &select(&["a"]), true), all);
+        assert_eq!(changed(more, &select(&["a", "b"]), false), Given::new());
+        assert_eq!(changed(all.clone(), &select(&["a"]), false), Given::new(), "no exceptions: all or some");
+        assert_eq!(changed(all, &select(&[]), false), Given::new());
+    }
+
+    #[test]
+    fn circles_of_roles_are_found() {
+        let members = BTreeMap::from([
+            ("a".to_owned(), BTreeSet::from(["b".to_owned()])),
+            ("b".to_owned(), BTreeSet::from(["c".to_owned()])),
+        ]);
+        assert!(reaches("a", "c", &members) && reaches("a", "a", &members));
+        assert!(!reaches("c", "a", &members));
+    }
+
+    #[test]
+    fn who_goes_takes_everything_along() {
+        let place = vec!["c".to_owned(), "s".to_owned()];
+        let mut rules = Rules::default();
+        rules.users.insert("u".to_owned(), User::default());
+        rules.members.insert("u".to_owned(), BTreeSet::from(["r".to_owned()]));
+        rules.grants.insert(place.clone(), BTreeMap::from([("u".to_owned(), Given::new())]));
+        rules.owners.insert(place.clone(), "u".to_owned());
+        let notes = dropped(true, "u", false, &rules).expect("drops");
+        assert_eq!(notes.len(), 4);
+        assert!(notes.iter().all(|(_, text)| text.is_none()));
+        let policy = Policy {
+            name: "p".to_owned(),
+            column: None,
+            roles: BTreeSet::from(["u".to_owned()]),
+            using: "true".to_owned(),
+        };
+        rules.policies.insert(place, vec![policy]);
+        assert!(dropped(true, "u", false, &rules).is_err(), "a policy names the user");
+    }
+}

@@ -1,0 +1,222 @@
+//! COPY: rows between tables and files of the exchange folder.
+//!
+//! What goes out is a query like any other, whose rows go into a file in the place of the socket. What comes in takes the
+//! road of a bulk ingest: nothing may be lost in casts, and defaults, checks and keys hold.
+
+use crate::catalog::Visible;
+use crate::catalog::names::{Names, ident};
+use crate::error::classify;
+use crate::statement::copy::{CopyStatement, Direction};
+use crate::types::stored;
+use crate::write::recognise::nothing;
+use crate::write::{Write, change, nulls};
+use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
+use bowshot_sql::Privilege;
+use bowshot_storage::exchange::{ExchangeFolder, Shape, Wanted};
+use bowshot_storage::tables::{EntryName, Table};
+use bowshot_storage::{Format, OptionValue, ReadOptions};
+use datafusion::arrow::datatypes::{FieldRef, Schema};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, SelectItem, Statement, TableFactor};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::sync::Arc;
+
+/// The rows of the plan go into this file.
+#[derive(Debug, Clone)]
+pub(crate) struct CopyOut {
+    pub(crate) path: String,
+    pub(crate) shape: Shape,
+    pub(crate) overwrite: bool,
+}
+
+/// The rows of this file go into a table.
+#[derive(Debug, Clone)]
+pub(crate) struct CopyIn {
+    pub(crate) table: EntryName,
+    pub(crate) path: String,
+    pub(crate) shape: Shape,
+    pub(crate) read: ReadOptions,
+    pub(crate) wanted: Wanted,
+}
+
+impl CopyIn {
+    pub(crate) fn table(&self) -> &EntryName {
+        &self.table
+    }
+}
+
+/// What the statement does, and the query that gives its rows.
+///
+/// # Errors
+/// `Denied` where the operator has opened no folder, and for paths that lead out of it.
+pub(crate) fn recognise<'a>(
+    statement: CopyStatement,
+    visible: &'a Visible,
+    names: &'a Names,
+) -> BoxFuture<'a, Result<(Write, LogicalPlan)>> {
+    async move {
+        let CopyStatement { direction, path, options } = statement;
+        folder(names)?.check(&path)?;
+        let options = Options::read(&path, options)?;
+        let query = match direction {
+            Direction::In { table, columns } => {
+                if options.overwrite {
+                    return Err(Error::invalid("OVERWRITE is an option of COPY … TO")
+                        .with_hint("empty the table first: `TRUNCATE TABLE`"));
+                }
+                let (name, table) = names.writable(&table)?;
+                names.access.check(Privilege::Insert, &name)?;
+                let wanted = wanted(&table, &columns)?;
+                options.shape.check(&Schema::new(wanted.fields.clone()))?;
+                let copy = CopyIn { table: name, path, shape: options.shape, read: options.read, wanted };
+                return Ok((Write::CopyIn(copy), nothing()));
+            }
+            Direction::TableOut { table, columns } => all_of(table, columns)?,
+            Direction::QueryOut(query) => query,
+        };
+        if !options.read.is_empty() {
+            return Err(Error::invalid("an option that says how a file is read is none of COPY … TO")
+                .with_hint("the options are FORMAT, HEADER, DELIMITER and OVERWRITE"));
+        }
+        let mut statement = Statement::Query(query);
+        nulls::aware(&mut statement)?;
+        let statement = Parsed::Statement(Box::new(statement));
+        let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
+        options.shape.check(&Layout::default().schema(plan.schema().as_arrow()))?;
+        Ok((Write::CopyOut(CopyOut { path, shape: options.shape, overwrite: options.overwrite }), plan))
+    }
+    .boxed()
+}
+
+pub(crate) fn folder(names: &Names) -> Result<&Arc<ExchangeFolder>> {
+    names.parts.exchange.as_ref().ok_or_else(|| {
+        Error::new(ErrorKind::Denied, "this server neither writes nor reads files for statements").with_hint(
+            "the operator can open a folder for that with the setting `storage.exchange_folder`; or write the result at the client, for example with `bowshot sql --format parquet`",
+        )
+    })
+}
+
+/// `SELECT columns FROM table`
+fn all_of(table: ObjectName, columns: Vec<Ident>) -> Result<Box<Query>> {
+    let mut query = change::parse("SELECT * FROM t")?;
+    let select = change::select_of(&mut query)?;
+    if let Some(TableFactor::Table { name, .. }) = select.from.first_mut().map(|from| &mut from.relation) {
+        *name = table;
+    }
+    if !columns.is_empty() {
+        let item =
+            |column| SelectItem::UnnamedExpr(datafusion::sql::sqlparser::ast::Expr::Identifier(column));
+        select.projection = columns.into_iter().map(item).collect();
+    }
+    Ok(query)
+}
+
+/// The columns of the table that the rows go into.
+fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
+    let definition = table.definition();
+    if columns.is_empty() {
+        let fields = definition.columns.iter().map(|column| stored::meant_field(&column.field)).collect();
+        return Ok(Wanted { fields, named: false });
+    }
+    let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len());
+    for name in columns.iter().map(ident) {
+        let column = definition.position(&name).and_then(|position| definition.columns.get(position));
+        let column = column.ok_or_else(|| change::no_column(&name, definition))?;
+        if fields.iter().any(|field| *field.name() == name) {
+            return Err(Error::invalid(format!("column `{name}` is there twice"))
+                .with_reason(Reason::DuplicateColumn));
+        }
+        fields.push(stored::meant_field(&column.field));
+    }
+    Ok(Wanted { fields, named: true })
+}
+
+/// Options of files that COPY … FROM has beside its own.
+const READ_OPTIONS: [&str; 16] = [
+    "quote",
+    "escape",
+    "comment",
+    "skip",
+    "nullstr",
+    "null",
+    "dateformat",
+    "timestampformat",
+    "decimal_separator",
+    "thousands",
+    "encoding",
+    "null_padding",
+    "ignore_errors",
+    "max_line_size",
+    "compression",
+    "sample_size",
+];
+
+struct Options {
+    shape: Shape,
+    /// How a file is read, as far as its shape does not say it.
+    read: ReadOptions,
+    overwrite: bool,
+}
+
+impl Options {
+    fn read(path: &str, given: Vec<(String, Option<String>)>) -> Result<Self> {
+        let (mut format, mut header, mut delimiter, mut overwrite) = (None, None, None, None);
+        let mut read = ReadOptions::default();
+        for (name, value) in given {
+            match name.as_str() {
+                "format" => set(&mut format, &name, value.ok_or_else(|| no_value(&name))?)?,
+                "header" => set(&mut header, &name, truth(&name, value)?)?,
+                "delimiter" | "delim" | "sep" => set(&mut delimiter, &name, character(&name, value)?)?,
+                "overwrite" => set(&mut overwrite, &name, truth(&name, value)?)?,
+                _ if READ_OPTIONS.contains(&name.as_str()) => {
+                    read.set(&name, &OptionValue::Text(value.ok_or_else(|| no_value(&name))?))?;
+                }
+                _ => {
+                    return Err(Error::invalid(format!("`{name}` is no option of COPY"))
+                        .with_hint("the options are FORMAT, HEADER, DELIMITER and OVERWRITE, and of COPY … FROM those of `read_csv`"));
+                }
+            }
+        }
+        let format = Shape::format_of(path, format.as_deref())?;
+        if format != Format::Csv && (header.is_some() || delimiter.is_some()) {
+            return Err(Error::invalid("HEADER and DELIMITER are options of the format csv"));
+        }
+        let shape = Shape { format, header: header.unwrap_or(true), delimiter };
+        Ok(Self { shape, read, overwrite: overwrite.unwrap_or(false) })
+    }
+}
+
+fn set<T>(place: &mut Option<T>, name: &str, value: T) -> Result<()> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Error::invalid(format!("the option `{name}` is there twice"))),
+    }
+}
+
+fn no_value(name: &str) -> Error {
+    Error::invalid(format!("the option `{name}` has no value"))
+}
+
+/// `HEADER` alone means that there is one.
+fn truth(name: &str, value: Option<String>) -> Result<bool> {
+    match value.map(|value| value.to_ascii_lowercase()).as_deref() {
+        None | Some("true" | "on" | "1") => Ok(true),
+        Some("false" | "off" | "0") => Ok(false),
+        Some(other) => Err(Error::invalid(format!("`{other}` is no value for `{name}`"))
+            .with_reason(Reason::InvalidValue)
+            .with_hint("write true or false")),
+    }
+}
+
+fn character(name: &str, value: Option<String>) -> Result<u8> {
+    let value = value.ok_or_else(|| no_value(name))?;
+    match value.as_bytes() {
+        [one] if one.is_ascii() && !b"\"\r\n\0".contains(one) => Ok(*one),
+        b"\\t" => Ok(b'\t'),
+        _ => Err(Error::invalid(format!("`{value}` is no value for `{name}`"))
+            .with_reason(Reason::InvalidValue)
+            .with_hint("it is one character, such as ',', ';' or '\\t'")),
+    }
+}

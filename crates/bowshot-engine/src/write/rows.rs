@@ -1,0 +1,65 @@
+//! The rows of a statement that changes tables, on their way from its query, and what stands for columns that have none.
+
+use crate::catalog::lazy_state::LazyState;
+use crate::catalog::{defaults, identity};
+use crate::error::classify;
+use crate::execute::file_views::{self, FileViews};
+use crate::types::stored;
+use crate::write::apply::Absent;
+use crate::{job, scheduling};
+use bowshot_api::{Origin, Result};
+use bowshot_storage::tables::{Definition, TableStore};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execute_stream;
+use std::sync::Arc;
+
+/// Rows of a batch on its way into a table: scans of the table pay for each.
+const BATCH_ROWS: usize = 64 << 10;
+
+/// The rows of a statement's query, and what they may be views of.
+pub(crate) type Rows<S> = (S, Option<Arc<dyn Origin>>);
+
+/// To be called when rows have been written, before that counts.
+pub(crate) fn checked(origin: Option<&Arc<dyn Origin>>) -> Result<()> {
+    origin.map_or(Ok(()), |origin| origin.check())
+}
+
+/// Runs the query of such a statement.
+///
+/// # Errors
+/// From planning it.
+pub(crate) async fn stream(
+    state: &SessionState,
+    plan: &LogicalPlan,
+) -> Result<Rows<SendableRecordBatchStream>> {
+    let physical = job::apart(async { state.create_physical_plan(plan).await.map_err(classify) }).await?;
+    let physical = scheduling::ensure(physical)?;
+    let config = state.config().clone().with_batch_size(BATCH_ROWS);
+    let context = TaskContext::from(state).with_session_config(config);
+    let views = FileViews::of(physical.as_ref());
+    let batches = execute_stream(physical, Arc::new(context)).map_err(classify)?;
+    Ok((file_views::watched(batches, views.as_ref()), file_views::origin(views)))
+}
+
+/// The defaults of all columns, computed once.
+pub(crate) async fn absent_values(
+    definition: &Definition,
+    state: &LazyState,
+    store: &Arc<TableStore>,
+) -> Result<Vec<Absent>> {
+    let mut values = Vec::with_capacity(definition.columns.len());
+    for column in &definition.columns {
+        let identity = definition.identity(column.field.name());
+        values.push(match (&column.default, identity) {
+            (_, Some(identity)) => {
+                Absent::Numbered(identity::numbering(identity, definition.is_durable()), Arc::clone(store))
+            }
+            (Some(default), None) => {
+                Absent::Value(defaults::computed(default, &stored::logical(&column.field), state)?)
+            }
+            (None, None) => Absent::Null,
+        });
+    }
+    Ok(values)
+}
