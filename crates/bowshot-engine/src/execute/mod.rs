@@ -16,6 +16,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::streaming::StreamingTableExec;
 use futures::stream::{self, StreamExt};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -91,16 +92,25 @@ pub(crate) fn streams(
     Ok(streams)
 }
 
-/// Without functions: only plans that are read from bytes look for theirs by name.
 fn context(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Arc<TaskContext> {
     let config = state.config().clone();
     let config = match split_scan::batch_rows(plan.as_ref(), config.batch_size()) {
         Some(rows) => config.with_batch_size(rows),
         None => config,
     };
+    if tells_functions(plan.as_ref()) {
+        return Arc::new(TaskContext::from(state).with_session_config(config));
+    }
     let (session, runtime) = (state.session_id().to_owned(), Arc::clone(state.runtime_env()));
     let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
     Arc::new(TaskContext::new(None, session, config, none.0, none.1, none.2, none.3, runtime))
+}
+
+/// Whether a plan looks for functions while it runs, as `information_schema.routines` does: for all others the names of
+/// hundreds of them need not be copied.
+fn tells_functions(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<StreamingTableExec>()
+        || plan.children().into_iter().any(|child| tells_functions(child.as_ref()))
 }
 
 fn laid_out(batches: SendableRecordBatchStream, layout: Layout, schema: SchemaRef) -> BatchStream {
