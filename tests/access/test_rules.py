@@ -171,16 +171,16 @@ def test_policies_that_are_none(made, using, words):
 
 def test_a_policy_that_does_not_fit_any_more_shows_nothing(made, role):
     root, ada = made.at("root"), made.at("ada")
-    root.rows("CREATE TABLE fits (id INTEGER, secret VARCHAR)")
-    root.rows("INSERT INTO fits VALUES (1, 'hidden')")
+    root.rows("CREATE TABLE fits (id INTEGER, secret VARCHAR, other VARCHAR)")
+    root.rows("INSERT INTO fits VALUES (1, 'hidden', 'hidden too')")
     root.rows(f"GRANT SELECT ON fits TO {role}")
     root.rows(f"CREATE MASK m ON fits (secret) FOR {role} USING (redact)")
-    assert ada.rows("SELECT * FROM fits") == [("1", "[redacted]")]
-    root.rows("ALTER TABLE fits RENAME COLUMN secret TO renamed")
+    assert ada.rows("SELECT * FROM fits") == [("1", "[redacted]", "hidden too")]
+    root.rows("ALTER TABLE fits DROP COLUMN secret")
     refused(ada, "SELECT * FROM fits", "cannot be read")
     refused(ada, "SELECT * FROM fits VERSION AS OF 1", "")
     root.rows("DROP MASK m ON fits")
-    root.rows(f"CREATE ROW POLICY p ON fits FOR {role} USING (CAST(renamed AS INTEGER) > 0)")
+    root.rows(f"CREATE ROW POLICY p ON fits FOR {role} USING (CAST(other AS INTEGER) > 0)")
     assert "hidden" not in refused(ada, "SELECT * FROM fits", "policy")
     root.rows("DROP TABLE fits")
 
@@ -228,7 +228,9 @@ def test_users_come_and_go(made):
     PASSWORDS["dora"] = "first"
     dora = Flight(made.server, "dora")
     assert len(dora.rows("SELECT * FROM t")) == 2
-    dora.rows("ALTER USER dora PASSWORD 'second'")
+    # What comes behind it, on the same connection, still shows the first one.
+    with contextlib.suppress(Refused):
+        dora.rows("ALTER USER dora PASSWORD 'second'")
     with contextlib.suppress(Refused):
         dora.close()
     with pytest.raises((Refused, adbc.Error)):

@@ -3,6 +3,8 @@
 //!
 //! Nothing is made before it is asked for, since every statement has catalogs of its own.
 
+mod views;
+
 use crate::about_tables::AboutTables;
 use crate::introspect::information_schema::InformationSchema;
 use crate::introspect::listing::PG_CATALOG;
@@ -14,14 +16,14 @@ use crate::reuse::Caches;
 use crate::system::{SystemSchema, SystemTables};
 use crate::types::stored;
 use crate::write::defaults::WithDefaults;
-use crate::{as_of, enforce, named_files, plan};
+use crate::{as_of, named_files};
 use async_trait::async_trait;
 use bowshot_api::{Error as ApiError, ErrorKind, Principal};
-use bowshot_sql::{DialectName, Privilege};
+use bowshot_sql::Privilege;
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::file_catalog;
 use bowshot_storage::tables::durable::AsOf;
-use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore, View, What};
+use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore, What};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
@@ -29,11 +31,10 @@ use datafusion::catalog::{
 };
 use datafusion::common::TableReference;
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::ViewTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{LogicalPlan, TableType};
+use datafusion::logical_expr::TableType;
 use std::fmt;
 use std::sync::Arc;
 
@@ -49,8 +50,6 @@ pub(crate) const CHANGE_SCHEMA: &str = "__bowshot_change";
 pub(crate) const TARGET: &str = "target";
 /// The new rows of an INSERT, beside [`TARGET`].
 pub(crate) const SOURCE: &str = "source";
-/// Views over views: deeper is a cycle.
-const MAX_VIEW_DEPTH: usize = 32;
 
 /// What the catalogs of all sessions are made of.
 #[derive(Debug, Clone)]
@@ -187,8 +186,12 @@ impl Visible {
     /// The session's state with these catalogs in it.
     pub(crate) fn state(&self) -> SessionState {
         let mut state = self.context.state();
-        state.register_catalog_list(Arc::new(Catalogs(Arc::new(self.clone()))));
+        state.register_catalog_list(self.clone().into_catalogs());
         state
+    }
+
+    pub(crate) fn into_catalogs(self) -> Arc<dyn CatalogProviderList> {
+        Arc::new(Catalogs(Arc::new(self)))
     }
 
     pub(crate) fn catalog_names(&self) -> Vec<String> {
@@ -343,38 +346,6 @@ impl Visible {
         let kept = WithDefaults::wrap(table.provider(), definition, &self.context)?;
         let name = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
         stored::as_declared(kept, definition, name)
-    }
-
-    async fn view_provider(&self, view: &Arc<View>) -> Result<Arc<dyn TableProvider>> {
-        let plan = self.view_plan(view).await?;
-        Ok(Arc::new(ViewTable::new(plan, Some(view.sql.clone()))))
-    }
-
-    /// A view is planned in the snapshot of the statement, with the names that were the defaults where it was made.
-    pub(crate) async fn view_plan(&self, view: &View) -> Result<LogicalPlan> {
-        if self.depth >= MAX_VIEW_DEPTH {
-            return Err(DataFusionError::Plan(format!(
-                "views are nested deeper than {MAX_VIEW_DEPTH}, or in a circle"
-            )));
-        }
-        let mut state = self.context.state();
-        let names = &mut state.config_mut().options_mut().catalog;
-        (names.default_catalog, names.default_schema) =
-            (view.default_catalog.clone(), view.default_schema.clone());
-        let inner = Self {
-            context: SessionContext::new_with_state(state),
-            target: None,
-            source: None,
-            depth: self.depth + 1,
-            ..self.clone()
-        };
-        let state = inner.state();
-        let external = |error: ApiError| DataFusionError::External(Box::new(error));
-        let dialect = DialectName::parse(&view.dialect).unwrap_or_default();
-        let statement = plan::kept_query(state.config_options(), &view.sql, dialect).map_err(external)?;
-        let plan = Box::pin(plan::logical(&state, statement)).await?;
-        enforce::check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        if view.columns.is_empty() { Ok(plan) } else { crate::write::define::renamed(plan, &view.columns) }
     }
 }
 

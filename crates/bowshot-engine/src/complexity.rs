@@ -57,6 +57,17 @@ pub(crate) fn check(sql: &str, dialect: &dyn Dialect) -> Result<()> {
     Ok(())
 }
 
+/// Whether a text is too short, and has too few queries, to be planned for long by what it says itself.
+pub(crate) fn is_small(sql: &str) -> bool {
+    const BYTES: usize = 1_000;
+    const QUERIES: usize = 4;
+    let words = || sql.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let has = |wanted: &'static str| words().filter(move |word| word.eq_ignore_ascii_case(wanted));
+    let multiplies =
+        || ["cube", "rollup", "sets", "pivot"].into_iter().any(|word| has(word).next().is_some());
+    sql.len() <= BYTES && has("select").count() <= QUERIES && !multiplies()
+}
+
 /// Texts in which `arrow_cast` and its like name a type: what reads them goes as deep as they do.
 fn check_type_texts(tokens: &[Token]) -> Result<()> {
     let names_types = |token: &Token| match token {

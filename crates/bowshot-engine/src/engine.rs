@@ -40,6 +40,9 @@ const COLLECTED_BYTES: usize = 512 << 20;
 /// How many consumers an out-of-memory error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
+/// Rows of one batch, where the operator has not chosen.
+pub(crate) const BATCH_ROWS: usize = 8192;
+
 /// Settings of the engine.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
@@ -89,7 +92,7 @@ impl Default for EngineConfig {
             metadata_cache_bytes: 512 << 20,
             listing_ttl: Duration::from_secs(1),
             dialect: "ansi",
-            batch_rows: 8192,
+            batch_rows: BATCH_ROWS,
             temporary_bytes: 1 << 30,
             exchange_folder: None,
             join_cache: JoinCacheConfig::default(),

@@ -16,6 +16,7 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How many streams an execution is split into.
@@ -62,7 +63,7 @@ pub(crate) fn analysed_schema(state: &SessionState, plan: &LogicalPlan) -> Schem
 pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Execution> {
     let planned = run.plan.planned();
     parameters::check_none(planned.parameters())?;
-    let (state, plan) = session.take_effect(run.plan, run.state()).await?;
+    let (state, plan) = session.take_effect(run.plan, &run.state).await?;
     one(session, run, (&state, &plan)).await
 }
 
@@ -108,7 +109,7 @@ pub(crate) async fn prepare_bound(
     let expected = planned.parameters();
     let (first, rest) = first_row(parameters)?;
     let first_plan = run.plan.with_plan(parameters::bind(planned.plan(), expected, first, 0)?);
-    let (state, plan) = session.take_effect(&first_plan, run.state()).await?;
+    let (state, plan) = session.take_effect(&first_plan, &run.state).await?;
     if rest.is_empty() {
         return one(session, run, (&state, &plan)).await;
     }
@@ -161,10 +162,6 @@ impl Run<'_> {
     fn form(&self) -> (Layout, Parallelism) {
         (self.layout, self.parallelism)
     }
-
-    fn state(&self) -> SessionState {
-        self.state.clone()
-    }
 }
 
 type Rows = Vec<(RecordBatch, usize)>;
@@ -189,15 +186,15 @@ fn tail(
     rows: Rows,
     (schema, origins): (SchemaRef, Origins),
 ) -> impl futures::Stream<Item = Result<RecordBatch>> + Send + use<> {
-    let (plan, form, state) = (run.plan.clone(), run.form(), run.state());
+    let (plan, form, state) = (run.plan.clone(), run.form(), Arc::new(run.state.clone()));
     stream::iter(rows)
         .then(move |(batch, row)| {
-            let (session, plan, state) = (session.clone(), plan.clone(), state.clone());
+            let (session, plan, state) = (session.clone(), plan.clone(), Arc::clone(&state));
             let (schema, origins) = (SchemaRef::clone(&schema), origins.clone());
             async move {
                 let planned = plan.planned();
                 let bound = parameters::bind(planned.plan(), planned.parameters(), &batch, row)?;
-                let (state, bound) = session.take_effect(&plan.with_plan(bound), state).await?;
+                let (state, bound) = session.take_effect(&plan.with_plan(bound), &state).await?;
                 same_types(&schema, &result_schema(&state, &bound, form.0), row)?;
                 let planning = physical_plan(&session, (&state, form), &bound, planned.ordered());
                 let physical = job::apart(planning).await?;
@@ -254,12 +251,16 @@ fn streams(
     Ok(streams)
 }
 
+/// Without functions: only plans that are read from bytes look for theirs by name.
 fn context(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Arc<TaskContext> {
-    let context = TaskContext::from(state);
-    match straight::batch_rows(plan.as_ref(), state.config().batch_size()) {
-        Some(rows) => Arc::new(context.with_session_config(state.config().clone().with_batch_size(rows))),
-        None => Arc::new(context),
-    }
+    let config = state.config().clone();
+    let config = match straight::batch_rows(plan.as_ref(), config.batch_size()) {
+        Some(rows) => config.with_batch_size(rows),
+        None => config,
+    };
+    let (session, runtime) = (state.session_id().to_owned(), Arc::clone(state.runtime_env()));
+    let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+    Arc::new(TaskContext::new(None, session, config, none.0, none.1, none.2, none.3, runtime))
 }
 
 fn laid_out(batches: SendableRecordBatchStream, layout: Layout, schema: SchemaRef) -> BatchStream {

@@ -40,6 +40,18 @@ pub(crate) fn check(plan: &LogicalPlan) -> Result<()> {
     limit(found.parts, MAX_PARTS, "parts")
 }
 
+/// Whether a plan has so few nodes and columns that optimising it takes about a millisecond.
+pub(crate) fn is_small(plan: &LogicalPlan) -> bool {
+    const NODES: usize = 24;
+    const COLUMNS_PER_NODE: usize = 32;
+    let mut nodes = 0;
+    let walked = plan.apply_with_subqueries(|node| {
+        nodes += 1 + node.schema().fields().len() / COLUMNS_PER_NODE;
+        Ok(if nodes > NODES { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    walked.is_ok() && nodes <= NODES
+}
+
 fn limit(found: u64, most: u64, what: &str) -> Result<()> {
     if found <= most {
         return Ok(());

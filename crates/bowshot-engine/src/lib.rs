@@ -72,7 +72,7 @@ pub use engine::{Engine, EngineConfig};
 pub use error::Error;
 pub use execute::{Execution, Parallelism};
 pub use introspect::{Assignment, Client, Discarded, Killed, NamedStatement, SessionStatement, Setting};
-pub use job::{Budget, Inside, Job, Planning, Stop, apart, checked};
+pub use job::{Budget, Inside, Job, Planning, Stop, apart, checked, placed};
 pub use pinned::{Pinned, TEMPORARY_CATALOG};
 pub use plan::{Planned, parser_dialect};
 pub use policy::{AccessSettings, ConfiguredUser, UsersSeen};

@@ -10,17 +10,18 @@ use crate::error::classify;
 use crate::execute::{self, Execution, Parallelism, Run};
 use crate::introspect::functions::Facts;
 use crate::introspect::{self, ClientSlot};
+use crate::job::leaving_others;
 use crate::pinned::Pinned;
 use crate::plan::{self, Parsed};
 use crate::policy::{self, Access, AccessChange, Gate, SeenFiles};
 use crate::reuse::{self, Asked, Caches, JoinCache, Purpose, ResultCache};
-use crate::state::LazyState;
+use crate::state::{LazyState, SpareState};
 use crate::write::copy::{self, parse::CopyStatement};
 use crate::write::ddl::{Ddl, Stores};
 use crate::write::names::Names;
 use crate::write::recognise::{Recognised, nothing, recognise};
 use crate::write::{Write, forms, show, upkeep};
-use crate::{complexity, metadata, parameters};
+use crate::{complexity, growth, metadata, parameters};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
 use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -32,6 +33,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionConfig;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::task::block_in_place;
 
@@ -45,6 +47,7 @@ pub struct EngineSession {
     gate: Arc<Gate>,
     client: ClientSlot,
     scratch: bool,
+    spare: SpareState,
     /// Whether it asks what somebody may ask later, and nobody has asked yet.
     ahead: bool,
 }
@@ -76,7 +79,17 @@ impl EngineSession {
             };
             introspect::register(&context, &Arc::new(facts));
         }
-        Self { context, shared, principal, tables, gate, client, scratch, ahead: false }
+        Self {
+            context,
+            shared,
+            principal,
+            tables,
+            gate,
+            client,
+            scratch,
+            spare: SpareState::default(),
+            ahead: false,
+        }
     }
 
     /// Who is asked about settings and named statements.
@@ -194,7 +207,7 @@ impl EngineSession {
 
     /// The session's settings with the catalogs of one moment.
     pub(crate) fn state(&self, pinned: &Pinned) -> SessionState {
-        if self.scratch { self.context.state() } else { self.visible(pinned).state() }
+        if self.scratch { self.context.state() } else { self.spare.with(self.visible(pinned)) }
     }
 
     /// Parses, plans and authorises one statement on the tables of one moment. CPU work: to be called on the query runtime.
@@ -202,6 +215,10 @@ impl EngineSession {
     /// # Errors
     /// `Syntax`, `Invalid`, `NotFound` from planning; `Denied` and `Unsupported` from enforcement.
     pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
+        leaving_others(!complexity::is_small(sql), self.plan_text(sql, pinned)).await
+    }
+
+    async fn plan_text(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
         let (options, names) = (self.options(), self.names(pinned));
         if !self.scratch
             && let Some(ddl) = upkeep::recognise(sql, &plan::dialect(&options), &names)?
@@ -248,7 +265,12 @@ impl EngineSession {
             let names = self.names(pinned);
             let recognised = Box::pin(recognise(&statement, &self.visible(pinned), &names, source)).await?;
             let (planned, action) = match recognised {
-                None => (plan::plan(&self.state(pinned), statement).await?, None),
+                None => {
+                    let state = self.state(pinned);
+                    let planned = plan::plan(&state, statement).await?;
+                    self.spare.keep(state);
+                    (planned, None)
+                }
                 Some(Recognised::Write(write, rows)) => {
                     (plan::planned(rows)?, Some(Action::Write(Change::new(write))))
                 }
@@ -376,30 +398,39 @@ impl EngineSession {
             *partitions = streams.max(*partitions);
         }
         let run = Run { plan, layout, parallelism, state };
-        if parameters.is_empty() {
-            Box::pin(execute::prepare(self, &run)).await
-        } else {
-            Box::pin(execute::prepare_bound(self, &run, parameters)).await
+        let preparing = async {
+            if parameters.is_empty() {
+                Box::pin(execute::prepare(self, &run)).await
+            } else {
+                Box::pin(execute::prepare_bound(self, &run, parameters)).await
+            }
+        };
+        let execution = leaving_others(!growth::is_small(plan.planned().plan()), preparing).await?;
+        if !self.scratch {
+            self.spare.keep(run.state);
         }
+        Ok(execution)
     }
 
     /// Lets a statement on the scratch catalog act, and gives back the plan of its result. Queries pass unchanged.
-    pub(crate) async fn take_effect(
+    pub(crate) async fn take_effect<'a>(
         &self,
         plan: &AuthorizedPlan,
-        state: SessionState,
-    ) -> Result<(SessionState, LogicalPlan)> {
+        state: &'a SessionState,
+    ) -> Result<(Cow<'a, SessionState>, LogicalPlan)> {
         let logical = plan.planned().plan().clone();
         let prepared = matches!(logical, LogicalPlan::Statement(_));
         match plan.action() {
-            Action::Query if !prepared => Ok((state, logical)),
+            Action::Query if !prepared => Ok((Cow::Borrowed(state), logical)),
             Action::Query | Action::Scratch => {
                 let frame = self.context.execute_logical_plan(logical).await.map_err(classify)?;
-                Ok(frame.into_parts())
+                let (state, plan) = frame.into_parts();
+                Ok((Cow::Owned(state), plan))
             }
             Action::Set { .. } | Action::Reset { .. } if self.scratch => {
                 let frame = self.context.execute_logical_plan(logical).await.map_err(classify)?;
-                Ok(frame.into_parts())
+                let (state, plan) = frame.into_parts();
+                Ok((Cow::Owned(state), plan))
             }
             Action::Set { .. } | Action::Reset { .. } => {
                 Err(ApiError::internal("a session option reached the engine as a plan"))

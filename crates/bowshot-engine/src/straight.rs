@@ -5,7 +5,7 @@
 //! partitions, and each batch costs switches of threads on both sides. Rows of an unordered result come in any order, so
 //! nothing is lost.
 
-use crate::engine::EngineConfig;
+use crate::engine::BATCH_ROWS;
 use crate::error::classify;
 use bowshot_api::Result;
 use datafusion::arrow::datatypes::DataType;
@@ -46,7 +46,7 @@ pub(crate) fn split(
 /// Rows of a batch if this plan is a whole scan for the client and its rows are known to be small; `None` for every other
 /// plan, for one that stops early, and where the operator has chosen the size of batches.
 pub(crate) fn batch_rows(plan: &dyn ExecutionPlan, chosen: usize) -> Option<usize> {
-    if plan.fetch().is_some() || chosen != EngineConfig::default().batch_rows || computes_long_values(plan) {
+    if plan.fetch().is_some() || chosen != BATCH_ROWS || computes_long_values(plan) {
         return None;
     }
     match plan.downcast_ref::<DataSourceExec>() {

@@ -17,7 +17,7 @@ use bowshot_api::{
     SubstraitPlan,
 };
 use bowshot_engine::{
-    Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, Stop, apart, without_passwords,
+    Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, Stop, placed, without_passwords,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,7 +118,7 @@ async fn attempt(
     let (options, pinned) = (session.current_options(), scope.pin(session.engine()));
     let endpoints = endpoints(request, &options, session);
     live.is(State::Planning);
-    let (authorised, execution) = apart(async {
+    let (authorised, execution) = placed(async {
         let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
         live.touches(authorised.plan.tables());
         // What has acted is not to act again.
@@ -250,7 +250,7 @@ pub(crate) async fn plan(session: &ClientSession, sql: &str, pinned: &Pinned) ->
         return Err(Error::new(ErrorKind::LimitReached, message)
             .with_hint("pass values as parameters, or raise `limits.max_sql_bytes`"));
     }
-    apart(session.engine().plan(sql, pinned)).await
+    placed(session.engine().plan(sql, pinned)).await
 }
 
 fn endpoints(request: &Request, options: &Options, session: &ClientSession) -> Endpoints {

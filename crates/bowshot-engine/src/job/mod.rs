@@ -15,7 +15,8 @@ mod planning;
 
 pub(crate) use carry::carry_jobs;
 pub use memory::Budget;
-pub use planning::{Planning, apart};
+pub(crate) use planning::leaving_others;
+pub use planning::{Planning, apart, placed};
 
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_cache::thread_bytes;

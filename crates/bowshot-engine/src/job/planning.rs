@@ -128,6 +128,15 @@ impl Drop for Leaving<'_> {
 /// # Errors
 /// Those of the work; `Cancelled` and `Timeout` of the job.
 pub async fn apart<T>(work: impl Future<Output = Result<T>> + Send) -> Result<T> {
+    placed(leaving_others(true, work)).await
+}
+
+/// The same for work that leaves the thread's other tasks to another thread where it takes long ([`leaving_others`]): waking
+/// one takes as long as all of a small statement.
+///
+/// # Errors
+/// As [`apart`].
+pub async fn placed<T>(work: impl Future<Output = Result<T>> + Send) -> Result<T> {
     let Some(job) = Job::current() else { return work.await };
     if lock(&job.place).is_some() {
         return work.await;
@@ -142,14 +151,19 @@ pub async fn apart<T>(work: impl Future<Output = Result<T>> + Send) -> Result<T>
             .err()
             .unwrap_or_else(|| Error::new(ErrorKind::Cancelled, "the query was cancelled")));
     }
-    let planned = match Handle::try_current() {
-        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
-            aside(|| runtime.block_on(work))
-        }
-        _ => work.await,
-    };
+    let planned = work.await;
     drop(leaving);
     // What nobody waits for is not begun.
     job.check()?;
     planned
+}
+
+/// Work that, where it is long, is done to its end here while another thread does what waits for this one.
+pub(crate) async fn leaving_others<T>(is_long: bool, work: impl Future<Output = T> + Send) -> T {
+    match Handle::try_current() {
+        Ok(runtime) if is_long && runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            aside(|| runtime.block_on(work))
+        }
+        _ => work.await,
+    }
 }

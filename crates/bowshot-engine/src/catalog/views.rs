@@ -1,0 +1,51 @@
+//! Views as tables: their queries are planned anew in every statement.
+
+use super::Visible;
+use crate::job::leaving_others;
+use crate::{complexity, enforce, plan};
+use bowshot_api::Error as ApiError;
+use bowshot_sql::DialectName;
+use bowshot_storage::tables::View;
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::ViewTable;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::LogicalPlan;
+use std::sync::Arc;
+
+/// Views over views: deeper is a cycle.
+const MAX_VIEW_DEPTH: usize = 32;
+
+impl Visible {
+    pub(super) async fn view_provider(&self, view: &Arc<View>) -> Result<Arc<dyn TableProvider>> {
+        let plan = leaving_others(!complexity::is_small(&view.sql), self.view_plan(view)).await?;
+        Ok(Arc::new(ViewTable::new(plan, Some(view.sql.clone()))))
+    }
+
+    /// A view is planned in the snapshot of the statement, with the names that were the defaults where it was made.
+    pub(crate) async fn view_plan(&self, view: &View) -> Result<LogicalPlan> {
+        if self.depth >= MAX_VIEW_DEPTH {
+            return Err(DataFusionError::Plan(format!(
+                "views are nested deeper than {MAX_VIEW_DEPTH}, or in a circle"
+            )));
+        }
+        let mut state = self.context.state();
+        let names = &mut state.config_mut().options_mut().catalog;
+        (names.default_catalog, names.default_schema) =
+            (view.default_catalog.clone(), view.default_schema.clone());
+        let inner = Self {
+            context: SessionContext::new_with_state(state),
+            target: None,
+            source: None,
+            depth: self.depth + 1,
+            ..self.clone()
+        };
+        let state = inner.state();
+        let external = |error: ApiError| DataFusionError::External(Box::new(error));
+        let dialect = DialectName::parse(&view.dialect).unwrap_or_default();
+        let statement = plan::kept_query(state.config_options(), &view.sql, dialect).map_err(external)?;
+        let plan = Box::pin(plan::logical(&state, statement)).await?;
+        enforce::check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        if view.columns.is_empty() { Ok(plan) } else { crate::write::define::renamed(plan, &view.columns) }
+    }
+}
