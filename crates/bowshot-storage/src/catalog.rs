@@ -104,6 +104,7 @@ impl FileCatalog {
             sources: FactSources {
                 sample_rows: options.sample_rows.max(1),
                 surprises: Arc::default(),
+                last: Mutex::default(),
                 store,
                 metadata_cache,
             },

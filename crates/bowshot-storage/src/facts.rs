@@ -11,8 +11,8 @@ use crate::rejects::Reject;
 use crate::{arrow_ipc, avro, csv, json, parquet};
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Statistics;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// See the module.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl FileFacts {
         options: &ReadOptions,
         sources: &FactSources,
     ) -> Result<Self, Error> {
-        match kind.format {
+        let mut facts = match kind.format {
             Format::Parquet => parquet::facts(file, sources),
             Format::Csv | Format::Excel | Format::Text => {
                 csv::facts(file, kind, options, sources.sample_rows)
@@ -62,7 +62,9 @@ impl FileFacts {
             Format::Json => json::facts(file, kind, options, sources.sampling()),
             Format::Arrow => arrow_ipc::facts(file),
             Format::Avro => avro::facts(file),
-        }
+        }?;
+        facts.columns = sources.shared(facts.columns);
+        Ok(facts)
     }
 
     /// The batches of a file in the file's own shape. Parquet has its own way, see [`parquet`].
@@ -122,6 +124,8 @@ pub(crate) struct FactSources {
     pub(crate) sample_rows: usize,
     /// How often files were found to have what their first rows do not show.
     pub(crate) surprises: Arc<AtomicU64>,
+    /// The columns of the file that was looked at last.
+    pub(crate) last: Mutex<Weak<Schema>>,
     pub(crate) store: Arc<crate::store::SnapshotStore>,
     pub(crate) metadata_cache: Arc<datafusion::execution::cache::cache_manager::FileMetadataCache>,
 }
@@ -129,6 +133,19 @@ pub(crate) struct FactSources {
 impl FactSources {
     fn sampling(&self) -> Sampling {
         Sampling { rows: self.sample_rows, strange: Strange::Outgrows(Arc::clone(&self.surprises)) }
+    }
+
+    /// The same columns, in one piece with those of the file before if they are equal: a table may be made of a hundred
+    /// thousand files.
+    fn shared(&self, columns: SchemaRef) -> SchemaRef {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match last.upgrade().filter(|last| *last == columns) {
+            Some(last) => last,
+            None => {
+                *last = Arc::downgrade(&columns);
+                columns
+            }
+        }
     }
 
     /// See the field.

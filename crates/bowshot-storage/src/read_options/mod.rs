@@ -155,7 +155,9 @@ impl ReadOptions {
             "filename" => self.filename = given.column("filename")?,
             "hive_partitioning" => self.hive = Some(given.truth()?),
             "sample_size" => self.sample_rows = Some(given.rows()?),
-            "max_line_size" | "maximum_line_size" | "maximum_object_size" => self.max_line_bytes = Some(given.bytes()?),
+            "max_line_size" | "maximum_line_size" | "maximum_object_size" => {
+                self.max_line_bytes = Some(given.bytes()?)
+            }
             "sheet" => self.sheet = Some(given.text()?.to_owned()),
             "store_rejects" => self.ignore_errors |= given.truth()?,
             "hive_types_autocast" => self.hive_text = !given.truth()?,
