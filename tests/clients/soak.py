@@ -98,6 +98,7 @@ def attack(server, token, stop, done):
         for name, sql in inputs:
             if stop.is_set():
                 return
+            ATTACK[0] = name
             try:
                 with Database(server, token=token) as db:
                     for text in [sql] if isinstance(sql, str) else sql:
@@ -113,7 +114,7 @@ def run(minutes, clients):
         f'[[tokens]]\nuser = "{name}"\nsha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\n'
         for name, token in tokens.items()
     ]
-    failures, peak = [], 0
+    failures, peak, during = [], 0, ""
     with tempfile.TemporaryDirectory() as folder:
         users = pathlib.Path(folder) / "users.toml"
         users.write_text("".join(entries))
@@ -140,14 +141,14 @@ def run(minutes, clients):
             stop.set()
             attacker.join()
             measured.join()
-            peak = PEAK[0]
+            peak, during = PEAK
             server.wait_idle(15)
     limits = [said for said in failures if any(word in said for word in DOCUMENTED)]
     failures = [said for said in failures if said not in limits]
     p99 = [times[int(len(times) * 0.99)] for times in (alone, beside)]
     print(f"alone: {len(alone)} statements, median {alone[len(alone) // 2]:.3f} s, p99 {p99[0]:.3f} s")
     print(f"beside {len(done)} hostile statements: {len(beside)}, median {beside[len(beside) // 2]:.3f} s, p99 {p99[1]:.3f} s")
-    print(f"p99 {p99[1] / p99[0]:.2f} times; memory {peak >> 20} MiB; {len(limits)} met a limit; {len(failures)} failed")
+    print(f"p99 {p99[1] / p99[0]:.2f} times; memory {peak >> 20} MiB in `{during}`; {len(limits)} met a limit; {len(failures)} failed")
     if p99[1] > RATIO * p99[0]:
         failures.append("too slow beside an attacker")
     if peak > MEMORY * 1.25:
@@ -158,12 +159,16 @@ def run(minutes, clients):
     return 1 if failures else 0
 
 
-PEAK = [0]
+# The largest memory so far, and which hostile statement ran then.
+PEAK = [0, ""]
+ATTACK = [""]
 
 
 def watch(server, stop):
     while not stop.is_set():
-        PEAK[0] = max(PEAK[0], resident(server.process.pid))
+        now = resident(server.process.pid)
+        if now > PEAK[0]:
+            PEAK[:] = now, ATTACK[0]
         time.sleep(0.1)
 
 

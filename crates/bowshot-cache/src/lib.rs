@@ -30,9 +30,6 @@ mod shape;
 mod slice;
 mod store;
 
-/// For work in the background: it leaves the processor to others, and knows what it has had of it.
-pub use bowshot_ipc::{ThreadClock, lower_thread_priority, process_bytes, thread_bytes, thread_time};
-
 pub use entry::{About, CachedJoin, Loaded, Place};
 pub use error::Error;
 pub use flight::{Flight, Flights};

@@ -12,7 +12,7 @@ use crate::introspect::pg_catalog::{self, PgCatalog};
 use crate::introspect::{ClientSlot, Setting};
 use crate::pinned::{Pinned, TEMPORARY_CATALOG};
 use crate::policy::{self, Access, Reading};
-use crate::reuse::Caches;
+use crate::reuse::Reuse;
 use crate::system::{SystemSchema, SystemTables};
 use crate::types::stored;
 use crate::write::defaults::WithDefaults;
@@ -61,15 +61,17 @@ pub(crate) struct CatalogParts {
     pub(crate) nothing: Arc<Snapshot>,
     /// The folder of files that statements may name.
     pub(crate) exchange: Option<Arc<ExchangeFolder>>,
+    /// What `system` tells about caches.
+    pub(crate) reuse: Arc<dyn Reuse>,
 }
 
 impl CatalogParts {
-    /// Whether a table of files has this name.
     /// The name that the rules of a table of files go by.
     pub(crate) fn file_table(&self, name: &EntryName) -> EntryName {
         EntryName::new(&name.catalog, &name.schema, policy::file_name(self.main.as_ref(), &name.name))
     }
 
+    /// Whether a table of files has this name.
     pub(crate) fn is_file_table(&self, name: &EntryName) -> bool {
         name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA && self.main.table_exist(&name.name)
     }
@@ -92,8 +94,6 @@ pub(crate) struct Visible {
     target: Option<Arc<dyn TableProvider>>,
     /// The rows that it adds.
     source: Option<Arc<dyn TableProvider>>,
-    /// What `system` tells about.
-    caches: Caches,
     /// Whose settings are shown.
     client: ClientSlot,
     /// How many views this is seen through.
@@ -125,15 +125,9 @@ impl Visible {
             context,
             target: None,
             source: None,
-            caches: Caches::default(),
             client: ClientSlot::default(),
             depth: 0,
         }
-    }
-
-    /// The same with what there is to tell about caches.
-    pub(crate) fn with_caches(self, caches: Caches) -> Self {
-        Self { caches, ..self }
     }
 
     /// The same with a client to be asked.
@@ -402,7 +396,7 @@ impl CatalogProvider for Catalog {
             let about = AboutTables::new(&visible.pinned, &visible.parts.tables, &visible.access);
             let who = (visible.principal.clone(), visible.access.clone());
             let files = file_catalog(visible.parts.main.as_ref()).cloned();
-            let schema = SystemSchema::new(tables, who, about, visible.caches.clone());
+            let schema = SystemSchema::new(tables, who, about, Arc::clone(&visible.parts.reuse));
             return Some(Arc::new(schema.with_files(files)));
         }
         let changing = name == CHANGE_SCHEMA && visible.target.is_some();

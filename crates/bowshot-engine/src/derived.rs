@@ -9,7 +9,7 @@ use std::sync::Arc;
 ///
 /// [`SessionStateBuilder::new_from_existing`] takes the functions in no order. Where one function's name is another's alias, as
 /// with our `length` and the alias of DataFusion's `character_length`, either might win.
-pub(crate) fn derived(template: &SessionState) -> SessionStateBuilder {
+pub fn derived(template: &SessionState) -> SessionStateBuilder {
     let mut builder = SessionStateBuilder::new_from_existing(template.clone());
     let scalar = in_order(template.scalar_functions(), |function| (function.name(), function.aliases()));
     let higher_order =

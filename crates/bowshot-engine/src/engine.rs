@@ -9,7 +9,7 @@ use crate::job::{Budget, Job, Planning, carry_jobs};
 use crate::pinned::TEMPORARY_CATALOG;
 use crate::plan;
 use crate::policy::{self, AccessSettings, UsersSeen};
-use crate::reuse::{JoinCacheConfig, ResultCache, ResultCacheConfig, Reuse, SessionCache};
+use crate::reuse::{Background, NoReuse, Reuse, SessionCache};
 use crate::rules::{self, SessionJoinOrder};
 use crate::runtime::QueryRuntime;
 use crate::session::EngineSession;
@@ -29,8 +29,9 @@ use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::prelude::SessionConfig;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 
 /// Worker threads for each partition that a plan runs at once.
 const THREADS_PER_PARTITION: usize = 2;
@@ -68,10 +69,6 @@ pub struct EngineConfig {
     pub temporary_bytes: u64,
     /// The one folder whose files COPY may read and write; none when `None`.
     pub exchange_folder: Option<PathBuf>,
-    /// The cache of joins.
-    pub join_cache: JoinCacheConfig,
-    /// The cache of whole results.
-    pub result_cache: ResultCacheConfig,
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
     /// survives the session, and no served file is visible.
     pub scratch: bool,
@@ -95,8 +92,6 @@ impl Default for EngineConfig {
             batch_rows: BATCH_ROWS,
             temporary_bytes: 1 << 30,
             exchange_folder: None,
-            join_cache: JoinCacheConfig::default(),
-            result_cache: ResultCacheConfig::default(),
             scratch: false,
             access: AccessSettings::default(),
             session_config: None,
@@ -117,8 +112,6 @@ pub(crate) struct Shared {
     template: SessionState,
     memory: Arc<dyn MemoryPool>,
     pub(crate) parts: CatalogParts,
-    pub(crate) reuse: Option<Reuse>,
-    pub(crate) results: Option<Arc<ResultCache>>,
     pub(crate) scratch: bool,
     pub(crate) access: Arc<AccessSettings>,
     dialect: &'static str,
@@ -128,17 +121,38 @@ pub(crate) struct Shared {
     budget: Arc<Budget>,
 }
 
-impl Shared {
-    /// A session's context with these settings, for work on the one thread in the background.
-    pub(crate) fn context_in_background(&self, config: SessionConfig) -> SessionContext {
-        let mut state = derived(&self.template).with_config(config.with_target_partitions(1));
-        if let Some(reuse) = &self.reuse {
-            // Its memory is apart from that of queries.
-            state = state
-                .with_runtime_env(reuse.cache.environment())
-                .with_physical_optimizer_rule(reuse.cache.step_aside());
-        }
-        SessionContext::new_with_state(state.build())
+/// Where the tables of an engine come from.
+#[derive(Debug)]
+pub struct Sources {
+    /// The tables of files, which are schema `main`.
+    pub main: Arc<dyn SchemaProvider>,
+    /// The tables of `system`, if somebody provides them.
+    pub system: Option<Arc<dyn SystemTables>>,
+    /// The tables that clients make.
+    pub tables: Arc<TableStore>,
+}
+
+/// What an engine is made of that caches start with.
+#[derive(Debug)]
+pub struct Base<'a> {
+    /// The state that those of all sessions are copies of.
+    pub template: &'a SessionState,
+    /// The tables of files.
+    pub main: &'a Arc<dyn SchemaProvider>,
+    /// The tables that clients make.
+    pub tables: &'a Arc<TableStore>,
+    /// The threads of queries.
+    pub queries: &'a Handle,
+}
+
+/// An engine that may have ended.
+#[derive(Debug, Clone)]
+pub struct WeakEngine(Weak<Shared>);
+
+impl WeakEngine {
+    /// The engine, if it is still there.
+    pub fn upgrade(&self) -> Option<Engine> {
+        self.0.upgrade().map(|shared| Engine { shared })
     }
 }
 
@@ -160,60 +174,44 @@ impl Engine {
         builder.build_arc().map_err(classify)
     }
 
-    /// An engine over the files of schema `main` and the tables of a store, with the tables of `system` if somebody
-    /// provides them.
+    /// An engine that keeps nothing of what it has computed.
     ///
     /// # Errors
     /// When no threads can be started.
-    pub fn new(
+    pub fn new(config: &EngineConfig, environment: Arc<RuntimeEnv>, sources: Sources) -> Result<Self> {
+        Self::with_reuse(config, environment, sources, |_| Ok(Arc::new(NoReuse)))
+    }
+
+    /// An engine with what `start` gives for reuse. Scratch engines, which are compared with DataFusion, have none.
+    ///
+    /// # Errors
+    /// When no threads can be started, and those of `start`.
+    pub fn with_reuse(
         config: &EngineConfig,
         environment: Arc<RuntimeEnv>,
-        main: Arc<dyn SchemaProvider>,
-        system: Option<Arc<dyn SystemTables>>,
-        tables: Arc<TableStore>,
+        sources: Sources,
+        start: impl FnOnce(&Base<'_>) -> Result<Arc<dyn Reuse>>,
     ) -> Result<Self> {
+        let Sources { main, system, tables } = sources;
         let runtime = QueryRuntime::start(config.threads.saturating_mul(THREADS_PER_PARTITION))
             .map_err(Error::Runtime)?;
-        let session_config = config.session_config.clone().unwrap_or_else(|| session_config(config));
         let memory = Arc::clone(&environment.memory_pool);
-        let mut template = SessionStateBuilder::new()
-            .with_config(session_config)
-            .with_runtime_env(environment)
-            // Scratch engines are compared with DataFusion, whose functions they keep.
-            .with_expr_planners(if config.scratch { Vec::new() } else { bowshot_functions::planners() })
-            .with_default_features()
-            .with_optimizer_rules(rules::logical(config.scratch))
-            .with_physical_optimizer_rules(rules::physical(config.scratch));
-        // Scratch sessions have DataFusion's own types and answers.
-        if !config.scratch {
-            template = rules::with_our_meaning(template).with_type_planner(Arc::new(types::Types));
-        }
-        let mut template = with_functions(template.build(), config)?;
-        if !config.scratch {
-            let numbers = write::numbers::function(&tables);
-            for function in types::registered().into_iter().chain([numbers]) {
-                template.register_udf(Arc::new(function)).map_err(classify)?;
-            }
-        }
-        guarded::guard(&mut template).map_err(classify)?;
+        let template = template(config, environment, &tables)?;
         let nothing = own_tables(0).snapshot();
         let exchange = config.exchange_folder.as_deref().map(ExchangeFolder::open).transpose()?;
-        let parts = CatalogParts { main, system, tables, nothing, exchange: exchange.map(Arc::new) };
-        let reuse = if config.scratch {
-            None
+        let reuse: Arc<dyn Reuse> = if config.scratch {
+            Arc::new(NoReuse)
         } else {
-            Reuse::start(&config.join_cache, &template, (&parts, runtime.handle()))?
+            let queries = runtime.handle();
+            start(&Base { template: &template, main: &main, tables: &tables, queries })?
         };
-        let results =
-            if config.scratch { None } else { ResultCache::new(&config.result_cache, &parts.tables) };
+        let parts = CatalogParts { main, system, tables, nothing, exchange: exchange.map(Arc::new), reuse };
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         let shared = Arc::new(Shared {
             runtime,
             template,
             memory,
             parts,
-            reuse,
-            results,
             scratch,
             access: Arc::new(config.access.clone()),
             dialect,
@@ -223,9 +221,6 @@ impl Engine {
             budget: Arc::new(Budget::new(config.process_bytes)),
         });
         carry_jobs();
-        if let (Some(reuse), Some(_)) = (&shared.reuse, &shared.results) {
-            reuse.ask_ahead(Arc::downgrade(&shared));
-        }
         Ok(Self { shared })
     }
 
@@ -246,7 +241,7 @@ impl Engine {
 
     /// Bytes of memory that the process has taken.
     pub fn memory_taken(&self) -> u64 {
-        bowshot_cache::process_bytes()
+        bowshot_os::process_bytes()
     }
 
     /// Bytes that running queries have reserved.
@@ -273,7 +268,11 @@ impl Engine {
     ) -> Result<Self> {
         let environment = Self::environment(config)?;
         let tables = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, table_bytes);
-        Self::new(config, environment, Arc::new(MemorySchemaProvider::new()), system, tables)
+        Self::new(
+            config,
+            environment,
+            Sources { main: Arc::new(MemorySchemaProvider::new()), system, tables },
+        )
     }
 
     /// Users that SQL has made, with the hashes of their passwords; `None` if they are those that were seen.
@@ -307,6 +306,31 @@ impl Engine {
         (names.default_catalog.clone(), names.default_schema.clone())
     }
 
+    /// A reference that does not keep it from ending.
+    pub fn downgrade(&self) -> WeakEngine {
+        WeakEngine(Arc::downgrade(&self.shared))
+    }
+
+    /// Whether nobody else holds it, no session either.
+    pub fn is_last(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+
+    /// A session that asks what one of `principal` with these settings would ask, on one thread, before anybody does.
+    pub fn session_in_background(
+        &self,
+        principal: &Principal,
+        config: SessionConfig,
+        background: Background,
+    ) -> EngineSession {
+        let state = derived(&self.shared.template)
+            .with_config(config.with_target_partitions(1))
+            .with_runtime_env(background.environment)
+            .with_physical_optimizer_rule(background.rule);
+        let context = SessionContext::new_with_state(state.build());
+        EngineSession::ahead(context, principal, &self.shared)
+    }
+
     /// A session of `principal` with default settings.
     ///
     /// # Errors
@@ -326,6 +350,36 @@ impl Engine {
         let context = SessionContext::new_with_state(state);
         Ok(EngineSession::new(context, principal, tables, Arc::clone(&self.shared)))
     }
+}
+
+/// The state that those of all sessions are copies of.
+fn template(
+    config: &EngineConfig,
+    environment: Arc<RuntimeEnv>,
+    tables: &Arc<TableStore>,
+) -> Result<SessionState> {
+    let session_config = config.session_config.clone().unwrap_or_else(|| session_config(config));
+    let mut template = SessionStateBuilder::new()
+        .with_config(session_config)
+        .with_runtime_env(environment)
+        // Scratch engines are compared with DataFusion, whose functions they keep.
+        .with_expr_planners(if config.scratch { Vec::new() } else { bowshot_functions::planners() })
+        .with_default_features()
+        .with_optimizer_rules(rules::logical(config.scratch))
+        .with_physical_optimizer_rules(rules::physical(config.scratch));
+    // Scratch sessions have DataFusion's own types and answers.
+    if !config.scratch {
+        template = rules::with_our_meaning(template).with_type_planner(Arc::new(types::Types));
+    }
+    let mut template = with_functions(template.build(), config)?;
+    if !config.scratch {
+        let numbers = write::numbers::function(tables);
+        for function in types::registered().into_iter().chain([numbers]) {
+            template.register_udf(Arc::new(function)).map_err(classify)?;
+        }
+    }
+    guarded::guard(&mut template).map_err(classify)?;
+    Ok(template)
 }
 
 fn with_functions(mut state: SessionState, config: &EngineConfig) -> Result<SessionState> {

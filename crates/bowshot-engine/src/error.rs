@@ -47,7 +47,7 @@ impl From<Error> for ApiError {
 }
 
 /// Turns a DataFusion error into one of ours. An [`ApiError`] that travelled inside comes out as it went in.
-pub(crate) fn classify(error: DataFusionError) -> ApiError {
+pub fn classify(error: DataFusionError) -> ApiError {
     if let Some(inner) = travelling(&error) {
         return inner.duplicate().with_source(error);
     }

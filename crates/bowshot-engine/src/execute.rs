@@ -5,7 +5,7 @@ use crate::enforce::AuthorizedPlan;
 use crate::error::classify;
 use crate::intact::{self, Origins, Views};
 use crate::progress::ProgressMeter;
-use crate::reuse::Answer;
+use crate::reuse::{Answer, Computed, Query};
 use crate::session::EngineSession;
 use crate::statistics::exact_rows;
 use crate::{job, parameters, straight, yielding};
@@ -75,25 +75,19 @@ async fn one(
 ) -> Result<Execution> {
     let ordered = run.plan.planned().ordered();
     let asked = session.asked(run.plan, run.layout);
-    let answer = match session.results() {
-        Some(results) => Some(results.answer(plan, state, run.form(), asked).await),
-        None => None,
-    };
-    let recording = match answer {
-        Some(Answer::Kept(execution)) => return Ok(execution),
-        Some(Answer::Missing(recording)) => match session.cache().filter(|_| session.is_ahead()) {
-            Some(joins) => Some(recording.in_background(joins.courtesy())),
-            None => Some(*recording),
-        },
-        Some(Answer::Never) | None => None,
+    let query = Query { plan, state, form: run.form(), asked, purpose: session.purpose() };
+    let recorder = match session.reuse().answer(query).await {
+        Answer::Known(execution) => return Ok(execution),
+        Answer::Wanted(recorder) => Some(recorder),
+        Answer::Unknown => None,
     };
     let schema = result_schema(state, plan, run.layout);
     let physical = physical_plan(session, (state, run.form()), plan, ordered).await?;
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
     let streams = streams(&physical, state, run.layout, &schema)?;
-    let streams = match recording {
-        Some(recording) => recording.of(streams, (&schema, ordered), rows),
+    let streams = match recorder {
+        Some(record) => record(Computed { streams, schema: SchemaRef::clone(&schema), ordered, rows }),
         None => streams,
     };
     Ok(Execution { schema, streams, ordered, rows, progress })
@@ -130,13 +124,11 @@ async fn physical_plan(
     plan: &LogicalPlan,
     ordered: bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let mut optimised = state.optimize(plan).map_err(classify)?;
-    if let Some(cache) = session.cache() {
-        optimised = cache.substitute(optimised, state, session.purpose()).await;
-    }
+    let optimised = state.optimize(plan).map_err(classify)?;
+    let optimised = session.reuse().substitute(optimised, state, session.purpose()).await;
     let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
-    let physical = match (plan, session.results()) {
-        (LogicalPlan::Explain(explain), Some(results)) => results.explained(physical, explain, (state, form)),
+    let physical = match plan {
+        LogicalPlan::Explain(explain) => session.reuse().explained(physical, explain, (state, form)),
         _ => physical,
     };
     let options = state.config_options();

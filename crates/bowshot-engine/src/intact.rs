@@ -1,4 +1,4 @@
-//! Rows that are views of files: of Arrow files that are tables, and of the join cache's own.
+//! Rows that are views of files: of Arrow files that are tables, and of those of caches.
 //!
 //! Scans look at their files with each batch that they give. Operators that hold rows (sorts, windows, the built side of a
 //! join) use them much later, when somebody may have overwritten or cut the file: lost pages read as zeros, without an
@@ -6,8 +6,8 @@
 //! told as what it is. Who keeps batches for longer (results that wait for their client, tables that are written) looks
 //! once more before they count: [`Origin`]. Nothing is kept of an answer before its end.
 
+use crate::checked_scan::CheckedScan;
 use crate::policy;
-use crate::reuse::MappedRows;
 use bowshot_api::{BatchStream, Origin, Result};
 use bowshot_storage::SharedFiles;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -22,22 +22,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The files that rows of a plan may be views of.
 #[derive(Debug, Default)]
-pub(crate) struct Views {
+pub struct Views {
     files: Vec<SharedFiles>,
-    joins: Vec<MappedRows>,
+    scans: Vec<Arc<dyn Origin>>,
 }
 
 impl Views {
     /// `None` for plans whose rows are nobody else's.
-    pub(crate) fn of(plan: &dyn ExecutionPlan) -> Option<Arc<Self>> {
+    pub fn of(plan: &dyn ExecutionPlan) -> Option<Arc<Self>> {
         let mut views = Self::default();
         views.collect(plan);
-        (!views.files.is_empty() || !views.joins.is_empty()).then(|| Arc::new(views))
+        (!views.files.is_empty() || !views.scans.is_empty()).then(|| Arc::new(views))
     }
 
     fn collect(&mut self, plan: &dyn ExecutionPlan) {
         self.files.extend(SharedFiles::of(plan));
-        self.joins.extend(MappedRows::of(plan));
+        self.scans.extend(CheckedScan::origin_of(plan));
         plan.children()
             .into_iter()
             .chain(policy::inside(plan))
@@ -51,16 +51,13 @@ impl Views {
 
 impl Origin for Views {
     fn check(&self) -> Result<()> {
-        self.joins.iter().try_for_each(Origin::check)?;
+        self.scans.iter().try_for_each(|origin| origin.check())?;
         self.files.iter().try_for_each(Origin::check)
     }
 }
 
 /// A stream of a plan with these views, which ends with an error if a file is no longer what it was.
-pub(crate) fn watched(
-    batches: SendableRecordBatchStream,
-    views: Option<&Arc<Views>>,
-) -> SendableRecordBatchStream {
+pub fn watched(batches: SendableRecordBatchStream, views: Option<&Arc<Views>>) -> SendableRecordBatchStream {
     let Some(views) = views else { return batches };
     let (views, at_end, schema) = (Arc::clone(views), Arc::clone(views), batches.schema());
     let batches = AssertUnwindSafe(batches).catch_unwind().map(move |batch| match batch {

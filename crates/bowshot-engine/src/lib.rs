@@ -8,7 +8,8 @@
 //! 3. [`execute`]: parameters bound → physical plan → one [`BatchStream`](bowshot_api::BatchStream) for each partition; or
 //!    [`write::apply`]: those rows into the next state of a table.
 //!
-//! On the way from 2 to 3, results and joins that are cached are read instead of computed ([`reuse`]).
+//! On the way from 2 to 3, what was computed before may be read instead of computed: [`reuse`] is what the engine asks of
+//! those who keep it, and [`internals`] what these may use of the engine.
 //! Rows of some files are views of these: [`intact`] sees to it that what is no longer the file's never counts.
 //!
 //! [`engine`] is what a process has of it, [`session`] what one client has. All tables that a statement sees are those of
@@ -24,9 +25,9 @@ mod about_tables;
 mod around;
 mod as_of;
 mod catalog;
+mod checked_scan;
 mod commit;
 mod complexity;
-mod courtesy;
 mod current_user;
 mod derived;
 mod enforce;
@@ -47,8 +48,7 @@ mod plan;
 mod policy;
 mod progress;
 mod reasons;
-mod relay;
-mod reuse;
+pub mod reuse;
 mod rules;
 mod runtime;
 mod session;
@@ -68,7 +68,7 @@ pub use bowshot_sql::without_passwords;
 pub use catalog::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA};
 pub use datafusion::execution::runtime_env::RuntimeEnv;
 pub use enforce::{Action, AuthorizedPlan, Change, TransactionStatement};
-pub use engine::{Engine, EngineConfig};
+pub use engine::{Base, Engine, EngineConfig, Sources, WeakEngine};
 pub use error::Error;
 pub use execute::{Execution, Parallelism};
 pub use introspect::{Assignment, Client, Discarded, Killed, NamedStatement, SessionStatement, Setting};
@@ -77,7 +77,7 @@ pub use pinned::{Pinned, TEMPORARY_CATALOG};
 pub use plan::{Planned, parser_dialect};
 pub use policy::{AccessSettings, ConfiguredUser, UsersSeen};
 pub use progress::ProgressMeter;
-pub use reuse::{CacheStatement, JoinCacheConfig, ResultCacheConfig, SESSION_CACHE, SESSION_RESULTS};
+pub use reuse::{SESSION_CACHE, SESSION_RESULTS};
 pub use rules::SESSION_JOIN_ORDER;
 pub use runtime::QueryRuntime;
 pub use session::EngineSession;
@@ -85,3 +85,15 @@ pub use system::SystemTables;
 pub use transaction::Transaction;
 pub use write::returning::Returned;
 pub use write::run::Written;
+
+/// What an implementation of [`reuse::Reuse`] may use beside what everybody may.
+pub mod internals {
+    pub use crate::checked_scan::CheckedScan;
+    pub use crate::derived::derived;
+    pub use crate::error::classify;
+    pub use crate::intact::{Views, watched};
+    pub use crate::plan::dialect;
+    pub use crate::rules::SessionJoinOrder;
+    pub use crate::write::defaults::without_defaults;
+    pub use crate::yielding::multiplies;
+}

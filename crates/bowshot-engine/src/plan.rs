@@ -15,9 +15,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{self, ExprWithAlias};
-use datafusion::sql::sqlparser::dialect::{Dialect as ParserDialect, dialect_from_str};
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::str::FromStr;
@@ -222,7 +220,7 @@ pub(crate) fn planned(plan: LogicalPlan) -> Result<Planned> {
 }
 
 /// The dialect of the session.
-pub(crate) fn dialect(options: &ConfigOptions) -> Dialect {
+pub fn dialect(options: &ConfigOptions) -> Dialect {
     Dialect::new(match options.sql_parser.dialect {
         config::Dialect::PostgreSQL => DialectName::Postgres,
         config::Dialect::MySQL => DialectName::MySql,
@@ -325,65 +323,6 @@ fn only(mut statements: Vec<Statement>) -> Result<Statement> {
     }
 }
 
-/// The first two words of a statement in lower case, whatever space and comments stand before and between them; empty where
-/// there is no word.
-pub(crate) fn first_words(sql: &str) -> [String; 2] {
-    let (first, rest) = first_word(sql);
-    let (second, _) = first_word(rest);
-    [first, second].map(str::to_ascii_lowercase)
-}
-
-/// Whether the parser finds that word first too: dialects differ in what a comment is.
-pub(crate) fn begins_with(sql: &str, word: &str, dialect: &dyn ParserDialect) -> bool {
-    let parser = Parser::new(dialect).try_with_sql(sql);
-    parser.is_ok_and(|parser| match &parser.peek_token_ref().token {
-        Token::Word(first) => first.quote_style.is_none() && first.value.eq_ignore_ascii_case(word),
-        _ => false,
-    })
-}
-
-fn first_word(sql: &str) -> (&str, &str) {
-    let start = without_comments(sql);
-    start.split_at(start.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(start.len()))
-}
-
-fn without_comments(sql: &str) -> &str {
-    let mut rest = sql.trim_start();
-    loop {
-        let after = match rest.get(..2) {
-            Some("--") => rest.split_once('\n').map(|(_, after)| after),
-            Some("/*") => after_comment(rest),
-            _ => return rest,
-        };
-        let Some(after) = after else { return "" };
-        rest = after.trim_start();
-    }
-}
-
-/// What follows a comment, which may hold others.
-fn after_comment(sql: &str) -> Option<&str> {
-    let (mut depth, mut rest) = (0_usize, sql);
-    while let Some(place) = rest.find(['/', '*']) {
-        rest = &rest[place..];
-        let step = match rest.get(..2) {
-            Some("/*") => {
-                depth += 1;
-                2
-            }
-            Some("*/") => {
-                depth -= 1;
-                2
-            }
-            _ => 1,
-        };
-        rest = rest.get(step..)?;
-        if depth == 0 {
-            return Some(rest);
-        }
-    }
-    None
-}
-
 /// Whether a sort decides the order of the rows: one at the top, under nodes that keep order.
 fn asks_for_order(plan: &LogicalPlan) -> bool {
     match plan {
@@ -394,28 +333,5 @@ fn asks_for_order(plan: &LogicalPlan) -> bool {
         // Their rows are lines of a text.
         LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => true,
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::first_words;
-
-    #[test]
-    fn words_are_found_behind_space_and_comments() {
-        for (sql, expected) in [
-            ("VACUUM t", ["vacuum", "t"]),
-            (" \n\tCall\tjoin_cache_clear()", ["call", "join_cache_clear"]),
-            ("-- why\n/* and */ Optimize -- this\n\"T\"", ["optimize", ""]),
-            ("OPTIMIZE", ["optimize", ""]),
-            ("-- nothing", ["", ""]),
-            ("/* open", ["", ""]),
-            ("/* /* */ vacuum */ SELECT t", ["select", "t"]),
-            ("/* /**/ /***/ */ VACUUM /*/ t */ t", ["vacuum", "t"]),
-            ("(SELECT 1)", ["", ""]),
-            ("größe x", ["größe", "x"]),
-        ] {
-            assert_eq!(first_words(sql), expected, "{sql}");
-        }
     }
 }

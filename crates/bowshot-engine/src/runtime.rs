@@ -25,27 +25,12 @@ impl QueryRuntime {
         Self::of(Builder::new_multi_thread().worker_threads(threads.max(1)).thread_name("query"))
     }
 
-    /// Starts one ordinary thread for what is neither a query nor long work in the background.
+    /// Starts one thread for what is no query. `begin` is called on it, and on those that it starts.
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub(crate) fn start_beside() -> io::Result<Self> {
-        Self::of(Builder::new_multi_thread().worker_threads(1).thread_name("beside"))
-    }
-
-    /// Starts one thread that leaves the processor to others for the most part when they want it.
-    ///
-    /// # Errors
-    /// When the operating system gives no thread.
-    pub(crate) fn start_in_background() -> io::Result<Self> {
-        let lower = || {
-            if let Err(error) = bowshot_cache::lower_thread_priority() {
-                tracing::warn!(%error, "background work competes with queries");
-            }
-        };
-        Self::of(
-            Builder::new_multi_thread().worker_threads(1).thread_name("background").on_thread_start(lower),
-        )
+    pub fn start_thread(name: &str, begin: impl Fn() + Send + Sync + 'static) -> io::Result<Self> {
+        Self::of(Builder::new_multi_thread().worker_threads(1).thread_name(name).on_thread_start(begin))
     }
 
     fn of(builder: &mut Builder) -> io::Result<Self> {

@@ -14,7 +14,7 @@ use crate::job::leaving_others;
 use crate::pinned::Pinned;
 use crate::plan::{self, Parsed};
 use crate::policy::{self, Access, AccessChange, Gate, SeenFiles};
-use crate::reuse::{self, Asked, Caches, JoinCache, Purpose, ResultCache};
+use crate::reuse::{Asked, Purpose, Reuse};
 use crate::state::{LazyState, SpareState};
 use crate::write::copy::{self, parse::CopyStatement};
 use crate::write::ddl::{Ddl, Stores};
@@ -30,7 +30,6 @@ use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::prelude::SessionConfig;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::borrow::Cow;
@@ -97,9 +96,8 @@ impl EngineSession {
         &self.client
     }
 
-    /// A session that asks ahead what one of `principal` with these settings would ask. It has no tables of its own.
-    pub(crate) fn ahead(shared: &Arc<Shared>, principal: &Principal, config: SessionConfig) -> Self {
-        let context = shared.context_in_background(config);
+    /// A session that asks ahead what one of `principal` would ask. It has no tables of its own.
+    pub(crate) fn ahead(context: SessionContext, principal: &Principal, shared: &Arc<Shared>) -> Self {
         let tables = SessionTables::new(Arc::clone(&shared.parts.tables), own_tables(0));
         Self { ahead: true, ..Self::new(context, principal, tables, Arc::clone(shared)) }
     }
@@ -109,14 +107,9 @@ impl EngineSession {
         if self.ahead { Purpose::Show } else { Purpose::Run }
     }
 
-    /// Whether it asks questions before anybody does.
-    pub(crate) fn is_ahead(&self) -> bool {
-        self.ahead
-    }
-
     /// Whether its questions are remembered, to be asked ahead with the next tables.
     fn asks_again(&self) -> bool {
-        !self.ahead && self.shared.reuse.is_some() && self.shared.results.is_some()
+        !self.ahead && self.reuse().remembers_texts()
     }
 
     /// What a plan asks, if that is remembered.
@@ -162,21 +155,12 @@ impl EngineSession {
         };
         let tables = (seen, pinned.clone(), access);
         Visible::new(parts, self.principal.clone(), tables, self.context.clone())
-            .with_caches(Caches {
-                joins: self.cache().map(Arc::clone),
-                results: self.results().map(Arc::clone),
-            })
             .with_client(self.client.clone())
     }
 
-    /// The join cache, if there is one.
-    pub(crate) fn cache(&self) -> Option<&Arc<JoinCache>> {
-        self.shared.reuse.as_ref().map(|reuse| &reuse.cache)
-    }
-
-    /// The cache of results, if there is one.
-    pub(crate) fn results(&self) -> Option<&Arc<ResultCache>> {
-        self.shared.results.as_ref()
+    /// What is kept of what was computed.
+    pub(crate) fn reuse(&self) -> &Arc<dyn Reuse> {
+        &self.shared.parts.reuse
     }
 
     pub(crate) fn names(&self, pinned: &Pinned) -> Names {
@@ -226,7 +210,7 @@ impl EngineSession {
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
             return enforce::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
         }
-        if let Some(statement) = reuse::recognise(sql, &plan::dialect(&options))? {
+        if let Some(statement) = bowshot_sql::cache_statement(sql, &plan::dialect(&options))? {
             let action = Some(Action::Cache(statement));
             return enforce::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
         }
@@ -299,7 +283,7 @@ impl EngineSession {
 
     /// What a statement about access changes; `None` for any other.
     async fn access_change(&self, sql: &str, pinned: &Pinned) -> Result<Option<AccessChange>> {
-        let [first, second] = plan::first_words(sql);
+        let [first, second] = bowshot_sql::first_words(sql);
         let begins = match first.as_str() {
             "grant" | "revoke" => true,
             "create" | "alter" | "drop" => matches!(second.as_str(), "role" | "user" | "row" | "mask"),

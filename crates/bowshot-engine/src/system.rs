@@ -4,7 +4,7 @@
 use crate::about_files;
 use crate::about_tables::{self, AboutTables};
 use crate::policy::{self, Access};
-use crate::reuse::{self, Caches};
+use crate::reuse::Reuse;
 use async_trait::async_trait;
 use bowshot_api::Principal;
 use bowshot_storage::FileCatalog;
@@ -29,7 +29,7 @@ pub(crate) struct SystemSchema {
     principal: Principal,
     access: Access,
     about: AboutTables,
-    caches: Caches,
+    reuse: Arc<dyn Reuse>,
     files: Option<Arc<FileCatalog>>,
 }
 
@@ -38,9 +38,9 @@ impl SystemSchema {
         tables: Arc<dyn SystemTables>,
         (principal, access): (Principal, Access),
         about: AboutTables,
-        caches: Caches,
+        reuse: Arc<dyn Reuse>,
     ) -> Self {
-        Self { tables, principal, access, about, caches, files: None }
+        Self { tables, principal, access, about, reuse, files: None }
     }
 
     /// The same with tables about files.
@@ -50,8 +50,8 @@ impl SystemSchema {
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
         // The caches and the files belong to everybody, and show what everybody asks and has.
-        let shared =
-            reuse::NAMES.into_iter().chain(about_files::NAMES).filter(|_| self.access.is_everything());
+        let shared = self.reuse.tables().iter().copied().chain(about_files::NAMES);
+        let shared = shared.filter(|_| self.access.is_everything());
         self.tables.names().into_iter().chain(about_tables::NAMES).chain(policy::SYSTEM_NAMES).chain(shared)
     }
 }
@@ -69,7 +69,7 @@ impl SchemaProvider for SystemSchema {
             return Ok(None);
         }
         let about = self.about.rows(name).or_else(|| policy::system_rows(name, &self.access));
-        let about = about.or_else(|| reuse::about(&self.caches, name));
+        let about = about.or_else(|| self.reuse.rows(name));
         let rows = about.or_else(|| self.tables.rows(name, &self.principal));
         let rows = match rows {
             None => about_files::rows(self.files.as_ref(), name).await,

@@ -50,7 +50,7 @@ fn deepest(plan: &dyn ExecutionPlan) -> usize {
 }
 
 /// Whether it can give more than it takes.
-pub(crate) fn multiplies(node: &dyn ExecutionPlan) -> bool {
+pub fn multiplies(node: &dyn ExecutionPlan) -> bool {
     let name = node.name();
     name.ends_with("JoinExec") || name == "UnnestExec"
 }

@@ -17,11 +17,7 @@
 //! - [`MappedFile`]: an Arrow file as batches that share the mapped memory (`mapped.rs`, `map.rs`), and what keeps the process
 //!   alive when such a file is truncated (`guard.rs`); [`FilePages`]: the same for the bytes of any file (`pages.rs`).
 //!
-//! - [`lower_thread_priority`], [`thread_time`], [`ThreadClock`]: here only because they take calls that need `unsafe` (`priority.rs`).
-//!
-//! - [`Counting`]: an allocator that says how much it has given (`memory.rs`), here for the same reason.
-//!
-//! Nothing here knows sessions, queries or SQL. This is the only crate that may hold `unsafe` code.
+//! Nothing here knows sessions, queries or SQL. Beside `bowshot-os` this is the only crate that may hold `unsafe` code.
 
 mod batch;
 mod body;
@@ -37,11 +33,9 @@ mod joined;
 mod map;
 mod mapped;
 mod measure;
-mod memory;
 mod pages;
 mod parts;
 mod primer;
-mod priority;
 mod rope;
 mod schema;
 mod trim;
@@ -54,9 +48,7 @@ pub use error::{Error, Result};
 pub use frame::Message;
 pub use map::Witness;
 pub use mapped::{MappedFile, install_truncation_guard};
-pub use memory::{Counting, process_bytes, thread_bytes};
 pub use pages::FilePages;
 pub use primer::{LargeMessage, Primed};
-pub use priority::{ThreadClock, lower_thread_priority, thread_time};
 pub use rope::Rope;
 pub use schema::{read_schema_bytes, schema_bytes};

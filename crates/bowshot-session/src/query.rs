@@ -311,7 +311,7 @@ async fn execute(
         Action::Cache(statement) => {
             let (engine, statement, pinned) =
                 (session.engine().clone(), statement.clone(), authorised.plan.pinned().clone());
-            let work = async move { engine.steer_cache(&statement, &pinned).await };
+            let work = async move { engine.control_cache(&statement, &pinned).await };
             task::run(session.server().engine.runtime(), work).await?;
             Ok(nothing())
         }

@@ -5,6 +5,7 @@
 //! (the spelling of mixed-case names, `COLUMNS('a.*')`) is not decided here.
 
 mod access;
+mod cache;
 mod dialect;
 mod exclusions;
 mod identity;
@@ -19,10 +20,13 @@ pub mod rewrite;
 mod template;
 mod tokens;
 mod walk;
+mod words;
 
 pub use access::{AccessStatement, Object, Privilege, UserChange, access, without_passwords};
+pub use cache::{CacheStatement, cache_statement};
 pub use dialect::{Dialect, DialectName};
 pub use intervals::{Interval, read_interval};
 pub use offsets::{Offsets, split, stands_at, view_query};
 pub use parse::{Explain, Parsed, parse, parse_expression};
 pub use walk::Tree;
+pub use words::{begins_with, first_words};

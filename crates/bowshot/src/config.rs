@@ -12,7 +12,8 @@ pub(crate) use value::Listen;
 use crate::usage::Usage;
 use bowshot_access::{AccessConfig, AccessOptions, hash_password};
 use bowshot_api::{Limits, Secret};
-use bowshot_engine::{AccessSettings, ConfiguredUser, EngineConfig, JoinCacheConfig, ResultCacheConfig};
+use bowshot_engine::{AccessSettings, ConfiguredUser, EngineConfig};
+use bowshot_reuse::ReuseConfig;
 use bowshot_storage::{SourceSpec, StorageOptions};
 use settings::Raw;
 use std::collections::BTreeMap;
@@ -97,10 +98,8 @@ pub(crate) struct Config {
     /// Decoded columns of Parquet files.
     pub(crate) column_cache_bytes: u64,
     pub(crate) exchange_folder: Option<PathBuf>,
-    /// The join cache.
-    pub(crate) join_cache: JoinCacheConfig,
-    /// Whole results.
-    pub(crate) result_cache: ResultCacheConfig,
+    /// The caches of joins and of whole results.
+    pub(crate) reuse: ReuseConfig,
     pub(crate) storage: StorageOptions,
     pub(crate) limits: Limits,
 }
@@ -142,8 +141,7 @@ impl Default for Config {
             temporary_bytes: engine.temporary_bytes,
             column_cache_bytes: 4 << 30,
             exchange_folder: None,
-            join_cache: engine.join_cache,
-            result_cache: engine.result_cache,
+            reuse: ReuseConfig::default(),
             storage: StorageOptions::default(),
             limits: Limits::default(),
         }
@@ -223,8 +221,6 @@ impl Config {
             scratch: self.scratch,
             temporary_bytes: self.temporary_bytes,
             exchange_folder: self.exchange_folder.clone(),
-            join_cache: self.join_cache.clone(),
-            result_cache: self.result_cache.clone(),
             access: self.access_settings(),
             session_config: None,
         }

@@ -44,7 +44,6 @@ pub use client::{Client, NamedStatement, Setting};
 pub use statement::{Assignment, Discarded, Killed, SessionStatement};
 pub(crate) use table_functions::register;
 
-use crate::plan;
 use bowshot_api::Result;
 use datafusion::sql::parser::Statement as Parsed;
 use parse::Words;
@@ -68,7 +67,7 @@ pub(crate) enum Expanded {
 
 /// Whether a statement begins as those of this room do.
 fn begins_here(sql: &str) -> bool {
-    let [first, _] = plan::first_words(sql);
+    let [first, _] = bowshot_sql::first_words(sql);
     FIRST_WORDS.contains(&first.as_str())
 }
 
@@ -77,7 +76,7 @@ fn begins_here(sql: &str) -> bool {
 /// # Errors
 /// `Syntax` for an incomplete one, `NotFound` for names in it, `Unsupported` with the reason.
 pub(crate) fn recognise(sql: &str, asked: &Asked<'_>) -> Result<Option<Expanded>> {
-    let [first, second] = plan::first_words(sql);
+    let [first, second] = bowshot_sql::first_words(sql);
     let Some(mut words) = Words::of(sql, asked.dialect, asked.recursion) else { return Ok(None) };
     // The tokenizer may see another first word: what a comment is differs.
     if !words.take(&first) {

@@ -72,7 +72,7 @@ fn prepare(mut words: Words<'_>) -> Result<Expanded> {
     } else {
         return Err(words.unexpected().with_hint("write `PREPARE name AS statement`"));
     };
-    let [first, _] = plan::first_words(&sql);
+    let [first, _] = bowshot_sql::first_words(&sql);
     if ["prepare", "execute", "deallocate", "discard", ""].contains(&first.as_str())
         && !sql.trim_start().starts_with('(')
     {

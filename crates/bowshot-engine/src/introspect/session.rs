@@ -3,6 +3,7 @@
 use super::{Asked, Client, Expanded, begins_here, describe, recognise, summarize};
 use crate::complexity;
 use crate::enforce::{self, Action, AuthorizedPlan};
+use crate::error::classify;
 use crate::execute;
 use crate::pinned::Pinned;
 use crate::plan;
@@ -10,9 +11,12 @@ use crate::session::EngineSession;
 use crate::write::forms;
 use crate::write::recognise::nothing;
 use bowshot_api::{Error, Result};
+use bowshot_sql::CacheStatement;
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::sync::Arc;
@@ -104,6 +108,30 @@ impl EngineSession {
             Action::Query => Ok(execute::analysed_schema(&self.state(plan.pinned()), plan.planned().plan())),
             _ => Err(Error::invalid("only a query has columns to describe")),
         }
+    }
+
+    /// Runs a statement about the caches. To be called on the query runtime.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown id, `Unsupported` without a cache, and from planning the query of a warm-up.
+    pub async fn control_cache(&self, statement: &CacheStatement, pinned: &Pinned) -> Result<()> {
+        self.reuse().check(statement)?;
+        let query = match statement {
+            CacheStatement::Warm(sql) => Some(Box::pin(self.optimised(sql, pinned)).await?),
+            _ => None,
+        };
+        self.reuse().control(statement, query).await
+    }
+
+    /// The optimised plan of a query, with what it was planned with.
+    async fn optimised(&self, sql: &str, pinned: &Pinned) -> Result<(LogicalPlan, SessionState)> {
+        let plan = self.plan(sql, pinned).await?;
+        if !matches!(plan.action(), Action::Query) {
+            return Err(Error::invalid("only queries can be prepared for"));
+        }
+        let state = self.state(pinned);
+        let optimised = state.optimize(plan.planned().plan()).map_err(classify)?;
+        Ok((optimised, state))
     }
 
     /// Throws the session's own tables away.

@@ -1,7 +1,7 @@
 //! The memory of the process, and which job has to give way when it is used up.
 
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_cache::process_bytes;
+use bowshot_os::process_bytes;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A job that has less is never the one that fails.

@@ -19,7 +19,7 @@ pub(crate) use planning::leaving_others;
 pub use planning::{Planning, apart, placed};
 
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_cache::thread_bytes;
+use bowshot_os::thread_bytes;
 use datafusion::error::DataFusionError;
 use futures::stream::{self, Stream, StreamExt};
 use planning::Place;

@@ -2,7 +2,7 @@
 
 use super::integers;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -16,14 +16,23 @@ type Rewrite = fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
 /// # Errors
 /// When an expression cannot be rewritten.
 pub(super) fn in_plan(plan: LogicalPlan, rewrite: Rewrite) -> Result<LogicalPlan> {
-    plan.transform_up_with_subqueries(|node| in_node(node, rewrite)).data()
+    let mut changed = false;
+    plan.transform_up_with_subqueries(|node| in_node(node, rewrite, &mut changed)).data()
 }
 
-/// The same for one operator, above operators that have been rewritten: what it says of types is theirs afterwards.
+/// The same for one operator, above operators that have been rewritten: what it says of types is theirs afterwards. `changed`
+/// tells, before and after, whether anything in the plan is another than it was: if nothing is, types are what they were.
 ///
 /// # Errors
 /// When an expression cannot be rewritten.
-pub(super) fn in_node(node: LogicalPlan, rewrite: Rewrite) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn in_node(
+    node: LogicalPlan,
+    rewrite: Rewrite,
+    changed: &mut bool,
+) -> Result<Transformed<LogicalPlan>> {
+    if !*changed && has_no_expressions(&node)? {
+        return Ok(Transformed::no(node));
+    }
     let mut schema = merge_schema(&node.inputs());
     if let LogicalPlan::TableScan(scan) = &node {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
@@ -33,7 +42,18 @@ pub(super) fn in_node(node: LogicalPlan, rewrite: Rewrite) -> Result<Transformed
         let name = names.save(&expr);
         Ok(rewrite(expr, &schema)?.update_data(|expr| name.restore(expr)))
     })?;
-    rewritten.map_data(LogicalPlan::recompute_schema)
+    *changed |= rewritten.transformed;
+    if *changed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
+}
+
+/// Whether it only passes columns on.
+fn has_no_expressions(node: &LogicalPlan) -> Result<bool> {
+    let mut none = true;
+    node.apply_expressions(|expr| {
+        none = matches!(expr, Expr::Column(_));
+        Ok(if none { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(none)
 }
 
 /// The type of an expression. The planner's own way computes on empty arrays for each operator, and the name of a function for

@@ -4,10 +4,8 @@
 //! that the answer depends on the order of the rows, and give the largest finite number where all are infinite. What it takes
 //! for the first groups of an order (`ORDER BY … LIMIT`) does not find a NaN among its keys again, and panics.
 
-use datafusion::arrow::array::ArrowNativeTypeOp;
-use datafusion::arrow::datatypes::{
-    ArrowPrimitiveType, DataType, FieldRef, Float16Type, Float32Type, Float64Type,
-};
+use bowshot_kernels::floats;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
@@ -18,7 +16,6 @@ use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFuncti
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
 use std::sync::Arc;
 
 /// See the module. Without groups DataFusion compares in this order itself.
@@ -129,34 +126,9 @@ impl AggregateUDFImpl for Extreme {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(match arguments.return_field.data_type() {
-            DataType::Float16 => groups::<Float16Type>(self.greatest),
-            DataType::Float32 => groups::<Float32Type>(self.greatest),
-            DataType::Float64 => groups::<Float64Type>(self.greatest),
-            _ => return self.of.create_groups_accumulator(arguments),
-        })
-    }
-}
-
-/// The greatest or the least of each group.
-fn groups<T: ArrowPrimitiveType + Send>(greatest: bool) -> Box<dyn GroupsAccumulator>
-where
-    T::Native: ArrowNativeTypeOp,
-{
-    fn take<N: Copy>(into: &mut N, value: N, better: bool) {
-        if better {
-            *into = value;
+        match floats::extremes(arguments.return_field.data_type(), self.greatest) {
+            Some(extremes) => Ok(extremes),
+            None => self.of.create_groups_accumulator(arguments),
         }
-    }
-    if greatest {
-        let new = PrimitiveGroupsAccumulator::<T, _>::new(&T::DATA_TYPE, |one, other| {
-            take(one, other, other.is_gt(*one));
-        });
-        Box::new(new.with_starting_value(T::Native::MIN_TOTAL_ORDER))
-    } else {
-        let new = PrimitiveGroupsAccumulator::<T, _>::new(&T::DATA_TYPE, |one, other| {
-            take(one, other, other.is_lt(*one));
-        });
-        Box::new(new.with_starting_value(T::Native::MAX_TOTAL_ORDER))
     }
 }

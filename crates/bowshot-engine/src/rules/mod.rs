@@ -18,7 +18,6 @@ mod multisets;
 mod offsets;
 mod operators;
 mod same_names;
-mod step_aside;
 mod subqueries;
 mod veil;
 
@@ -27,9 +26,7 @@ use std::sync::Arc;
 
 pub(crate) use analysis::with_our_meaning;
 pub(crate) use cross_joins::logical;
-pub use join_order::SESSION_JOIN_ORDER;
-pub(crate) use join_order::SessionJoinOrder;
-pub(crate) use step_aside::StepAside;
+pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder};
 pub(crate) use subqueries::{OuterTypes, Unnest};
 
 /// The rules of the physical optimiser, in their order. Scratch sessions, which are compared with DataFusion, keep its view of what

@@ -72,6 +72,7 @@ pub(super) fn rewritten(
     plan: LogicalPlan,
     rewrite: &dyn Fn(Expr, &Columns) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
+    let mut changed = false;
     plan.transform_up_with_subqueries(|node| {
         let columns = Columns::of(&node);
         let names = NamePreserver::new(&node);
@@ -81,7 +82,8 @@ pub(super) fn rewritten(
             Ok(rewritten.update_data(|expr| name.restore(expr)))
         })?;
         // What stands above may have to see other types.
-        node.map_data(LogicalPlan::recompute_schema)
+        changed |= node.transformed;
+        if changed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
     })
     .data()
 }

@@ -27,6 +27,11 @@ pub(crate) struct WithDefaults {
     defaults: HashMap<String, Expr>,
 }
 
+/// The table below the defaults of its columns, if it has some.
+pub fn without_defaults(provider: &dyn TableProvider) -> &dyn TableProvider {
+    provider.downcast_ref::<WithDefaults>().map_or(provider, |defaults| defaults.table.as_ref())
+}
+
 impl WithDefaults {
     /// The table itself if no column has a default.
     pub(crate) fn wrap(
@@ -40,11 +45,6 @@ impl WithDefaults {
         } else {
             Arc::new(Self { schema: table.schema(), table, defaults })
         })
-    }
-
-    /// The table below the defaults.
-    pub(crate) fn table(&self) -> &Arc<dyn TableProvider> {
-        &self.table
     }
 
     /// The table as INSERT is planned on it: nulls may come to every column, since whether they may stay is decided where

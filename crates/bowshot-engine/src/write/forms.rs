@@ -1,7 +1,6 @@
 //! Forms of statements and types that the parser does not know, spelled as it knows them. Only what stands in the text is
 //! looked at; what is not recognised goes on to the parser as it is, which then says what it did not expect.
 
-use crate::plan;
 use crate::types::syntax;
 use crate::write::columns_text;
 use bowshot_sql::Offsets;
@@ -18,7 +17,7 @@ const HEAD: usize = 1 << 10;
 
 /// The text in a form that the parser knows.
 pub(crate) fn known<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Cow<'sql, str> {
-    let [first, second] = plan::first_words(sql);
+    let [first, second] = bowshot_sql::first_words(sql);
     let edits = match (first.as_str(), second.as_str()) {
         ("refresh", "materialized") => Text::of(sql, dialect).and_then(|text| refresh(&text)),
         ("insert", _) if mentions(sql, &["by"]) => Text::of(sql, dialect).and_then(|text| by_name(&text)),

@@ -1,6 +1,5 @@
 //! `OPTIMIZE [TABLE] t` and `VACUUM [TABLE] t [RETAIN n HOURS|DAYS]`, which the parser does not know in this form.
 
-use crate::plan;
 use crate::write::ddl::Ddl;
 use crate::write::names::Names;
 use bowshot_api::{Error, ErrorKind, Result};
@@ -19,9 +18,9 @@ const RETAIN: Duration = Duration::days(7);
 /// # Errors
 /// `Syntax` for one that is not complete; `NotFound` without the table.
 pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Result<Option<Ddl>> {
-    let [first, _] = plan::first_words(sql);
+    let [first, _] = bowshot_sql::first_words(sql);
     let optimize = first == "optimize";
-    if (!optimize && first != "vacuum") || !plan::begins_with(sql, &first, dialect) {
+    if (!optimize && first != "vacuum") || !bowshot_sql::begins_with(sql, &first, dialect) {
         return Ok(None);
     }
     let (name, retain) = parse(sql, dialect).map_err(|error| {

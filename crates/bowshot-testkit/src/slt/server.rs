@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use bowshot_access::Authenticator;
 use bowshot_api::Limits;
-use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig};
+use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig, Sources};
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::tables::TableStore;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
@@ -32,7 +32,7 @@ pub async fn start(session_config: SessionConfig) -> Result<Server> {
     let environment = Engine::environment(&config)?;
     let nothing: Arc<dyn SchemaProvider> = Arc::new(MemorySchemaProvider::new());
     let tables = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, 0);
-    let engine = Engine::new(&config, environment, nothing, None, tables)?;
+    let engine = Engine::new(&config, environment, Sources { main: nothing, system: None, tables })?;
     let server =
         Bowshot::new(engine, Authenticator::anonymous(), Limits::default(), Arc::new(QueryLog::default()));
     server.set_ready();

@@ -56,7 +56,7 @@ pub(crate) fn check_apart(config: &Config, spill: Option<&Path>) -> Result<(), U
         ("the data folder", data),
         ("the folder of spilled data", config.spill_folder.as_deref()),
         ("the folder of spilled data", spill),
-        ("the folder of cached joins", config.join_cache.folder.as_deref()),
+        ("the folder of cached joins", config.reuse.joins.folder.as_deref()),
     ];
     let wanted = resolved(exchange);
     for (what, folder) in own.into_iter().filter_map(|(what, folder)| Some((what, resolved(folder?)))) {

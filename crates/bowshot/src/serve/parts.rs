@@ -7,7 +7,7 @@ use crate::usage::Usage;
 use anyhow::{Context, Result};
 use bowshot_access::{AuditLog, AuditOptions, Authenticator};
 use bowshot_api::ErrorKind;
-use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, SystemTables};
+use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::tables::{StoreOptions, TableStore};
 use bowshot_storage::{ColumnCache, FileCatalog, TableSummary};
@@ -39,9 +39,10 @@ impl Parts {
         let mut engine_config = config.engine();
         engine_config.spill_folder = spill.map(Path::to_path_buf).or(engine_config.spill_folder);
         engine_config.process_bytes = memory::budget(config.limits.memory_bytes);
-        let cache = &mut engine_config.join_cache.folder;
+        let mut reuse = config.reuse.clone();
+        let cache = &mut reuse.joins.folder;
         *cache = cache.take().or_else(|| data.map(|folder| folder.join("join_cache")));
-        engine_config.result_cache.folder = data.map(|folder| folder.join("result_cache"));
+        reuse.results.folder = data.map(|folder| folder.join("result_cache"));
         let environment = Engine::environment(&engine_config)?;
         let (sources, storage) = (config.sources.clone(), config.storage.clone());
         let columns = ColumnCache::new(memory::share(config.column_cache_bytes));
@@ -55,14 +56,9 @@ impl Parts {
             Some(folder) => open_tables(folder, config, &environment, columns).await?,
             None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
         };
-        let engine = Engine::new(
-            &engine_config,
-            environment,
-            catalog.schema_provider(),
-            Some(system),
-            Arc::clone(&tables),
-        )
-        .map_err(mistake)?;
+        let sources =
+            Sources { main: catalog.schema_provider(), system: Some(system), tables: Arc::clone(&tables) };
+        let engine = bowshot_reuse::start(&reuse, (&engine_config, environment), sources).map_err(mistake)?;
         Ok(Self { catalog, engine, tables, log })
     }
 

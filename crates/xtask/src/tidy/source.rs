@@ -13,6 +13,9 @@ const MAX_RESULTS_BYTES: u64 = 2_000_000;
 const BUILT: &str = "clients/console/dist/";
 const MAX_BUILT_BYTES: u64 = 500_000;
 
+/// Where `unsafe` may stand.
+const UNSAFE: [&str; 2] = ["crates/bowshot-ipc/", "crates/bowshot-os/"];
+
 /// Words that no name may contain: they say nothing about the thing.
 const EMPTY_NAMES: [&str; 4] = ["manager", "helper", "utils", "misc"];
 
@@ -81,8 +84,9 @@ fn in_line(path: &str, line: &str) -> Option<String> {
     if let Some((bypass, instead)) = BYPASSES.iter().find(|(bypass, _)| code.contains(bypass)) {
         return Some(format!("`{bypass}`: {instead}"));
     }
-    if code.contains("unsafe ") && !path.starts_with("crates/bowshot-ipc/") {
-        return Some("`unsafe` lives in bowshot-ipc alone".to_owned());
+    let may_be_unsafe = UNSAFE.iter().any(|folder| path.starts_with(folder));
+    if code.contains("unsafe ") && !may_be_unsafe {
+        return Some("`unsafe` lives in bowshot-ipc and bowshot-os alone".to_owned());
     }
     let defined = defined_name(code)?.to_ascii_lowercase();
     let word = EMPTY_NAMES.iter().find(|word| defined.contains(*word))?;

@@ -1,9 +1,9 @@
 //! One operation on decimals within an expression.
 
-use super::kernel;
 use arrow::array::RecordBatch;
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType, Schema};
+use bowshot_kernels::decimals;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, internal_datafusion_err, internal_err};
 use datafusion::logical_expr::interval_arithmetic::Interval;
@@ -87,7 +87,7 @@ impl PhysicalExpr for DecimalArithmetic {
         let binary = self.binary()?;
         let left = binary.left().evaluate(batch)?;
         let right = binary.right().evaluate(batch)?;
-        if let Some(values) = kernel::narrow(*binary.op(), &left, &right, &self.result) {
+        if let Some(values) = decimals::narrow(*binary.op(), &left, &right, &self.result) {
             return Ok(ColumnarValue::Array(values));
         }
         let wide = match binary.op() {
@@ -96,7 +96,7 @@ impl PhysicalExpr for DecimalArithmetic {
             Operator::Multiply => apply(&left, &right, numeric::mul),
             other => internal_err!("{other} is no decimal arithmetic"),
         }?;
-        kernel::in_range(&wide, &self.result)?;
+        decimals::in_range(&wide, &self.result)?;
         Ok(wide)
     }
 

@@ -3,7 +3,6 @@
 //! amounts. The types, the results and the errors stay those of Arrow's kernels.
 
 mod expression;
-mod kernel;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -111,8 +110,7 @@ fn with_arguments(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int32Array, RecordBatch};
-    use arrow::datatypes::{DataType, Decimal128Type};
+    use arrow::array::{ArrayRef, Decimal128Array, Int32Array, RecordBatch};
     use datafusion::common::tree_node::TreeNodeRecursion;
     use datafusion::execution::SessionStateBuilder;
     use datafusion::physical_plan::displayable;
@@ -210,23 +208,5 @@ mod tests {
             walked.expect("walk");
             assert_eq!(found, narrow, "{sql}: {}", displayable(plan.as_ref()).indent(false));
         }
-    }
-
-    #[test]
-    fn narrow_values_take_the_short_way_and_wide_ones_do_not() {
-        let of = |values: Vec<Option<i128>>| {
-            datafusion::logical_expr::ColumnarValue::Array(decimals(values, 38, 2))
-        };
-        let result = DataType::Decimal128(38, 4);
-        let times = |left, right| {
-            kernel::narrow(datafusion::logical_expr::Operator::Multiply, &of(left), &of(right), &result)
-        };
-        let product =
-            times(vec![Some(i128::from(i64::MIN)), None], vec![Some(i128::from(i64::MIN)), Some(1)]);
-        let product = product.expect("narrow");
-        assert_eq!(product.as_primitive::<Decimal128Type>().value(0), 1 << 126);
-        assert!(product.is_null(1));
-        assert!(times(vec![Some(1 << 63)], vec![Some(1)]).is_none());
-        assert!(times(vec![Some(1)], vec![Some(-(1 << 63) - 1)]).is_none());
     }
 }

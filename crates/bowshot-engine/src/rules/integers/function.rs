@@ -1,6 +1,6 @@
 //! The function that stands for an operator.
 
-use super::kernel;
+use bowshot_kernels::integers;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, exec_err, internal_err};
 use datafusion::logical_expr::{
@@ -70,7 +70,7 @@ impl ScalarUDFImpl for IntegerArithmetic {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [left, right] = args.args.as_slice() else { return internal_err!("arithmetic has two sides") };
-        kernel::compute(self.operator, left, right)
+        integers::compute(self.operator, left, right)
     }
 }
 

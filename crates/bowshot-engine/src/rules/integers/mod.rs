@@ -3,7 +3,6 @@
 //! since expressions go to places that no later rule reaches. Their names stay those of the operators.
 
 mod function;
-mod kernel;
 mod literals;
 
 use super::expressions::{in_plan, type_of};

@@ -28,7 +28,7 @@ const WORTHWHILE: f64 = 0.8;
 
 extensions_options! {
     /// What one session says about the order of joins.
-    pub(crate) struct SessionJoinOrder {
+    pub struct SessionJoinOrder {
         /// Whether inner joins are put in another order than that of the query.
         pub by_statistics: bool, default = true
     }

@@ -48,12 +48,18 @@ pub(super) struct OperatorsOfSql;
 
 impl AnalyzerRule for OperatorsOfSql {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut changed = false;
         plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Union(union) => floats::union(union),
+            LogicalPlan::Union(union) => {
+                let union = floats::union(union)?;
+                changed |= union.transformed;
+                Ok(union)
+            }
             node => {
                 let takes_rows =
                     matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_) | LogicalPlan::TableScan(_));
-                let mut rewritten = in_node(node, if takes_rows { in_condition } else { in_expression })?;
+                let mut rewritten =
+                    in_node(node, if takes_rows { in_condition } else { in_expression }, &mut changed)?;
                 if let LogicalPlan::Sort(sort) = &mut rewritten.data {
                     order::by(sort);
                     rewritten.transformed = true;

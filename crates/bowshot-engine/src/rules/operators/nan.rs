@@ -2,8 +2,8 @@
 //! place in every order than the NaN that is written: it would be another group, and less than all numbers.
 
 use crate::rules::expressions::{in_plan, is_arithmetic};
-use datafusion::arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
+use bowshot_kernels::floats::with_one_nan;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::config::ConfigOptions;
@@ -139,34 +139,12 @@ impl ScalarUDFImpl for OneNan {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match args.args.into_iter().next() {
-            Some(ColumnarValue::Array(array)) => Ok(ColumnarValue::Array(in_array(array))),
+            Some(ColumnarValue::Array(array)) => Ok(ColumnarValue::Array(with_one_nan(&array))),
             Some(ColumnarValue::Scalar(scalar)) => {
-                let one = in_array(scalar.to_array()?);
+                let one = with_one_nan(&scalar.to_array()?);
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
             }
             None => internal_err!("`{}` takes one number", Self::NAME),
         }
     }
-}
-
-fn in_array(array: ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Float32 => one_nan::<Float32Type>(&array, f32::is_nan, f32::NAN),
-        DataType::Float64 => one_nan::<Float64Type>(&array, f64::is_nan, f64::NAN),
-        _ => array,
-    }
-}
-
-/// Most arrays have none, and stay as they are.
-fn one_nan<T: ArrowPrimitiveType>(
-    array: &ArrayRef,
-    is_nan: impl Fn(T::Native) -> bool,
-    nan: T::Native,
-) -> ArrayRef {
-    let numbers = array.as_primitive::<T>();
-    if !numbers.values().iter().any(|number| is_nan(*number)) {
-        return Arc::clone(array);
-    }
-    let one: PrimitiveArray<T> = numbers.unary(|number| if is_nan(number) { nan } else { number });
-    Arc::new(one)
 }

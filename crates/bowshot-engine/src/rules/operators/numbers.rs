@@ -3,8 +3,8 @@
 //! dividend, and `1.0 / 3` would be 0.33333. Casts to integers round, where DataFusion cuts off.
 
 use bowshot_api::{Error, Reason};
+use bowshot_kernels::floats;
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
-use datafusion::arrow::compute::binary;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::Transformed;
@@ -131,9 +131,7 @@ impl ScalarUDFImpl for OfDoubles {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let computed = match (self.kind, arrays.as_slice()) {
             (Kind::Divide, [left, right]) => divided(left, right)?,
-            (Kind::Round, [of]) => {
-                of.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even)
-            }
+            (Kind::Round, [of]) => floats::rounded(of.as_primitive::<Float64Type>()),
             _ => return internal_err!("`{}` has other arguments", self.kind.name()),
         };
         let computed: ArrayRef = Arc::new(computed);
@@ -146,13 +144,10 @@ impl ScalarUDFImpl for OfDoubles {
 
 fn divided(left: &ArrayRef, right: &ArrayRef) -> Result<Float64Array> {
     let (left, right) = (left.as_primitive::<Float64Type>(), right.as_primitive::<Float64Type>());
-    let quotients: Float64Array = binary(left, right, |left, right| left / right)?;
     // A divisor of zero gives no finite number, and decimals give none else.
-    let by_zero = quotients.iter().flatten().any(|quotient| !quotient.is_finite());
-    if by_zero {
-        return Err(DataFusionError::External(Box::new(
+    floats::finite_quotients(left, right)?.ok_or_else(|| {
+        DataFusionError::External(Box::new(
             Error::invalid("division by zero").with_reason(Reason::DivisionByZero),
-        )));
-    }
-    Ok(quotients)
+        ))
+    })
 }

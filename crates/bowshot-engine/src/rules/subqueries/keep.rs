@@ -129,11 +129,29 @@ fn free(plan: &LogicalPlan) -> bool {
     node && plan.inputs().into_iter().all(free)
 }
 
+/// Whether a plan is [`free`], or groups such rows: the rule takes values of groups that are there for columns. No count is
+/// among them, which the rule would make up where a group has no rows.
+fn grouped(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Aggregate(node) => {
+            let plain = |expr: &Expr| !matches!(expr, Expr::GroupingSet(_));
+            !node.group_expr.is_empty()
+                && node.group_expr.iter().all(plain)
+                && node.aggr_expr.iter().all(null_over_nothing)
+                && free(&node.input)
+        }
+        LogicalPlan::Projection(node) => node.expr.iter().all(strict) && grouped(&node.input),
+        LogicalPlan::Filter(node) => !has(&node.predicate) && grouped(&node.input),
+        LogicalPlan::SubqueryAlias(node) => grouped(&node.input),
+        other => free(other),
+    }
+}
+
 /// Whether references stand in filters only, on a path down over nodes that let conditions through. Collects the columns inside
 /// that those conditions have.
 fn path(plan: &LogicalPlan, inner: &mut Vec<Column>, only_equalities: bool) -> bool {
     if !refers(plan) {
-        return free(plan);
+        return if only_equalities { grouped(plan) } else { free(plan) };
     }
     let here = match plan {
         LogicalPlan::Filter(node) => split_conjunction(&node.predicate).into_iter().all(|part| {

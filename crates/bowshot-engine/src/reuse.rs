@@ -1,0 +1,280 @@
+//! What the engine asks of caches: [`Reuse`]. It calls them on the road of a query and knows nothing else of them;
+//! `bowshot-reuse` has them. An engine without any ([`NoReuse`]) gives the same answers, each computed.
+//!
+use crate::execute::{Execution, Parallelism};
+use async_trait::async_trait;
+use bowshot_api::{BatchStream, Error, Layout, Principal, Result};
+use bowshot_sql::CacheStatement;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::extensions_options;
+use datafusion::config::ConfigExtension;
+use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::{Explain, LogicalPlan};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionConfig;
+use std::fmt;
+use std::sync::Arc;
+
+/// In what form a result goes to its client.
+pub type Form = (Layout, Parallelism);
+
+/// Keeps what was computed, and gives it instead of having it computed again. Whatever goes wrong in it, it gives what it
+/// would give if it had nothing.
+#[async_trait]
+pub trait Reuse: fmt::Debug + Send + Sync {
+    /// Whether the result of a query is there, or worth keeping.
+    async fn answer(&self, _query: Query<'_>) -> Answer {
+        Answer::Unknown
+    }
+
+    /// An optimised plan with what is there in the place of what would compute it: the same columns, the same rows. Of
+    /// EXPLAIN, the plan that is explained.
+    async fn substitute(&self, plan: LogicalPlan, _state: &SessionState, _purpose: Purpose) -> LogicalPlan {
+        plan
+    }
+
+    /// What EXPLAIN shows, with what there is to say about the result of the query that it explains. `explain` is not
+    /// optimised.
+    fn explained(
+        &self,
+        shown: Arc<dyn ExecutionPlan>,
+        _explain: &Explain,
+        _session: (&SessionState, Form),
+    ) -> Arc<dyn ExecutionPlan> {
+        shown
+    }
+
+    /// Whether [`Query::asked`] is of use.
+    fn remembers_texts(&self) -> bool {
+        false
+    }
+
+    /// Its tables in schema `system`.
+    fn tables(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The rows of one of these.
+    fn rows(&self, _table: &str) -> Option<Result<RecordBatch>> {
+        None
+    }
+
+    /// Whether there is the cache that a statement is about.
+    ///
+    /// # Errors
+    /// `Unsupported` for one that is off.
+    fn check(&self, statement: &CacheStatement) -> Result<()>;
+
+    /// Does what a statement says, once it is checked. `query` is the optimised plan of the query that it is about, with
+    /// the settings of its session. On the query runtime.
+    ///
+    /// # Errors
+    /// `NotFound` and the like; `Unsupported` for what is off.
+    async fn control(
+        &self,
+        statement: &CacheStatement,
+        query: Option<(LogicalPlan, SessionState)>,
+    ) -> Result<()>;
+}
+
+/// Nothing is kept.
+#[derive(Debug)]
+pub struct NoReuse;
+
+#[async_trait]
+impl Reuse for NoReuse {
+    fn check(&self, statement: &CacheStatement) -> Result<()> {
+        Err(is_off(statement))
+    }
+
+    async fn control(
+        &self,
+        statement: &CacheStatement,
+        _: Option<(LogicalPlan, SessionState)>,
+    ) -> Result<()> {
+        Err(is_off(statement))
+    }
+}
+
+/// A query that is authorised, has its parameters bound, and is not optimised.
+#[derive(Debug)]
+pub struct Query<'a> {
+    /// The plan.
+    pub plan: &'a LogicalPlan,
+    /// The settings of its session.
+    pub state: &'a SessionState,
+    /// How its result is wanted.
+    pub form: Form,
+    /// What was asked, if it may be asked again with other tables.
+    pub asked: Option<Asked>,
+    /// Why it runs.
+    pub purpose: Purpose,
+}
+
+/// Why a plan is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// It runs for somebody: what it reads is remembered.
+    Run,
+    /// It is only shown, or runs before anybody asks.
+    Show,
+}
+
+/// The text of a query, with who asks it and how.
+#[derive(Clone)]
+pub struct Asked {
+    /// The text, as it was sent.
+    pub text: Arc<str>,
+    /// Who asks.
+    pub principal: Principal,
+    /// The settings of the session.
+    pub config: SessionConfig,
+    /// How the result is laid out.
+    pub layout: Layout,
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Texts may hold somebody's secrets.
+        f.debug_struct("Asked").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+/// What is known of the result of a query.
+pub enum Answer {
+    /// It is there.
+    Known(Execution),
+    /// It is to be computed, and given to this before it goes on.
+    Wanted(Recorder),
+    /// It is to be computed.
+    Unknown,
+}
+
+/// Takes streams that are about to run, and gives the same streams, whose rows are looked at on their way.
+pub type Recorder = Box<dyn FnOnce(Computed) -> Vec<BatchStream> + Send>;
+
+/// A query that is about to run. Its plan has fixed which rows of its tables it reads.
+#[derive(Debug)]
+pub struct Computed {
+    /// One stream for each partition.
+    pub streams: Vec<BatchStream>,
+    /// Of each of them.
+    pub schema: SchemaRef,
+    /// Whether the query asks for an order.
+    pub ordered: bool,
+    /// How many rows there will be, as far as that is known.
+    pub rows: Option<u64>,
+}
+
+/// What queries run with that nobody waits for.
+#[derive(Debug)]
+pub struct Background {
+    /// Memory apart from that of other queries.
+    pub environment: Arc<RuntimeEnv>,
+    /// The last rule of the physical optimiser.
+    pub rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>,
+}
+
+/// The error of a statement about a cache that is off.
+pub fn is_off(statement: &CacheStatement) -> Error {
+    if *statement == CacheStatement::ClearResults {
+        Error::unsupported("the cache of results is off")
+            .with_hint("set `result_cache.memory_bytes` in the server's configuration")
+    } else {
+        Error::unsupported("the join cache is off")
+            .with_hint("set `join_cache.enabled` to true in the server's configuration")
+    }
+}
+
+extensions_options! {
+    /// What one session says about caches.
+    pub struct SessionCache {
+        /// Whether its queries use and fill the join cache.
+        pub enabled: bool, default = true
+        /// Whether its queries are answered with results that are kept, and their results are.
+        pub results: bool, default = true
+    }
+}
+
+impl ConfigExtension for SessionCache {
+    const PREFIX: &'static str = "bowshot_cache";
+}
+
+/// The key of [`SessionCache::enabled`] among the engine's options.
+pub const SESSION_CACHE: &str = "bowshot_cache.enabled";
+/// The same of [`SessionCache::results`].
+pub const SESSION_RESULTS: &str = "bowshot_cache.results";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Action, DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, EngineConfig, Sources};
+    use bowshot_api::ErrorKind;
+    use bowshot_storage::tables::TableStore;
+    use datafusion::arrow::array::{AsArray, Int64Array};
+    use datafusion::arrow::compute::cast;
+    use datafusion::arrow::datatypes::{DataType, Int64Type};
+    use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
+    use datafusion::datasource::MemTable;
+    use futures::StreamExt;
+
+    /// An engine over one table of three numbers.
+    fn engine() -> Engine {
+        let numbers = Arc::new(Int64Array::from_iter_values(1..=3)) as _;
+        let batch = RecordBatch::try_from_iter([("x", numbers)]).unwrap();
+        let main = MemorySchemaProvider::new();
+        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
+        main.register_table("t".to_owned(), Arc::new(table)).unwrap();
+        let config = EngineConfig { threads: 2, ..EngineConfig::default() };
+        let tables = TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, 0);
+        let sources = Sources { main: Arc::new(main), system: None, tables };
+        Engine::new(&config, Engine::environment(&config).unwrap(), sources).unwrap()
+    }
+
+    async fn answer(session: &crate::EngineSession, sql: &str) -> RecordBatch {
+        let plan = session.plan(sql, &session.pin()).await.unwrap();
+        let execution = session.execute(&plan, &[], Parallelism::Default, Layout::default()).await.unwrap();
+        let mut rows = futures::stream::select_all(execution.streams);
+        let first = rows.next().await.unwrap().unwrap();
+        while let Some(batch) = rows.next().await {
+            assert_eq!(batch.unwrap().num_rows(), 0);
+        }
+        first
+    }
+
+    #[test]
+    fn an_engine_without_it_answers() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            // The second time is computed like the first.
+            for _ in 0..2 {
+                let sums = answer(&session, "SELECT sum(t.x * u.x) AS s FROM t JOIN t AS u USING (x)").await;
+                let sums = cast(sums.column(0), &DataType::Int64).unwrap();
+                assert_eq!(sums.as_primitive::<Int64Type>().value(0), 14);
+            }
+            let shown = answer(&session, "EXPLAIN SELECT * FROM t JOIN t AS u USING (x)").await;
+            assert!(!format!("{shown:?}").contains("Cache"), "there is nothing to say about caches");
+        });
+    }
+
+    #[test]
+    fn what_steers_caches_is_told_that_there_are_none() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            let pinned = session.pin();
+            for sql in
+                ["CALL result_cache_clear()", "CALL join_cache_clear()", "CALL join_cache_warm('SELECT 1')"]
+            {
+                let plan = session.plan(sql, &pinned).await.unwrap();
+                let Action::Cache(statement) = plan.action() else { panic!("{sql} is about caches") };
+                let told = session.control_cache(statement, &pinned).await.map_err(|error| error.kind());
+                assert_eq!(told, Err(ErrorKind::Unsupported), "{sql}");
+            }
+        });
+    }
+}

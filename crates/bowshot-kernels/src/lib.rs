@@ -1,0 +1,13 @@
+//! Loops over values: what runs once for each value of a column, and not once per batch or statement. This crate is compiled
+//! with full optimisation, which the engine is not (see the profiles in `Cargo.toml`).
+//!
+//! - [`decimals`], [`integers`], [`floats`]: arithmetic, and the greatest and least of a group;
+//! - [`codes`]: small numbers that stand for texts which repeat.
+//!
+//! No plans, no expressions, no functions with a name: who calls these says when they are right. Generic code is compiled
+//! where it is used, so what is public here has no type parameters.
+
+pub mod codes;
+pub mod decimals;
+pub mod floats;
+pub mod integers;

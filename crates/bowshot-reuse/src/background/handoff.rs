@@ -1,0 +1,290 @@
+//! Work in the background that an ordinary thread takes over when its own gets no processor.
+//!
+//! The lowest priority keeps it from disturbing queries as long as a processor is free now and then. On a server that is
+//! busy without a pause its thread would hardly ever run: it waits for seconds each time that it wakes, and a query that waits
+//! for what it computes (`join_cache.wait`) waits along. So each job is watched from another thread, which carries it on from
+//! where it is when a query waits for it, or when it has lost far more time than it has worked. There it goes on stepping
+//! aside as before ([`Throttle`]), which is what limits its share of a busy server.
+//!
+//! To raise the priority of the thread instead is no way: an ordinary user may only lower it.
+
+use super::throttle::Throttle;
+use bowshot_os::ThreadClock;
+use futures::future::BoxFuture;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How often a job is looked after.
+const LOOK: Duration = Duration::from_millis(20);
+/// What a job may lose before anything is done about it.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// A job that has lost so many times what it has worked gets too little: threads that compete with it as equals on two
+/// processors would have to be ten.
+const LOST_TO_WORKED: u32 = 4;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Handoff {
+    /// The thread of the lowest priority.
+    low: Handle,
+    throttle: Arc<Throttle>,
+}
+
+impl Handoff {
+    pub(crate) fn new(low: Handle, throttle: Arc<Throttle>) -> Self {
+        Self { low, throttle }
+    }
+
+    /// Runs a job on the thread of the lowest priority, and from when that does not do on the caller's; all of it there if a
+    /// query waits. `None` if the thread has ended. Dropping the future ends the job, after the step that it takes.
+    pub(crate) async fn run<T: Send + 'static>(&self, job: BoxFuture<'static, T>) -> Option<T> {
+        if self.throttle.is_urgent() {
+            return Some(job.await);
+        }
+        let slot = Arc::new(Slot::new(job));
+        let (polled, mut there) = (Arc::clone(&slot), JoinSet::new());
+        there.spawn_on(poll_fn(move |context| polled.poll(context)), &self.low);
+        let (started, waited) = (Instant::now(), self.throttle.waited());
+        loop {
+            let handed_over = match timeout(LOOK, there.join_next()).await {
+                Ok(Some(Ok(None))) => true,
+                Ok(ended) => return ended?.ok()?,
+                Err(_) => false,
+            };
+            let aside = self.throttle.waited().saturating_sub(waited);
+            let had = started.elapsed().saturating_sub(aside);
+            if (handed_over || self.throttle.is_urgent() || is_held_up(had, slot.worked()))
+                && let Some(job) = slot.take()
+            {
+                metrics::counter!("bowshot_join_cache_taken_over_total").increment(1);
+                self.throttle.moved();
+                return Some(job.await);
+            }
+        }
+    }
+}
+
+/// Whether a job that has worked for so long should have worked for far longer in the time that it had.
+fn is_held_up(had: Duration, worked: Duration) -> bool {
+    had.saturating_sub(worked) > PATIENCE + worked * LOST_TO_WORKED
+}
+
+/// A job, until somebody else takes it over.
+struct Slot<T> {
+    job: Mutex<Option<BoxFuture<'static, T>>>,
+    /// Whether it is to be handed over after the step that it takes.
+    wanted: AtomicBool,
+    work: Mutex<Work>,
+}
+
+/// What a job has had of processors.
+#[derive(Default)]
+struct Work {
+    /// Until its last step ended.
+    before: Duration,
+    /// The clock of the thread that takes a step, and what it told when that began.
+    step: Option<(ThreadClock, Duration)>,
+}
+
+impl Work {
+    fn now(&self) -> Duration {
+        let step = self.step.and_then(|(clock, begun)| Some(clock.time()?.saturating_sub(begun)));
+        self.before + step.unwrap_or_default()
+    }
+}
+
+impl<T> Slot<T> {
+    fn new(job: BoxFuture<'static, T>) -> Self {
+        Self { job: Mutex::new(Some(job)), wanted: AtomicBool::new(false), work: Mutex::default() }
+    }
+
+    /// Takes a step; ends with `None` when the job is somebody else's from now on.
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(future) = job.as_mut() else { return Poll::Ready(None) };
+        self.note(|work| {
+            work.step = ThreadClock::of_this_thread().and_then(|clock| Some((clock, clock.time()?)));
+        });
+        let polled = future.as_mut().poll(context).map(Some);
+        self.note(|work| *work = Work { before: work.now(), step: None });
+        if polled.is_ready() {
+            // Nobody is to carry on what is done.
+            *job = None;
+            return polled;
+        }
+        if self.wanted.load(Ordering::Relaxed) { Poll::Ready(None) } else { polled }
+    }
+
+    /// What the job has worked, with the step that it is at.
+    fn worked(&self) -> Duration {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner).now()
+    }
+
+    /// The job, if it is not taking a step at the moment; otherwise it is handed over after that.
+    fn take(&self) -> Option<BoxFuture<'static, T>> {
+        self.wanted.store(true, Ordering::Relaxed);
+        match self.job.try_lock() {
+            Ok(mut job) => job.take(),
+            // What has panicked is not carried on.
+            Err(TryLockError::Poisoned(_) | TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Work)) {
+        change(&mut self.work.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use tokio::runtime::{Builder, Runtime};
+
+    fn thread(name: &str) -> Runtime {
+        Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().unwrap()
+    }
+
+    /// The queries' thread, the low one, and what hands jobs over.
+    fn handoff() -> (Runtime, Runtime, Arc<Throttle>, Handoff) {
+        let (queries, low) = (thread("query"), thread("low"));
+        let throttle = Arc::new(Throttle::new(queries.handle().clone(), 10));
+        let handoff = Handoff::new(low.handle().clone(), Arc::clone(&throttle));
+        (queries, low, throttle, handoff)
+    }
+
+    fn here() -> String {
+        std::thread::current().name().unwrap_or_default().to_owned()
+    }
+
+    /// A job of some steps that tells on which threads they were taken. In each it gets no processor for a while.
+    async fn steps(count: u32, lost: Duration) -> Vec<String> {
+        stepwise(count, || std::thread::sleep(lost)).await
+    }
+
+    async fn stepwise(count: u32, step: impl Fn()) -> Vec<String> {
+        let mut threads = Vec::new();
+        for _ in 0..count {
+            step();
+            threads.push(here());
+            tokio::task::yield_now().await;
+        }
+        threads
+    }
+
+    #[test]
+    fn what_is_not_held_up_stays_where_it_is() {
+        let (_queries, _low, _throttle, handoff) = handoff();
+        // Longer than it is waited for one that does not work.
+        let job = stepwise(30, || {
+            let end = bowshot_os::thread_time() + Duration::from_millis(50);
+            while bowshot_os::thread_time() < end {
+                std::hint::spin_loop();
+            }
+        });
+        let threads = thread("beside").block_on(handoff.run(job.boxed())).unwrap();
+        assert_eq!(threads, vec!["low"; 30]);
+    }
+
+    #[test]
+    fn what_is_done_is_not_carried_on() {
+        let slot = Slot::new(async { 7 }.boxed());
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert_eq!(slot.poll(&mut context), Poll::Ready(Some(7)));
+        assert!(slot.take().is_none());
+        assert_eq!(slot.poll(&mut context), Poll::Ready(None));
+    }
+
+    #[test]
+    fn what_gets_too_little_is_carried_on_from_where_it_is() {
+        let (_queries, _low, _throttle, handoff) = handoff();
+        let beside = thread("beside");
+        let caller =
+            beside.spawn(async move { handoff.run(steps(40, Duration::from_millis(100)).boxed()).await });
+        let threads = beside.block_on(caller).unwrap().unwrap();
+        assert_eq!(threads.len(), 40);
+        let moved = threads.iter().position(|thread| thread == "beside").unwrap();
+        assert!((8..30).contains(&moved), "{moved}");
+        assert!(threads.iter().skip(moved).all(|thread| thread == "beside"));
+    }
+
+    #[test]
+    fn what_a_query_waits_for_is_carried_on_after_its_next_step() {
+        let (_queries, _low, throttle, handoff) = handoff();
+        let beside = thread("beside");
+        let caller =
+            beside.spawn(async move { handoff.run(steps(40, Duration::from_millis(10)).boxed()).await });
+        std::thread::sleep(Duration::from_millis(60));
+        let urgent = throttle.urgent();
+        let threads = beside.block_on(caller).unwrap().unwrap();
+        drop(urgent);
+        let moved = threads.iter().position(|thread| thread == "beside").unwrap();
+        assert!((1..30).contains(&moved), "{moved}");
+    }
+
+    #[test]
+    fn what_steps_aside_does_not_wait_for_the_thread_that_it_has_left() {
+        let (queries, low, throttle, handoff) = handoff();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, aside) = (Arc::clone(&stop), Arc::clone(&throttle));
+        queries.spawn(async move {
+            while !stopped.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let job = async move {
+            aside.pass().await;
+            let end = bowshot_os::thread_time() + Duration::from_millis(100);
+            while bowshot_os::thread_time() < end {
+                std::hint::spin_loop();
+            }
+            // For about a second, on the timer of the thread.
+            aside.pass().await;
+            here()
+        };
+        let beside = thread("beside");
+        let caller = beside.spawn(async move { handoff.run(job.boxed()).await });
+        std::thread::sleep(Duration::from_millis(300));
+        low.spawn(async { std::thread::sleep(Duration::from_secs(3)) });
+        std::thread::sleep(Duration::from_millis(50));
+        let (begun, urgent) = (Instant::now(), throttle.urgent());
+        assert_eq!(beside.block_on(caller).unwrap().unwrap(), "beside");
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        drop(urgent);
+        stop.store(true, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn what_nobody_wants_any_more_ends() {
+        let (_queries, _low, _throttle, handoff) = handoff();
+        let held = Arc::new(());
+        let job = {
+            let held = Arc::clone(&held);
+            async move {
+                std::future::pending::<()>().await;
+                drop(held);
+            }
+        };
+        thread("beside").block_on(async {
+            assert!(timeout(Duration::from_millis(50), handoff.run(job.boxed())).await.is_err());
+        });
+        let begun = Instant::now();
+        while Arc::strong_count(&held) > 1 && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+
+    #[test]
+    fn a_job_that_panics_is_over() {
+        let (_queries, _low, _throttle, handoff) = handoff();
+        let job = async { panic!("on purpose") };
+        assert!(thread("beside").block_on(handoff.run::<()>(job.boxed())).is_none());
+    }
+}

@@ -1,0 +1,114 @@
+//! Makes plans step aside while queries run: see [`Throttle`].
+
+use super::throttle::Throttle;
+use bowshot_engine::internals::multiplies;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::StreamExt;
+use std::fmt;
+use std::sync::Arc;
+
+/// Puts a wait before each batch of the sources of a plan, and of what makes more of them. The last rule of an optimiser.
+#[derive(Debug)]
+pub(crate) struct ThrottleRule(pub(crate) Arc<Throttle>);
+
+impl PhysicalOptimizerRule for ThrottleRule {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            Ok(if node.children().is_empty() || multiplies(node.as_ref()) {
+                Transformed::yes(Arc::new(Throttled { input: node, throttle: Arc::clone(&self.0) }))
+            } else {
+                Transformed::no(node)
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "throttle"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Waits before each batch of its input goes on.
+#[derive(Debug)]
+struct Throttled {
+    input: Arc<dyn ExecutionPlan>,
+    throttle: Arc<Throttle>,
+}
+
+impl DisplayAs for Throttled {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for Throttled {
+    fn name(&self) -> &str {
+        "ThrottledExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self { input, throttle: Arc::clone(&self.throttle) })),
+            _ => internal_err!("it waits for one input"),
+        }
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let [input] = inputs else { return internal_err!("it waits for one input") };
+        Ok(Arc::clone(input))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let throttle = Arc::clone(&self.throttle);
+        let batches = self.input.execute(partition, context)?.then(move |batch| {
+            let throttle = Arc::clone(&throttle);
+            async move {
+                throttle.pass().await;
+                batch
+            }
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+}

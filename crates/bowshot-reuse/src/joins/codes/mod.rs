@@ -1,0 +1,69 @@
+//! Small numbers for texts that repeat: a text column of a cached join with few different values has its codes beside it, so
+//! that queries group and compare numbers of two bytes and look at the texts of the groups only.
+//!
+//! 1. [`make`] adds the codes when a join has been computed: a dictionary column, whose values all batches share. They go
+//!    to disk with the rows.
+//! 2. [`condition`] turns a condition on one such column into one on its codes, by asking it of each different text once.
+//! 3. [`group`] has aggregates group by codes where they would group by texts, with the texts put back above.
+//!
+//! A code stands for exactly one text, and no text has two: grouping by one is grouping by the other. The texts themselves
+//! stay as they are, for all that is not grouped or compared.
+
+mod condition;
+mod functions;
+mod group;
+mod make;
+
+pub(super) use condition::over_codes;
+pub(super) use group::grouped_by_codes;
+pub(super) use make::{add_codes, code_bytes, without_codes};
+
+use crate::copied;
+use bowshot_cache::Loaded;
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt16Type};
+use datafusion::arrow::error::ArrowError;
+use std::sync::Arc;
+
+/// What the name of a column of codes begins with, where that of its texts has `#`.
+const MARK: char = '@';
+
+/// The name of the codes of a cached column; `None` for what is none.
+fn code_name(column: &str) -> Option<String> {
+    column.strip_prefix('#').map(|rest| format!("{MARK}{rest}"))
+}
+
+fn is_code(field: &Field) -> bool {
+    field.name().starts_with(MARK)
+}
+
+/// The different texts of a cached column, each at the place that its code says, if it has codes.
+fn texts(rows: &Loaded, column: &str) -> Option<ArrayRef> {
+    let codes = rows.batches.first()?.column_by_name(&code_name(column)?)?;
+    let texts = codes.as_dictionary_opt::<UInt16Type>()?.values();
+    // They are read when the last rows have been, after which nobody looks whether a mapped file is still what it was.
+    if rows.is_mapped() { copied::column(texts).ok() } else { Some(Arc::clone(texts)) }
+}
+
+/// The schema of cached rows as plans see them: codes are numbers.
+pub(super) fn shown_schema(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| {
+        if is_code(field) {
+            Arc::new(Field::new(field.name(), DataType::UInt16, field.is_nullable()))
+        } else {
+            Arc::clone(field)
+        }
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
+/// A cached batch as one of [`shown_schema`], without a copy.
+pub(super) fn shown(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let fields = batch.schema_ref().fields().iter().zip(batch.columns());
+    let columns = fields.map(|(field, column)| match column.as_dictionary_opt::<UInt16Type>() {
+        Some(codes) if is_code(field) => Arc::new(codes.keys().clone()) as ArrayRef,
+        _ => Arc::clone(column),
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect(), &options)
+}

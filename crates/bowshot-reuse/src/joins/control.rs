@@ -1,0 +1,70 @@
+//! What statements do to the join cache.
+
+use super::JoinCache;
+use super::queue::Job;
+use bowshot_api::{Error, ErrorKind, Result};
+use chrono::Utc;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use std::sync::Arc;
+
+/// Rank of what somebody asks for by a statement: before everything else.
+const FIRST: f64 = f64::MAX;
+
+impl JoinCache {
+    /// Puts the joins of an optimised plan at the front of the queue.
+    pub(crate) fn warm(self: &Arc<Self>, plan: &LogicalPlan, state: &SessionState) -> Result<()> {
+        self.learn();
+        let orders = self.orders(plan, state, Utc::now());
+        if orders.is_empty() {
+            return Err(Error::invalid("the query has no join that can be cached")
+                .with_hint("EXPLAIN says why each join is not"));
+        }
+        for order in orders {
+            let generation = self.watch.generation();
+            self.queue.push(Job { order, rank: FIRST, forecast: true, generation });
+        }
+        Ok(())
+    }
+
+    /// Keeps a join whatever it is worth, or ends that.
+    pub(crate) fn pin(&self, id: u64, pinned: bool) -> Result<()> {
+        match self.store.pin(id, pinned) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(unknown(id)),
+            Err(_) => Err(Error::new(
+                ErrorKind::LimitReached,
+                "pinned joins may take half of the join cache's memory, and this one does not fit beside the others",
+            )
+            .with_hint("`CALL join_cache_unpin(id)` for another one, or raise `join_cache.memory_bytes`")),
+        }
+    }
+
+    /// Forgets a join, and that it was asked for: otherwise it would come back by itself.
+    pub(crate) fn drop_join(&self, id: u64) -> Result<()> {
+        self.learn();
+        let join = self.store.all().into_iter().find(|join| join.id == id).ok_or_else(|| unknown(id))?;
+        let shape = &join.about.shape;
+        self.history.forget(shape);
+        let running = self.queue.forget(shape);
+        self.watch.forget(shape, running);
+        self.store.remove_versions_of(shape);
+        Ok(())
+    }
+
+    /// Forgets all joins and the history.
+    pub(crate) fn clear(&self) {
+        self.learn();
+        self.watch.clear();
+        self.history.clear();
+        self.queue.clear();
+        self.store.all().iter().for_each(|join| {
+            self.store.remove(join.id);
+        });
+    }
+}
+
+fn unknown(id: u64) -> Error {
+    Error::not_found(format!("cached join {id} not found"))
+        .with_hint("`SELECT id, tables FROM system.join_cache`")
+}

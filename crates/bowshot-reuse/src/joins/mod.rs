@@ -1,0 +1,258 @@
+//! The join cache as queries meet it: joins of an optimised plan that are there already are read instead of computed. The
+//! place is after DataFusion's logical optimiser and before physical planning (decision 0006): filters and projections
+//! stand where they belong, every way to write a join has become the same, and policies are part of the plan.
+//!
+//! 1. [`prefilter`] tells in microseconds of most plans that nothing is there for them. [`block`] takes a part of the plan
+//!    apart into tables, conditions and columns; [`keys`](crate::keys) says which version each table has, [`text`] makes keys
+//!    of expressions. What is not known in all three is not cached.
+//! 2. `bowshot_cache` finds a join that gives this one, and says which conditions still have to be applied.
+//! 3. [`substitute`] puts a scan of the cached rows in its place, with those conditions and the columns on top; [`codes`]
+//!    makes numbers of texts that are compared or grouped.
+//! 4. A miss is noted in the history, by [`learner`] unless queries wait for joins; [`fill`] computes what is worth it in the
+//!    background ([`upkeep`] decides), from the newest committed state of the tables.
+//!
+//! Whatever goes wrong, the query runs as if there were no cache.
+
+mod block;
+mod builder;
+mod codes;
+mod control;
+mod fill;
+mod history_file;
+mod learner;
+mod lookup;
+mod prefilter;
+mod queue;
+mod report;
+mod rows;
+mod substitute;
+mod tables;
+mod text;
+mod upkeep;
+
+pub(crate) use tables::{FORECASTS, HISTORY, TABLE, rows};
+
+use crate::background::{self, Handoff, Throttle, ThrottleRule};
+use crate::keys::{self, Sources};
+use crate::lineage;
+use bowshot_api::Result;
+use bowshot_cache::{Budget, Flights, History, JoinShape, Store, TableName};
+use bowshot_engine::internals::classify;
+use bowshot_engine::{Base, QueryRuntime};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use history_file::Saved;
+use learner::Learner;
+use queue::Queue;
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use upkeep::Watch;
+
+/// What the join cache may take and when it computes.
+#[derive(Debug, Clone)]
+pub struct JoinCacheConfig {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// Bytes of rows in memory; as much again while a join is computed.
+    pub memory_bytes: u64,
+    /// Bytes of files.
+    pub disk_bytes: u64,
+    /// Folder of the files; without one nothing leaves memory for the disk, and nothing survives a restart.
+    pub folder: Option<PathBuf>,
+    /// A join is computed for the cache when it, or one like it, is asked for so many times.
+    pub fill_after: u64,
+    /// How long a query waits for a join that is being computed for the cache, before it computes it itself.
+    pub wait: Duration,
+    /// Whether joins are computed before they are asked for.
+    pub forecast: bool,
+    /// Templates of joins that are remembered.
+    pub history: usize,
+    /// Longest computation of one join.
+    pub fill_timeout: Duration,
+    /// Percent of one processor that computing ahead takes at most while queries run.
+    pub busy_percent: usize,
+}
+
+impl Default for JoinCacheConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            memory_bytes: 2 << 30,
+            disk_bytes: 16 << 30,
+            folder: None,
+            fill_after: 2,
+            wait: Duration::ZERO,
+            forecast: true,
+            history: 1_000,
+            fill_timeout: Duration::from_secs(60 * 60),
+            busy_percent: 10,
+        }
+    }
+}
+
+/// The join cache of an engine, without the threads that fill it.
+#[derive(Debug)]
+pub(crate) struct JoinCache {
+    config: JoinCacheConfig,
+    store: Arc<Store>,
+    history: History,
+    saved: Mutex<Saved>,
+    flights: Flights<JoinShape>,
+    queue: Queue,
+    learner: Learner,
+    watch: Watch,
+    sources: Sources,
+    /// Threads that get the processor when they want it.
+    queries: Handle,
+    /// What joins are computed with: its memory is apart from that of queries.
+    state: SessionState,
+    throttle: Arc<Throttle>,
+    handoff: Handoff,
+}
+
+impl JoinCache {
+    /// The environment with the memory that joins are computed in.
+    pub(crate) fn environment(&self) -> Arc<RuntimeEnv> {
+        Arc::clone(self.state.runtime_env())
+    }
+
+    pub(crate) fn throttle(&self) -> &Arc<Throttle> {
+        &self.throttle
+    }
+
+    /// What makes plans wait while queries run.
+    pub(crate) fn throttle_rule(&self) -> Arc<ThrottleRule> {
+        Arc::new(ThrottleRule(Arc::clone(&self.throttle)))
+    }
+
+    /// Where work begins that the lowest priority may hold up.
+    pub(crate) fn handoff(&self) -> &Handoff {
+        &self.handoff
+    }
+
+    /// Whether joins, and results, are computed before they are asked for.
+    pub(crate) fn forecasts(&self) -> bool {
+        self.config.forecast
+    }
+
+    /// How often something is asked for until it is computed ahead.
+    pub(crate) fn fill_after(&self) -> u64 {
+        self.config.fill_after
+    }
+
+    /// Longest computation ahead.
+    pub(crate) fn fill_timeout(&self) -> Duration {
+        self.config.fill_timeout
+    }
+
+    /// Whether a join is being computed, or waits for that.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.queue.is_busy()
+    }
+
+    /// The tables that there were at the last look; none before the first.
+    pub(crate) fn known_tables(&self) -> HashSet<TableName> {
+        self.watch.tables()
+    }
+
+    /// The tables as they are committed.
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.sources
+    }
+}
+
+/// A cache and what fills it, which ends with it.
+#[derive(Debug)]
+pub(crate) struct Joins {
+    pub(crate) cache: Arc<JoinCache>,
+    /// Where jobs are handed out and looked after, and those are done that the lowest priority holds up.
+    beside: QueryRuntime,
+    _background: QueryRuntime,
+    _learning: QueryRuntime,
+}
+
+impl Joins {
+    /// A cache that is filled in the background, if it is enabled.
+    ///
+    /// # Errors
+    /// When no threads can be started.
+    pub(crate) fn start(config: &JoinCacheConfig, base: &Base<'_>) -> Result<Option<Self>> {
+        if !config.enabled {
+            return Ok(None);
+        }
+        let budget = Budget {
+            memory_bytes: config.memory_bytes,
+            disk_bytes: config.disk_bytes,
+            folder: config.folder.clone(),
+        };
+        let queries = base.queries.clone();
+        let throttle = Arc::new(Throttle::new(queries.clone(), config.busy_percent));
+        let state = fill::state(base.template, config, &throttle).map_err(classify)?;
+        let background = started(background::background())?;
+        let cache = Arc::new(JoinCache {
+            config: config.clone(),
+            store: Arc::new(Store::open(budget)),
+            history: History::new(config.history),
+            saved: Mutex::default(),
+            flights: Flights::default(),
+            queue: Queue::default(),
+            learner: Learner::default(),
+            watch: Watch::default(),
+            sources: Sources { main: Arc::clone(base.main), tables: Arc::clone(base.tables) },
+            queries,
+            state,
+            handoff: Handoff::new(background.handle().clone(), Arc::clone(&throttle)),
+            throttle,
+        });
+        cache.restore();
+        let beside = started(background::beside())?;
+        // Learning has a thread of its own: it neither waits for a long step nor counts as work on joins. One of the lowest
+        // priority, since it begins when a query does: with an ordinary one TPC-H took 1.04 times as long.
+        let learning = started(background::background())?;
+        // The runtimes own them; they end with them.
+        drop(learning.spawn(learner::work(Arc::clone(&cache))));
+        drop(beside.spawn(upkeep::work(Arc::clone(&cache))));
+        drop(beside.spawn(fill::work(Arc::clone(&cache))));
+        drop(background.spawn(upkeep::write(Arc::clone(&cache))));
+        Ok(Some(Self { cache, beside, _background: background, _learning: learning }))
+    }
+
+    /// Does work that hands out jobs, for as long as the cache is there.
+    pub(crate) fn watch_over(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.beside.spawn(work));
+    }
+}
+
+impl JoinCache {
+    /// Takes over what an earlier process has left, if it is of the tables that there are.
+    fn restore(&self) {
+        // Versions and segments of a backup that was put back are numbered again.
+        let (newest, opening) = (self.sources.tables.snapshot(), self.sources.tables.opening());
+        let continues = self.store.folder().is_some_and(|it| lineage::continues(it, opening));
+        self.store.remove_of(|table| !(keys::holds(table, &newest) && (continues || keys::is_file(table))));
+        if let Some(folder) = self.store.folder() {
+            lineage::note(folder, opening);
+        }
+        self.restore_history();
+    }
+}
+
+impl Drop for Joins {
+    fn drop(&mut self) {
+        self.cache.save_history();
+    }
+}
+
+fn started(runtime: io::Result<QueryRuntime>) -> Result<QueryRuntime, bowshot_engine::Error> {
+    runtime.map_err(bowshot_engine::Error::Runtime)
+}
+
+fn log(what: &'static str, error: &DataFusionError) {
+    metrics::counter!("bowshot_join_cache_errors_total", "what" => what).increment(1);
+    tracing::warn!(what, error = error as &dyn std::error::Error, "the join cache steps aside");
+}

@@ -1,0 +1,98 @@
+//! `system.join_cache`, `system.join_history` and `system.cache_forecasts`. They show names of tables and columns, and no
+//! values that statements compare with: those may be somebody else's secrets.
+
+use super::JoinCache;
+use crate::columns::{batch, real, text, time, truth, whole};
+use bowshot_api::Result;
+use bowshot_cache::{CachedJoin, Order, Template};
+use chrono::Utc;
+use datafusion::arrow::record_batch::RecordBatch;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// The joins that are there.
+pub(crate) const TABLE: &str = "join_cache";
+/// The joins that were asked for.
+pub(crate) const HISTORY: &str = "join_history";
+/// What is computed next.
+pub(crate) const FORECASTS: &str = "cache_forecasts";
+
+/// The rows of one of these tables; none if there is no cache.
+pub(crate) fn rows(cache: Option<&JoinCache>, table: &str) -> Option<Result<RecordBatch>> {
+    if let (HISTORY | FORECASTS, Some(cache)) = (table, cache) {
+        cache.learn();
+    }
+    match table {
+        TABLE => Some(joins(&cache.map(|cache| cache.store.all()).unwrap_or_default())),
+        HISTORY => Some(history(&cache.map(|cache| cache.history.templates()).unwrap_or_default())),
+        FORECASTS => Some(forecasts(cache)),
+        _ => None,
+    }
+}
+
+fn joins(joins: &[Arc<CachedJoin>]) -> Result<RecordBatch> {
+    let now = SystemTime::now();
+    let names = |join: &CachedJoin| {
+        let tables = join.about.shape.tables.iter().map(|key| key.name.short());
+        tables.collect::<Vec<_>>().join(", ")
+    };
+    batch(vec![
+        ("id", whole(joins, |join| join.id)),
+        ("tables", text(joins, |join| names(join))),
+        ("column_count", whole(joins, |join| join.about.columns.len() as u64)),
+        ("row_count", whole(joins, |join| join.about.rows)),
+        ("bytes", whole(joins, |join| join.about.bytes)),
+        ("disk_bytes", whole(joins, |join| join.disk_bytes())),
+        ("place", text(joins, |join| join.place().name().to_owned())),
+        ("cost_ms", real(joins, |join| join.about.cost.as_secs_f64() * 1e3)),
+        ("hits", whole(joins, |join| join.hits())),
+        ("forecast", truth(joins, |join| join.about.forecast)),
+        ("pinned", truth(joins, |join| join.is_pinned())),
+        ("worth", real(joins, |join| join.worth(now))),
+        ("created", time(joins, |join| join.about.created)),
+    ])
+}
+
+fn history(templates: &[Template]) -> Result<RecordBatch> {
+    let patterns = |template: &Template| template.patterns().collect::<Vec<_>>().join(", ");
+    let latest = |template: &Template| template.seen.last().map(|names| shown(names)).unwrap_or_default();
+    let hours = |template: &Template| {
+        let hours = template.hours.iter().enumerate().filter(|(_, count)| **count > 0);
+        hours.map(|(hour, count)| format!("{hour}:{count}")).collect::<Vec<_>>().join(" ")
+    };
+    batch(vec![
+        ("tables", text(templates, patterns)),
+        ("latest", text(templates, latest)),
+        ("conditions", whole(templates, |template| template.tree().conditions.len() as u64)),
+        ("column_count", whole(templates, |template| template.columns.len() as u64)),
+        ("count", whole(templates, |template| template.count)),
+        ("cost_ms", whole(templates, |template| template.cost_ms)),
+        ("unused", whole(templates, |template| u64::from(template.unused))),
+        ("hours", text(templates, hours)),
+        ("first_seen", time(templates, |template| template.first)),
+        ("last_seen", time(templates, |template| template.last)),
+    ])
+}
+
+/// What was foretold, what waits to be computed, and what should be there because it was asked for before.
+fn forecasts(cache: Option<&JoinCache>) -> Result<RecordBatch> {
+    let mut rows: Vec<(Order, f64, &str)> = Vec::new();
+    if let Some(cache) = cache {
+        let waiting = cache.queue.waiting();
+        rows.extend(waiting.into_iter().map(|job| (job.order, job.rank, "waiting")));
+        rows.extend(cache.watch.foretold().into_iter().map(|(rank, order)| (order, rank, "foretold")));
+        let slices = cache.history.next_slices(cache.config.fill_after, Utc::now());
+        rows.extend(slices.into_iter().map(|(rank, order)| (order, rank, "foretold")));
+        let latest = cache.history.latest(cache.config.fill_after, Utc::now());
+        rows.extend(latest.into_iter().map(|(rank, order)| (order, rank, "repeated")));
+    }
+    batch(vec![
+        ("tables", text(&rows, |(order, _, _)| shown(&order.tables))),
+        ("reason", text(&rows, |(_, _, reason)| (*reason).to_owned())),
+        ("rank", real(&rows, |(_, rank, _)| *rank)),
+    ])
+}
+
+fn shown(names: &[bowshot_cache::TableName]) -> String {
+    names.iter().map(bowshot_cache::TableName::short).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,232 @@
+//! Whole results: a query that was asked before, over tables that hold what they held then, is answered from memory.
+//!
+//! The place is before the optimiser, so that a hit costs neither planning nor running. [`key`] says what a query is and
+//! what its tables hold, [`recording`] takes the rows on their way to the client, [`store`] keeps them within a budget, and
+//! [`disk`] keeps what was asked twice over a restart. With the join cache on, [`questions`] remembers what is asked of tables
+//! whose names count, and [`ahead`] asks it of the next ones.
+//!
+//! A result belongs to the authorised plan: whatever a reader may not see is not in the plan, or stands in it as
+//! conditions, so readers who may see different things never ask for the same result.
+
+mod ahead;
+mod disk;
+mod key;
+mod questions;
+mod recording;
+mod store;
+#[cfg(test)]
+mod tests;
+mod written;
+
+use crate::columns::{batch, real, text, time, whole};
+use crate::settings::results_are_on;
+use bowshot_api::BatchStream;
+use bowshot_cache::ResultFiles;
+use bowshot_engine::reuse::{Asked, Form};
+use bowshot_engine::{Execution, ProgressMeter};
+use bowshot_storage::tables::TableStore;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::display::{PlanType, StringifiedPlan};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Explain, ExplainFormat, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::explain::ExplainExec;
+use key::Question;
+use questions::Questions;
+pub(crate) use recording::Recording;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::{KeptResult, Store};
+use tokio::sync::Semaphore;
+
+pub(crate) use ahead::work as ask_ahead;
+
+/// Results that may wait to be written to disk.
+const MAX_WRITERS: usize = 64;
+/// The table of `system` that is made here.
+pub(crate) const TABLE: &str = "result_cache";
+
+/// What results may take.
+#[derive(Debug, Clone)]
+pub struct ResultCacheConfig {
+    /// Bytes in memory; without them nothing is kept.
+    pub memory_bytes: u64,
+    /// Bytes of files.
+    pub disk_bytes: u64,
+    /// Folder of the files; without one nothing survives a restart.
+    pub folder: Option<PathBuf>,
+}
+
+impl Default for ResultCacheConfig {
+    fn default() -> Self {
+        Self { memory_bytes: 256 << 20, disk_bytes: 1 << 30, folder: None }
+    }
+}
+
+/// The results that an engine keeps.
+#[derive(Debug)]
+pub(crate) struct ResultCache {
+    store: Store,
+    questions: Questions,
+    tables: Arc<TableStore>,
+    files: Option<Arc<ResultFiles>>,
+    /// Held while a result comes from disk.
+    restoring: tokio::sync::Mutex<()>,
+    /// Places for results that wait to be written.
+    writers: Arc<Semaphore>,
+    /// Held while a result goes to disk.
+    writing: tokio::sync::Mutex<()>,
+    /// How often all was forgotten: what began before is not kept afterwards.
+    cleared: AtomicU64,
+}
+
+/// What is known of the result of a query.
+pub(crate) enum Known {
+    /// It is there.
+    Kept(Execution),
+    /// It is to be computed, and may be kept.
+    Missing(Box<Recording>),
+    /// It is to be computed each time.
+    Never,
+}
+
+impl ResultCache {
+    /// The cache of a configuration; none without memory.
+    pub(crate) fn new(config: &ResultCacheConfig, tables: &Arc<TableStore>) -> Option<Arc<Self>> {
+        let files = disk::open(config, tables).map(Arc::new);
+        (config.memory_bytes > 0).then(|| {
+            Arc::new(Self {
+                store: Store::new(config.memory_bytes),
+                questions: Questions::default(),
+                tables: Arc::clone(tables),
+                files,
+                restoring: tokio::sync::Mutex::default(),
+                writers: Arc::new(Semaphore::new(MAX_WRITERS)),
+                writing: tokio::sync::Mutex::default(),
+                cleared: AtomicU64::new(0),
+            })
+        })
+    }
+
+    /// The answer to a plan that is authorised, has its parameters bound, and is not optimised. `asked` is its text if it
+    /// may be asked ahead the next time.
+    pub(crate) async fn answer(
+        self: &Arc<Self>,
+        plan: &LogicalPlan,
+        state: &SessionState,
+        form: Form,
+        asked: Option<Asked>,
+    ) -> Known {
+        if !results_are_on(state) {
+            return Known::Never;
+        }
+        let Ok(question) = Question::of(plan, state, form, &self.tables.snapshot()) else {
+            return Known::Never;
+        };
+        let cleared = self.cleared();
+        let kept = match self.store.find(&question) {
+            None => self.restored(&question, asked.as_ref()).await,
+            found => found,
+        };
+        match kept.filter(|_| question.still_holds()) {
+            Some(kept) => {
+                self.store.hit(&kept);
+                self.save(question.digest, &kept, cleared);
+                if let Some(asked) = asked {
+                    self.questions.again(&asked, &kept);
+                }
+                Known::Kept(kept.execution())
+            }
+            None => {
+                metrics::counter!("bowshot_result_cache_misses_total").increment(1);
+                Known::Missing(Box::new(Recording::new(question, asked, Arc::clone(self))))
+            }
+        }
+    }
+
+    /// What EXPLAIN shows, with a line about the result of the query that it explains. `explain` is not optimised. Formats for
+    /// programs stay as they are.
+    pub(crate) fn explained(
+        &self,
+        shown: Arc<dyn ExecutionPlan>,
+        explain: &Explain,
+        (state, form): (&SessionState, Form),
+    ) -> Arc<dyn ExecutionPlan> {
+        let for_people = matches!(explain.explain_format, ExplainFormat::Indent | ExplainFormat::Tree);
+        let Some(plans) = shown.downcast_ref::<ExplainExec>().filter(|_| for_people) else { return shown };
+        let mut all = plans.stringified_plans().to_vec();
+        let line = format!("ResultCache: {}", self.told(&explain.plan, state, form));
+        all.push(StringifiedPlan::new(PlanType::FinalLogicalPlan, line));
+        Arc::new(ExplainExec::new(shown.schema(), all, plans.verbose()))
+    }
+
+    fn told(&self, query: &LogicalPlan, state: &SessionState, form: Form) -> String {
+        if !results_are_on(state) {
+            return "not used: the session has set result_cache off".to_owned();
+        }
+        let question = match Question::of(query, state, form, &self.tables.snapshot()) {
+            Ok(question) => question,
+            Err(reason) => return format!("not kept: {reason}"),
+        };
+        match self.store.find(&question).filter(|_| question.still_holds()) {
+            Some(kept) => {
+                let age = kept.created.elapsed().unwrap_or_default().as_secs();
+                format!("hit: the result is there ({} rows, computed {age} s ago)", kept.rows)
+            }
+            None if self.is_on_disk(&question) => "hit: the result is on disk".to_owned(),
+            None => "miss: the result is computed, and kept if it is worth that".to_owned(),
+        }
+    }
+
+    /// Forgets all results, and what was asked. Blocks while files are removed.
+    pub(crate) fn clear(&self) {
+        self.cleared.fetch_add(1, Ordering::AcqRel);
+        self.store.clear();
+        self.questions.clear();
+        if let Some(files) = &self.files {
+            files.clear();
+        }
+    }
+
+    fn cleared(&self) -> u64 {
+        self.cleared.load(Ordering::Acquire)
+    }
+}
+
+/// The rows of `system.result_cache`. They show names of tables, and no values that statements compare with: those may be
+/// somebody else's secrets.
+pub(crate) fn rows(cache: Option<&ResultCache>) -> bowshot_api::Result<RecordBatch> {
+    let results = cache.map(|cache| cache.store.all()).unwrap_or_default();
+    let results = results.as_slice();
+    let names = |result: &KeptResult| {
+        let names: Vec<String> = result.key.names().map(bowshot_cache::TableName::short).collect();
+        names.join(", ")
+    };
+    batch(vec![
+        ("tables", text(results, |result| names(result))),
+        ("column_count", whole(results, |result| result.schema.fields().len() as u64)),
+        ("row_count", whole(results, |result| result.rows)),
+        ("bytes", whole(results, |result| result.bytes)),
+        ("cost_ms", real(results, |result| result.cost.as_secs_f64() * 1e3)),
+        ("hits", whole(results, |result| result.hits())),
+        ("created", time(results, |result| result.created)),
+    ])
+}
+
+impl KeptResult {
+    /// The rows as a query gives them that has run.
+    fn execution(&self) -> Execution {
+        let stream = |batches: &Vec<RecordBatch>| {
+            BatchStream::from_batches(SchemaRef::clone(&self.schema), batches.clone())
+        };
+        Execution {
+            schema: SchemaRef::clone(&self.schema),
+            streams: self.streams.iter().map(stream).collect(),
+            ordered: self.ordered,
+            rows: self.promised,
+            progress: ProgressMeter::default(),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A result on its way to the client, which is kept when it has come to its end.
+//!
+//! Each batch is copied before it goes on: its memory may belong to a file that is mapped, of which only the end of the
+//! stream says whether it stayed what it was, or to arrays that are much larger.
+
+use super::ResultCache;
+use super::key::Question;
+use super::store::KeptResult;
+use crate::background::Throttle;
+use crate::copied;
+use bowshot_api::{BatchStream, batch_bytes};
+use bowshot_engine::reuse::{Asked, Computed};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use futures::{StreamExt, stream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What takes less time is not worth the room.
+const LEAST_COST: Duration = Duration::from_millis(1);
+/// Bytes that a result takes beside its rows and its key.
+const ENTRY_BYTES: u64 = 1 << 10;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    question: Question,
+    asked: Option<Asked>,
+    cache: Arc<ResultCache>,
+    begun: Instant,
+    cleared: u64,
+    /// Of what is asked ahead: what it steps aside by, and for how long that had been done.
+    background: Option<(Arc<Throttle>, Duration)>,
+}
+
+impl Recording {
+    pub(super) fn new(question: Question, asked: Option<Asked>, cache: Arc<ResultCache>) -> Self {
+        let cleared = cache.cleared();
+        Self { question, asked, cache, begun: Instant::now(), cleared, background: None }
+    }
+
+    /// The same of a question that is asked ahead: the time in which it steps aside is no part of what it costs.
+    pub(crate) fn in_background(self, throttle: &Arc<Throttle>) -> Self {
+        Self { background: Some((Arc::clone(throttle), throttle.waited())), ..self }
+    }
+
+    /// The streams of a query, of which the rows are kept when the last one of them has ended.
+    pub(crate) fn of(self, computed: Computed) -> Vec<BatchStream> {
+        let Computed { streams, schema, ordered, rows } = computed;
+        let columns = schema.fields().len().max(1) as u64;
+        let largest = self.cache.store.largest();
+        let key_bytes = self.question.bytes + ENTRY_BYTES;
+        let fits = rows.unwrap_or(0).saturating_mul(columns) < largest && key_bytes < largest;
+        let plain = schema.fields().iter().all(|field| copied::is_plain(field.data_type()));
+        if !fits || !plain || !self.question.still_holds() || !self.cache.store.begin(key_bytes) {
+            return streams;
+        }
+        let parts = streams.iter().map(|_| Part::default()).collect();
+        let shared = Arc::new(Shared {
+            planning: self.begun.elapsed(),
+            begun: self.begun,
+            cleared: self.cleared,
+            background: self.background,
+            schema,
+            ordered,
+            rows,
+            state: Mutex::new(State { parts, bytes: key_bytes, lost: false }),
+            question: self.question,
+            asked: self.asked,
+            cache: self.cache,
+        });
+        let streams = streams.into_iter().enumerate();
+        streams.map(|(place, stream)| recorded(stream, (Arc::clone(&shared), place))).collect()
+    }
+}
+
+/// What the streams of a result have in common.
+#[derive(Debug)]
+struct Shared {
+    question: Question,
+    asked: Option<Asked>,
+    cache: Arc<ResultCache>,
+    schema: SchemaRef,
+    ordered: bool,
+    /// What the plan promised.
+    rows: Option<u64>,
+    begun: Instant,
+    cleared: u64,
+    background: Option<(Arc<Throttle>, Duration)>,
+    planning: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// One for each stream.
+    parts: Vec<Part>,
+    /// Taken from the store until the result is kept or lost.
+    bytes: u64,
+    /// Whether it is not kept: a stream failed or stopped, or there are too many rows.
+    lost: bool,
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    batches: Vec<RecordBatch>,
+    /// How long it was waited for them.
+    waited: Duration,
+    ended: bool,
+}
+
+impl Shared {
+    /// Keeps a batch of one stream; false when the result is lost.
+    fn push(&self, place: usize, batch: &RecordBatch) -> bool {
+        // What it takes at least, before it is copied.
+        if !self.take(batch_bytes(batch) as u64) {
+            return false;
+        }
+        let Ok(copy) = copied::batch(batch, &self.schema) else {
+            self.lose();
+            return false;
+        };
+        let more = (copy.get_array_memory_size() as u64).saturating_sub(batch_bytes(batch) as u64);
+        if !self.take(more) {
+            return false;
+        }
+        if let Some(part) = self.lock().parts.get_mut(place).filter(|_| copy.num_rows() > 0) {
+            part.batches.push(copy);
+        }
+        true
+    }
+
+    /// Takes room for some bytes; false if the result is lost.
+    fn take(&self, bytes: u64) -> bool {
+        let mut state = self.lock();
+        if state.lost {
+            return false;
+        }
+        let store = &self.cache.store;
+        if state.bytes + bytes > store.largest() || !store.begin(bytes) {
+            drop(state);
+            self.lose();
+            return false;
+        }
+        state.bytes += bytes;
+        true
+    }
+
+    /// Keeps the result if this was the last stream of it.
+    fn ended(&self, place: usize, waited: Duration) {
+        let mut state = self.lock();
+        if let Some(part) = state.parts.get_mut(place) {
+            (part.ended, part.waited) = (true, waited);
+        }
+        if state.lost || state.parts.iter().any(|part| !part.ended) {
+            return;
+        }
+        let (parts, bytes) = (std::mem::take(&mut state.parts), state.bytes);
+        drop(state);
+        let waited = parts.iter().map(|part| part.waited).max().unwrap_or_default();
+        let aside =
+            self.background.as_ref().map(|(throttle, before)| throttle.waited().saturating_sub(*before));
+        let cost = (self.planning + waited).saturating_sub(aside.unwrap_or_default());
+        if cost < LEAST_COST || self.cleared != self.cache.cleared() {
+            return;
+        }
+        let Some(key) = self.question.key.to_keep() else { return };
+        let template = self.asked.as_ref().and_then(|asked| self.cache.questions.note(asked, &key));
+        let streams = parts.into_iter().map(|part| part.batches).collect();
+        let mut result = KeptResult::new((key, bytes), (SchemaRef::clone(&self.schema), streams), cost);
+        (result.ordered, result.promised, result.begun) = (self.ordered, self.rows, self.begun);
+        result.template = template;
+        let result = Arc::new(result);
+        self.cache.store.insert(self.question.digest, Arc::clone(&result));
+        if self.cleared != self.cache.cleared() {
+            self.cache.store.forget(&result);
+        } else if self.background.is_some() {
+            self.cache.save(self.question.digest, &result, self.cleared);
+        }
+    }
+
+    /// Gives up, and all that was recorded.
+    fn lose(&self) {
+        let mut state = self.lock();
+        state.lost = true;
+        let bytes = std::mem::take(&mut state.bytes);
+        let parts = std::mem::take(&mut state.parts);
+        drop(state);
+        self.cache.store.end(bytes);
+        drop(parts);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let bytes = self.lock().bytes;
+        self.cache.store.end(bytes);
+    }
+}
+
+/// One stream of a result that is recorded. Dropped before its end, it loses the result.
+struct Recorded {
+    shared: Arc<Shared>,
+    place: usize,
+    waited: Duration,
+    ended: bool,
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.shared.lose();
+        }
+    }
+}
+
+fn recorded(stream: BatchStream, (shared, place): (Arc<Shared>, usize)) -> BatchStream {
+    let (schema, origin) = (stream.schema(), stream.origin().cloned());
+    let part = Recorded { shared, place, waited: Duration::ZERO, ended: false };
+    let batches = stream::unfold((stream, Some(part)), |(mut stream, part)| async move {
+        let Some(mut part) = part else { return stream.next().await.map(|next| (next, (stream, None))) };
+        let asked = Instant::now();
+        let next = stream.next().await;
+        part.waited += asked.elapsed();
+        match next {
+            Some(Ok(batch)) => {
+                let goes_on = part.shared.push(part.place, &batch);
+                Some((Ok(batch), (stream, goes_on.then_some(part))))
+            }
+            Some(Err(error)) => Some((Err(error), (stream, None))),
+            None => {
+                part.ended = true;
+                part.shared.ended(part.place, part.waited);
+                None
+            }
+        }
+    });
+    BatchStream::new(schema, batches.boxed()).with_origin(origin)
+}

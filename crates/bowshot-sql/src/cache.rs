@@ -1,0 +1,85 @@
+//! Statements about the caches: `CALL result_cache_clear()`, `CALL join_cache_warm('SELECT …')`, `CALL join_cache_pin(id)`,
+//! `CALL join_cache_unpin(id)`, `CALL join_cache_drop(id)`, `CALL join_cache_clear()`.
+
+use crate::words::{begins_with, first_words};
+use bowshot_api::{Error, ErrorKind, Result};
+use sqlparser::dialect::Dialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CacheStatement {
+    /// Has the joins of a query computed, whatever the history says.
+    Warm(String),
+    /// Keeps a join whatever it is worth.
+    Pin(u64),
+    /// Ends that.
+    Unpin(u64),
+    /// Forgets a join.
+    Drop(u64),
+    /// Forgets all joins and the history.
+    Clear,
+    /// Forgets all results.
+    ClearResults,
+}
+
+/// The statement, if the text is one of these.
+///
+/// # Errors
+/// `Syntax` for one that is not complete.
+pub fn cache_statement(sql: &str, dialect: &dyn Dialect) -> Result<Option<CacheStatement>> {
+    let [call, name] = first_words(sql);
+    let about_caches = name.starts_with("join_cache_") || name.starts_with("result_cache_");
+    if call != "call" || !about_caches || !begins_with(sql, &call, dialect) {
+        return Ok(None);
+    }
+    parse(sql, dialect).map(Some).map_err(|error| {
+        Error::new(ErrorKind::Syntax, format!("syntax error: {error}")).with_hint(
+            "write `CALL join_cache_warm('SELECT …')`, `join_cache_pin(id)`, `join_cache_unpin(id)`, \
+             `join_cache_drop(id)`, `join_cache_clear()` or `result_cache_clear()`; ids are in `system.join_cache`",
+        )
+    })
+}
+
+fn parse(sql: &str, dialect: &dyn Dialect) -> std::result::Result<CacheStatement, ParserError> {
+    let mut parser = Parser::new(dialect).try_with_sql(sql)?;
+    parser.next_token();
+    let name = parser.parse_identifier()?.value.to_ascii_lowercase();
+    parser.expect_token(&Token::LParen)?;
+    let statement = match name.as_str() {
+        "join_cache_warm" => CacheStatement::Warm(parser.parse_literal_string()?),
+        "join_cache_pin" => CacheStatement::Pin(parser.parse_literal_uint()?),
+        "join_cache_unpin" => CacheStatement::Unpin(parser.parse_literal_uint()?),
+        "join_cache_drop" => CacheStatement::Drop(parser.parse_literal_uint()?),
+        "join_cache_clear" => CacheStatement::Clear,
+        "result_cache_clear" => CacheStatement::ClearResults,
+        other => return Err(ParserError::ParserError(format!("`{other}` is not known"))),
+    };
+    parser.expect_token(&Token::RParen)?;
+    let _ = parser.consume_token(&Token::SemiColon);
+    match parser.next_token().token {
+        Token::EOF => Ok(statement),
+        other => Err(ParserError::ParserError(format!("`{other}` was not expected"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlparser::dialect::GenericDialect;
+
+    #[test]
+    fn calls_are_recognised_and_others_are_left_alone() {
+        let read = |sql| cache_statement(sql, &GenericDialect {}).map_err(|error| error.kind());
+        assert_eq!(read("call JOIN_CACHE_DROP(7);"), Ok(Some(CacheStatement::Drop(7))));
+        assert_eq!(read(" CALL join_cache_clear()"), Ok(Some(CacheStatement::Clear)));
+        let warm = CacheStatement::Warm("SELECT 'a'".to_owned());
+        assert_eq!(read("CALL join_cache_warm('SELECT ''a''')"), Ok(Some(warm)));
+        assert_eq!(read("CALL result_cache_clear()"), Ok(Some(CacheStatement::ClearResults)));
+        assert_eq!(read("CALL other(7)"), Ok(None));
+        assert_eq!(read("SELECT 1"), Ok(None));
+        assert_eq!(read("CALL join_cache_drop('x')"), Err(ErrorKind::Syntax));
+        assert_eq!(read("CALL join_cache_nothing()"), Err(ErrorKind::Syntax));
+    }
+}
