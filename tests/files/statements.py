@@ -58,7 +58,7 @@ ANSWERS = [
     ("SELECT count(a), sum(a) FROM 'late.json'", [(20001, 20001.5)]),
     ("SELECT max(z) FROM 'late.json'", [(2,)]),
     ("SELECT sum(a) FROM tags", [(20002,)]),
-    ("SELECT sum(z.x) FROM tags", [(1,)]),
+    ("SELECT sum(z['x']) FROM tags", [(1,)]),
     ("SELECT read_as LIKE '%all rows looked at' FROM system.files WHERE table_name = 'tags'", [(True,)]),
     ("SELECT b FROM read_csv('open.csv', quote = '') WHERE a = 1", [('"x',)]),
     ("SELECT count(*) FROM read_json('late.json', columns = {'a': 'DOUBLE'})", [(20001,)]),
