@@ -173,7 +173,9 @@ impl Encoder {
                 let writer = ArrowFile::try_new(sink, schema);
                 Self::Arrow(Box::new(writer.map_err(|error| error.to_string())?))
             }
-            Format::Avro => return Err("Avro is only read".to_owned()),
+            Format::Avro | Format::Excel | Format::Text => {
+                return Err(format!("{} is only read", shape.format));
+            }
         })
     }
 
