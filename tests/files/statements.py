@@ -3,7 +3,7 @@
 import pathlib
 
 import pyarrow as pa
-from cases import workbook
+from workbook import workbook
 
 
 def prepare(folder: pathlib.Path):
