@@ -314,12 +314,11 @@ fn told_by_itself(
     Ok((BufReader::with_capacity(64 << 10, bytes), encoding))
 }
 
+/// Bytes, and what was wrong where they end too early.
+type Utf8 = (Box<dyn Read + Send>, Arc<OnceLock<Error>>);
+
 /// The bytes of a text as UTF-8, without the mark that it may begin with.
-fn as_utf8(
-    text: TextReader,
-    encoding: Option<&'static Encoding>,
-    begins: bool,
-) -> Result<(Box<dyn Read + Send>, Arc<OnceLock<Error>>), Error> {
+fn as_utf8(text: TextReader, encoding: Option<&'static Encoding>, begins: bool) -> Result<Utf8, Error> {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     let (fault, mut bytes) = (text.fault(), text.bytes);
     if let Some(encoding) = encoding {
