@@ -125,10 +125,11 @@ async fn values_that_lose_nothing_are_taken() {
 #[tokio::test]
 async fn objects_of_every_length_are_read_whole() {
     let folder = tempdir().unwrap();
-    let text = |n: usize| "é\\\"\\\\x".repeat(n * n % 977 * if n % 500 == 0 { 200 } else { 1 });
+    let text = |n: usize| "é\\\"\\\\x".repeat(n * n % 977 * if n.is_multiple_of(500) { 200 } else { 1 });
     let object = |n: usize| format!("{{\"n\": {n}, \"t\": \"{}\", \"l\": [{n}, {{\"d\": {n}}}]}}", text(n));
     let objects: Vec<String> = (0..2_000).map(object).collect();
-    let length: usize = (0..2_000).map(|n| n * n % 977 * if n % 500 == 0 { 200 } else { 1 } * 4).sum();
+    let length: usize =
+        (0..2_000).map(|n| n * n % 977 * if n.is_multiple_of(500) { 200 } else { 1 } * 4).sum();
     for (name, text) in [
         ("lines", objects.join("\n")),
         ("glued", objects.concat()),
