@@ -129,7 +129,7 @@ async fn objects_of_every_length_are_read_whole() {
     let object = |n: usize| format!("{{\"n\": {n}, \"t\": \"{}\", \"l\": [{n}, {{\"d\": {n}}}]}}", text(n));
     let objects: Vec<String> = (0..2_000).map(object).collect();
     let length: usize =
-        (0..2_000).map(|n| n * n % 977 * if n.is_multiple_of(500) { 200 } else { 1 } * 4).sum();
+        (0..2_000_usize).map(|n| n * n % 977 * if n.is_multiple_of(500) { 200 } else { 1 } * 4).sum();
     for (name, text) in [
         ("lines", objects.join("\n")),
         ("glued", objects.concat()),
