@@ -92,6 +92,11 @@ impl Error {
         Self::Corrupt { path: path.to_path_buf(), detail: detail.to_string() }
     }
 
+    /// Whether the values of one batch have more bytes than offsets of 32 bits reach, of a file that has no fault.
+    fn overflows(&self) -> bool {
+        matches!(self, Self::Corrupt { detail, .. } if detail.contains("index overflow decoding byte array"))
+    }
+
     /// Whether the process or the system has no file handle left, which says nothing about the file.
     fn lacks_handles(&self) -> bool {
         matches!(self, Self::Unreadable { source, .. } if matches!(source.raw_os_error(), Some(EMFILE | ENFILE)))
@@ -99,7 +104,7 @@ impl Error {
 
     fn kind(&self) -> ErrorKind {
         match self {
-            _ if self.lacks_handles() => ErrorKind::LimitReached,
+            _ if self.lacks_handles() || self.overflows() => ErrorKind::LimitReached,
             Self::Missing { .. } | Self::Empty { .. } | Self::NotServed { .. } => ErrorKind::NotFound,
             Self::Unreadable { .. }
             | Self::NotRegular { .. }
@@ -128,6 +133,9 @@ impl Error {
 
     fn hint(&self) -> Option<&str> {
         Some(match self {
+            _ if self.overflows() => {
+                "the rows of one batch have more than 2 GiB of text in a column; lower `engine.batch_rows`"
+            }
             _ if self.lacks_handles() => {
                 "raise the limit of open files (`ulimit -n`), or lower `max_open_files`"
             }
