@@ -145,6 +145,18 @@ def test_a_start_without_changes_writes_no_rows(data):
     assert contents(data / "tables") == before
 
 
+def test_long_texts_are_read_back_however_files_are_united(db, table):
+    # A thousandth of it is written: more than two gigabytes of text fit into one file of a good size.
+    db.run(f"CREATE TABLE {table} (n BIGINT, x VARCHAR)")
+    for first in range(0, 2_400, 400):
+        series = f"generate_series({first}, {first + 399}) AS s(value)"
+        db.run(f"INSERT INTO {table} SELECT value, repeat('a', 1000000) || value FROM {series}")
+    db.run(f"OPTIMIZE {table}")
+    found = db.rows(f"SELECT count(*), sum(n), min(length(x)), max(length(x)) FROM {table} WHERE x LIKE '%a' || n")
+    assert found == [(2_400, 2_878_800, 1_000_001, 1_000_004)]
+    db.run(f"DROP TABLE {table}")
+
+
 # Versions.
 
 

@@ -2,16 +2,19 @@
 to be told. `DIFFERENT` says where Bowshot's reading is another one on purpose."""
 
 import bz2
+import datetime
 import gzip
 import io
 import itertools
 import json
 import lzma
+import zipfile
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
+from workbook import workbook
 
 # Cases in which Bowshot and DuckDB read differently, by reason.
 DIFFERENT = {
@@ -257,7 +260,6 @@ def jsons():
 
 
 def arrow_columns():
-    import datetime
     import decimal
 
     day, moment = datetime.date(2024, 1, 31), datetime.datetime(2024, 1, 31, 10, 0, 0, 123456)
@@ -312,6 +314,75 @@ def tables():
         yield Case(f"arrow-{name}-stream", "arrows", sink.getvalue(), rows=rows)
 
 
+def times():
+    """Points in time of 96 bits, as Spark and Hive write them: without an Arrow schema, over all years that dates have."""
+    at = datetime.datetime
+    moments = [at(1, 1, 1), at(1582, 10, 15, 12), at(1969, 12, 31, 23, 59, 59, 999999), at(2024, 2, 29, 1, 2, 3, 4), None,
+               at(9999, 12, 31, 23, 59, 59, 999999)]  # fmt: skip
+    table = pa.table({"n": pa.array(range(len(moments)), pa.int64()), "v": pa.array(moments, pa.timestamp("us"))})
+    for name, stored in [("bare", False), ("arrow", True)]:
+        rows = list(enumerate(moments)) if not stored else list(enumerate([moments[3]]))
+        sink = io.BytesIO()
+        part = table if not stored else table.slice(3, 1).set_column(0, "n", pa.array([0]))
+        pq.write_table(part, sink, use_deprecated_int96_timestamps=True, store_schema=stored)
+        yield Case(f"parquet-int96-{name}", "parquet", sink.getvalue(), rows=rows)
+    for name, part in [("no-rows", table.slice(0, 0)), ("no-groups", table.schema.empty_table())]:
+        sink = io.BytesIO()
+        with pq.ParquetWriter(sink, table.schema) as writer:
+            if name == "no-rows":
+                writer.write_table(part)
+        yield Case(f"parquet-{name}", "parquet", sink.getvalue(), rows=[])
+
+
+def nested():
+    """Nested columns, in files of several row groups and pages."""
+    rows = [
+        {"n": n, "v": {"a": [n, None] if n % 3 else None, "b": {"c": "x" * (n % 5), "d": [{"e": n}] if n % 2 else []}},
+         "w": [[1.5, n], []] if n % 7 else None}
+        for n in range(300)
+    ]  # fmt: skip
+    table = pa.Table.from_pylist(rows)
+    values = [[row["n"], row["v"], row["w"]] for row in rows]
+    for version in ["1.0", "2.0"]:
+        sink = io.BytesIO()
+        pq.write_table(table, sink, row_group_size=64, data_page_size=256, data_page_version=version)
+        yield Case(f"parquet-nested-{version[0]}", "parquet", sink.getvalue(), rows=values)
+    sink = io.BytesIO()
+    pa.feather.write_feather(table, sink, compression="lz4")
+    yield Case("arrow-nested", "arrow", sink.getvalue(), rows=values)
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    yield Case("json-nested", "json", lines.encode(), rows=values)
+
+
+def workbooks():
+    day, at = datetime.date, datetime.datetime
+    plain = [["id", "name", "price", "day", "at", "ok"],
+             [1, "a & b", 1.5, (45322, 1), (45322.5, 2), True],
+             [2, 'say "hi", <you>', -2, (45323, 1), (45323, 2), False],
+             [3, None, None, None, None, None]]  # fmt: skip
+    rows = [(1, "a & b", 1.5, day(2024, 1, 31), at(2024, 1, 31, 12), True),
+            (2, 'say "hi", <you>', -2.0, day(2024, 2, 1), at(2024, 2, 1), False),
+            (3, None, None, None, None, None)]  # fmt: skip
+    for name, sheets, state, expected in [
+        ("plain", {"One": plain}, None, rows),
+        ("titles", {"One": [["Report of May"], [], *plain]}, None, rows),
+        ("hidden", {"Notes": [["x"], [1]], "One": plain}, {"Notes": "hidden"}, rows),
+        ("text-numbers", {"One": [["zip", "n"], ["01234", 1], ["56789", 2]]}, None, [("01234", 1), ("56789", 2)]),
+        ("errors", {"One": [["a", "b"], [1, "#N/A"], [2, 3]]}, None, [(1, None), (2, 3)]),
+        ("formulas", {"One": [["a", "b"], [1, "=x"], [2, "=y"]]}, None, [(1, "x"), (2, "y")]),
+        ("times", {"One": [["a", "b"], [1, (0.75, 3)], [2, (0.5, 3)]]}, None,
+         [(1, datetime.time(18)), (2, datetime.time(12))]),
+        ("gaps", {"One": [["a", None, "c"], [], [1, None, 3], [], [4, None, 6]]}, None, [(1, None, 3), (4, None, 6)]),
+    ]:  # fmt: skip
+        yield Case(f"xlsx-{name}", "xlsx", workbook(sheets, state), rows=expected)
+    text = csv_text(PLAIN, ",", "none", "\n").encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("inside.csv", text)
+    yield Case("csv-packed-zip", "csv.zip", packed.getvalue(), rows=[tuple(row) for row in PLAIN[1:]], tags=["dates"])
+
+
 def all_cases():
-    kinds = [dialects(), tricky(), csv_types(), encodings(), compressions(), options(), jsons(), tables()]
+    kinds = [dialects(), tricky(), csv_types(), encodings(), compressions(), options(), jsons(), tables(), times(), nested()]
+    kinds.append(workbooks())
     return list(itertools.chain(*kinds))

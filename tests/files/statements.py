@@ -3,6 +3,7 @@
 import pathlib
 
 import pyarrow as pa
+from workbook import workbook
 
 
 def prepare(folder: pathlib.Path):
@@ -13,6 +14,12 @@ def prepare(folder: pathlib.Path):
         (part / "a.csv").write_text(f"amount,note\n{year},x\n1,y\n")
     (folder / "raw.txt").write_text("1;x\n2;y\n")
     (folder / "bad.csv").write_text("a,b\n1,2\n3,x\n5,6\n")
+    (folder / "open.csv").write_text('a,b\n1,"x\n2,y\n')
+    (folder / "late.json").write_text('{"a":1}\n' * 20_000 + '{"a":1.5,"z":2}\n')
+    (folder / "tags.json").write_text('{"a":1}\n' * 20_000 + '{"a":2,"z":{"x":1}}\n')
+    sheets = {"First": [["a"], [1], [2]], "Second": [["b", "c"], [3, "x"], [4, "y"]]}
+    (folder / "book.xlsx").write_bytes(workbook(sheets))
+    (folder / "app.log").write_text('first, "line\n\nthird\ta=1\n')
     (folder / "wide.csv").write_text(",".join(f"c{n}" for n in range(3000)) + "\n" + ",".join("1" * 3000) + "\n")
     (folder.parent / "secret.csv").write_text("a\n1\n")
     (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
@@ -47,6 +54,21 @@ ANSWERS = [
     ("SELECT count(*) FROM read_json('json_layout_list.json')", [(3,)]),
     ("SELECT count(*) FROM read_arrow('arrow_int64_lz4.arrow')", [(3,)]),
     ("FROM 'raw.txt'", "no known format"),
+    # What the first rows of a file do not show is found by the statement that meets it.
+    ("SELECT count(a), sum(a) FROM 'late.json'", [(20001, 20001.5)]),
+    ("SELECT max(z) FROM 'late.json'", [(2,)]),
+    ("SELECT sum(a) FROM tags", [(20002,)]),
+    ("SELECT sum(z['x']) FROM tags", [(1,)]),
+    ("SELECT read_as LIKE '%all rows looked at' FROM system.files WHERE table_name = 'tags'", [(True,)]),
+    ("SELECT b FROM read_csv('open.csv', quote = '') WHERE a = 1", [('"x',)]),
+    ("SELECT count(*) FROM read_json('late.json', columns = {'a': 'DOUBLE'})", [(20001,)]),
+    ("SELECT year FROM read_csv('sales/*/a.csv', hive_types_autocast = false) WHERE note = 'x' ORDER BY 1",
+     [("2023",), ("2024",)]),
+    ("SELECT sum(a) FROM book", [(3,)]),
+    ("SELECT sum(b), max(c) FROM read_xlsx('book.xlsx', sheet = 'second')", [(7, "y")]),
+    ("SELECT read_as LIKE 'sheet=First of First, Second%' FROM system.files WHERE table_name = 'book'", [(True,)]),
+    ("SELECT line FROM read_lines('app.log')", [('first, "line',), ("",), ("third\ta=1",)]),
+    ("SELECT * FROM read_csv('raw.txt', auto_detect = false) ORDER BY 1", [("1;x",), ("2;y",)]),
 ]  # fmt: skip
 
 # A statement, and what its refusal says.
@@ -66,6 +88,16 @@ REFUSED = [
     ("SELECT * FROM read_csv()", "takes a path"),
     ("SELECT * FROM read_csv((SELECT 'a'))", "is no value"),
     ("SELECT * FROM read_parquet('bad.csv')", "cannot be read"),
+    ("SELECT * FROM 'open.csv'", "line 2"),
+    ("SELECT * FROM read_xlsx('book.xlsx', sheet = 'third')", "its sheets are First, Second"),
+    ("SELECT * FROM read_xlsx('bad.csv')", "zip archive"),
+    ("SELECT * FROM read_json('late.json', types = {'a': 'BIGINT'})", "line 20001"),
+    ("SELECT * FROM read_parquet('parquet_int64_zstd.parquet', header = true)", "no option of parquet"),
+    ("SELECT * FROM read_json('json_layout_list.json', delim = ';')", "no option of json"),
+    ("SELECT * FROM read_csv('bad.csv', types = {'c': 'INT'})", "names the column `c`"),
+    ("SELECT * FROM read_csv('bad.csv', encoding = 'utf-16')", "no text in UTF-16"),
+    ("SELECT * FROM read_csv('bad.csv', thousands = '.')", "cannot be both"),
+    ("SELECT * FROM read_csv('bad.csv', parallel = 'perhaps')", "is no value"),
 ]
 
 

@@ -17,9 +17,15 @@ use futures::StreamExt;
 use serde_json::json;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 const QUERY_ID: HeaderName = HeaderName::from_static("x-bowshot-query-id");
 const ROWS_AFFECTED: HeaderName = HeaderName::from_static("x-bowshot-rows-affected");
+/// Bytes of a result that wait for its end, or for more, before any goes out.
+const HELD_BYTES: usize = 64 << 10;
+/// How long they wait.
+const HELD_TIME: Duration = Duration::from_millis(250);
 
 /// What a statement has led to.
 #[derive(Debug)]
@@ -146,6 +152,8 @@ struct Reading {
     section: Section,
     next_partition: usize,
     rows: Option<BatchStream>,
+    /// The next batch, where somebody has waited for it.
+    ahead: Option<RecordBatch>,
     /// Away while it works elsewhere.
     encoder: Option<Box<dyn Encoder>>,
     is_over: bool,
@@ -164,13 +172,14 @@ impl fmt::Display for Cut {
 impl std::error::Error for Cut {}
 
 impl Reading {
-    /// The answer with the rows. What fails before its first piece fails with a status.
+    /// The answer with the rows. A short result comes whole or fails with a status; what fails later breaks off.
     async fn respond(room: Room, answer: Answer, wish: Wish, section: Section) -> Result<Response> {
         let encoder = Some(encoder(wish, &answer, room.server.limits())?);
         let query = answer.query;
+        let (next_partition, rows, ahead) = (0, None, None);
         let mut reading =
-            Box::new(Self { room, answer, section, next_partition: 0, rows: None, encoder, is_over: false });
-        let first = futures::stream::iter([Ok(reading.piece().await?)]);
+            Box::new(Self { room, answer, section, next_partition, rows, ahead, encoder, is_over: false });
+        let first = futures::stream::iter(reading.beginning().await?.into_iter().map(Ok));
         let others = futures::stream::unfold(reading, |mut reading| async move {
             let piece = reading.next().await?;
             Some((piece, reading))
@@ -182,6 +191,20 @@ impl Reading {
         response.headers_mut().append(VARY, HeaderValue::from_static("accept, accept-encoding"));
         name(&mut response, Some(query));
         Ok(response)
+    }
+
+    /// The pieces that are there before anything goes out: one part of a result may have rows when another fails. What takes
+    /// long to come is not waited for.
+    async fn beginning(&mut self) -> bowshot_api::Result<Vec<Bytes>> {
+        let mut pieces = vec![self.piece().await?];
+        let mut bytes = pieces.iter().map(Bytes::len).sum::<usize>();
+        let until = Instant::now() + HELD_TIME;
+        while !self.is_over && bytes < HELD_BYTES && self.arrives(Some(until)).await? {
+            let piece = self.piece().await?;
+            bytes += piece.len();
+            pieces.push(piece);
+        }
+        Ok(pieces)
     }
 
     /// The next piece of the body; `None` after its end.
@@ -232,20 +255,35 @@ impl Reading {
     }
 
     async fn next_batch(&mut self) -> bowshot_api::Result<Option<RecordBatch>> {
-        loop {
+        self.arrives(None).await?;
+        Ok(self.ahead.take())
+    }
+
+    /// Waits until the next batch, or the end, is there; whether it has come in time.
+    async fn arrives(&mut self, until: Option<Instant>) -> bowshot_api::Result<bool> {
+        while self.ahead.is_none() && !self.section.is_over() {
             let Some(rows) = &mut self.rows else {
                 if self.next_partition == self.answer.partitions {
-                    return Ok(None);
+                    break;
                 }
                 self.rows = Some(self.room.attach(self.answer.query, self.next_partition).await?);
                 self.next_partition += 1;
                 continue;
             };
-            match self.room.while_used(rows.next()).await {
-                Some(batch) => return batch.map(Some),
+            let coming = self.room.while_used(rows.next());
+            let batch = match until {
+                Some(until) => match timeout_at(until, coming).await {
+                    Ok(batch) => batch,
+                    Err(_) => return Ok(false),
+                },
+                None => coming.await,
+            };
+            match batch {
+                Some(batch) => self.ahead = Some(batch?),
                 None => self.rows = None,
             }
         }
+        Ok(true)
     }
 
     /// Lets the encoder work: here, or where nobody waits for a socket.

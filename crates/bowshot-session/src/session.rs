@@ -363,7 +363,7 @@ impl Session for ClientSession {
         let (engine, filter, layout) = (self.engine.clone(), filter.clone(), self.layout());
         work::run(&self.me()?, "a list of tables", |me, _| async move {
             let pinned = me.pin(None).await?;
-            apart(engine.tables(&filter, layout, &pinned)).await
+            Box::pin(apart(engine.tables(&filter, layout, &pinned))).await
         })
         .await
     }

@@ -68,6 +68,7 @@ pub(crate) fn explain_at(path: &Path, error: bowshot_ipc::Error) -> Error {
     match error {
         Map::Changed(_) => Error::Changed { path: path.to_path_buf() },
         Map::Io(error) => Error::io(path, error),
+        Map::Unsupported(detail) => Error::Unsupported { path: path.to_path_buf(), detail },
         other => Error::corrupt(path, bowshot_api::Error::from(other).message()),
     }
 }

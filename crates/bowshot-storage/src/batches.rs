@@ -2,16 +2,28 @@
 
 use crate::Error;
 use crate::format::Compression;
+use crate::schema::Places;
 use crate::shared::SharedFiles;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Values of a batch.
+const MAX_VALUES: usize = 4 << 20;
+/// Rows of a batch, however many columns there are.
+const LEAST_ROWS: usize = 16;
+
+/// Rows of a batch: there is room for that many values of each column at once, however few there are.
+pub(crate) fn rows_of(wanted: usize, columns: usize) -> usize {
+    wanted.min((MAX_VALUES / columns.max(1)).max(LEAST_ROWS))
+}
 
 /// What a scan wants of one file.
 #[derive(Debug, Clone)]
@@ -29,24 +41,23 @@ pub(crate) struct Request {
 impl Request {
     /// Where the wanted columns are in a file of these columns, in the file's order.
     pub(crate) fn positions_in(&self, columns: &Schema) -> Vec<usize> {
-        let wanted = |name: &str| self.schema.fields().iter().any(|field| field.name() == name);
+        let wanted: HashSet<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
         let fields = columns.fields().iter().enumerate();
-        fields.filter(|(_, field)| wanted(field.name())).map(|(index, _)| index).collect()
+        fields.filter(|(_, field)| wanted.contains(field.name().as_str())).map(|(index, _)| index).collect()
     }
 
     /// Brings a batch to the wanted columns: by name, nulls for what the file lacks, casts where the table's type is wider.
     pub(crate) fn fit(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
-        let columns: Vec<ArrayRef> = self
-            .schema
-            .fields()
-            .iter()
-            .map(|field| match batch.column_by_name(field.name()) {
+        let places = Places::of(batch.schema_ref());
+        let columns = self.schema.fields().iter().enumerate().map(|(place, field)| {
+            match places.find(field.name(), place).map(|found| batch.column(found)) {
                 None => Ok(new_null_array(field.data_type(), batch.num_rows())),
                 Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
                 Some(column) => cast_with_options(column, field.data_type(), &strict),
-            })
-            .collect::<Result<_, _>>()?;
+            }
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
     }

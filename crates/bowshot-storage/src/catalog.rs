@@ -1,7 +1,6 @@
 //! The catalog: which sources give which tables, looked at again while the server runs.
 
 use crate::columns::ColumnCache;
-use crate::csv::Reject;
 use crate::delta_folder;
 use crate::discovery;
 use crate::entry::{Definition, TableEntry, Timing, pause};
@@ -9,6 +8,7 @@ use crate::facts::FactSources;
 use crate::file::HandlePool;
 use crate::listing::ListingLimits;
 use crate::named_files::{FilePlace, NamedFiles};
+use crate::rejects::Reject;
 use crate::snapshot::{SnapshotFile, Workshop};
 use crate::store::SnapshotStore;
 use crate::table::FileTable;
@@ -101,7 +101,13 @@ impl FileCatalog {
         })?;
         let metadata_cache = runtime.cache_manager.get_file_metadata_cache();
         let workshop = Arc::new(Workshop {
-            sources: FactSources { sample_rows: options.sample_rows.max(1), store, metadata_cache },
+            sources: FactSources {
+                sample_rows: options.sample_rows.max(1),
+                surprises: Arc::default(),
+                last: Mutex::default(),
+                store,
+                metadata_cache,
+            },
             pool: HandlePool::new(options.max_open_files),
             threads: options.scan_threads,
             delta: delta_folder::session(runtime),

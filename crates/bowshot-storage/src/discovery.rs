@@ -94,7 +94,12 @@ fn tables_of(source: &SourceSpec, limits: ListingLimits) -> Vec<Definition> {
     }
     match listing::entries(path) {
         Ok(entries) => {
-            entries.iter().filter(|entry| is_table(entry, limits)).map(|e| definition(e, source)).collect()
+            let of_one = |entry: &PathBuf| {
+                let mut definition = definition(entry, source);
+                definition.options.shared = !definition.options.is_empty();
+                definition
+            };
+            entries.iter().filter(|entry| is_table(entry, limits)).map(of_one).collect()
         }
         // The folder went away or was locked since the start: its tables are gone with it.
         Err(error) => {

@@ -57,6 +57,8 @@ pub(crate) struct TableEntry {
 struct Published {
     outcome: Result<Arc<Snapshot>, Error>,
     next_check: Instant,
+    /// Surprises in files of any table before it was made.
+    surprises: u64,
 }
 
 impl TableEntry {
@@ -99,10 +101,10 @@ impl TableEntry {
         if let Some(fresh) = self.fresh() {
             return fresh;
         }
-        let started = Instant::now();
+        let (started, surprises) = (Instant::now(), self.workshop.sources.surprises());
         let outcome = self.rebuild(&mut known);
         let pause = pause(self.timing.refresh, started);
-        let published = Published { outcome: outcome.clone(), next_check: Instant::now() + pause };
+        let published = Published { outcome: outcome.clone(), next_check: Instant::now() + pause, surprises };
         *self.published.write().unwrap_or_else(PoisonError::into_inner) = Some(published);
         outcome
     }
@@ -128,7 +130,8 @@ impl TableEntry {
         }
         let published = self.published.read().unwrap_or_else(PoisonError::into_inner);
         let published = published.as_ref()?;
-        (Instant::now() < published.next_check).then(|| published.outcome.clone())
+        let surprised = published.surprises != self.workshop.sources.surprises();
+        (Instant::now() < published.next_check && !surprised).then(|| published.outcome.clone())
     }
 
     fn rebuild(&self, known: &mut KnownFiles) -> Result<Arc<Snapshot>, Error> {

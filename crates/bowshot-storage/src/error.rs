@@ -40,12 +40,18 @@ pub enum Error {
     Types { path: PathBuf, other: PathBuf, column: String, found: String, expected: String },
     #[error("`{}` is encrypted, and this server has no keys", path.display())]
     Encrypted { path: PathBuf },
+    #[error("`{}` has what is not read: {detail}", path.display())]
+    Unsupported { path: PathBuf, detail: String },
     #[error("`{}` cannot be read: {detail}", path.display())]
     Corrupt { path: PathBuf, detail: String },
     #[error("`{}`, line {line}: {detail}", path.display())]
     Value { path: PathBuf, line: u64, detail: String },
     #[error("`{}`, line {line}: {detail}", path.display())]
     Record { path: PathBuf, line: u64, detail: String, hint: &'static str },
+    #[error("`{}`, line {line}: {detail}, which the first rows of the file do not show", path.display())]
+    Outgrown { path: PathBuf, line: u64, detail: String },
+    #[error("`{}` is no text in {asked}, which was asked for", path.display())]
+    Characters { path: PathBuf, asked: &'static str },
     #[error("`{}` was changed or replaced while it was being read", path.display())]
     Changed { path: PathBuf },
     #[error("`{}` was removed or renamed since its table was last looked at", path.display())]
@@ -56,6 +62,8 @@ pub enum Error {
     Spec { text: String },
     #[error("`{text}`: {error}")]
     Option { text: String, error: Arc<bowshot_api::Error> },
+    #[error("{detail}")]
+    Options { detail: String, hint: String },
     #[error("`{text}` names no files of the server")]
     Pattern { text: String },
     #[error("no file `{text}` is in the served folders")]
@@ -84,6 +92,11 @@ impl Error {
         Self::Corrupt { path: path.to_path_buf(), detail: detail.to_string() }
     }
 
+    /// Whether the values of one batch have more bytes than offsets of 32 bits reach, of a file that has no fault.
+    fn overflows(&self) -> bool {
+        matches!(self, Self::Corrupt { detail, .. } if detail.contains("index overflow decoding byte array"))
+    }
+
     /// Whether the process or the system has no file handle left, which says nothing about the file.
     fn lacks_handles(&self) -> bool {
         matches!(self, Self::Unreadable { source, .. } if matches!(source.raw_os_error(), Some(EMFILE | ENFILE)))
@@ -91,7 +104,7 @@ impl Error {
 
     fn kind(&self) -> ErrorKind {
         match self {
-            _ if self.lacks_handles() => ErrorKind::LimitReached,
+            _ if self.lacks_handles() || self.overflows() => ErrorKind::LimitReached,
             Self::Missing { .. } | Self::Empty { .. } | Self::NotServed { .. } => ErrorKind::NotFound,
             Self::Unreadable { .. }
             | Self::NotRegular { .. }
@@ -99,21 +112,30 @@ impl Error {
             | Self::Partitions { .. }
             | Self::Types { .. }
             | Self::Corrupt { .. }
+            | Self::Characters { .. }
             | Self::Value { .. }
             | Self::Record { .. } => ErrorKind::Corrupt,
-            Self::UnknownFormat { .. } | Self::ForeignTable { .. } | Self::Encrypted { .. } => {
-                ErrorKind::Unsupported
-            }
+            Self::UnknownFormat { .. }
+            | Self::ForeignTable { .. }
+            | Self::Encrypted { .. }
+            | Self::Unsupported { .. } => ErrorKind::Unsupported,
             Self::SameName { .. } => ErrorKind::AlreadyExists,
             Self::TooManyFiles { .. } | Self::TooDeep { .. } => ErrorKind::LimitReached,
-            Self::Changed { .. } | Self::Gone { .. } | Self::Reshaped { .. } => ErrorKind::Conflict,
-            Self::Spec { .. } | Self::Option { .. } | Self::Pattern { .. } => ErrorKind::Invalid,
+            Self::Changed { .. } | Self::Gone { .. } | Self::Reshaped { .. } | Self::Outgrown { .. } => {
+                ErrorKind::Conflict
+            }
+            Self::Spec { .. } | Self::Option { .. } | Self::Options { .. } | Self::Pattern { .. } => {
+                ErrorKind::Invalid
+            }
             Self::Interrupted { .. } => ErrorKind::Unavailable,
         }
     }
 
-    fn hint(&self) -> Option<&'static str> {
+    fn hint(&self) -> Option<&str> {
         Some(match self {
+            _ if self.overflows() => {
+                "the rows of one batch have more than 2 GiB of text in a column; lower `engine.batch_rows`"
+            }
             _ if self.lacks_handles() => {
                 "raise the limit of open files (`ulimit -n`), or lower `max_open_files`"
             }
@@ -121,10 +143,10 @@ impl Error {
             Self::Unreadable { .. } => "check the file's permissions and its disk",
             Self::NotRegular { .. } => "pipes, sockets and devices are not served; name a file or a folder",
             Self::Empty { .. } => {
-                "data files end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc or .avro"
+                "data files end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro or .xlsx"
             }
             Self::UnknownFormat { .. } => {
-                "known endings: .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro, the text ones also with .gz, .zst, .bz2 or .xz"
+                "known endings: .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro, .xlsx, the text ones also with .gz, .zst, .bz2, .xz or .zip"
             }
             Self::MixedFormats { .. } => "keep one format in a folder that is one table",
             Self::ForeignTable { .. } => "copy its current files into a plain folder and serve that",
@@ -134,12 +156,15 @@ impl Error {
             Self::Partitions { .. } => "keep the same KEY=VALUE folders above each file of a table",
             Self::Types { .. } => "rewrite one of the files, or serve them as two tables",
             Self::Encrypted { .. } => "serve a copy that is not encrypted",
+            Self::Unsupported { .. } => "write the file again, without it",
             Self::Corrupt { .. } => "repair or replace the file",
             Self::Value { .. } => {
                 "correct the value, or read the column as text: raise `sample_rows`, or set `types` for the column; \
                  `ignore_errors=true` leaves such lines out"
             }
             Self::Record { hint, .. } => hint,
+            Self::Outgrown { .. } => "run the query again: all rows of the file are looked at then",
+            Self::Characters { .. } => "leave the option `encoding` out, or name the one that the file has",
             Self::Changed { .. } | Self::Gone { .. } => "run the query again",
             Self::Reshaped { .. } => "prepare the statement again",
             Self::Spec { .. } => "write PATH or NAME=PATH, and options as in NAME=PATH?header=false&delim=;",
@@ -148,6 +173,7 @@ impl Error {
                 "name files below a served folder, relative to it or with the path that it is served by; the operator \
                  decides which folders those are"
             }
+            Self::Options { hint, .. } => hint.as_str(),
             Self::Option { .. } => "see the options of sources in the guide `sources`",
             Self::Interrupted { .. } => "run the query again",
         })

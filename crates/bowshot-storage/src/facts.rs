@@ -2,15 +2,17 @@
 
 use crate::Error;
 use crate::batches::{Batches, Request};
-use crate::csv::{CsvFacts, Reject};
+use crate::csv::CsvFacts;
 use crate::file::DataFile;
 use crate::format::{Format, Kind};
-use crate::json::JsonFacts;
+use crate::json::{JsonFacts, Sampling, Strange};
 use crate::read_options::ReadOptions;
+use crate::rejects::Reject;
 use crate::{arrow_ipc, avro, csv, json, parquet};
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Statistics;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// See the module.
 #[derive(Debug)]
@@ -52,13 +54,17 @@ impl FileFacts {
         options: &ReadOptions,
         sources: &FactSources,
     ) -> Result<Self, Error> {
-        match kind.format {
+        let mut facts = match kind.format {
             Format::Parquet => parquet::facts(file, sources),
-            Format::Csv => csv::facts(file, kind, options, sources.sample_rows),
-            Format::Json => json::facts(file, kind, options, sources.sample_rows),
+            Format::Csv | Format::Excel | Format::Text => {
+                csv::facts(file, kind, options, sources.sample_rows)
+            }
+            Format::Json => json::facts(file, kind, options, sources.sampling()),
             Format::Arrow => arrow_ipc::facts(file),
             Format::Avro => avro::facts(file),
-        }
+        }?;
+        facts.columns = sources.shared(facts.columns);
+        Ok(facts)
     }
 
     /// The batches of a file in the file's own shape. Parquet has its own way, see [`parquet`].
@@ -66,7 +72,7 @@ impl FileFacts {
         match &self.detail {
             Detail::Nothing | Detail::Parquet { .. } => Ok(Batches::empty()),
             Detail::Csv(facts) => csv::open(file, facts, request),
-            Detail::Json(_) => json::open(file, self, request),
+            Detail::Json(facts) => json::open(file, facts, request),
             Detail::Avro => avro::open(file, self, request),
             Detail::ArrowFile { batches } => arrow_ipc::open(file, *batches, request),
             Detail::ArrowStream => Ok(arrow_ipc::open_stream(file)),
@@ -77,14 +83,26 @@ impl FileFacts {
     pub(crate) fn story(&self) -> Option<String> {
         match &self.detail {
             Detail::Csv(facts) => Some(facts.story()),
+            Detail::Json(facts) => Some(facts.story()),
             _ => None,
         }
+    }
+
+    /// Whether all rows were looked at, which nobody does without need.
+    pub(crate) fn is_of_all_rows(&self) -> bool {
+        matches!(&self.detail, Detail::Json(facts) if facts.is_of_all_rows())
+    }
+
+    /// Whether a scan has met what the first rows do not show, so that all rows have to be looked at.
+    pub(crate) fn is_outgrown(&self) -> bool {
+        matches!(&self.detail, Detail::Json(facts) if facts.is_outgrown())
     }
 
     /// The lines that scans have left out.
     pub(crate) fn rejects(&self) -> Vec<Reject> {
         match &self.detail {
-            Detail::Csv(facts) => facts.rejects(),
+            Detail::Csv(facts) => facts.rejects.list(),
+            Detail::Json(facts) => facts.rejects.list(),
             _ => Vec::new(),
         }
     }
@@ -104,6 +122,34 @@ impl FileFacts {
 #[derive(Debug)]
 pub(crate) struct FactSources {
     pub(crate) sample_rows: usize,
+    /// How often files were found to have what their first rows do not show.
+    pub(crate) surprises: Arc<AtomicU64>,
+    /// The columns of the file that was looked at last.
+    pub(crate) last: Mutex<Weak<Schema>>,
     pub(crate) store: Arc<crate::store::SnapshotStore>,
     pub(crate) metadata_cache: Arc<datafusion::execution::cache::cache_manager::FileMetadataCache>,
+}
+
+impl FactSources {
+    fn sampling(&self) -> Sampling {
+        Sampling { rows: self.sample_rows, strange: Strange::Outgrows(Arc::clone(&self.surprises)) }
+    }
+
+    /// The same columns, in one piece with those of the file before if they are equal: a table may be made of a hundred
+    /// thousand files.
+    fn shared(&self, columns: SchemaRef) -> SchemaRef {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match last.upgrade().filter(|last| *last == columns) {
+            Some(last) => last,
+            None => {
+                *last = Arc::downgrade(&columns);
+                columns
+            }
+        }
+    }
+
+    /// See the field.
+    pub(crate) fn surprises(&self) -> u64 {
+        self.surprises.load(Ordering::Acquire)
+    }
 }

@@ -17,6 +17,10 @@ pub enum Format {
     Arrow,
     /// Avro object container files.
     Avro,
+    /// Excel workbooks, of which one sheet is read.
+    Excel,
+    /// Lines of text.
+    Text,
 }
 
 impl Format {
@@ -28,6 +32,8 @@ impl Format {
             Self::Json => "json",
             Self::Arrow => "arrow",
             Self::Avro => "avro",
+            Self::Excel => "xlsx",
+            Self::Text => "text",
         }
     }
 }
@@ -46,6 +52,10 @@ pub(crate) enum Compression {
     Zstd,
     Bzip2,
     Xz,
+    /// An archive that one file is in.
+    Zip,
+    /// A sheet of a workbook, which is made a text.
+    Sheet,
 }
 
 /// What a name tells about a file.
@@ -65,6 +75,7 @@ impl Kind {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let (rest, compression) = split_compression(&name);
         let stem = rest.rsplit_once('.').map_or(rest, |(stem, _)| stem).to_owned();
+        let compression = if format == Format::Excel { Compression::Sheet } else { compression };
         Self { format, compression, tabs: false, stem }
     }
 }
@@ -86,12 +97,14 @@ pub(crate) fn kind_of(path: &Path) -> Option<Kind> {
         "json" | "jsonl" | "ndjson" | "geojson" => (Format::Json, false),
         "arrow" | "arrows" | "feather" | "ipc" => (Format::Arrow, false),
         "avro" => (Format::Avro, false),
+        "xlsx" | "xlsm" => (Format::Excel, false),
         _ => return None,
     };
     let text = matches!(format, Format::Csv | Format::Json);
     if compression != Compression::None && !text {
         return None;
     }
+    let compression = if format == Format::Excel { Compression::Sheet } else { compression };
     Some(Kind { format, compression, tabs, stem: stem.to_owned() })
 }
 
@@ -102,6 +115,7 @@ pub(crate) fn is_ignored(name: &OsStr) -> bool {
     name.starts_with('.')
         || (marker && !has_data_ending(&name))
         || name.ends_with('~')
+        || name.starts_with("~$")
         || [".crc", ".tmp", ".temp", ".part", ".partial", ".crdownload", ".swp"]
             .iter()
             .any(|ending| name.to_ascii_lowercase().ends_with(ending))
@@ -113,7 +127,7 @@ fn has_data_ending(name: &str) -> bool {
     rest.rsplit_once('.').is_some_and(|(_, ending)| {
         [
             "csv", "tsv", "tab", "psv", "geojson", "json", "jsonl", "ndjson", "parquet", "pq", "arrow",
-            "arrows", "feather", "ipc", "avro",
+            "arrows", "feather", "ipc", "avro", "xlsx", "xlsm",
         ]
         .contains(&ending.to_ascii_lowercase().as_str())
     })
@@ -128,6 +142,7 @@ fn split_compression(name: &str) -> (&str, Compression) {
         "zst" | "zstd" => (rest, Compression::Zstd),
         "bz2" => (rest, Compression::Bzip2),
         "xz" => (rest, Compression::Xz),
+        "zip" => (rest, Compression::Zip),
         _ => (name, Compression::None),
     }
 }

@@ -21,10 +21,11 @@
 //! | ending | format |
 //! |---|---|
 //! | `.parquet` `.pq` | Parquet; strings come as plain Arrow strings, whatever the file asks for |
-//! | `.csv` `.tsv` `.tab` `.psv`, also `.gz` `.zst` `.bz2` `.xz` | how it is written is found out ([`csv`]), types from the first rows |
+//! | `.csv` `.tsv` `.tab` `.psv`, also `.gz` `.zst` `.bz2` `.xz` `.zip` | how it is written is found out ([`csv`]), types from the first rows |
 //! | `.json` `.jsonl` `.ndjson` `.geojson`, also compressed | objects one after the other, or one array of them |
 //! | `.arrow` `.feather` `.ipc` `.arrows` | Arrow IPC; files are mapped and never copied, streams are read in sequence |
 //! | `.avro` | Avro object container |
+//! | `.xlsx` | Excel: a sheet as a text of separated values ([`excel`]) |
 //!
 //! What is asked for ([`ReadOptions`]) is not found out. Statements may name files themselves ([`FileCatalog::named`]).
 //!
@@ -63,6 +64,7 @@ mod delta_table;
 mod discovery;
 mod entry;
 mod error;
+mod excel;
 pub mod exchange;
 mod facts;
 mod file;
@@ -78,6 +80,8 @@ mod parquet;
 mod partition;
 pub mod private;
 mod read_options;
+mod rejects;
+mod row_groups;
 mod schema;
 pub mod scratch;
 mod shared;
@@ -89,6 +93,7 @@ mod table;
 pub mod tables;
 mod text;
 mod version;
+mod zip;
 
 pub use catalog::{FileCatalog, RejectedLine, TableSummary, file_catalog};
 pub use columns::ColumnCache;
@@ -96,6 +101,7 @@ pub use error::{Error, find_error};
 pub use format::Format;
 pub use options::StorageOptions;
 pub use read_options::{OptionValue, ReadOptions};
+pub use row_groups::RowGroups;
 pub use shared::SharedFiles;
 pub use spec::SourceSpec;
 pub use table::FileTable;

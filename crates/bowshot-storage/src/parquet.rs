@@ -4,19 +4,20 @@
 use crate::Error;
 use crate::facts::{Detail, FactSources, FileFacts};
 use crate::file::{DataFile, FileReader};
-use crate::footers::without_float_bounds;
+use crate::footers::{ruling_out_nothing_wrong, with_bounds_that_hold};
 use crate::schema;
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Schema, TimeUnit};
 use bytes::Bytes;
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Statistics};
-use datafusion::datasource::physical_plan::parquet::CachedParquetMetaData;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::datasource::physical_plan::parquet::{CachedParquetMetaData, Int96Coercer};
 use datafusion::execution::cache::cache_manager::CachedFileMetadataEntry;
-use parquet::arrow::parquet_to_arrow_schema;
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, parquet_to_arrow_schema};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{KeyValue, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Reads the footer, and leaves it in DataFusion's cache for the scans to come.
@@ -27,21 +28,34 @@ pub(crate) fn facts(file: &Arc<DataFile>, sources: &FactSources) -> Result<FileF
         .parse_and_finish(&chunks)
         .map_err(|error| explain(file, error))?;
     let metadata = Arc::new(metadata);
+    let metadata = with_bounds_that_hold(metadata).map_err(|error| explain(file, error))?;
     let file_metadata = metadata.file_metadata();
     let written = parquet_to_arrow_schema(file_metadata.schema_descr(), file_metadata.key_value_metadata())
         .map_err(|error| explain(file, error))?;
-    let columns = schema::plain(&written);
+    let columns = schema::plain(&with_wide_times(&metadata, &written));
     let views = columns.fields() != written.fields();
     let mut statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &columns)
         .map_err(|error| Error::corrupt(file.path(), error))?;
     keep_what_is_proven(&mut statistics, &columns, &metadata);
     let meta = sources.store.add(file);
     let location = meta.location.clone();
-    let bounded = without_float_bounds(Arc::clone(&metadata)).map_err(|error| explain(file, error))?;
+    let bounded = ruling_out_nothing_wrong(Arc::clone(&metadata)).map_err(|error| explain(file, error))?;
     let cached = Arc::new(CachedParquetMetaData::new(bounded));
     sources.metadata_cache.put(&location, CachedFileMetadataEntry::new(meta, cached));
     let rows = metadata.row_groups().iter().map(|group| usize::try_from(group.num_rows()).unwrap_or(0)).sum();
     Ok(FileFacts { columns, rows: Some(rows), detail: Detail::Parquet { statistics, views } })
+}
+
+/// The columns of a file, with points in time of 96 bits in microseconds: those of Spark and Hive reach over ten thousand
+/// years, of which 64 bits of nanoseconds hold 584. Who has written an Arrow schema has had nanoseconds, if it says so.
+pub(crate) fn with_wide_times<'a>(metadata: &ParquetMetaData, written: &'a Schema) -> Cow<'a, Schema> {
+    let file = metadata.file_metadata();
+    let says = |pair: &KeyValue| pair.key == ARROW_SCHEMA_META_KEY;
+    if file.key_value_metadata().is_some_and(|pairs| pairs.iter().any(says)) {
+        return Cow::Borrowed(written);
+    }
+    let wide = Int96Coercer::new(file.schema_descr(), written, &TimeUnit::Microsecond).coerce();
+    wide.map_or(Cow::Borrowed(written), Cow::Owned)
 }
 
 /// DataFusion answers `count(x)`, `min(x)` and `max(x)` from statistics that are called exact, so only those that the

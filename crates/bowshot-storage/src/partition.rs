@@ -38,7 +38,7 @@ pub(crate) fn read(files: &[FoundFile], options: &ReadOptions) -> Result<Partiti
         Some(false) => {
             Partitions { fields: Fields::empty(), values: files.iter().map(|_| Vec::new()).collect() }
         }
-        _ => of_folders(files)?,
+        _ => of_folders(files, options.hive_text)?,
     };
     if let Some(name) = &options.filename {
         // The path is the same for all rows of a file, as the values of its folders are.
@@ -51,7 +51,7 @@ pub(crate) fn read(files: &[FoundFile], options: &ReadOptions) -> Result<Partiti
     Ok(partitions)
 }
 
-fn of_folders(files: &[FoundFile]) -> Result<Partitions, Error> {
+fn of_folders(files: &[FoundFile], text: bool) -> Result<Partitions, Error> {
     let pairs = |file: &FoundFile| file.folders.iter().filter_map(|name| split(name)).collect::<Vec<_>>();
     let Some(first) = files.first().map(pairs) else {
         return Ok(Partitions::default());
@@ -70,9 +70,10 @@ fn of_folders(files: &[FoundFile]) -> Result<Partitions, Error> {
         }
         texts.push(found.into_iter().map(|(_, value)| value).collect::<Vec<_>>());
     }
-    let types: Vec<DataType> = (0..keys.len())
-        .map(|column| infer(texts.iter().filter_map(|row| row.get(column)).filter_map(Option::as_deref)))
-        .collect();
+    let inferred =
+        |column: usize| infer(texts.iter().filter_map(|row| row.get(column)).filter_map(Option::as_deref));
+    let types: Vec<DataType> =
+        (0..keys.len()).map(|column| if text { DataType::Utf8 } else { inferred(column) }).collect();
     let values = files
         .iter()
         .zip(texts)

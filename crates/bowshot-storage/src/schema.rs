@@ -5,6 +5,7 @@ use crate::facts::FileFacts;
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
 };
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +36,34 @@ fn plain_type(data_type: &DataType) -> DataType {
         DataType::Map(entries, sorted) => DataType::Map(plain_field(entries), *sorted),
         other => other.clone(),
     }
+}
+
+/// Where columns are by their names. Searching for each column in turn takes too long where there are many.
+pub(crate) struct Places<'a> {
+    schema: &'a Schema,
+    by_name: OnceCell<HashMap<&'a str, usize>>,
+}
+
+impl<'a> Places<'a> {
+    pub(crate) fn of(schema: &'a Schema) -> Self {
+        Self { schema, by_name: OnceCell::new() }
+    }
+
+    /// The place of the first column of a name, which mostly is the expected one.
+    pub(crate) fn find(&self, name: &str, expected: usize) -> Option<usize> {
+        if self.schema.fields().get(expected).is_some_and(|field| field.name() == name) {
+            return Some(expected);
+        }
+        self.by_name.get_or_init(|| by_name(self.schema)).get(name).copied()
+    }
+}
+
+fn by_name(schema: &Schema) -> HashMap<&str, usize> {
+    let mut places = HashMap::with_capacity(schema.fields().len());
+    for (place, field) in schema.fields().iter().enumerate() {
+        places.entry(field.name().as_str()).or_insert(place);
+    }
+    places
 }
 
 /// How readily types of two files are reconciled.
@@ -155,7 +184,13 @@ fn unite_guesses(one: &DataType, other: &DataType) -> Option<DataType> {
     match (one, other) {
         (T::Int64, T::Float64) | (T::Float64, T::Int64) => Some(T::Float64),
         (T::Int64, huge @ T::Decimal128(_, 0)) | (huge @ T::Decimal128(_, 0), T::Int64) => Some(huge.clone()),
-        (T::Float64, T::Decimal128(..)) | (T::Decimal128(..), T::Float64) => Some(T::Float64),
+        (T::Float64, T::Decimal128(..) | T::UInt64) | (T::Decimal128(..) | T::UInt64, T::Float64) => {
+            Some(T::Float64)
+        }
+        (T::UInt64, huge @ T::Decimal128(_, 0)) | (huge @ T::Decimal128(_, 0), T::UInt64) => {
+            Some(huge.clone())
+        }
+        (T::Int64, T::UInt64) | (T::UInt64, T::Int64) => Some(T::Decimal128(DECIMAL128_MAX_PRECISION, 0)),
         (T::Date32, stamp @ T::Timestamp(..)) | (stamp @ T::Timestamp(..), T::Date32) => Some(stamp.clone()),
         // Of JSON, where nested values can be kept as text.
         _ => Some(T::Utf8),

@@ -6,7 +6,7 @@ use crate::file::{DataFile, HandlePool, Lease};
 use crate::format::{Compression, Format};
 use crate::listing::FoundFile;
 use crate::partition::{self, Partitions};
-use crate::schema::{self, Typing};
+use crate::schema::{self, Places, Typing};
 use crate::source::PlannedFile;
 use crate::store;
 use crate::version::TableVersion;
@@ -105,6 +105,7 @@ impl Snapshot {
         workshop: &Workshop,
     ) -> Result<Self, Error> {
         let format = found.first().map_or(Format::Parquet, |file| file.kind.format);
+        options.check(format)?;
         let looked_at = look_at(found, known, (options, workshop));
         // What could be read is kept even if another file is broken: the next attempt reads only that one.
         *known = looked_at
@@ -119,10 +120,10 @@ impl Snapshot {
         if let (true, Some(first)) = (file_schema.fields().is_empty(), looked_at.first()) {
             return Err(Error::corrupt(first.0.path(), "it is empty"));
         }
+        options.check_columns(&file_schema)?;
         let columns = file_schema.fields().iter().chain(&partitions.fields).cloned();
         let table_schema = Arc::new(Schema::new(columns.collect::<Fields>()));
-        let files = looked_at.iter().map(|(data, _)| (data.path(), data.identity()));
-        let version = TableVersion::of(files, options);
+        let version = version(&looked_at, options);
         let mut values = partitions.values.into_iter();
         let files = looked_at
             .into_iter()
@@ -156,6 +157,7 @@ impl Snapshot {
         self.files.len() == found.len()
             && self.files.iter().zip(found).all(|(file, found)| {
                 found.identity.settled
+                    && !file.facts.is_outgrown()
                     && *file.data.identity() == found.identity
                     && file.data.path() == found.path
             })
@@ -198,6 +200,19 @@ impl Snapshot {
     }
 }
 
+/// The same files have other columns once all their rows were looked at.
+fn version(files: &[(Arc<DataFile>, Arc<FileFacts>)], options: &ReadOptions) -> TableVersion {
+    let identities = files.iter().map(|(data, _)| (data.path(), data.identity()));
+    match files.iter().any(|(_, facts)| facts.is_of_all_rows()) {
+        true => TableVersion::of(identities, &of_all_rows(options)),
+        false => TableVersion::of(identities, options),
+    }
+}
+
+fn of_all_rows(options: &ReadOptions) -> ReadOptions {
+    ReadOptions { sample_rows: Some(usize::MAX), ..options.clone() }
+}
+
 type LookedAt = Result<(Arc<DataFile>, Arc<FileFacts>), Error>;
 
 /// One result per file, in order; several threads, since each file costs a wait for the disk.
@@ -207,18 +222,24 @@ fn look_at(
     (options, workshop): (&ReadOptions, &Workshop),
 ) -> Vec<LookedAt> {
     let results: Vec<OnceLock<LookedAt>> = found.iter().map(|_| OnceLock::new()).collect();
-    let mut open = Vec::new();
+    let (mut open, all_rows) = (Vec::new(), of_all_rows(options));
     for (index, file) in found.iter().enumerate() {
         match known.get(&file.path) {
-            Some((data, facts)) if *data.identity() == file.identity && file.identity.settled => {
+            Some((data, facts))
+                if *data.identity() == file.identity && file.identity.settled && !facts.is_outgrown() =>
+            {
                 let _ = results[index].set(Ok((Arc::clone(data), Arc::clone(facts))));
             }
-            _ => open.push(index),
+            // What has had strange rows once may have some again when it has grown.
+            Some((_, facts)) if facts.is_outgrown() || facts.is_of_all_rows() => {
+                open.push((index, &all_rows))
+            }
+            _ => open.push((index, options)),
         }
     }
     let next = AtomicUsize::new(0);
     let work = || {
-        while let Some(index) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some((index, options)) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
             let _ = results[*index].set(look_at_one(&found[*index], options, workshop));
         }
     };
@@ -259,7 +280,7 @@ fn file_schema(
     partitions: &Partitions,
 ) -> Result<SchemaRef, Error> {
     let typing = match format {
-        Format::Csv | Format::Json => Typing::Guessed,
+        Format::Csv | Format::Json | Format::Excel | Format::Text => Typing::Guessed,
         Format::Parquet | Format::Arrow | Format::Avro => Typing::Declared,
     };
     let united = schema::unite(files.iter().map(|(data, facts)| (data.path(), facts.as_ref())), typing)?;
@@ -281,7 +302,11 @@ fn statistics(
         Some(rows) => Precision::Inexact(rows),
         None => Precision::Absent,
     };
-    let columns = file_schema.fields().iter().map(|field| column_statistics(field, facts, rows));
+    let places = Places::of(&facts.columns);
+    let of_column = |(place, field): (usize, &Arc<Field>)| {
+        column_statistics(field, (facts, places.find(field.name(), place)), rows)
+    };
+    let columns = file_schema.fields().iter().enumerate().map(of_column);
     let partitions = partition_values.iter().map(|value| partition_statistics(value, rows));
     let size = usize::try_from(data.size()).unwrap_or(usize::MAX);
     let total = match &facts.detail {
@@ -295,8 +320,12 @@ fn statistics(
     }
 }
 
-fn column_statistics(field: &Field, facts: &FileFacts, rows: Precision<usize>) -> ColumnStatistics {
-    let Some((place, _)) = facts.columns.column_with_name(field.name()) else {
+fn column_statistics(
+    field: &Field,
+    (facts, place): (&FileFacts, Option<usize>),
+    rows: Precision<usize>,
+) -> ColumnStatistics {
+    let Some(place) = place else {
         // The file lacks the column: all its rows are null there.
         return ColumnStatistics { null_count: rows, ..ColumnStatistics::new_unknown() };
     };

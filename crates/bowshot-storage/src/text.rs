@@ -1,8 +1,10 @@
 //! What CSV and JSON lines share: decompression, the lines of a byte range, and the line number of a byte.
 
 use crate::Error;
+use crate::excel;
 use crate::file::{DataFile, FileReader};
 use crate::format::Compression;
+use crate::zip;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
@@ -23,6 +25,9 @@ pub(crate) struct TextReader {
 impl TextReader {
     /// The whole text.
     pub(crate) fn open(file: &Arc<DataFile>, compression: Compression) -> Result<Self, Error> {
+        if compression == Compression::Zip {
+            return Ok(Self::of(zip::open_only(file)?));
+        }
         let reader = file.reader(0);
         let fault = reader.fault();
         let bytes = match variant(compression) {
@@ -32,6 +37,15 @@ impl TextReader {
             }
         };
         Ok(Self { bytes: BufReader::with_capacity(256 << 10, bytes), fault })
+    }
+
+    /// A sheet of a workbook as separated values: the one of that name, or the first.
+    pub(crate) fn of_sheet(file: &Arc<DataFile>, name: Option<&str>) -> Result<Self, Error> {
+        Ok(Self::of(excel::open(file, name)?))
+    }
+
+    fn of((bytes, fault): (Box<dyn Read + Send>, Arc<OnceLock<Error>>)) -> Self {
+        Self { bytes: BufReader::with_capacity(256 << 10, bytes), fault }
     }
 
     /// The lines that begin in `range` of an uncompressed text.
@@ -115,6 +129,11 @@ impl Read for LinesUntil {
     }
 }
 
+/// Whether a sample of an uncompressed text is not all of it.
+pub(crate) fn is_cut(file: &DataFile) -> bool {
+    file.size() > MAX_SAMPLE_BYTES
+}
+
 /// How many line ends lie before a byte.
 pub(crate) fn lines_before(file: &Arc<DataFile>, at: u64) -> u64 {
     let mut reader = BufReader::with_capacity(1 << 20, file.reader(0)).take(at);
@@ -133,7 +152,7 @@ pub(crate) fn lines_before(file: &Arc<DataFile>, at: u64) -> u64 {
 
 fn variant(compression: Compression) -> Option<FileCompressionType> {
     match compression {
-        Compression::None => None,
+        Compression::None | Compression::Zip | Compression::Sheet => None,
         Compression::Gzip => Some(FileCompressionType::GZIP),
         Compression::Zstd => Some(FileCompressionType::ZSTD),
         Compression::Bzip2 => Some(FileCompressionType::BZIP2),

@@ -5,10 +5,11 @@ use crate::{docs, machine, tidy};
 use anyhow::Result;
 
 /// Crates that link the query engine: their tests run in `cargo xtask test`, on the release build.
-const HEAVY: [&str; 6] = [
+const HEAVY: [&str; 7] = [
     "bowshot",
     "bowshot-engine",
     "bowshot-functions",
+    "bowshot-reuse",
     "bowshot-session",
     "bowshot-storage",
     "bowshot-testkit",

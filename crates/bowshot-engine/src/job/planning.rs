@@ -1,6 +1,6 @@
-//! Planning takes as long as it takes: DataFusion's optimiser cannot be interrupted. So it happens where it was called, but
-//! aside: the tasks of that thread go to another one at once. How many statements are planned at the same time is limited,
-//! for all and for each user, so that there is always a place for others.
+//! Planning takes as long as it takes: DataFusion's optimiser cannot be interrupted. So it happens where it was called, and
+//! where the text or the plan is large, the tasks of that thread go to another one meanwhile. How many statements are planned
+//! at the same time is limited, for all and for each user, so that there is always a place for others.
 //!
 //! What goes on although its job is over burns: it gives its place back, so that others are planned beside it, unless too
 //! many burn already.

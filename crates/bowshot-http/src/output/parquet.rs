@@ -2,7 +2,7 @@
 
 use super::{Encoder, InHand};
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Answer, Error, Result};
+use bowshot_api::{Answer, Error, Result, batch_bytes};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -15,6 +15,8 @@ use std::sync::Arc;
 /// Bytes and rows after which a group ends.
 const GROUP_BYTES: usize = 32 << 20;
 const GROUP_ROWS: usize = 1 << 20;
+/// Bytes in memory of what a reader may take in one batch, however few are written for them.
+const READ_BYTES: usize = 512 << 20;
 /// Bytes of rows that are encoded at a time.
 const PART_BYTES: usize = 1 << 20;
 
@@ -22,6 +24,8 @@ const PART_BYTES: usize = 1 << 20;
 pub(super) struct Parquet {
     writer: ArrowWriter<Vec<u8>>,
     hand: InHand,
+    /// Bytes in memory of the rows since the last group that was closed for its size.
+    bytes: usize,
 }
 
 impl Parquet {
@@ -33,7 +37,7 @@ impl Parquet {
             .build();
         let schema = Arc::clone(&hand.schema);
         let writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).map_err(unsupported)?;
-        Ok(Self { writer, hand })
+        Ok(Self { writer, hand, bytes: 0 })
     }
 }
 
@@ -59,8 +63,10 @@ impl Encoder for Parquet {
     fn more(&mut self) -> Result<Option<Bytes>> {
         while let Some(batch) = self.hand.slice(PART_BYTES)? {
             self.writer.write(&batch).map_err(unencoded)?;
-            if self.writer.in_progress_size() >= GROUP_BYTES {
+            self.bytes += batch_bytes(&batch);
+            if self.writer.in_progress_size() >= GROUP_BYTES || self.bytes >= READ_BYTES {
                 self.writer.flush().map_err(unencoded)?;
+                self.bytes = 0;
             }
             let written = take(self.writer.inner_mut());
             if !written.is_empty() {

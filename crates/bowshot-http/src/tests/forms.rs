@@ -93,24 +93,34 @@ async fn binary_forms_are_read_by_arrow() {
 #[tokio::test]
 async fn a_result_that_fails_never_looks_whole() {
     let running = Running::start().await;
-    let reply = running.sql("break 5000", "application/json").await;
+    let reply = running.sql("break 50000", "application/json").await;
     let (body, id) = (reply.json(), reply.header("x-bowshot-query-id").unwrap().to_owned());
-    assert_eq!((reply.status, body["rows"].as_array().map(Vec::len)), (200, Some(5000)));
+    assert_eq!((reply.status, body["rows"].as_array().map(Vec::len)), (200, Some(50_000)));
     assert_eq!(body["error"]["message"], "divide by zero");
     assert_eq!(body["error"]["query_id"], id.as_str());
     assert!(body.get("row_count").is_none());
-    let reply = running.sql("break 3", "application/x-ndjson").await;
+    let reply = running.sql("break 50000", "application/x-ndjson").await;
     let text = reply.text();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!((lines.len(), lines[0]), (4, "{\"n\":0}"));
-    assert!(lines[3].starts_with("{\"error\":{") && lines[3].contains("divide by zero"), "{text}");
+    assert_eq!((lines.len(), lines[0]), (50_001, "{\"n\":0}"));
+    let last = lines[50_000];
+    assert!(last.starts_with("{\"error\":{") && last.contains("divide by zero"), "{last}");
     for accept in ["text/csv", STREAM, FILE] {
-        let reply = running.sql("break 5000", accept).await;
+        let reply = running.sql("break 50000", accept).await;
         assert_eq!((reply.status, reply.is_whole), (200, false), "{accept}");
         assert!(!reply.body.is_empty(), "{accept}");
     }
-    // Before the first byte there is a better way to tell.
-    for (sql, accept) in [("break 5000", PARQUET), ("break 0", "application/json"), ("break 0", "text/csv")] {
+    // Before the first byte there is a better way to tell, and a short result waits for its end.
+    for (sql, accept) in [
+        ("break 5000", PARQUET),
+        ("break 0", "application/json"),
+        ("break 0", "text/csv"),
+        ("break 3", "application/json"),
+        ("break 3", "application/x-ndjson"),
+        ("break 3", "text/csv"),
+        ("break 3", STREAM),
+        ("break 3", FILE),
+    ] {
         let reply = running.sql(sql, accept).await;
         assert_eq!(reply.error(), "400 invalid: divide by zero", "{accept}");
         assert!(reply.json()["error"]["query_id"].is_string());
@@ -136,14 +146,17 @@ async fn texts_are_compressed_for_who_takes_that() {
         running.ask("POST", "/v1/sql", &headers, sql.as_bytes()).await
     };
     for (encoding, coding) in [("br, gzip, ZSTD;q=0.5", "zstd"), ("gzip, zstd;q=0", "gzip")] {
-        for (sql, accept) in
-            [("rows 50000", "text/csv"), ("empty", "application/json"), ("break 3", "application/x-ndjson")]
-        {
+        for (sql, accept) in [
+            ("rows 50000", "text/csv"),
+            ("empty", "application/json"),
+            ("break 500000", "application/x-ndjson"),
+        ] {
             let plain = ask(sql, accept, "br, gzip;q=0.0").await;
             let packed = ask(sql, accept, encoding).await;
             assert_eq!(
                 (plain.header("content-encoding"), packed.header("content-encoding")),
-                (None, Some(coding))
+                (None, Some(coding)),
+                "{sql}"
             );
             assert!(packed.is_whole, "{coding} {sql}");
             let (small, large) = (packed.body.len(), plain.body.len());
@@ -151,7 +164,7 @@ async fn texts_are_compressed_for_who_takes_that() {
             // All but the ids of queries.
             assert_eq!(unpack(coding, &packed.body).unwrap().len(), plain.body.len(), "{sql}");
         }
-        let cut = ask("break 50000", "text/csv", coding).await;
+        let cut = ask("break 500000", "text/csv", coding).await;
         assert!(!cut.is_whole && unpack(coding, &cut.body).is_err());
         assert_eq!(ask("rows 1", STREAM, coding).await.header("content-encoding"), None);
     }

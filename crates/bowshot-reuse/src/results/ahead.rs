@@ -125,7 +125,7 @@ async fn ask(
     let asking = async move {
         let background = Background { environment: limited.environment(), rule: limited.throttle_rule() };
         let asking = AssertUnwindSafe(answer(engine, background, asked, largest)).catch_unwind();
-        limited.throttle().within(limited.fill_timeout(), asking).await
+        Box::pin(limited.throttle().within(limited.fill_timeout(), asking)).await
     };
     let outcome = match joins.handoff().run(asking.boxed()).await {
         Some(Some(Ok(Ok(())))) => "asked",

@@ -146,14 +146,6 @@ impl Column {
         }
     }
 
-    /// The bytes that its texts take so far.
-    pub(crate) fn text_bytes(&self) -> usize {
-        match &self.values {
-            Values::Text(texts) | Values::Cast(texts) => texts.bytes.len(),
-            _ => 0,
-        }
-    }
-
     /// The array, and the column is empty again.
     ///
     /// # Errors

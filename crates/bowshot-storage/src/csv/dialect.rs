@@ -1,5 +1,6 @@
 //! How a text of separated values is written: what separates, quotes and escapes, and what stands before the header.
 
+use super::sniff::NO_DELIMITER;
 use encoding_rs::Encoding;
 use std::fmt;
 
@@ -63,7 +64,7 @@ impl fmt::Display for Dialect {
 fn shown(byte: u8) -> String {
     match byte {
         b'\t' => "\\t".to_owned(),
-        1 => "none".to_owned(),
+        NO_DELIMITER => "none".to_owned(),
         byte => char::from(byte).to_string(),
     }
 }

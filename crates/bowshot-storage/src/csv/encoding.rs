@@ -1,12 +1,14 @@
 //! Texts in other characters than UTF-8, made UTF-8 while they are read.
 
+use crate::Error;
 use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use std::io::{self, Read};
+use std::path::Path;
 
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The characters of a text, by its first bytes, and how long the mark is that says so.
-pub(crate) fn detect(bytes: &[u8], whole: bool) -> (Option<&'static Encoding>, usize) {
+/// The characters of a text, by its first bytes, and how long the mark is that says so. `whole`: these are all its bytes.
+fn detect(bytes: &[u8], whole: bool) -> (Option<&'static Encoding>, usize) {
     match Encoding::for_bom(bytes) {
         Some((encoding, mark)) if encoding == UTF_8 => return (None, mark),
         Some((encoding, _)) => return (Some(encoding), 0),
@@ -20,6 +22,31 @@ pub(crate) fn detect(bytes: &[u8], whole: bool) -> (Option<&'static Encoding>, u
         // The sample may end within a character.
         Err(error) if !whole && error.error_len().is_none() => (None, 0),
         Err(_) => (Some(WINDOWS_1252), 0),
+    }
+}
+
+/// The characters of a text, by what was asked for and by its first bytes, and how long its mark is. `None` is UTF-8.
+pub(crate) fn resolve(
+    asked: Option<&'static Encoding>,
+    (first, whole): (&[u8], bool),
+    path: &Path,
+) -> Result<(Option<&'static Encoding>, usize), Error> {
+    let (found, mark) = detect(first, whole);
+    let Some(asked) = asked else { return Ok((found, mark)) };
+    if asked == UTF_8 {
+        return Ok((None, mark));
+    }
+    let wide = [UTF_16LE, UTF_16BE];
+    if !wide.contains(&asked) {
+        return Ok((Some(asked), 0));
+    }
+    // UTF-16 is asked for without its order of bytes, which the text tells. Read as such, most other texts are characters too.
+    match found {
+        Some(found) if wide.contains(&found) => Ok((Some(found), 0)),
+        None if !first.is_empty() && !first.contains(&0) => {
+            Err(Error::Characters { path: path.to_path_buf(), asked: "UTF-16" })
+        }
+        _ => Ok((Some(asked), 0)),
     }
 }
 

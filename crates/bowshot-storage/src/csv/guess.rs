@@ -13,7 +13,13 @@ const NULL_WORDS: [&[u8]; 17] = [
 ];
 
 pub(crate) fn is_null_word(text: &[u8]) -> bool {
-    text.len() <= 6 && NULL_WORDS.contains(&text)
+    // Most values are numbers, and need not be compared with each of the words.
+    let begins = match text {
+        [b'-', second, ..] => *second == b'-',
+        [first, ..] => matches!(first, b'N' | b'n' | b'\\' | b'-' | b'?' | b'#' | b'<' | b'('),
+        [] => false,
+    };
+    begins && text.len() <= 6 && NULL_WORDS.contains(&text)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +112,12 @@ impl Guess {
         let mut alive = std::mem::take(&mut self.alive);
         alive.retain(|candidate| self.takes(*candidate, text, &given));
         self.alive = alive;
+    }
+
+    /// Takes a value that is text, whatever it looks like.
+    pub(crate) fn add_text(&mut self) {
+        self.values += 1;
+        self.alive.clear();
     }
 
     fn takes(&mut self, candidate: Candidate, text: &[u8], given: &Notation) -> bool {

@@ -10,7 +10,7 @@
 
 mod columns;
 mod dialect;
-mod encoding;
+pub(crate) mod encoding;
 mod guess;
 mod header;
 mod ranges;
@@ -18,14 +18,16 @@ mod reader;
 mod record;
 mod rows;
 mod sniff;
-mod values;
+pub(crate) mod values;
 
 use crate::Error;
 use crate::batches::{Batches, Request};
+use crate::excel;
 use crate::facts::{Detail, FileFacts};
 use crate::file::DataFile;
-use crate::format::{Compression, Kind};
+use crate::format::{Compression, Format, Kind};
 use crate::read_options::ReadOptions;
+use crate::rejects::Rejects;
 use crate::text::{MAX_LINE_BYTES, TextReader};
 use arrow::datatypes::{DataType, Field, Schema};
 use columns::Nulls;
@@ -36,17 +38,16 @@ use reader::{RecordReader, Trouble};
 use rows::Rows;
 use sniff::{Sample, Sniffed};
 use std::io::{Cursor, Read};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use values::Notation;
 
+pub(crate) use sniff::NO_DELIMITER;
 pub(crate) use values::strptime;
 
 /// Bytes of the text that its dialect is told by.
 const SNIFFED_BYTES: u64 = 1 << 20;
 /// Bytes that its encoding is told by.
 const ENCODING_BYTES: u64 = 1 << 20;
-/// Lines that were left out, of which a file keeps the reasons.
-const MAX_REJECTS: usize = 1_000;
 
 /// How a file is written, and what was found on the way.
 #[derive(Debug)]
@@ -63,16 +64,7 @@ pub(crate) struct CsvFacts {
     /// Bytes before the first row.
     begins: u64,
     quoted_newlines: OnceLock<bool>,
-    rejects: Mutex<Vec<Reject>>,
-}
-
-/// A line that was left out because it could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reject {
-    pub(crate) line: u64,
-    pub(crate) column: Option<String>,
-    pub(crate) value: Option<String>,
-    pub(crate) reason: String,
+    pub(crate) rejects: Rejects,
 }
 
 impl CsvFacts {
@@ -85,21 +77,6 @@ impl CsvFacts {
             }
         }
         story
-    }
-
-    fn reject(&self, reject: Reject) {
-        let mut rejects = self.rejects.lock().unwrap_or_else(PoisonError::into_inner);
-        // A file is read more than once.
-        if rejects.len() < MAX_REJECTS && !rejects.contains(&reject) {
-            rejects.push(reject);
-        }
-    }
-
-    /// The lines that scans have left out so far, by their number.
-    pub(crate) fn rejects(&self) -> Vec<Reject> {
-        let mut rejects = self.rejects.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        rejects.sort_by_key(|reject| reject.line);
-        rejects
     }
 
     /// Whether the file may be cut into ranges. May read it once.
@@ -128,14 +105,15 @@ pub(crate) fn facts(
     options: &ReadOptions,
     sample_rows: usize,
 ) -> Result<FileFacts, Error> {
+    let options = options.settled(kind.format).into_owned();
     let sample_rows = options.sample_rows.unwrap_or(sample_rows);
-    let mut opened = Opened::sample(file, kind.compression, options, sample_rows)?;
+    let mut opened = Opened::sample(file, kind.compression, &options, sample_rows)?;
     let begun = opened.read(SNIFFED_BYTES)?;
     if begun.is_empty() {
         return Ok(FileFacts::empty());
     }
     let whole = (begun.len() as u64) < SNIFFED_BYTES;
-    let sniffed = sniff::sniff(Sample { bytes: &begun, whole }, options, kind.tabs);
+    let sniffed = sniff::sniff(Sample { bytes: &begun, whole }, &options, kind.tabs);
     let max = options.max_line_bytes.unwrap_or(MAX_LINE_BYTES);
     let mut reader = RecordReader::new(opened.bytes, begun, sniffed.dialect.clone(), max);
     let explain = |reader: &RecordReader, trouble: &Trouble| {
@@ -144,14 +122,14 @@ pub(crate) fn facts(
     begin(&mut reader, sniffed.skip, sniffed.header).map_err(|trouble| explain(&reader, &trouble))?;
     let begins = reader.position();
     let names = rows::names(&sniffed.names);
-    let mut sampled = Sampled::new(names.len(), options);
+    let mut sampled = Sampled::new(names.len(), &options);
     let mut to_the_end = true;
     match sampled.read(&mut reader, sample_rows) {
         Ok(()) => {}
         Err(Trouble::Broken(_)) if options.ignore_errors => to_the_end = false,
         Err(trouble) => return Err(explain(&reader, &trouble)),
     }
-    let types = sampled.types(&names, &sniffed, options);
+    let types = sampled.types(&names, &sniffed, &options);
     let fields =
         names.iter().zip(&types).map(|(name, typed)| Field::new(name, typed.data_type.clone(), true));
     let columns = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -163,6 +141,11 @@ pub(crate) fn facts(
         header: sniffed.header,
     };
     let mut notes = sniffed.notes;
+    if kind.format == Format::Excel {
+        let story = excel::story(file, options.sheet.as_deref())?;
+        // In the place of the dialect, which is always the same.
+        notes.first_mut().into_iter().for_each(|first| first.clone_from(&story));
+    }
     if let Some(encoding) = opened.encoding {
         notes.insert(0, format!("encoding={}", encoding.name()));
     }
@@ -172,13 +155,13 @@ pub(crate) fn facts(
         preamble,
         names,
         types,
-        options: options.clone(),
         notes,
         certain: sniffed.certain,
-        nulls: nulls(options),
+        nulls: nulls(&options),
+        options,
         begins,
         quoted_newlines: OnceLock::new(),
-        rejects: Mutex::default(),
+        rejects: Rejects::default(),
     };
     Ok(FileFacts { columns, rows, detail: Detail::Csv(Arc::new(facts)) })
 }
@@ -188,6 +171,9 @@ pub(crate) fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Reques
     let start = request.range.as_ref().map_or(0, |range| range.start);
     let text = match &request.range {
         Some(range) => TextReader::open_range(file, range.clone())?,
+        None if request.compression == Compression::Sheet => {
+            TextReader::of_sheet(file, facts.options.sheet.as_deref())?
+        }
         None => TextReader::open(file, request.compression)?,
     };
     let fault = text.fault();
@@ -253,8 +239,9 @@ impl Opened {
         options: &ReadOptions,
         rows: usize,
     ) -> Result<Self, Error> {
-        let text = match rows {
-            usize::MAX => TextReader::open(file, compression)?,
+        let text = match (compression, rows) {
+            (Compression::Sheet, _) => TextReader::of_sheet(file, options.sheet.as_deref())?,
+            (_, usize::MAX) => TextReader::open(file, compression)?,
             _ => TextReader::sample(file, compression)?,
         };
         let (fault, mut bytes) = (text.fault(), text.into_bytes());
@@ -262,17 +249,7 @@ impl Opened {
         let read = bytes.by_ref().take(ENCODING_BYTES).read_to_end(&mut first);
         read.map_err(|error| fault.get().cloned().unwrap_or_else(|| Error::corrupt(file.path(), error)))?;
         let whole = (first.len() as u64) < ENCODING_BYTES;
-        let (found, mark_bytes) = encoding::detect(&first, whole);
-        let encoding = match options.encoding {
-            Some(asked) if asked == encoding_rs::UTF_8 => None,
-            // UTF-16 is asked for without its order of bytes, which the text tells.
-            Some(asked) if asked == encoding_rs::UTF_16LE => {
-                found.filter(|e| *e == encoding_rs::UTF_16BE).or(Some(asked))
-            }
-            Some(asked) => Some(asked),
-            None => found,
-        };
-        let mark_bytes = if encoding.is_none() { mark_bytes } else { 0 };
+        let (encoding, mark_bytes) = encoding::resolve(options.encoding, (&first, whole), file.path())?;
         let mut first = Cursor::new(first);
         first.set_position(mark_bytes as u64);
         let all = first.chain(bytes);
@@ -295,6 +272,8 @@ impl Opened {
 struct Sampled {
     guesses: Vec<Guess>,
     nulls: Arc<Nulls>,
+    /// Whether values between quotes are text, also `"7"`.
+    quoted_is_text: bool,
     rows: usize,
     short: usize,
     long: usize,
@@ -309,7 +288,9 @@ impl Sampled {
             stamp_format: options.stamp_format.clone(),
             ..Notation::default()
         };
-        Self { guesses: vec![Guess::new(given); columns], nulls: nulls(options), rows: 0, short: 0, long: 0 }
+        let (guesses, nulls) = (vec![Guess::new(given); columns], nulls(options));
+        let quoted_is_text = options.quoted_is_text;
+        Self { guesses, nulls, quoted_is_text, rows: 0, short: 0, long: 0 }
     }
 
     fn read(&mut self, reader: &mut RecordReader, rows: usize) -> Result<(), Trouble> {
@@ -320,7 +301,9 @@ impl Sampled {
             self.long += usize::from(reader.len() > self.guesses.len());
             for (place, guess) in self.guesses.iter_mut().enumerate().take(reader.len()) {
                 let value = reader.value(place);
-                if !value.trim_ascii().is_empty() && !self.nulls.lists(value) {
+                if self.quoted_is_text && reader.is_quoted(place) {
+                    guess.add_text();
+                } else if !value.trim_ascii().is_empty() && !self.nulls.lists(value) {
                     guess.add(value, words);
                 }
             }

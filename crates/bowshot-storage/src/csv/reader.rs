@@ -159,6 +159,10 @@ impl RecordReader {
         self.record.value(&self.buffer, place)
     }
 
+    pub(crate) fn is_quoted(&self, place: usize) -> bool {
+        self.record.is_quoted(place)
+    }
+
     /// Values of the record.
     pub(crate) fn len(&self) -> usize {
         self.record.len()

@@ -1,23 +1,21 @@
 //! The records of a file as batches in the types of its table.
 
+use super::CsvFacts;
 use super::columns::{Column, Wrong};
 use super::header;
 use super::reader::{RecordReader, Trouble};
-use super::{CsvFacts, Reject};
 use crate::Error;
-use crate::batches::Request;
+use crate::batches::{self, Request};
 use crate::file::DataFile;
+use crate::rejects::Reject;
 use crate::text;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// Values of a batch.
-const MAX_VALUES: usize = 4 << 20;
-/// Rows of a batch, however many columns there are.
-const LEAST_ROWS: usize = 16;
-/// Bytes that one column of a batch may take; the batch ends there.
-const MAX_TEXT_BYTES: usize = 64 << 20;
+/// Bytes of the text that a batch takes at most.
+const MAX_BATCH_BYTES: u64 = 64 << 20;
 /// Characters of a wrong value that an error shows.
 const SHOWN_CHARS: usize = 64;
 
@@ -47,11 +45,13 @@ impl Rows {
         (reader, fault, start): (RecordReader, Arc<OnceLock<Error>>, u64),
         request: &Request,
     ) -> Self {
-        let batch_rows = batch_rows(request.batch_size, request.schema.fields().len());
-        let mut fields = Vec::new();
-        let (mut columns, mut checked) = (Vec::new(), Vec::new());
+        let batch_rows = batches::rows_of(request.batch_size, request.schema.fields().len());
+        let by_name: HashMap<&str, &Field> =
+            request.schema.fields().iter().map(|field| (field.name().as_str(), field.as_ref())).collect();
+        let mut fields = Vec::with_capacity(by_name.len());
+        let (mut columns, mut checked) = (Vec::with_capacity(by_name.len()), Vec::new());
         for (place, (name, typed)) in facts.names.iter().zip(&facts.types).enumerate() {
-            let wanted = request.schema.field_with_name(name).ok();
+            let wanted = by_name.get(name.as_str());
             let other = wanted.is_none_or(|field| *field.data_type() != typed.data_type);
             if facts.options.ignore_errors && other && typed.data_type != DataType::Null {
                 checked.push((place, Column::new(&typed.data_type, &typed.notation, &facts.nulls, 0)));
@@ -78,13 +78,14 @@ impl Rows {
 
     fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
         self.lines.clear();
+        let begins = self.reader.position();
         while self.lines.len() < self.batch_rows {
             if !self.advance()? {
                 self.done = true;
                 break;
             }
             self.take()?;
-            if self.columns.iter().any(|(_, column)| column.text_bytes() > MAX_TEXT_BYTES) {
+            if self.reader.position() - begins > MAX_BATCH_BYTES {
                 break;
             }
         }
@@ -221,7 +222,7 @@ impl Rows {
 
     fn reject(&self, place: Option<usize>, detail: &str) {
         let value = place.map(|place| shown(self.reader.value(place)));
-        self.facts.reject(Reject {
+        self.facts.rejects.add(Reject {
             line: self.line(self.reader.lines_before()),
             column: place.map(|place| self.name(place).to_owned()),
             value,
@@ -268,11 +269,6 @@ impl Iterator for Rows {
         self.done |= batch.is_err();
         batch.transpose()
     }
-}
-
-/// Rows of a batch: there is room for that many values of each column at once, however few there are.
-fn batch_rows(wanted: usize, columns: usize) -> usize {
-    wanted.min((MAX_VALUES / columns.max(1)).max(LEAST_ROWS))
 }
 
 fn shown(value: &[u8]) -> String {

@@ -3,7 +3,7 @@
 
 use super::dialect::Dialect;
 use super::header::{self, Head};
-use super::record::{Record, Step, Text};
+use super::record::{Fault, Record, Step, Text};
 use crate::read_options::{ReadOptions, Said};
 
 /// Records that are looked at.
@@ -11,8 +11,8 @@ const MAX_RECORDS: usize = 1_000;
 /// Lines above the header that may be titles.
 const MAX_TITLES: usize = 50;
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
-/// Separates nothing: no text has it.
-const NO_DELIMITER: u8 = 1;
+/// Separates nothing: no text in UTF-8 has it.
+pub(crate) const NO_DELIMITER: u8 = 0xff;
 
 /// How a text is written, as far as its beginning tells.
 #[derive(Debug, Clone)]
@@ -53,6 +53,8 @@ struct Survey {
     dialect: Dialect,
     rows: Vec<Row>,
     columns: usize,
+    /// Whether a quoted value is never closed.
+    unclosed: bool,
     score: f64,
 }
 
@@ -70,6 +72,14 @@ pub(crate) fn sniff(sample: Sample<'_>, options: &ReadOptions, tabs: bool) -> Sn
     let Some(mut best) = best else {
         return nothing(Dialect::new(options.delimiter.unwrap_or(b',')));
     };
+    if best.dialect.quote.is_none() && options.quote == Said::Nothing && !best.has_quotes_as_characters() {
+        let dialect = Dialect { quote: Some(b'"'), escape: Some(b'"'), ..best.dialect.clone() };
+        let quoted = Survey::new(sample, start, dialect);
+        if quoted.unclosed {
+            // Who reads the records will say where the quote opens.
+            best = quoted;
+        }
+    }
     if best.columns <= 1 && options.delimiter.is_none() && !tabs && best.has_stray_delimiters(sample, start) {
         best = Survey::new(sample, start, Dialect { delimiter: NO_DELIMITER, ..best.dialect });
     }
@@ -166,6 +176,7 @@ impl Survey {
         let text = Text { bytes: sample.bytes, last: sample.whole, dialect: &dialect };
         let (mut record, mut rows, mut at, mut line) = (Record::default(), Vec::new(), start, 1);
         let (mut odd, mut broken, mut quoted, mut comments) = (0, false, 0, Vec::new());
+        let mut unclosed = false;
         while rows.len() < MAX_RECORDS {
             match text.record(at, &mut record) {
                 Step::Record(next) => {
@@ -182,8 +193,8 @@ impl Survey {
                     comments.push(delimiters + 1);
                     (at, line) = (next, line + 1);
                 }
-                Step::Broken(_) => {
-                    broken = true;
+                Step::Broken(fault) => {
+                    (broken, unclosed) = (true, fault == Fault::Unclosed);
                     break;
                 }
                 // The end of the sample is in the middle of a record, which tells nothing, unless it is all one value.
@@ -195,7 +206,7 @@ impl Survey {
             }
         }
         let columns = most_common(&rows);
-        let mut survey = Self { dialect, rows, columns, score: 0.0 };
+        let mut survey = Self { dialect, rows, columns, unclosed, score: 0.0 };
         survey.score = survey.score(odd, broken) + survey.bonus(quoted, &comments) - survey.wrapped();
         survey
     }
@@ -235,6 +246,15 @@ impl Survey {
         let wrapped = |value: &Vec<u8>| value.len() > 1 && value.starts_with(b"\"") && value.ends_with(b"\"");
         let rows = self.rows.iter().filter(|row| row.values.iter().any(wrapped)).count();
         0.5 * (rows as f64 / self.rows.len() as f64)
+    }
+
+    /// Whether there are quotes within values, as in `6" pipe`; or tabs between them, where quotes are rarely more.
+    fn has_quotes_as_characters(&self) -> bool {
+        let within = |value: &Vec<u8>| {
+            let (value, quotes) = (value.trim_ascii(), memchr::memchr_iter(b'"', value).count());
+            quotes > usize::from(value.starts_with(b"\""))
+        };
+        self.dialect.delimiter == b'\t' || self.rows.iter().any(|row| row.values.iter().any(within))
     }
 
     /// Whether lines hold separators though they are no columns.

@@ -57,10 +57,11 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// In units of which a second has so many; `None` where that does not fit.
+    /// In units of which a second has so many; `None` where that does not fit, or some of the fraction would be lost.
     pub(crate) fn in_units(self, per_second: i64) -> Option<i64> {
-        let fraction = i64::from(self.nanos) / (1_000_000_000 / per_second);
-        self.seconds.checked_mul(per_second)?.checked_add(fraction)
+        let (fraction, unit) = (i64::from(self.nanos), 1_000_000_000 / per_second);
+        (fraction % unit == 0).then_some(())?;
+        self.seconds.checked_mul(per_second)?.checked_add(fraction / unit)
     }
 }
 

@@ -53,8 +53,10 @@ impl Shape {
             })?,
         };
         match format {
-            Format::Avro => Err(Error::unsupported("Avro files are neither written nor copied from")
-                .with_hint("the formats are parquet, csv, json and arrow")),
+            Format::Avro | Format::Excel | Format::Text => {
+                Err(Error::unsupported(format!("{format} files are neither written nor copied from"))
+                    .with_hint("the formats are parquet, csv, json and arrow"))
+            }
             other => Ok(other),
         }
     }
@@ -111,7 +113,7 @@ impl Shape {
                 other => !other.is_nested() && is_written_as_text(other),
             },
             // Whatever they cannot take, their writers refuse.
-            Format::Parquet | Format::Arrow | Format::Avro => true,
+            Format::Parquet | Format::Arrow | Format::Avro | Format::Excel | Format::Text => true,
         }
     }
 }

@@ -9,13 +9,16 @@ use crate::batches::{Batches, Request};
 use crate::facts::FileFacts;
 use crate::file::{DataFile, HandlePool};
 use crate::format::Kind;
+use crate::json::{Sampling, Strange};
 use crate::parquet::Chunks;
 use crate::read_options::{ReadOptions, Said};
 use crate::shared::SharedFiles;
 use crate::version::FileIdentity;
 use crate::{Error as FileError, arrow_ipc, csv, json, parquet as footer};
 use ::parquet::arrow::ProjectionMask;
-use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use ::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use bowshot_api::{Error, Result};
@@ -53,6 +56,7 @@ impl FileRows {
         if !metadata.is_file() {
             return Err(Error::invalid("this is no file").with_hint("name one file; folders are not read"));
         }
+        options.check(shape.format)?;
         let identity = FileIdentity::new(&metadata, SystemTime::now());
         let file = DataFile::new(path.to_path_buf(), identity, HandlePool::new(4));
         let mut kind = shape.kind(path);
@@ -63,7 +67,7 @@ impl FileRows {
             Format::Csv => opening.csv_by_position(),
             Format::Json => opening.json(),
             Format::Parquet => opening.parquet(),
-            Format::Arrow | Format::Avro => opening.arrow(),
+            Format::Arrow | Format::Avro | Format::Excel | Format::Text => opening.arrow(),
         }
     }
 
@@ -145,9 +149,11 @@ impl Opening<'_> {
         options
     }
 
-    /// A key that an object lacks is null: only its end shows which keys a file has.
+    /// A key that an object lacks is null. Keys that no column has are refused, later ones by the rows.
     fn json(self) -> Result<FileRows> {
-        let facts = json::facts(&self.file, &self.kind, self.options, SAMPLE_ROWS)?;
+        let strange = if self.wanted.named { Strange::LeftOut } else { Strange::Refused };
+        let facts =
+            json::facts(&self.file, &self.kind, self.options, Sampling { rows: SAMPLE_ROWS, strange })?;
         let mut fields: Vec<Field> = self.wanted.fields.iter().map(nullable).collect();
         if !self.wanted.named {
             let strange = facts.columns.fields().iter().filter(|field| self.find(field.name()).is_none());
@@ -165,8 +171,15 @@ impl Opening<'_> {
     fn parquet(self) -> Result<FileRows> {
         let path = self.file.path().to_path_buf();
         let chunks = Chunks(Arc::clone(&self.file));
-        let builder = ParquetRecordBatchReaderBuilder::try_new(chunks)
-            .map_err(|error| footer::explain(&self.file, error))?;
+        let explain = |error| footer::explain(&self.file, error);
+        let mut metadata = ArrowReaderMetadata::load(&chunks, ArrowReaderOptions::new()).map_err(explain)?;
+        let wide = footer::with_wide_times(metadata.metadata(), metadata.schema()).into_owned();
+        if wide.fields() != metadata.schema().fields() {
+            let options = ArrowReaderOptions::new().with_schema(Arc::new(wide));
+            metadata =
+                ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).map_err(explain)?;
+        }
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata);
         let columns = crate::schema::plain(builder.schema());
         let schema = self.by_name(&columns)?;
         let roots = self.request(Arc::clone(&schema)).positions_in(&columns);

@@ -1,7 +1,7 @@
 //! One file on its way out: hidden until it is complete, removed if it does not get there.
 
 use super::{Shape, unfinished};
-use crate::Format;
+use crate::{Format, RowGroups};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::FileWriter as ArrowFile;
@@ -48,7 +48,7 @@ impl fmt::Debug for FileWriter {
 }
 
 enum Encoder {
-    Parquet(Box<ArrowWriter<Sink>>),
+    Parquet(Box<ArrowWriter<Sink>>, RowGroups),
     Csv(Box<arrow::csv::Writer<Sink>>),
     Json(Box<LineDelimitedWriter<Sink>>),
     Arrow(Box<ArrowFile<Sink>>),
@@ -86,7 +86,7 @@ impl FileWriter {
     pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         let written = match &mut self.encoder {
             None => return Err(Error::internal("rows for a file that is not open")),
-            Some(Encoder::Parquet(writer)) => write_parquet(writer, rows),
+            Some(Encoder::Parquet(writer, groups)) => write_parquet(writer, groups, rows),
             Some(Encoder::Csv(writer)) => writer.write(rows).map_err(|error| error.to_string()),
             Some(Encoder::Json(writer)) => writer.write(rows).map_err(|error| error.to_string()),
             Some(Encoder::Arrow(writer)) => writer.write(rows).map_err(|error| error.to_string()),
@@ -156,7 +156,7 @@ impl Encoder {
                     .set_compression(Compression::ZSTD(ZstdLevel::default()))
                     .build();
                 let writer = ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties));
-                Self::Parquet(Box::new(writer.map_err(|error| error.to_string())?))
+                Self::Parquet(Box::new(writer.map_err(|error| error.to_string())?), RowGroups::default())
             }
             Format::Csv => {
                 let mut writer = arrow::csv::WriterBuilder::new()
@@ -173,13 +173,15 @@ impl Encoder {
                 let writer = ArrowFile::try_new(sink, schema);
                 Self::Arrow(Box::new(writer.map_err(|error| error.to_string())?))
             }
-            Format::Avro => return Err("Avro is only read".to_owned()),
+            Format::Avro | Format::Excel | Format::Text => {
+                return Err(format!("{} is only read", shape.format));
+            }
         })
     }
 
     fn finish(self) -> Result<Sink, String> {
         match self {
-            Self::Parquet(writer) => writer.into_inner().map_err(|error| error.to_string()),
+            Self::Parquet(writer, _) => writer.into_inner().map_err(|error| error.to_string()),
             Self::Csv(writer) => Ok(writer.into_inner()),
             Self::Json(mut writer) => {
                 writer.finish().map_err(|error| error.to_string())?;
@@ -190,8 +192,12 @@ impl Encoder {
     }
 }
 
-fn write_parquet(writer: &mut ArrowWriter<Sink>, rows: &RecordBatch) -> Result<(), String> {
-    writer.write(rows).map_err(|error| error.to_string())?;
+fn write_parquet(
+    writer: &mut ArrowWriter<Sink>,
+    groups: &mut RowGroups,
+    rows: &RecordBatch,
+) -> Result<(), String> {
+    groups.write(writer, rows).map_err(|error| error.to_string())?;
     if writer.in_progress_size() >= ROW_GROUP_BYTES {
         writer.flush().map_err(|error| error.to_string())?;
     }

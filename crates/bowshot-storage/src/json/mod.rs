@@ -1,38 +1,131 @@
 //! JSON: objects on lines of their own, one after the other in any layout, or one array of objects; fields go by name.
+//!
+//! ```text
+//! bytes ─ encoding ─▶ text ─ shape (of the first rows) ─▶ facts
+//!                     text ─ window, cursor ─▶ values ─ columns ─▶ batches (rows)
+//! ```
+//!
+//! The first rows tell which columns there are, and of which types. What they have not shown is never dropped: a scan that
+//! meets such a key or value says so ([`Error::Outgrown`]), all rows are looked at then, and the statement runs again.
 
 use crate::batches::{Batches, Request};
+use crate::csv::encoding::{self, Transcoded};
+use crate::csv::values::Notation;
 use crate::facts::{Detail, FileFacts};
 use crate::file::DataFile;
 use crate::format::{Compression, Kind};
+use crate::rejects::Rejects;
 use crate::text::{self, MAX_LINE_BYTES, TextReader};
 use crate::{Error, ReadOptions};
-use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
-use arrow::error::ArrowError;
-use arrow::json::ReaderBuilder;
-use arrow::json::reader::Decoder;
-use datafusion_datasource_json::utils::JsonArrayToNdjsonReader;
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use columns::Reading;
+use encoding_rs::Encoding;
+use rows::{Opened, Rows};
 use serde::de::DeserializeSeed;
 use shape::{Elements, Into, Shape};
-use std::io::{self, BufRead, BufReader, Read};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+mod columns;
+mod cursor;
+mod object;
+mod others;
+mod rows;
 mod shape;
 mod texts;
+mod window;
 
-type ArrayReader = BufReader<JsonArrayToNdjsonReader<BufReader<Box<dyn Read + Send>>>>;
-
-/// The mark that a text in UTF-8 may begin with.
-const MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// How the objects of a file lie in it.
+/// How the objects of a file lie in it, and what they are.
 #[derive(Debug)]
 pub(crate) struct JsonFacts {
     array: bool,
     /// Each object is on a line of its own, so that the file may be cut between lines.
     pub(crate) lines: bool,
+    /// `None`: UTF-8.
+    encoding: Option<&'static Encoding>,
+    columns: SchemaRef,
     shape: Shape,
+    /// Whether all rows were looked at.
+    whole: bool,
+    strange: Strange,
+    outgrown: AtomicBool,
+    options: ReadOptions,
+    asked: HashSet<String>,
+    pub(crate) rejects: Rejects,
+}
+
+/// What becomes of keys and values that the first rows have not shown.
+#[derive(Debug, Clone)]
+pub(crate) enum Strange {
+    /// All rows are looked at: the number of files that this has happened to.
+    Outgrows(Arc<AtomicU64>),
+    /// They are refused.
+    Refused,
+    /// Keys are left out.
+    LeftOut,
+}
+
+/// How a file is looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct Sampling {
+    pub(crate) rows: usize,
+    pub(crate) strange: Strange,
+}
+
+impl JsonFacts {
+    /// Whether a scan has met what the first rows have not shown.
+    pub(crate) fn is_outgrown(&self) -> bool {
+        self.outgrown.load(Ordering::Acquire)
+    }
+
+    /// Whether all rows were looked at because that was asked for, or had to be.
+    pub(crate) fn is_of_all_rows(&self) -> bool {
+        self.options.sample_rows == Some(usize::MAX)
+    }
+
+    fn outgrow(&self) {
+        self.outgrown.store(true, Ordering::Release);
+        if let Strange::Outgrows(count) = &self.strange {
+            count.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn ignores_errors(&self) -> bool {
+        self.options.ignore_errors
+    }
+
+    fn max_bytes(&self) -> usize {
+        self.options.max_line_bytes.unwrap_or(MAX_LINE_BYTES)
+    }
+
+    fn reading(&self, column: &str) -> Reading {
+        let asked = matches!(self.strange, Strange::Refused | Strange::LeftOut)
+            || self.options.all_text
+            || self.asked.contains(column);
+        let notation = match asked {
+            true => Notation {
+                date_format: self.options.date_format.clone(),
+                stamp_format: self.options.stamp_format.clone(),
+                ..Notation::default()
+            },
+            false => Notation::default(),
+        };
+        Reading { asked, notation, checked: self.ignores_errors() }
+    }
+
+    /// What was found, in words.
+    pub(crate) fn story(&self) -> String {
+        let layout = match (self.array, self.lines) {
+            (true, _) => "a list of objects",
+            (false, true) => "one object on each line",
+            (false, false) => "objects one after the other",
+        };
+        let encoding = self.encoding.map(|encoding| format!("encoding={}, ", encoding.name()));
+        let whole = if self.is_of_all_rows() { ", all rows looked at" } else { "" };
+        format!("{}{layout}{whole}", encoding.unwrap_or_default())
+    }
 }
 
 /// Looks at the first objects of a file.
@@ -40,49 +133,75 @@ pub(crate) fn facts(
     file: &Arc<DataFile>,
     kind: &Kind,
     options: &ReadOptions,
-    sample_rows: usize,
+    sampling: Sampling,
 ) -> Result<FileFacts, Error> {
-    let sample_rows = options.sample_rows.unwrap_or(sample_rows);
-    let mut text = TextReader::sample(file, kind.compression)?;
-    let first = text.peek(file)?;
-    let first = first.strip_prefix(MARK).unwrap_or(first);
-    let Some(begin) = first.iter().find(|byte| !byte.is_ascii_whitespace()) else {
+    let most = options.sample_rows.unwrap_or(sampling.rows);
+    let text = match most {
+        usize::MAX => TextReader::open(file, kind.compression)?,
+        _ => TextReader::sample(file, kind.compression)?,
+    };
+    let fault = text.fault();
+    let broken =
+        |error: std::io::Error| fault.get().cloned().unwrap_or_else(|| Error::corrupt(file.path(), error));
+    let (mut bytes, encoding) = told_by_itself(file, text, options)?;
+    let Some(above) = skip_blanks(&mut bytes).map_err(broken)? else {
         return Ok(FileFacts::empty());
     };
-    let array = *begin == b'[';
+    let first = bytes.fill_buf().map_err(broken)?;
+    let array = first.first() == Some(&b'[');
     let lines = !array && is_of_lines(first);
-    let (fault, mut bytes) = (text.fault(), without_mark(text)?);
-    let (mut shape, mut rows) = (Shape::default(), 0);
-    let mut values = serde_json::Deserializer::from_reader(&mut bytes);
-    let outcome = if array {
-        Elements { shape: &mut shape, rows: &mut rows, most: sample_rows }.deserialize(&mut values)
-    } else {
-        take_rows(&mut values, &mut shape, (&mut rows, sample_rows))
+    let mut look = Look { shape: Shape::default(), rows: 0, most };
+    let outcome = match (array, lines && options.ignore_errors) {
+        (true, _) => look.at_list(&mut bytes),
+        (false, true) => look.at_lines(&mut bytes),
+        (false, false) => look.at_objects(&mut bytes),
     };
     match outcome {
         // The end of the sample, of a list that is not looked at to its end, or of a file whose scan says where it breaks.
-        Err(error) if fault.get().is_none() && (error.is_eof() || rows >= sample_rows) => {}
+        Err(error) if fault.get().is_none() && (error.is_eof() || look.rows >= most) => {}
         Err(error) => {
-            let path = file.path().to_path_buf();
-            let value = Error::Value { path, line: error.line() as u64, detail: without_place(&error) };
+            let (path, line) = (file.path().to_path_buf(), above + error.line() as u64);
+            let value = Error::Value { path, line, detail: without_place(&error) };
             return Err(fault.get().cloned().unwrap_or(value));
         }
         Ok(()) => {}
     }
+    let cut = most != usize::MAX && (kind.compression != Compression::None || text::is_cut(file));
+    let Look { shape, rows, .. } = look;
     let columns = match &shape {
         Shape::Nothing => return Ok(FileFacts::empty()),
         Shape::Object(members) => typed(members.fields(), options),
         _ => return Err(Error::corrupt(file.path(), "its rows are no objects")),
     };
+    let columns = Arc::new(Schema::new(columns));
     // Without a whole row the file is not empty but broken, which its scan says.
-    let small = kind.compression == Compression::None && (1..sample_rows).contains(&rows);
-    let detail = Detail::Json(Arc::new(JsonFacts { array, lines, shape }));
-    Ok(FileFacts { columns: Arc::new(Schema::new(columns)), rows: small.then_some(rows), detail })
+    let small = kind.compression == Compression::None && (1..most).contains(&rows);
+    let facts = JsonFacts {
+        array,
+        lines: lines && encoding.is_none(),
+        encoding,
+        asked: asked(columns.fields(), options),
+        columns: Arc::clone(&columns),
+        shape,
+        whole: rows < most && !cut,
+        // Whoever names the columns wants no others.
+        strange: if options.columns { Strange::LeftOut } else { sampling.strange },
+        outgrown: AtomicBool::new(false),
+        options: options.clone(),
+        rejects: Rejects::default(),
+    };
+    Ok(FileFacts { columns, rows: small.then_some(rows), detail: Detail::Json(Arc::new(facts)) })
 }
 
-/// The types that were asked for in the place of those that were found.
-fn typed(fields: Fields, options: &ReadOptions) -> Fields {
-    let typed = fields.iter().enumerate().map(|(place, field)| match options.type_of(field.name(), place) {
+/// The types that were asked for in the place of those that were found; only the columns that were asked for, if they were.
+fn typed(found: Fields, options: &ReadOptions) -> Fields {
+    if options.columns {
+        let columns = options.names.iter().enumerate().map(|(place, name)| {
+            Field::new(name, options.type_of(name, place).cloned().unwrap_or(DataType::Utf8), true)
+        });
+        return columns.collect();
+    }
+    let typed = found.iter().enumerate().map(|(place, field)| match options.type_of(field.name(), place) {
         Some(asked) => Arc::new(field.as_ref().clone().with_data_type(asked.clone())),
         None if options.all_text => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
         None => Arc::clone(field),
@@ -90,16 +209,52 @@ fn typed(fields: Fields, options: &ReadOptions) -> Fields {
     typed.collect()
 }
 
-fn take_rows<R: Read>(
-    values: &mut serde_json::Deserializer<serde_json::de::IoRead<R>>,
-    shape: &mut Shape,
-    (rows, most): (&mut usize, usize),
-) -> Result<(), serde_json::Error> {
-    while *rows < most {
-        Into(shape, 0).deserialize(&mut *values)?;
-        *rows += 1;
+fn asked(columns: &Fields, options: &ReadOptions) -> HashSet<String> {
+    let asked = columns.iter().enumerate();
+    asked
+        .filter(|(place, field)| options.type_of(field.name(), *place).is_some())
+        .map(|(_, field)| field.name().clone())
+        .collect()
+}
+
+/// The shape of the first rows.
+struct Look {
+    shape: Shape,
+    rows: usize,
+    most: usize,
+}
+
+impl Look {
+    fn at_list(&mut self, bytes: &mut impl Read) -> Result<(), serde_json::Error> {
+        let mut values = serde_json::Deserializer::from_reader(bytes);
+        Elements { shape: &mut self.shape, rows: &mut self.rows, most: self.most }.deserialize(&mut values)
     }
-    Ok(())
+
+    fn at_objects(&mut self, bytes: &mut impl Read) -> Result<(), serde_json::Error> {
+        let mut values = serde_json::Deserializer::from_reader(bytes);
+        while self.rows < self.most {
+            Into(&mut self.shape, 0).deserialize(&mut values)?;
+            self.rows += 1;
+        }
+        Ok(())
+    }
+
+    /// Lines that cannot be read are left out.
+    fn at_lines(&mut self, bytes: &mut impl BufRead) -> Result<(), serde_json::Error> {
+        let mut line = Vec::new();
+        while self.rows < self.most {
+            line.clear();
+            let count = bytes.by_ref().take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line);
+            if count.map_err(<serde_json::Error as serde::de::Error>::custom)? == 0 {
+                break;
+            }
+            let mut values = serde_json::Deserializer::from_slice(&line);
+            let of_line =
+                !line.trim_ascii().is_empty() && Into(&mut self.shape, 0).deserialize(&mut values).is_ok();
+            self.rows += usize::from(of_line);
+        }
+        Ok(())
+    }
 }
 
 /// Whether each line of the beginning is an object, as far as its ends tell.
@@ -120,14 +275,20 @@ fn is_of_lines(first: &[u8]) -> bool {
     true
 }
 
-fn without_mark(text: TextReader) -> Result<Box<dyn Read + Send>, Error> {
-    let (fault, mut bytes) = (text.fault(), text.bytes);
-    let mark = bytes.fill_buf().is_ok_and(|first| first.starts_with(MARK));
-    match fault.get() {
-        Some(fault) => Err(fault.clone()),
-        None => {
-            bytes.consume(if mark { MARK.len() } else { 0 });
-            Ok(Box::new(bytes))
+/// Goes to the first byte that is no blank, and tells how many lines end before it; `None` if there is none.
+fn skip_blanks(bytes: &mut impl BufRead) -> std::io::Result<Option<u64>> {
+    let mut lines = 0;
+    loop {
+        let first = bytes.fill_buf()?;
+        if first.is_empty() {
+            return Ok(None);
+        }
+        let blanks = first.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        lines += first.iter().take(blanks).filter(|byte| **byte == b'\n').count() as u64;
+        let found = blanks < first.len();
+        bytes.consume(blanks);
+        if found {
+            return Ok(Some(lines));
         }
     }
 }
@@ -137,201 +298,51 @@ fn without_place(error: &serde_json::Error) -> String {
     text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
+type Text = BufReader<Box<dyn Read + Send>>;
+
+/// A text as UTF-8, and the characters that it was written in, if those are others.
+fn told_by_itself(
+    file: &Arc<DataFile>,
+    mut text: TextReader,
+    options: &ReadOptions,
+) -> Result<(Text, Option<&'static Encoding>), Error> {
+    let first = text.peek(file)?;
+    let (found, _) = encoding::resolve(options.encoding, (first, false), file.path())?;
+    // What is no UTF-8 is damaged rather than of an old machine.
+    let encoding = found.filter(|found| *found != encoding_rs::WINDOWS_1252 || options.encoding.is_some());
+    let (bytes, _) = as_utf8(text, encoding, true)?;
+    Ok((BufReader::with_capacity(64 << 10, bytes), encoding))
+}
+
+/// Bytes, and what was wrong where they end too early.
+type Utf8 = (Box<dyn Read + Send>, Arc<OnceLock<Error>>);
+
+/// The bytes of a text as UTF-8, without the mark that it may begin with.
+fn as_utf8(text: TextReader, encoding: Option<&'static Encoding>, begins: bool) -> Result<Utf8, Error> {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    let (fault, mut bytes) = (text.fault(), text.bytes);
+    if let Some(encoding) = encoding {
+        return Ok((Box::new(Transcoded::new(bytes, encoding)), fault));
+    }
+    let mark = begins && bytes.fill_buf().is_ok_and(|first| first.starts_with(MARK));
+    if let Some(fault) = fault.get() {
+        return Err(fault.clone());
+    }
+    bytes.consume(if mark { MARK.len() } else { 0 });
+    Ok((Box::new(bytes), fault))
+}
+
 /// The objects of one file, or of the lines that begin in a range of it.
-pub(crate) fn open(file: &Arc<DataFile>, facts: &FileFacts, request: &Request) -> Result<Batches, Error> {
-    let Detail::Json(found) = &facts.detail else {
-        return Ok(Batches::empty());
-    };
-    let array = found.array;
+pub(crate) fn open(
+    file: &Arc<DataFile>,
+    facts: &Arc<JsonFacts>,
+    request: &Request,
+) -> Result<Batches, Error> {
+    let start = request.range.as_ref().map_or(0, |range| range.start);
     let text = match &request.range {
         Some(range) => TextReader::open_range(file, range.clone())?,
         None => TextReader::open(file, request.compression)?,
     };
-    let bytes = without_mark_of(text, request)?;
-    if texts::needed(&found.shape, request.schema.fields()) {
-        return Ok(texts::open(file, found, (bytes.0, bytes.1), request));
-    }
-    let (reader, fault) = bytes;
-    let decoder = decoder(&request.schema, request.batch_size)
-        .map_err(|error| Error::corrupt(file.path(), message(&error)))?;
-    let rows = Rows {
-        file: Arc::clone(file),
-        source: if array {
-            Source::Array(array_reader(reader))
-        } else {
-            Source::Lines(BufReader::with_capacity(256 << 10, reader))
-        },
-        lines: found.lines,
-        decoder,
-        request: request.clone(),
-        delivered: 0,
-        fault,
-        done: false,
-    };
-    Ok(Batches::new(rows))
-}
-
-fn decoder(schema: &SchemaRef, batch_size: usize) -> Result<Decoder, ArrowError> {
-    ReaderBuilder::new(Arc::clone(schema))
-        .with_batch_size(batch_size)
-        .with_coerce_primitive(true)
-        .build_decoder()
-}
-
-fn array_reader(reader: Box<dyn Read + Send>) -> ArrayReader {
-    BufReader::new(JsonArrayToNdjsonReader::new(BufReader::new(reader)))
-}
-
-/// What gives the bytes, and what it says when reading fails. Only the first range of a file can have a mark.
-type Opened = (Box<dyn Read + Send>, Arc<OnceLock<Error>>);
-
-fn without_mark_of(text: TextReader, request: &Request) -> Result<Opened, Error> {
-    let fault = text.fault();
-    let first = request.range.as_ref().is_none_or(|range| range.start == 0);
-    Ok((if first { without_mark(text)? } else { text.into_bytes() }, fault))
-}
-
-/// Bytes of a text as long as no single value of it takes more than a line may.
-struct Bounded {
-    bytes: Box<dyn Read + Send>,
-    /// Bytes since the last value.
-    open: Arc<AtomicUsize>,
-}
-
-impl Read for Bounded {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let count = self.bytes.read(into)?;
-        if self.open.fetch_add(count, Ordering::Relaxed) > MAX_LINE_BYTES {
-            return Err(io::Error::other(message(&too_long())));
-        }
-        Ok(count)
-    }
-}
-
-enum Source {
-    Lines(BufReader<Box<dyn Read + Send>>),
-    Array(ArrayReader),
-}
-
-struct Rows {
-    file: Arc<DataFile>,
-    source: Source,
-    lines: bool,
-    decoder: Decoder,
-    request: Request,
-    delivered: u64,
-    fault: Arc<OnceLock<Error>>,
-    done: bool,
-}
-
-/// Few compressed bytes can be an object of any length.
-fn too_long() -> ArrowError {
-    ArrowError::JsonError(format!("an object has more than {} MiB", MAX_LINE_BYTES >> 20))
-}
-
-impl Rows {
-    fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        let mut open = 0;
-        loop {
-            let bytes = match &mut self.source {
-                Source::Lines(text) => text.fill_buf()?,
-                Source::Array(array) => array.fill_buf()?,
-            };
-            if bytes.is_empty() {
-                break;
-            }
-            let before = self.decoder.len();
-            let (given, taken) = (bytes.len(), self.decoder.decode(bytes)?);
-            open = if self.decoder.len() > before { 0 } else { open + taken };
-            if open > MAX_LINE_BYTES {
-                return Err(too_long());
-            }
-            match &mut self.source {
-                Source::Lines(text) => text.consume(taken),
-                Source::Array(array) => array.consume(taken),
-            }
-            if taken < given {
-                break;
-            }
-        }
-        let batch = self.decoder.flush()?;
-        if let (None, Source::Array(array)) = (&batch, &self.source) {
-            array.get_ref().validate_complete()?;
-        }
-        Ok(batch)
-    }
-
-    fn explain(&self, error: &ArrowError) -> Error {
-        if let Some(fault) = self.fault.get() {
-            return fault.clone();
-        }
-        let located = self.lines.then(|| self.locate()).flatten();
-        match located {
-            Some((line, detail)) => Error::Value { path: self.file.path().to_path_buf(), line, detail },
-            None => Error::corrupt(self.file.path(), message(error)),
-        }
-    }
-
-    /// Reads the lines of the failed batch again, one by one, to find the one that fails.
-    fn locate(&self) -> Option<(u64, String)> {
-        let start = self.request.range.as_ref().map_or(0, |range| range.start);
-        let text = match &self.request.range {
-            Some(range) => TextReader::open_range(&self.file, range.clone()).ok()?,
-            None => TextReader::open(&self.file, self.request.compression).ok()?,
-        };
-        let mut number = text::lines_before(&self.file, text::first_line_at(&self.file, start).ok()?);
-        let mut rows = 0;
-        let mut bytes = text.bytes;
-        loop {
-            let mut line = Vec::new();
-            if bytes.by_ref().take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut line).ok()? == 0 {
-                return None;
-            }
-            number += 1;
-            if line.len() > MAX_LINE_BYTES {
-                return Some((number, message(&too_long())));
-            }
-            if line.iter().all(u8::is_ascii_whitespace) {
-                continue;
-            }
-            rows += 1;
-            if rows > self.delivered {
-                line.push(b'\n');
-                let mut decoder = decoder(&self.request.schema, 1).ok()?;
-                let failed = decoder.decode(&line).err().or_else(|| decoder.flush().err());
-                if let Some(error) = failed {
-                    return Some((number, message(&error)));
-                }
-            }
-        }
-    }
-}
-
-impl Iterator for Rows {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        match self.batch() {
-            Ok(Some(batch)) => {
-                self.delivered += batch.num_rows() as u64;
-                Some(Ok(batch))
-            }
-            Ok(None) => {
-                self.done = true;
-                None
-            }
-            Err(error) => {
-                self.done = true;
-                Some(Err(self.explain(&error)))
-            }
-        }
-    }
-}
-
-fn message(error: &ArrowError) -> String {
-    let text = error.to_string();
-    text.strip_prefix("Json error: ").map_or_else(|| text.clone(), str::to_owned)
+    let (bytes, fault) = as_utf8(text, facts.encoding, start == 0)?;
+    Ok(Batches::new(Rows::new(file, facts, Opened { bytes, fault, start }, request)))
 }

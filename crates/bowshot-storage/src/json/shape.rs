@@ -3,9 +3,9 @@
 //! Numbers are widened. Texts and numbers in one place are text. What is nested in one row and not in another is kept as
 //! JSON text, so that nothing is lost and no row fails.
 
+use crate::csv::values::{self, Notation, Stamp};
 use crate::schema;
-use arrow::compute::kernels::cast_utils::Parser;
-use arrow::datatypes::{DataType, Date32Type, Field, Fields, TimeUnit, TimestampNanosecondType};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields, TimeUnit};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::HashMap;
 use std::fmt;
@@ -20,15 +20,33 @@ pub(super) enum Shape {
     #[default]
     Nothing,
     Truth,
-    Integer,
-    /// Whole numbers of which some are larger than the largest signed one.
-    Large,
+    Whole(Whole),
     Float,
     Text(Times),
     List(Box<Shape>),
     Object(Members),
     /// JSON text.
     Mixed,
+}
+
+static NOTHING: Shape = Shape::Nothing;
+
+/// What is known of whole numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Whole {
+    negative: bool,
+    /// Some are larger than the largest signed number of 64 bits.
+    large: bool,
+}
+
+impl Whole {
+    fn data_type(self) -> DataType {
+        match (self.large, self.negative) {
+            (false, _) => DataType::Int64,
+            (true, false) => DataType::UInt64,
+            (true, true) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+        }
+    }
 }
 
 /// The members of objects.
@@ -53,7 +71,7 @@ impl Members {
         &mut self.shapes[place]
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Shape> {
+    fn get(&self, name: &str) -> Option<&Shape> {
         self.shapes.get(*self.places.get(name)?)
     }
 
@@ -71,13 +89,28 @@ impl Members {
 }
 
 impl Shape {
-    /// Whether some value is kept as JSON text, here or deeper.
-    pub(super) fn has_mixed(&self) -> bool {
+    /// Names of members, in the order in which they came.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let names = match self {
+            Self::Object(members) => members.names.as_slice(),
+            _ => &[],
+        };
+        names.iter().map(String::as_str)
+    }
+
+    /// What elements of a list are.
+    pub(super) fn item(&self) -> &Self {
         match self {
-            Self::Mixed => true,
-            Self::List(item) => item.has_mixed(),
-            Self::Object(members) => members.shapes.iter().any(Self::has_mixed),
-            _ => false,
+            Self::List(item) => item,
+            _ => &NOTHING,
+        }
+    }
+
+    /// What the member of a name is.
+    pub(super) fn member(&self, name: &str) -> &Self {
+        match self {
+            Self::Object(members) => members.get(name).unwrap_or(&NOTHING),
+            _ => &NOTHING,
         }
     }
 
@@ -85,8 +118,7 @@ impl Shape {
         match self {
             Self::Nothing => DataType::Null,
             Self::Truth => DataType::Boolean,
-            Self::Integer => DataType::Int64,
-            Self::Large => DataType::UInt64,
+            Self::Whole(whole) => whole.data_type(),
             Self::Float => DataType::Float64,
             Self::Text(_) | Self::Mixed => DataType::Utf8,
             Self::List(item) => DataType::List(Arc::new(Field::new_list_field(item.data_type(), true))),
@@ -108,13 +140,12 @@ impl Shape {
         let old = std::mem::take(self);
         *self = match (old, other) {
             (Self::Nothing, other) => other,
-            (same @ (Self::Truth | Self::Integer | Self::Large | Self::Float), other) if same == other => {
-                same
-            }
-            (Self::Integer, Self::Large) | (Self::Large, Self::Integer) => Self::Large,
-            (Self::Integer | Self::Large | Self::Float, Self::Integer | Self::Large | Self::Float) => {
-                Self::Float
-            }
+            (same @ (Self::Truth | Self::Float), other) if same == other => same,
+            (Self::Whole(one), Self::Whole(other)) => Self::Whole(Whole {
+                negative: one.negative || other.negative,
+                large: one.large || other.large,
+            }),
+            (Self::Whole(_) | Self::Float, Self::Whole(_) | Self::Float) => Self::Float,
             (Self::Text(mut times), Self::Text(more)) => {
                 times.unite(&more);
                 Self::Text(times)
@@ -132,40 +163,71 @@ pub(super) struct Times {
     times: bool,
     zoned: bool,
     unit: TimeUnit,
+    /// Whether 64 bits hold them all in billionths of a second.
+    fits_nanoseconds: bool,
 }
 
 impl Times {
     fn none() -> Self {
-        Self { dates: false, times: false, zoned: false, unit: TimeUnit::Second }
+        let (dates, times, zoned, fits_nanoseconds) = (false, false, false, false);
+        Self { dates, times, zoned, unit: TimeUnit::Second, fits_nanoseconds }
     }
 
     fn of(text: &str) -> Self {
-        let date = text.len() == 10 && Date32Type::parse(text).is_some();
-        let long = text.len() >= 19 && matches!(text.as_bytes().get(10), Some(b'T' | b' '));
-        let time = long && TimestampNanosecondType::parse(text).is_some();
-        let zoned = text.get(19..).is_some_and(|rest| rest.contains(['Z', 'z', '+', '-']));
-        Self { dates: date, times: time, zoned: time && zoned, unit: unit_of(text) }
+        let text = text.as_bytes();
+        let dates = date(text).is_some();
+        match any_moment(text) {
+            Some(stamp) => Self {
+                dates,
+                times: true,
+                zoned: stamp.zoned,
+                unit: unit_of(stamp.digits),
+                fits_nanoseconds: stamp.in_units(1_000_000_000).is_some(),
+            },
+            None => Self { dates, ..Self::none() },
+        }
     }
 
     fn unite(&mut self, other: &Self) {
         self.dates &= other.dates;
         self.times &= other.times && self.zoned == other.zoned;
         self.unit = schema::finer(self.unit, other.unit);
+        self.fits_nanoseconds &= other.fits_nanoseconds;
     }
 
     fn data_type(self) -> DataType {
         match self {
             Self { dates: true, .. } => DataType::Date32,
+            Self { times: true, unit: TimeUnit::Nanosecond, fits_nanoseconds: false, .. } => DataType::Utf8,
             Self { times: true, zoned, unit, .. } => DataType::Timestamp(unit, zoned.then(|| "UTC".into())),
             _ => DataType::Utf8,
         }
     }
 }
 
+/// `2024-01-31`, in days since 1970.
+pub(super) fn date(text: &[u8]) -> Option<i32> {
+    let dashed = text.len() == 10 && text[4] == b'-' && text[7] == b'-';
+    dashed.then(|| values::date(text, &Notation::default())).flatten()
+}
+
+/// `2024-01-31T10:00:00` with or without fraction and zone, as the column has it; or a date, which other files of a table
+/// may have there.
+pub(super) fn moment(text: &[u8], zoned: bool) -> Option<Stamp> {
+    if let Some(days) = date(text) {
+        return Some(Stamp { seconds: i64::from(days) * 86_400, nanos: 0, digits: 0, zoned });
+    }
+    any_moment(text).filter(|stamp| stamp.zoned == zoned)
+}
+
+fn any_moment(text: &[u8]) -> Option<Stamp> {
+    let long = text.len() >= 19 && text[4] == b'-' && matches!(text[10], b'T' | b' ');
+    long.then(|| values::stamp(text, &Notation::default())).flatten()
+}
+
 /// The unit that keeps the digits behind the second.
-fn unit_of(time: &str) -> TimeUnit {
-    let fraction = time.get(19..).and_then(|rest| rest.strip_prefix('.')).unwrap_or("");
-    match fraction.bytes().take_while(u8::is_ascii_digit).count() {
+fn unit_of(digits: usize) -> TimeUnit {
+    match digits {
         0 => TimeUnit::Second,
         1..=3 => TimeUnit::Millisecond,
         4..=6 => TimeUnit::Microsecond,
@@ -196,13 +258,13 @@ impl<'de> Visitor<'de> for Into<'_> {
         Ok(())
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        self.0.take(Shape::Integer);
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        self.0.take(Shape::Whole(Whole { negative: value < 0, large: false }));
         Ok(())
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
-        self.0.take(if i64::try_from(value).is_ok() { Shape::Integer } else { Shape::Large });
+        self.0.take(Shape::Whole(Whole { negative: false, large: i64::try_from(value).is_err() }));
         Ok(())
     }
 
@@ -303,6 +365,10 @@ mod tests {
             (&[r#"{"a": [1]}"#, r#"{"a": [2.5, null]}"#], "a List(Float64)"),
             (&[r#"{"a": "2024-01-01"}"#, r#"{"a": "2024-01-02"}"#], "a Date32"),
             (&[r#"{"a": 18446744073709551615}"#], "a UInt64"),
+            (&[r#"{"a": 18446744073709551615}"#, r#"{"a": -1}"#], "a Decimal128(38, 0)"),
+            (&[r#"{"a": "1500-01-01T00:00:00"}"#], "a Timestamp(s)"),
+            (&[r#"{"a": "1500-01-01T00:00:00.123456789"}"#], "a Utf8"),
+            (&[r#"{"a": "2024-01-01T00:00:00"}"#, r#"{"a": "2024-01-01T00:00:00Z"}"#], "a Utf8"),
             (&[r#"{"a": {}}"#], "a Utf8"),
             (&[r#"{"a": {"x": 1}}"#, r#"{"a": {"y": "z"}}"#], "a Struct(\"x\": Int64, \"y\": Utf8)"),
         ] {

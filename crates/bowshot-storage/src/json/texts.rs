@@ -1,157 +1,68 @@
-//! Objects some of whose values are kept as JSON text, because they are nested in one row and not in another. Each object
-//! is taken apart for that, which costs several times what the usual road does.
+//! Texts side by side, of which the last ones can be taken back. They are checked to be UTF-8 all at once, when they become
+//! an array.
 
-use super::shape::Shape;
-use super::{ArrayReader, Bounded, JsonFacts, Opened, array_reader, decoder, message, without_place};
-use crate::Error;
-use crate::batches::{Batches, Request};
-use crate::file::DataFile;
-use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Fields};
-use arrow::error::ArrowError;
-use serde_json::Value;
-use std::io::{self, BufReader, Read};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use super::columns::Wrong;
+use arrow::array::StringArray;
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
-/// Whether the table has text where this file has something nested.
-pub(super) fn needed(shape: &Shape, fields: &Fields) -> bool {
-    let Shape::Object(members) = shape else { return false };
-    fields
-        .iter()
-        .any(|field| members.get(field.name()).is_some_and(|shape| is_text_of(shape, field.data_type())))
-}
-
-fn is_text_of(shape: &Shape, data_type: &DataType) -> bool {
-    match (shape, data_type) {
-        (Shape::Mixed | Shape::List(_) | Shape::Object(_), DataType::Utf8) => true,
-        (Shape::List(item), DataType::List(field)) => is_text_of(item, field.data_type()),
-        (Shape::Object(_), DataType::Struct(fields)) => needed(shape, fields),
-        (shape, _) => shape.has_mixed(),
-    }
-}
-
-pub(super) fn open(
-    file: &Arc<DataFile>,
-    facts: &Arc<JsonFacts>,
-    opened: Opened,
-    request: &Request,
-) -> Batches {
-    let (reader, fault) = opened;
-    let (reader, list): (Box<dyn Read + Send>, _) = match facts.array {
-        true => {
-            let list = List(Arc::new(Mutex::new(array_reader(reader))));
-            (Box::new(list.clone()), Some(list))
-        }
-        false => (reader, None),
-    };
-    let open = Arc::new(AtomicUsize::new(0));
-    let reader = Bounded { bytes: reader, open: Arc::clone(&open) };
-    let values =
-        serde_json::Deserializer::from_reader(BufReader::with_capacity(256 << 10, reader)).into_iter();
-    let (file, facts, request) = (Arc::clone(file), Arc::clone(facts), request.clone());
-    Batches::new(Texts { values, open, list, file, facts, request, fault, done: false })
-}
-
-type Values = serde_json::StreamDeserializer<'static, serde_json::de::IoRead<BufReader<Bounded>>, Value>;
-
-/// The objects of a list, one after the other. It is asked at the end whether the list was closed.
-#[derive(Clone)]
-struct List(Arc<Mutex<ArrayReader>>);
-
-impl Read for List {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).read(into)
-    }
-}
-
-impl List {
-    fn check(&self) -> io::Result<()> {
-        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.get_ref().validate_complete().map_err(io::Error::other)
-    }
-}
-
-struct Texts {
-    values: Values,
-    /// Bytes that were read for the value that is not complete.
-    open: Arc<AtomicUsize>,
-    list: Option<List>,
-    file: Arc<DataFile>,
-    facts: Arc<JsonFacts>,
-    request: Request,
-    fault: Arc<OnceLock<Error>>,
-    done: bool,
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    bytes: Vec<u8>,
+    ends: Vec<i32>,
 }
 
 impl Texts {
-    fn batch(&mut self) -> Result<Option<RecordBatch>, Error> {
-        let mut rows = Vec::new();
-        while rows.len() < self.request.batch_size.min(8 << 10) {
-            let Some(value) = self.values.next() else {
-                self.done = true;
-                let checked = self.list.as_ref().map_or(Ok(()), List::check);
-                checked.map_err(|error| Error::corrupt(self.file.path(), error))?;
-                break;
-            };
-            let mut value = value.map_err(|error| self.explain(&error))?;
-            self.open.store(0, Ordering::Relaxed);
-            prepare(&mut value, &self.facts.shape, self.request.schema.fields());
-            rows.push(value);
-        }
-        if rows.is_empty() {
-            return Ok(None);
-        }
-        self.decoded(&rows).map_err(|error| Error::corrupt(self.file.path(), message(&error)))
+    /// False if there is no room for more.
+    pub(super) fn push(&mut self, text: &[u8]) -> bool {
+        self.push_with(|bytes| bytes.extend_from_slice(text))
     }
 
-    fn decoded(&self, rows: &[Value]) -> Result<Option<RecordBatch>, ArrowError> {
-        let mut decoder = decoder(&self.request.schema, rows.len())?;
-        decoder.serialize(rows)?;
-        decoder.flush()
-    }
-
-    fn explain(&self, error: &serde_json::Error) -> Error {
-        let path = self.file.path().to_path_buf();
-        let value = Error::Value { path, line: error.line() as u64, detail: without_place(error) };
-        self.fault.get().cloned().unwrap_or(value)
-    }
-}
-
-/// Makes texts of what the table has as text.
-fn prepare(value: &mut Value, shape: &Shape, fields: &Fields) {
-    let (Value::Object(object), Shape::Object(members)) = (value, shape) else { return };
-    for field in fields {
-        if let (Some(value), Some(shape)) = (object.get_mut(field.name()), members.get(field.name())) {
-            prepare_one(value, shape, field.data_type());
-        }
-    }
-}
-
-fn prepare_one(value: &mut Value, shape: &Shape, data_type: &DataType) {
-    match (data_type, shape) {
-        (DataType::Utf8, Shape::Mixed | Shape::List(_) | Shape::Object(_)) if !value.is_null() => {
-            *value = Value::String(value.to_string());
-        }
-        (DataType::List(field), Shape::List(item)) => {
-            if let Value::Array(values) = value {
-                values.iter_mut().for_each(|value| prepare_one(value, item, field.data_type()));
+    pub(super) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let before = self.bytes.len();
+        write(&mut self.bytes);
+        match i32::try_from(self.bytes.len()) {
+            Ok(end) => self.ends.push(end),
+            Err(_) => {
+                self.bytes.truncate(before);
+                return false;
             }
         }
-        (DataType::Struct(fields), Shape::Object(_)) => prepare(value, shape, fields),
-        _ => {}
+        true
     }
-}
 
-impl Iterator for Texts {
-    type Item = Result<RecordBatch, Error>;
+    /// Empty texts up to a number of them.
+    pub(super) fn pad(&mut self, count: usize) {
+        let end = self.ends.last().copied().unwrap_or(0);
+        self.ends.resize(count.max(self.ends.len()), end);
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let batch = self.batch();
-        self.done |= batch.is_err();
-        batch.transpose()
+    pub(super) fn truncate(&mut self, count: usize) {
+        self.ends.truncate(count);
+        self.bytes.truncate(usize::try_from(self.ends.last().copied().unwrap_or(0)).unwrap_or(0));
+    }
+
+    /// The texts as bytes, one by one.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let place = |at: i32| usize::try_from(at).unwrap_or(0);
+        starts
+            .zip(&self.ends)
+            .map(move |(start, end)| self.bytes.get(place(start)..place(*end)).unwrap_or_default())
+    }
+
+    pub(super) fn finish(self, nulls: Option<NullBuffer>) -> Result<StringArray, Wrong> {
+        let mut ends = Vec::with_capacity(self.ends.len() + 1);
+        ends.push(0);
+        ends.extend_from_slice(&self.ends);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
+        let bytes = Buffer::from_vec(self.bytes);
+        StringArray::try_new(offsets, bytes.clone(), nulls).map_err(|error| {
+            let texts = Self { bytes: bytes.to_vec(), ends: self.ends };
+            match texts.iter().position(|text| std::str::from_utf8(text).is_err()) {
+                None => Wrong::from(error),
+                row => Wrong { row, detail: "bytes that are no UTF-8".to_owned() },
+            }
+        })
     }
 }

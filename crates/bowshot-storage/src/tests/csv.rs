@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::tempdir;
 
-fn with_options(path: &Path, options: &str) -> World {
+pub(super) fn with_options(path: &Path, options: &str) -> World {
     let options = ReadOptions::parse(options).unwrap();
     let source = SourceSpec { name: Some("t".to_owned()), path: path.to_path_buf(), options };
     World::with(
@@ -108,6 +108,59 @@ async fn what_does_not_fit_is_refused_with_its_line() {
     let error = with_options(&path, "quote=%22&header=false").error("select * from t").await;
     says(&error, ErrorKind::Corrupt, &["line 30001", "never closed"]);
     assert_eq!(with_options(&path, "quote=").value("select count(*) from t").await, "30011");
+}
+
+#[tokio::test]
+async fn a_quote_that_is_never_closed_is_no_value() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    for text in ["a,b\n1,\"x\n2,y\n", "a;b\n1;\"x\n2;y\n3;z\n", "a\n\"x\ny\n"] {
+        write(&path, text);
+        let error = with_options(&path, "").error("select * from t").await;
+        says(&error, ErrorKind::Corrupt, &["t.csv", "line 2", "never closed"]);
+        assert!(error.hint().is_some_and(|hint| hint.contains("quote=")));
+        assert_ne!(with_options(&path, "quote=").value("select count(*) from t").await, "0");
+    }
+    write(&path, "a,b\n1,\"x\n2,6\" pipe\n");
+    assert_eq!(with_options(&path, "").value("select min(b) from t").await, "\"x");
+}
+
+#[tokio::test]
+async fn options_that_cannot_be_obeyed_are_refused() {
+    let folder = tempdir().unwrap();
+    let csv = folder.path().join("t.csv");
+    write(&csv, "a,b\n1,2\n3,4\n");
+    let json = folder.path().join("t.json");
+    write(&json, "{\"a\":1}\n");
+    for (path, options, told) in [
+        (&csv, "types=c:INT", "`types` names the column `c`"),
+        (&csv, "types=INT,INT,INT", "3 types for 2 columns"),
+        (&csv, "thousands=.", "cannot be both"),
+        (&json, "header=true", "`header` is no option of json files"),
+        (&json, "types=z:INT", "`types` names the column `z`"),
+    ] {
+        says(&with_options(path, options).error("select * from t").await, ErrorKind::Invalid, &[told]);
+    }
+    for path in [&csv, &json] {
+        let error = with_options(path, "encoding=utf-16").error("select * from t").await;
+        says(&error, ErrorKind::Corrupt, &["is no text in UTF-16"]);
+    }
+    let world = with_options(&csv, "auto_detect=false");
+    assert_eq!(world.types("t").await, "column_1 Utf8, column_2 Utf8");
+    assert_eq!(world.value("select count(*) from t").await, "3");
+    let world = with_options(&csv, "store_rejects=true&types=a:DATE");
+    assert_eq!(world.value("select count(*) from t").await, "0");
+    assert_eq!(world.catalog.describe()[0].rejects.len(), 2);
+    // What is said of a folder concerns those of its files that have such an option.
+    let source = SourceSpec {
+        name: None,
+        path: folder.path().to_path_buf(),
+        options: ReadOptions::parse("header=false&types=column_1:VARCHAR").unwrap(),
+    };
+    std::fs::rename(&json, folder.path().join("u.json")).unwrap();
+    let world = World::with(vec![source], StorageOptions::default());
+    assert_eq!(world.types("t").await, "column_1 Utf8, column_2 Utf8");
+    assert_eq!(world.types("u").await, "a Int64");
 }
 
 #[tokio::test]

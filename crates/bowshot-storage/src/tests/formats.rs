@@ -371,3 +371,28 @@ async fn json_strings_that_are_dates_or_times_get_those_types() {
     assert_eq!(world.value("select count(distinct z) from t").await, "1");
     assert_eq!(world.value("select max(t) from t").await, "2024-02-01T11:30:00");
 }
+
+#[tokio::test]
+async fn big_endian_arrow_is_refused_as_what_it_is() {
+    let mut builder = flatbuffers::FlatBufferBuilder::new();
+    let fields = builder.create_vector::<flatbuffers::ForwardsUOffset<arrow_ipc::Field<'_>>>(&[]);
+    let mut schema = arrow_ipc::SchemaBuilder::new(&mut builder);
+    schema.add_endianness(arrow_ipc::Endianness::Big);
+    schema.add_fields(fields);
+    let schema = schema.finish();
+    let mut message = arrow_ipc::MessageBuilder::new(&mut builder);
+    message.add_version(arrow_ipc::MetadataVersion::V5);
+    message.add_header_type(arrow_ipc::MessageHeader::Schema);
+    message.add_header(schema.as_union_value());
+    let message = message.finish();
+    builder.finish(message, None);
+    let mut header = builder.finished_data().to_vec();
+    header.resize(header.len().next_multiple_of(8), 0);
+    let length = u32::try_from(header.len()).unwrap();
+    let stream = [u32::MAX.to_le_bytes().as_slice(), &length.to_le_bytes(), &header].concat();
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("t.arrows");
+    write(&path, stream);
+    let error = World::open(&[&path]).error("select * from t").await;
+    says(&error, ErrorKind::Unsupported, &["t.arrows", "big-endian"]);
+}

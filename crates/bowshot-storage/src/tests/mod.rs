@@ -5,6 +5,7 @@ mod columns;
 mod csv;
 mod damaged;
 mod folders;
+mod footers;
 mod formats;
 mod json;
 

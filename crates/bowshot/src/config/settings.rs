@@ -250,7 +250,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "storage.column_cache_bytes",
         |c| Slot::LongSize(&mut c.column_cache_bytes),
-        "memory for decoded columns of Parquet files that are scanned repeatedly, at most a quarter of the machine's; nothing is kept when 0",
+        "memory for decoded columns of Parquet files that are scanned repeatedly, at most a quarter of the machine's and of `limits.memory_bytes`; nothing is kept when 0",
     ),
     key(
         "storage.exchange_folder",

@@ -45,7 +45,8 @@ impl Parts {
         reuse.results.folder = data.map(|folder| folder.join("result_cache"));
         let environment = Engine::environment(&engine_config)?;
         let (sources, storage) = (config.sources.clone(), config.storage.clone());
-        let columns = ColumnCache::new(memory::share(config.column_cache_bytes));
+        let columns = memory::share(config.column_cache_bytes, config.limits.memory_bytes);
+        let columns = ColumnCache::new(columns);
         let (runtime, found) = (Arc::clone(&environment), Arc::clone(&columns));
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;

@@ -13,6 +13,7 @@ use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::json;
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use bowshot_storage::RowGroups;
 use clap::ValueEnum;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -93,7 +94,9 @@ impl Destination {
             Format::Table => Writer::Table(output, TableWriter::new(schema, layout)),
             Format::Csv => Writer::Csv(csv::Writer::new(output), csv_schema(schema), false),
             Format::Json => Writer::Json(json::WriterBuilder::new().with_explicit_nulls(true).build(output)),
-            Format::Parquet => Writer::Parquet(Box::new(parquet_writer(output, schema)?)),
+            Format::Parquet => {
+                Writer::Parquet(Box::new(parquet_writer(output, schema)?), RowGroups::default())
+            }
             Format::Arrow if self.path.is_some() => Writer::ArrowFile(FileWriter::try_new(output, schema)?),
             Format::Arrow => Writer::ArrowStream(StreamWriter::try_new(output, schema)?),
         };
@@ -121,7 +124,7 @@ enum Writer {
     /// With the schema as it is written, and whether the header is out.
     Csv(csv::Writer<Output>, SchemaRef, bool),
     Json(json::LineDelimitedWriter<Output>),
-    Parquet(Box<ArrowWriter<Output>>),
+    Parquet(Box<ArrowWriter<Output>>, RowGroups),
     ArrowFile(FileWriter<Output>),
     ArrowStream(StreamWriter<Output>),
 }
@@ -144,7 +147,7 @@ impl Sink {
                 *header = true;
             }
             Writer::Json(writer) => writer.write(batch)?,
-            Writer::Parquet(writer) => writer.write(batch)?,
+            Writer::Parquet(writer, groups) => groups.write(writer, batch)?,
             Writer::ArrowFile(writer) => writer.write(batch)?,
             Writer::ArrowStream(writer) => writer.write(batch)?,
         }
@@ -168,7 +171,7 @@ impl Sink {
                 writer.finish()?;
                 writer.into_inner()
             }
-            Writer::Parquet(writer) => writer.into_inner()?,
+            Writer::Parquet(writer, _) => writer.into_inner()?,
             Writer::ArrowFile(writer) => writer.into_inner()?,
             Writer::ArrowStream(writer) => writer.into_inner()?,
         };

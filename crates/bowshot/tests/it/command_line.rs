@@ -82,6 +82,8 @@ fn check_prints_what_would_be_served() {
 
             table `orders` is read as: delim=,, header=true (its first record is no record of these types)
 
+            table `who` is read as: one object on each line
+
             Flight SQL  127.0.0.1:50051
             HTTP        127.0.0.1:8080
             PostgreSQL  off

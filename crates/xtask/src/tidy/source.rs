@@ -84,8 +84,8 @@ fn in_line(path: &str, line: &str) -> Option<String> {
     if let Some((bypass, instead)) = BYPASSES.iter().find(|(bypass, _)| code.contains(bypass)) {
         return Some(format!("`{bypass}`: {instead}"));
     }
-    let may_be_unsafe = UNSAFE.iter().any(|folder| path.starts_with(folder));
-    if code.contains("unsafe ") && !may_be_unsafe {
+    let allowed = UNSAFE.iter().any(|folder| path.starts_with(folder));
+    if code.contains("unsafe ") && !allowed {
         return Some("`unsafe` lives in bowshot-ipc and bowshot-os alone".to_owned());
     }
     let defined = defined_name(code)?.to_ascii_lowercase();

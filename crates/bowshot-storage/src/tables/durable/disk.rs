@@ -50,7 +50,13 @@ impl Disk {
         make_folder(&tables)?;
         Ok(Arc::new(Self {
             tables,
-            sources: FactSources { sample_rows: 1, store, metadata_cache },
+            sources: FactSources {
+                sample_rows: 1,
+                surprises: Arc::default(),
+                last: Mutex::default(),
+                store,
+                metadata_cache,
+            },
             pool: HandlePool::new(options.max_open_files),
             users: Mutex::default(),
             made: Mutex::default(),

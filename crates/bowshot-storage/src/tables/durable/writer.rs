@@ -2,8 +2,8 @@
 
 use super::disk::{Disk, sync_folder};
 use super::file::StoredFile;
-use crate::private;
 use crate::tables::{Error, Table};
+use crate::{RowGroups, private};
 use arrow::array::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -50,11 +50,11 @@ fn written(
     let failed = |error| write_error(path, error);
     let buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
     let mut writer = ArrowWriter::try_new(buffer, table.schema(), Some(properties(table))).map_err(failed)?;
-    let mut rows = 0;
+    let (mut rows, mut groups) = (0, RowGroups::default());
     for batch in batches {
         let batch = batch?;
         rows += batch.num_rows();
-        writer.write(&batch).map_err(failed)?;
+        groups.write(&mut writer, &batch).map_err(failed)?;
     }
     let buffer = writer.into_inner().map_err(failed)?;
     let file = buffer.into_inner().map_err(|error| Error::file("write", path, error.into_error()))?;
