@@ -12,7 +12,7 @@ GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "guides" / "acces
 
 def test_every_statement_of_the_guide(tmp_path):
     blocks = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     PASSWORDS["ada"], before = "a secret of her own", PASSWORDS["ada"]
     try:
         with world(tmp_path, setup=()) as made:
@@ -22,7 +22,7 @@ def test_every_statement_of_the_guide(tmp_path):
                 for sql in filter(None, map(str.strip, block.split(";"))):
                     root.rows(sql)
 
-            users, rights, rows, values, looks = blocks
+            users, rights, rows, values, looks, tokens = blocks
             run(users)
             ada = made.at("ada")
             with pytest.raises(Refused, match="not found"):
@@ -34,5 +34,6 @@ def test_every_statement_of_the_guide(tmp_path):
             assert ada.rows("SELECT * FROM people") == [("1", "Anna", "EU", "*******3333", "100")]
             run(looks)
             assert len(ada.rows("SELECT * FROM people")) == 2
+            run(tokens)
     finally:
         PASSWORDS["ada"] = before

@@ -1,6 +1,7 @@
 """A server with users: every way of saying who one is, and what the others get."""
 
 import hashlib
+import signal
 import subprocess
 
 import adbc_driver_flightsql
@@ -9,7 +10,7 @@ import pyarrow.flight as flight
 import pytest
 
 import protobuf
-from server import Server, binaries
+from server import Server, binaries, wait_until
 
 PASSWORD = "pässword: with colon"
 TOKEN = "a fixed token of a service"
@@ -138,3 +139,58 @@ def test_the_session_follows_the_cookie(server):
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM queries")
             assert cursor.fetchone()[0] > 0
+
+
+def users_text(*users, more=""):
+    entries = []
+    for name, password in users:
+        run = subprocess.run(
+            [str(binaries() / "bowshot"), "hash-password"], input=password.encode(), capture_output=True, timeout=60
+        )
+        entries.append(f'[[users]]\nname = "{name}"\npassword_hash = "{run.stdout.decode().strip()}"\n')
+    return "".join(entries) + more
+
+
+def header_of(server, user, password):
+    with flight.connect(server.grpc_tcp) as client:
+        return client.authenticate_basic_token(user, password)
+
+
+def comes_in(server, header):
+    with flight.connect(server.grpc_tcp) as client:
+        try:
+            return count(client, header) == 25
+        except flight.FlightUnauthenticatedError:
+            return False
+
+
+def test_users_come_and_go_with_their_file(tmp_path, data_folder):
+    file = tmp_path / "users.toml"
+    token = hashlib.sha256(TOKEN.encode()).hexdigest()
+    service = f'[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
+    file.write_text(users_text(("ada", "one"), ("eve", "two"), more=service))
+    with Server(data_folder, arguments=["--users-file", str(file)]) as server:
+        ada, eve = header_of(server, "ada", "one"), header_of(server, "eve", "two")
+        fixed = (b"authorization", f"Bearer {TOKEN}".encode())
+        with flight.connect(server.grpc_tcp) as open_one:
+            assert count(open_one, ada) == count(open_one, eve) == count(open_one, fixed) == 25
+            # Eve and the service go, Bob comes; Ada stays, but for her password in the next step.
+            file.write_text(file.read_text().split('[[users]]\nname = "eve"')[0] + users_text(("bob", "three")))
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: not comes_in(server, eve), "Eve is out", 4)
+            assert not comes_in(server, fixed)
+            assert comes_in(server, ada) and comes_in(server, header_of(server, "bob", "three"))
+            for header in (eve, fixed):
+                with pytest.raises(flight.FlightUnauthenticatedError):
+                    count(open_one, header)
+            assert count(open_one, ada) == 25, "who stays notices nothing"
+        # What cannot be understood changes nothing, and a server with users does not lose them all.
+        for broken in ("[[users]]\nname = 'ada'\n", "", "not TOML"):
+            file.write_text(broken)
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: server.log().count("the server keeps the users that it has") > 0, "a word about it", 10)
+            assert comes_in(server, ada)
+        # Without a signal too.
+        file.write_text(users_text(("ada", "changed")))
+        wait_until(lambda: not comes_in(server, ada), "the old token is worth nothing", 15)
+        assert comes_in(server, header_of(server, "ada", "changed"))

@@ -14,12 +14,10 @@ import asyncpg
 import psycopg
 import pytest
 
-from server import ROOT, Server, binaries
+from server import Server
 
 D = decimal.Decimal
 UTC = datetime.timezone.utc
-TLS = ROOT / "tests" / "data" / "tls"
-PASSWORD = "pässword: with colon"
 
 # A SQL type, and values that it has.
 VALUES = [
@@ -312,31 +310,3 @@ def test_psql(pg, table):
     assert ran.stdout == "CREATE TABLE\nCOPY 2\n1|x\n2|\n", ran.stderr
     ran = psql(pg, "-c", "SELECT FROM WHERE")
     assert ran.returncode != 0 and "ERROR:" in ran.stderr and "^" in ran.stderr
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory, data_folder):
-    """A server with a user and a certificate."""
-    made = subprocess.run(
-        [str(binaries() / "bowshot"), "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60
-    )
-    assert made.returncode == 0, made.stderr
-    file = tmp_path_factory.mktemp("users") / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{made.stdout.decode().strip()}"\n')
-    tls = ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]
-    with Server(data_folder, arguments=["--pg", "127.0.0.1:0", "--users-file", str(file), *tls]) as server:
-        yield server
-        server.wait_idle(5)
-
-
-def test_passwords_go_over_tls_alone(guarded):
-    verified = {"sslmode": "verify-ca", "sslrootcert": str(TLS / "ca.pem")}
-    with psycopg.connect(**address(guarded, password=PASSWORD, **verified)) as connection:
-        assert connection.execute("SELECT current_user").fetchone() == ("ada",)
-    for options in (
-        {"password": "wrong", **verified},
-        {"password": PASSWORD, "sslmode": "disable"},
-        {"password": PASSWORD, "user": "eve", **verified},
-    ):
-        with pytest.raises(psycopg.OperationalError):
-            psycopg.connect(**address(guarded, **options))

@@ -1,13 +1,20 @@
 //! The one place that turns credentials into a principal.
 
+mod proof;
+
+pub use self::proof::PasswordProof;
+
+use crate::jwt::Issuers;
 use crate::password::Passwords;
-use crate::token::{self, FixedTokens, IssuedTokens};
+use crate::token::{self, FixedTokens, IssuedTokens, PersonalToken, PersonalTokens, TokenHash};
 use crate::{AccessConfig, Error};
 use bowshot_api::{Credentials, ErrorKind, Principal, Secret};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
 
+/// Begins the name under which a token is sent as a password; no user's does.
+const TOKEN_USER: &str = "token:";
 /// Longest user name, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
@@ -44,8 +51,10 @@ pub struct Authenticator {
 #[derive(Debug)]
 struct Known {
     passwords: Passwords,
-    fixed: FixedTokens,
+    fixed: RwLock<FixedTokens>,
     issued: Mutex<IssuedTokens>,
+    personal: RwLock<PersonalTokens>,
+    issuers: RwLock<Arc<Issuers>>,
 }
 
 impl Authenticator {
@@ -57,17 +66,16 @@ impl Authenticator {
         if config.is_empty() {
             return Ok(Self::anonymous());
         }
-        let names = config.users.iter().map(|user| &user.name);
-        for name in names.chain(config.tokens.iter().map(|token| &token.user)) {
-            check_name(name)?;
-        }
+        check_names(&config)?;
         // Shows once, before anybody depends on it, that the system's randomness works.
         token::random()?;
         Ok(Self {
             known: Some(Known {
                 passwords: Passwords::new(config.users, options.max_password_checks)?,
-                fixed: FixedTokens::new(config.tokens)?,
+                fixed: RwLock::new(FixedTokens::new(config.tokens)?),
                 issued: Mutex::new(IssuedTokens::new(options.token_timeout, options.max_tokens_per_user)),
+                personal: RwLock::default(),
+                issuers: RwLock::new(Arc::new(Issuers::new(config.jwt)?)),
             }),
             password_checks: options.max_password_checks.max(1),
             epoch: AtomicU64::new(0),
@@ -88,7 +96,7 @@ impl Authenticator {
     pub fn is_costly(&self, credentials: &Credentials) -> bool {
         match (&self.known, credentials) {
             (Some(known), Credentials::Password { user, password }) => {
-                !known.passwords.was_right(user, password)
+                self.token_in(credentials).is_none() && !known.passwords.was_right(user, password)
             }
             _ => false,
         }
@@ -99,8 +107,43 @@ impl Authenticator {
         self.known.is_some()
     }
 
+    /// The token that credentials hold, and the user whose it must be. Clients that can send nothing but name and password
+    /// send it as the password: with the user's name, or behind a name that no user can have, `token:`.
+    pub fn token_in<'a>(&self, credentials: &'a Credentials) -> Option<(Option<&'a str>, &'a Secret)> {
+        let known = self.known.as_ref()?;
+        match credentials {
+            Credentials::Anonymous => None,
+            Credentials::Bearer(token) => Some((None, token)),
+            Credentials::Password { user, password } => match user.strip_prefix(TOKEN_USER) {
+                Some(user) => Some((Some(user).filter(|user| !user.is_empty()), password)),
+                None => {
+                    let is_token = token::is_personal(password) || known.issuers().may_have_made(password);
+                    is_token.then_some((Some(user.as_str()), password))
+                }
+            },
+        }
+    }
+
+    /// Who shows a token: one of ours, or one of an identity provider, whose keys may have to be fetched for that.
+    ///
+    /// # Errors
+    /// `Unauthenticated`.
+    pub async fn verify_token(&self, user: Option<&str>, token: &Secret) -> bowshot_api::Result<Principal> {
+        let Some(known) = &self.known else {
+            return Ok(Principal::anonymous());
+        };
+        let issuers = known.issuers();
+        let principal = match known.owner(token) {
+            Some(principal) => principal,
+            None if issuers.may_have_made(token) => issuers.verify(token).await?,
+            None => return Err(refused()),
+        };
+        if user.is_some_and(|user| user != principal.name) { Err(refused()) } else { Ok(principal) }
+    }
+
     /// Turns credentials into a principal. A password costs tens of milliseconds of a core, and may wait for other
-    /// checks: call it from a blocking thread. Tokens and anonymous callers cost microseconds.
+    /// checks: call it from a blocking thread. Tokens of ours and anonymous callers cost microseconds; those of identity
+    /// providers only [`Authenticator::verify_token`] knows.
     ///
     /// A server without users takes any credentials and calls the caller anonymous, because clients exist that always
     /// send some.
@@ -124,22 +167,70 @@ impl Authenticator {
                     Err(refused())
                 }
             }
-            Credentials::Bearer(token) => known.owner(token).map(Principal::user).ok_or_else(refused),
+            Credentials::Bearer(token) => known.owner(token).ok_or_else(refused),
         }
     }
 
+    /// Begins an exchange in which a caller proves the password of `user` without showing it. `None` where that is not
+    /// possible: the password itself must be asked for. A name that nobody has gets an exchange too, and is refused at its
+    /// end.
+    pub fn proof(&self, user: &str) -> Option<PasswordProof> {
+        if user.starts_with(TOKEN_USER) {
+            return None;
+        }
+        let (verifier, own) = self.known.as_ref()?.passwords.verifier(user)?;
+        Some(PasswordProof::new(user, verifier, own))
+    }
+
+    /// Whether the token by which somebody is known has not been taken back.
+    pub fn still_knows(&self, principal: &Principal) -> bool {
+        self.known.as_ref().is_none_or(|known| known.still_holds(principal))
+    }
+
+    /// Whether the password that was proven is still the user's.
+    pub fn still_holds(&self, proof: &PasswordProof) -> bool {
+        let now = self.known.as_ref().and_then(|known| known.passwords.verifier(proof.user()));
+        now.is_some_and(|(verifier, own)| own && proof.is_of(&verifier))
+    }
+
     /// Puts other users in the place of those that were added before. Who is gone, or has another password, logs in anew.
-    pub fn renew(&self, users: Vec<(String, String)>) {
+    pub fn renew(&self, users: Vec<(String, String)>, tokens: Vec<PersonalToken>) {
         let Some(known) = &self.known else { return };
         let gone = known.passwords.renew(users);
+        let tokens = PersonalTokens::new(tokens);
+        let mut personal = known.personal.write().unwrap_or_else(PoisonError::into_inner);
+        let others = *personal != tokens;
+        *personal = tokens;
+        drop(personal);
         let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
         gone.iter().for_each(|user| issued.revoke(user));
-        if !gone.is_empty() {
+        if others || !gone.is_empty() {
             self.epoch.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// How often somebody has gone, or got another password.
+    /// Takes over another configuration, as at the start. Who is gone, or has another password, logs in anew.
+    ///
+    /// # Errors
+    /// When any entry is not fully understood, or nobody is left: everything stays as it is then.
+    pub fn configure(&self, config: AccessConfig) -> Result<(), Error> {
+        let Some(known) = self.known.as_ref().filter(|_| !config.is_empty()) else {
+            return Err(Error::Opened);
+        };
+        check_names(&config)?;
+        let fixed = FixedTokens::new(config.tokens)?;
+        let issuers = known.issuers();
+        let others = if issuers.are(&config.jwt) { issuers } else { Arc::new(Issuers::new(config.jwt)?) };
+        let gone = known.passwords.configure(config.users)?;
+        *known.fixed.write().unwrap_or_else(PoisonError::into_inner) = fixed;
+        *known.issuers.write().unwrap_or_else(PoisonError::into_inner) = others;
+        let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        gone.iter().for_each(|user| issued.revoke(user));
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// How often somebody or a token has gone, or somebody got another password.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
@@ -152,24 +243,44 @@ impl Authenticator {
         };
         if let Some(known) = self.known.as_ref().filter(|_| principal.authenticated) {
             let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
-            issued.insert(token::hash(&token), &principal.name, Instant::now());
+            issued.insert(token::hash(&token), principal, Instant::now());
         }
         token
     }
 }
 
 impl Known {
-    fn owner(&self, token: &Secret) -> Option<String> {
+    fn issuers(&self) -> Arc<Issuers> {
+        Arc::clone(&self.issuers.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn owner(&self, token: &Secret) -> Option<Principal> {
         let hash = token::hash(token);
-        if let Some(user) = self.fixed.find(&hash) {
-            return Some(user.to_owned());
+        if let Some(principal) = self.revocable(&hash) {
+            return Some(principal);
         }
         let issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
-        issued.find(&hash, Instant::now()).map(str::to_owned)
+        issued.find(&hash, Instant::now()).filter(|principal| self.still_holds(principal)).cloned()
+    }
+
+    /// Whose token of the configuration or of the catalog this is.
+    fn revocable(&self, hash: &TokenHash) -> Option<Principal> {
+        let fixed = self.fixed.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(user) = fixed.find(hash) {
+            return Some(Principal { token: Some(*hash), ..Principal::user(user) });
+        }
+        let personal = self.personal.read().unwrap_or_else(PoisonError::into_inner);
+        personal.find(hash, SystemTime::now())
+    }
+
+    /// Whether the token is still there that somebody has shown.
+    fn still_holds(&self, principal: &Principal) -> bool {
+        principal.token.is_none_or(|hash| self.revocable(&hash).as_ref() == Some(principal))
     }
 }
 
-fn refused() -> bowshot_api::Error {
+/// What everybody is told whose credentials are wrong, whatever is wrong with them.
+pub fn refused() -> bowshot_api::Error {
     bowshot_api::Error::new(
         ErrorKind::Unauthenticated,
         "user, password or token is wrong, or the token has expired",
@@ -177,7 +288,13 @@ fn refused() -> bowshot_api::Error {
     .with_hint("log in again with user and password")
 }
 
-fn check_name(name: &str) -> Result<(), Error> {
+fn check_names(config: &AccessConfig) -> Result<(), Error> {
+    let names = config.users.iter().map(|user| &user.name);
+    names.chain(config.tokens.iter().map(|token| &token.user)).try_for_each(|name| check_name(name))
+}
+
+/// Whether a user may be called so.
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     // A colon ends the name in HTTP's Basic credentials, so such a user could never log in.
     let fits = !name.is_empty()
         && name.chars().count() <= MAX_NAME_CHARS

@@ -1,12 +1,12 @@
 //! The part of the configuration that says who may come in. Hashes only: a clear-text password has no key here.
 
-use crate::Error;
+use crate::{Error, JwtConfig};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Users and fixed tokens. Without any of them the server takes every caller as `anonymous`.
-#[derive(Debug, Clone, Default, Deserialize)]
+/// Users, fixed tokens and identity providers. Without any of them the server takes every caller as `anonymous`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessConfig {
     /// Users that log in with a password.
@@ -15,10 +15,13 @@ pub struct AccessConfig {
     /// Tokens that are valid as long as they are configured.
     #[serde(default)]
     pub tokens: Vec<TokenConfig>,
+    /// Identity providers whose tokens are taken.
+    #[serde(default)]
+    pub jwt: Vec<JwtConfig>,
 }
 
 /// A user with a password.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserConfig {
     /// Name, compared as written.
@@ -37,7 +40,7 @@ pub struct UserConfig {
 }
 
 /// A fixed token.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenConfig {
     /// Whose token it is; needs no entry under `users`.
@@ -60,23 +63,34 @@ impl AccessConfig {
     pub fn from_file(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
-        let config: Self = toml::from_str(&text).map_err(|error| {
+        let mut config: Self = toml::from_str(&text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             let line = 1 + text.bytes().take(start).filter(|byte| *byte == b'\n').count();
             Error::Malformed { path: path.to_owned(), line, message: error.message().to_owned() }
         })?;
+        if let Some(folder) = path.parent() {
+            config.place(folder);
+        }
         if config.is_empty() { Err(Error::Nobody { path: path.to_owned() }) } else { Ok(config) }
+    }
+
+    /// Files that are named begin in `folder`, where what names them is.
+    pub fn place(&mut self, folder: &Path) {
+        for issuer in &mut self.jwt {
+            issuer.place(folder);
+        }
     }
 
     /// Adds the entries of another part of the configuration; duplicates are found when the server starts.
     pub fn extend(&mut self, other: Self) {
         self.users.extend(other.users);
         self.tokens.extend(other.tokens);
+        self.jwt.extend(other.jwt);
     }
 
     /// Whether nobody is configured, so that callers are anonymous.
     pub fn is_empty(&self) -> bool {
-        self.users.is_empty() && self.tokens.is_empty()
+        self.users.is_empty() && self.tokens.is_empty() && self.jwt.is_empty()
     }
 }
 

@@ -63,6 +63,17 @@ pub enum Error {
         /// The user.
         name: String,
     },
+    /// Users that are to be taken over by a server that serves, and leave it without any, or it has none.
+    #[error("a server cannot begin or cease to have users while it serves")]
+    Opened,
+    /// An issuer of tokens that is not fully understood.
+    #[error("the issuer `{issuer}` cannot be used: {reason}")]
+    BadIssuer {
+        /// As the configuration names it.
+        issuer: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A password that cannot be hashed.
     #[error("{0}")]
     BadPassword(&'static str),
@@ -76,12 +87,16 @@ impl From<Error> for bowshot_api::Error {
         let hint = match &error {
             Error::Unreadable { .. } => "check that the file exists and that the server may read it",
             Error::Malformed { .. } | Error::Nobody { .. } => {
-                "write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`"
+                "write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, or `[[jwt]]` entries with `issuer` and `audiences`"
             }
             Error::BadName { .. } => "choose another name",
             Error::DuplicateUser { .. } | Error::DuplicateToken { .. } => "remove one of the entries",
             Error::BadPasswordHash { .. } => "make one with `bowshot hash-password`",
             Error::BadTokenHash { .. } => "make one with `printf %s TOKEN | sha256sum`",
+            Error::Opened => "restart the server",
+            Error::BadIssuer { .. } => {
+                "correct its `[[access.jwt]]` entry; the guide to access has an example"
+            }
             Error::BadPassword(_) => "choose a password of 1 to 1024 bytes without line breaks",
             Error::NoRandomness(_) => "run on a system with a working random device",
         };

@@ -1,15 +1,15 @@
 //! Passwords: hashing, checking, and the gate that keeps a flood of wrong guesses from taking all cores and memory.
 
+use crate::scram::Verifier;
+use crate::stored::{MAX_PASSWORD_BYTES, Stored};
 use crate::{Error, UserConfig};
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params};
 use bowshot_api::{ErrorKind, Secret};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::{Condvar, Mutex, PoisonError, RwLock};
+use std::sync::{Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-/// Longest password that is looked at, so that a client cannot make the server hash megabytes.
-const MAX_PASSWORD_BYTES: usize = 1_024;
 /// Most memory that one check may take, in KiB: a mistyped cost must not take the machine down at the first login.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
 /// Most passes that one check may make.
@@ -17,23 +17,13 @@ const MAX_PASSES: u32 = 64;
 /// Checks that may wait for a free place, as a multiple of the places.
 const WAITING_PER_PLACE: usize = 64;
 
-/// Hashes a password for the configuration: Argon2id with a random salt, in PHC form.
-///
-/// # Errors
-/// For an empty, very long or multi-line password, and when there is no randomness for the salt.
-pub fn hash_password(password: &Secret) -> Result<String, Error> {
-    let password = password.expose();
-    if password.is_empty() || password.len() > MAX_PASSWORD_BYTES {
-        return Err(Error::BadPassword("a password has 1 to 1024 bytes"));
-    }
-    if password.contains(['\n', '\r', '\0']) {
-        return Err(Error::BadPassword("a password has no line breaks and no zero bytes"));
-    }
+/// The Argon2id hash of a password, with a random salt, in PHC form.
+pub(crate) fn hash_argon2(password: &Secret) -> Result<String, Error> {
     let mut salt = [0_u8; 16];
     getrandom::fill(&mut salt).map_err(Error::NoRandomness)?;
     let salt = SaltString::encode_b64(&salt).map_err(|_| Error::BadPassword("the salt cannot be encoded"))?;
     Argon2::default()
-        .hash_password(password.as_bytes(), &salt)
+        .hash_password(password.expose().as_bytes(), &salt)
         .map(|hash| hash.to_string())
         .map_err(|_| Error::BadPassword("the password cannot be hashed"))
 }
@@ -41,32 +31,65 @@ pub fn hash_password(password: &Secret) -> Result<String, Error> {
 /// The passwords of all users, checked behind the gate.
 #[derive(Debug)]
 pub(crate) struct Passwords {
-    hashes: HashMap<String, String>,
-    /// Those of users that were made while the server runs.
-    added: RwLock<HashMap<String, String>>,
-    /// Checked in place of the hash that an unknown user does not have, so that both take the same time. Users may have
-    /// hashes of different costs: which one stands in depends on the name, and is the same at every attempt.
-    stand_ins: Vec<String>,
+    configured: RwLock<Users>,
+    /// Users that were made by SQL.
+    added: RwLock<Users>,
     /// Passwords that were right, as they are told again without the cost of their hash: whoever logs in with one does not
     /// wait behind those who guess.
     right: Right,
     gate: Gate,
 }
 
-impl Passwords {
-    pub(crate) fn new(users: Vec<UserConfig>, places: usize) -> Result<Self, Error> {
-        let mut hashes = HashMap::with_capacity(users.len());
-        let stand_ins: Vec<String> = users.iter().map(|user| user.password_hash.clone()).collect();
+#[derive(Debug, Default)]
+struct Users {
+    by_name: HashMap<String, Stored>,
+    /// Checked in place of what an unknown user does not have, so that both take the same time. Users may have hashes of
+    /// different costs: which one stands in depends on the name, and is the same at every attempt.
+    stand_ins: Vec<Stored>,
+}
+
+impl Users {
+    fn configured(users: Vec<UserConfig>) -> Result<Self, Error> {
+        let mut found = Self::default();
         for user in users {
-            check_hash(&user)?;
-            if hashes.insert(user.name.clone(), user.password_hash).is_some() {
+            let stored = Stored::checked(&user.password_hash).map_err(|reason| Error::BadPasswordHash {
+                name: user.name.clone(),
+                reason: reason.to_owned(),
+            })?;
+            found.stand_ins.push(stored.clone());
+            if found.by_name.insert(user.name.clone(), stored).is_some() {
                 return Err(Error::DuplicateUser { name: user.name });
             }
         }
+        Ok(found)
+    }
+
+    fn added(users: Vec<(String, String)>) -> Self {
+        let by_name: HashMap<String, Stored> =
+            users.into_iter().map(|(name, text)| (name, Stored::of(&text))).collect();
+        let mut stand_ins: Vec<Stored> = by_name.values().cloned().collect();
+        stand_ins.sort_unstable_by(|one, other| one.argon2.cmp(&other.argon2));
+        Self { by_name, stand_ins }
+    }
+
+    /// Takes the place of `users`; gives those who are gone or have another password.
+    fn replace(self, users: &RwLock<Self>) -> Vec<String> {
+        let mut users = users.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *users, self).by_name;
+        let gone = before.into_iter().filter(|(name, stored)| users.by_name.get(name) != Some(stored));
+        gone.map(|(name, _)| name).collect()
+    }
+}
+
+fn read(users: &RwLock<Users>) -> RwLockReadGuard<'_, Users> {
+    users.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Passwords {
+    pub(crate) fn new(users: Vec<UserConfig>, places: usize) -> Result<Self, Error> {
         Ok(Self {
-            hashes,
+            configured: RwLock::new(Users::configured(users)?),
             added: RwLock::default(),
-            stand_ins,
             right: Right::new()?,
             gate: Gate::new(places.max(1)),
         })
@@ -77,10 +100,9 @@ impl Passwords {
     /// # Errors
     /// `LimitReached` when too many checks are waiting already.
     pub(crate) fn matches(&self, user: &str, password: &Secret) -> bowshot_api::Result<bool> {
-        let known = self.hashes.get(user).cloned().or_else(|| self.added(user));
-        let Some(hash) = known.clone().or_else(|| self.stand_in(user)) else {
-            return Ok(false);
-        };
+        let known = self.stored(user);
+        let is_known = known.is_some();
+        let Some(stored) = known.or_else(|| self.stand_in(user)) else { return Ok(false) };
         if password.expose().len() > MAX_PASSWORD_BYTES {
             return Ok(false);
         }
@@ -88,14 +110,24 @@ impl Passwords {
             return Ok(true);
         }
         let _place = self.gate.enter()?;
-        let parsed = PasswordHash::new(&hash).map_err(|_| {
+        let parsed = PasswordHash::new(&stored.argon2).map_err(|_| {
             bowshot_api::Error::internal("a password hash that was checked at start-up cannot be read")
         })?;
         let fits = Argon2::default().verify_password(password.expose().as_bytes(), &parsed).is_ok();
-        if fits && known.is_some() {
+        if fits && is_known {
             self.right.note(user, password);
         }
-        Ok(fits && known.is_some())
+        Ok(fits && is_known)
+    }
+
+    /// What `user`, who may be nobody, proves a password against: a verifier, and whether it is the user's own. `None`
+    /// where the password itself must be asked for. The answer to a name is of the same kind whether it is a user's or not.
+    pub(crate) fn verifier(&self, user: &str) -> Option<(Verifier, bool)> {
+        let stand_in = self.stand_in(user).and_then(|stored| Some(stored.scram?.stand_in(user)));
+        match self.stored(user) {
+            Some(stored) => stored.scram.map(|verifier| (verifier, true)),
+            None => stand_in.map(|verifier| (verifier, false)),
+        }
     }
 
     /// Whether the password was that of the user before.
@@ -103,35 +135,37 @@ impl Passwords {
         password.expose().len() <= MAX_PASSWORD_BYTES && self.right.was(user, password)
     }
 
-    fn added(&self, user: &str) -> Option<String> {
-        self.added.read().unwrap_or_else(PoisonError::into_inner).get(user).cloned()
+    /// Whoever is configured has no second password.
+    fn stored(&self, user: &str) -> Option<Stored> {
+        let configured = read(&self.configured).by_name.get(user).cloned();
+        configured.or_else(|| read(&self.added).by_name.get(user).cloned())
     }
 
-    /// Puts other users in the place of those that were added before; gives back who is gone or has another password.
+    /// Puts other users in the place of those that SQL has made; gives back who is gone or has another password.
     pub(crate) fn renew(&self, users: Vec<(String, String)>) -> Vec<String> {
-        // Whoever is configured has no second password.
-        let users = users.into_iter().filter(|(name, _)| !self.hashes.contains_key(name));
-        let users: HashMap<String, String> = users.collect();
-        let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *added, users);
-        let gone = before.into_iter().filter(|(name, hash)| added.get(name) != Some(hash));
-        let gone: Vec<String> = gone.map(|(name, _)| name).collect();
+        let gone = Users::added(users).replace(&self.added);
         self.right.forget(&gone);
         gone
     }
 
-    fn stand_in(&self, user: &str) -> Option<String> {
+    /// Puts other users in the place of the configured ones; gives back who is gone or has another password.
+    ///
+    /// # Errors
+    /// When any of them is not fully understood: all stay as they are then.
+    pub(crate) fn configure(&self, users: Vec<UserConfig>) -> Result<Vec<String>, Error> {
+        let gone = Users::configured(users)?.replace(&self.configured);
+        self.right.forget(&gone);
+        Ok(gone)
+    }
+
+    fn stand_in(&self, user: &str) -> Option<Stored> {
         let digest = Sha256::digest(user.as_bytes());
         let number = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        let (configured, added) = (read(&self.configured), read(&self.added));
         // Only where no user is configured do others stand in, who come and go.
-        let mut of: Vec<&String> = self.stand_ins.iter().collect();
-        if of.is_empty() {
-            of = added.values().collect();
-            of.sort_unstable();
-        }
+        let of = if configured.stand_ins.is_empty() { &added.stand_ins } else { &configured.stand_ins };
         let count = u64::try_from(of.len()).ok().filter(|count| *count > 0)?;
-        of.get(usize::try_from(number % count).ok()?).map(|hash| (*hash).clone())
+        of.get(usize::try_from(number % count).ok()?).cloned()
     }
 }
 
@@ -183,18 +217,18 @@ impl std::fmt::Debug for Right {
     }
 }
 
-fn check_hash(user: &UserConfig) -> Result<(), Error> {
-    let bad = |reason: &str| Error::BadPasswordHash { name: user.name.clone(), reason: reason.to_owned() };
-    let hash = PasswordHash::new(&user.password_hash).map_err(|_| bad("it is not in PHC form"))?;
+/// Whether a text is an Argon2 hash that costs no more than a check may.
+pub(crate) fn check_argon2(text: &str) -> Result<(), &'static str> {
+    let hash = PasswordHash::new(text).map_err(|_| "it is not in PHC form")?;
     if Algorithm::try_from(hash.algorithm).is_err() {
-        return Err(bad("it is not an Argon2 hash"));
+        return Err("it is not an Argon2 hash");
     }
     if hash.salt.is_none() || hash.hash.is_none() {
-        return Err(bad("salt or hash is missing"));
+        return Err("salt or hash is missing");
     }
-    let params = Params::try_from(&hash).map_err(|_| bad("its parameters are not those of Argon2"))?;
+    let params = Params::try_from(&hash).map_err(|_| "its parameters are not those of Argon2")?;
     if params.m_cost() > MAX_MEMORY_KIB || params.t_cost() > MAX_PASSES {
-        return Err(bad("one check would take over 1 GiB or 64 passes"));
+        return Err("one check would take over 1 GiB or 64 passes");
     }
     Ok(())
 }
@@ -251,6 +285,7 @@ impl Drop for Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash_password;
     use std::sync::mpsc::channel;
 
     #[test]
@@ -281,10 +316,23 @@ mod tests {
     }
 
     #[test]
-    fn unusable_passwords_are_refused() {
-        for bad in ["", "two\nlines", "zero\0byte", &"x".repeat(1025)] {
-            assert!(hash_password(&Secret::new(bad)).is_err(), "{bad:?}");
-        }
+    fn who_is_not_there_proves_a_password_in_vain() {
+        let user = |name: &str, password_hash: String| UserConfig {
+            name: name.into(),
+            password_hash,
+            ..UserConfig::default()
+        };
+        let both = hash_password(&Secret::new("pw")).expect("hash");
+        let passwords = Passwords::new(vec![user("ada", both.clone())], 1).expect("config");
+        assert!(passwords.verifier("ada").is_some_and(|(_, own)| own));
+        let (eve, own) = passwords.verifier("eve").expect("as for a user");
+        assert!(!own && Some((eve, false)) == passwords.verifier("eve"));
+        let older = both.split(' ').next().expect("the hash").to_owned();
+        let passwords = Passwords::new(vec![user("ada", older)], 1).expect("config");
+        assert!(passwords.verifier("ada").is_none() && passwords.verifier("eve").is_none());
+        passwords.renew(vec![("bob".to_owned(), both)]);
+        assert!(passwords.verifier("bob").is_some_and(|(_, own)| own));
+        assert!(Passwords::new(Vec::new(), 1).expect("nobody").verifier("eve").is_none());
     }
 
     #[test]

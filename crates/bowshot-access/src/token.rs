@@ -4,10 +4,10 @@
 use crate::{Error, TokenConfig};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bowshot_api::Secret;
+use bowshot_api::{Principal, Secret};
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use subtle::ConstantTimeEq;
 
 /// SHA-256 of a token.
@@ -27,6 +27,46 @@ pub(crate) fn random() -> Result<Secret, Error> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(Error::NoRandomness)?;
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
+}
+
+/// Begins the tokens that users make for their programs, so that people and scanners know what they see.
+const PERSONAL: &str = "bst_";
+
+/// A new token for the programs of a user, and the hash under which the catalog keeps it.
+///
+/// # Errors
+/// When the system gives no randomness.
+pub fn new_token() -> Result<(Secret, String), Error> {
+    let token = Secret::new(format!("{PERSONAL}{}", random()?.expose()));
+    let hash = hash_token(&token);
+    Ok((token, hash))
+}
+
+/// Whether a text has the form of a token that a user has made.
+pub(crate) fn is_personal(text: &Secret) -> bool {
+    text.expose().strip_prefix(PERSONAL).is_some_and(|rest| rest.len() == 43)
+}
+
+/// A token that a user has made: whose it is, its hash, and when it expires.
+pub type PersonalToken = (String, String, Option<SystemTime>);
+
+/// The tokens that users have made.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct PersonalTokens(HashMap<TokenHash, (String, Option<SystemTime>)>);
+
+impl PersonalTokens {
+    /// Those whose hashes cannot be read are none.
+    pub(crate) fn new(tokens: Vec<PersonalToken>) -> Self {
+        let tokens = tokens.into_iter();
+        Self(tokens.filter_map(|(user, hash, expires)| Some((parse_hex(&hash)?, (user, expires)))).collect())
+    }
+
+    /// Whose token this is, as long as it is valid.
+    pub(crate) fn find(&self, hash: &TokenHash, now: SystemTime) -> Option<Principal> {
+        let (user, expires) = self.0.get(hash)?;
+        let principal = Principal { expires: *expires, token: Some(*hash), ..Principal::user(user.as_str()) };
+        (!principal.has_expired(now)).then_some(principal)
+    }
 }
 
 /// The tokens of the configuration.
@@ -81,13 +121,13 @@ pub(crate) struct IssuedTokens {
     lifetime: Duration,
     max_per_user: usize,
     by_hash: HashMap<TokenHash, Issued>,
-    /// Each user's tokens, oldest first. One lifetime for all makes that the order of expiry too.
+    /// Each user's tokens, oldest first.
     by_user: HashMap<String, VecDeque<TokenHash>>,
 }
 
 #[derive(Debug)]
 struct Issued {
-    user: String,
+    principal: Principal,
     expires: Instant,
 }
 
@@ -96,8 +136,9 @@ impl IssuedTokens {
         Self { lifetime, max_per_user: max_per_user.max(1), by_hash: HashMap::new(), by_user: HashMap::new() }
     }
 
-    pub(crate) fn insert(&mut self, hash: TokenHash, user: &str, now: Instant) {
-        let queue = self.by_user.entry(user.to_owned()).or_default();
+    /// A token is good for no longer than what it was issued for.
+    pub(crate) fn insert(&mut self, hash: TokenHash, principal: &Principal, now: Instant) {
+        let queue = self.by_user.entry(principal.name.clone()).or_default();
         while let Some(oldest) = queue.front() {
             let expired = self.by_hash.get(oldest).is_none_or(|issued| issued.expires <= now);
             if !expired && queue.len() < self.max_per_user {
@@ -107,7 +148,11 @@ impl IssuedTokens {
             queue.pop_front();
         }
         queue.push_back(hash);
-        self.by_hash.insert(hash, Issued { user: user.to_owned(), expires: now + self.lifetime });
+        let left = principal
+            .expires
+            .map(|expires| expires.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO));
+        let expires = now + left.map_or(self.lifetime, |left| left.min(self.lifetime));
+        self.by_hash.insert(hash, Issued { principal: principal.clone(), expires });
     }
 
     /// Takes all tokens of a user back.
@@ -118,8 +163,8 @@ impl IssuedTokens {
     }
 
     /// Whose token this is, as long as it is valid.
-    pub(crate) fn find(&self, hash: &TokenHash, now: Instant) -> Option<&str> {
-        self.by_hash.get(hash).filter(|issued| issued.expires > now).map(|issued| issued.user.as_str())
+    pub(crate) fn find(&self, hash: &TokenHash, now: Instant) -> Option<&Principal> {
+        self.by_hash.get(hash).filter(|issued| issued.expires > now).map(|issued| &issued.principal)
     }
 }
 
@@ -128,6 +173,14 @@ mod tests {
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3600);
+
+    fn ada() -> Principal {
+        Principal::user("ada")
+    }
+
+    fn name_of(found: Option<&Principal>) -> Option<&str> {
+        found.map(|principal| principal.name.as_str())
+    }
 
     fn numbered(number: u8) -> TokenHash {
         [number; 32]
@@ -158,27 +211,51 @@ mod tests {
     }
 
     #[test]
+    fn tokens_of_users_are_known_by_their_hashes() {
+        let (token, sha256) = new_token().expect("random");
+        assert!(is_personal(&token) && !is_personal(&Secret::new("bst_short")));
+        let now = SystemTime::now();
+        let tokens = PersonalTokens::new(vec![
+            ("ada".to_owned(), sha256, Some(now + HOUR)),
+            ("bob".to_owned(), "nonsense".to_owned(), None),
+        ]);
+        let found = tokens.find(&hash(&token), now).expect("known");
+        assert_eq!((found.name.as_str(), found.expires), ("ada", Some(now + HOUR)));
+        assert!(tokens.find(&hash(&token), now + HOUR).is_none());
+        assert!(tokens.find(&hash(&Secret::new("nonsense")), now).is_none());
+    }
+
+    #[test]
     fn issued_tokens_expire() {
         let start = Instant::now();
         let mut tokens = IssuedTokens::new(HOUR, 10);
-        tokens.insert(numbered(1), "ada", start);
-        assert_eq!(tokens.find(&numbered(1), start), Some("ada"));
-        assert_eq!(tokens.find(&numbered(1), start + HOUR - Duration::from_secs(1)), Some("ada"));
-        assert_eq!(tokens.find(&numbered(1), start + HOUR), None);
-        assert_eq!(tokens.find(&numbered(2), start), None);
-        tokens.insert(numbered(2), "ada", start + HOUR);
+        tokens.insert(numbered(1), &ada(), start);
+        assert_eq!(name_of(tokens.find(&numbered(1), start)), Some("ada"));
+        assert_eq!(name_of(tokens.find(&numbered(1), start + HOUR - Duration::from_secs(1))), Some("ada"));
+        assert_eq!(name_of(tokens.find(&numbered(1), start + HOUR)), None);
+        assert_eq!(name_of(tokens.find(&numbered(2), start)), None);
+        tokens.insert(numbered(2), &ada(), start + HOUR);
         assert_eq!(tokens.by_hash.len(), 1, "the expired one is gone");
+        let expires = Some(SystemTime::now() + HOUR / 2);
+        tokens.insert(numbered(3), &Principal { expires, ..ada() }, start);
+        assert_eq!(name_of(tokens.find(&numbered(3), start + HOUR / 4)), Some("ada"));
+        assert_eq!(
+            tokens.find(&numbered(3), start + HOUR * 3 / 4),
+            None,
+            "no longer than what it stands for"
+        );
     }
 
     #[test]
     fn a_user_pushes_out_only_its_own_oldest_tokens() {
         let start = Instant::now();
         let mut tokens = IssuedTokens::new(HOUR, 2);
-        tokens.insert(numbered(9), "bob", start);
+        tokens.insert(numbered(9), &Principal::user("bob"), start);
         for number in 1..=3 {
-            tokens.insert(numbered(number), "ada", start);
+            tokens.insert(numbered(number), &ada(), start);
         }
-        let found: Vec<_> = [1, 2, 3, 9].into_iter().map(|n| tokens.find(&numbered(n), start)).collect();
+        let found: Vec<_> =
+            [1, 2, 3, 9].into_iter().map(|n| name_of(tokens.find(&numbered(n), start))).collect();
         assert_eq!(found, [None, Some("ada"), Some("ada"), Some("bob")]);
         assert_eq!(tokens.by_hash.len(), 3);
     }

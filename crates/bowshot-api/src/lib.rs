@@ -15,6 +15,7 @@
 //! Session::ingest(Ingest, BatchStream) -> rows written               all of them or none
 //! ```
 
+mod authorization;
 mod callers;
 mod catalog;
 mod compatibility;
@@ -24,6 +25,7 @@ mod layout;
 mod limits;
 mod places;
 mod principal;
+mod proof;
 mod reason;
 mod server;
 mod session;
@@ -39,7 +41,8 @@ pub use ids::{QueryId, SavepointId, SessionId, StatementId, TransactionId};
 pub use layout::{Compression, Layout, SAME_NAME_MARK, shown_name};
 pub use limits::Limits;
 pub use places::{Place, Places};
-pub use principal::{Credentials, Principal, Secret};
+pub use principal::{Claims, Credentials, Principal, Secret};
+pub use proof::PasswordExchange;
 pub use reason::{Position, Reason};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};
 pub use session::{

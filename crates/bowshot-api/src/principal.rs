@@ -1,6 +1,10 @@
 //! Who is asking: credentials as they arrive, and the principal that they turn into.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A password or token. It prints as `***` so that it cannot reach a log by accident.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,27 +35,75 @@ pub enum Credentials {
     Anonymous,
     /// User name and password (HTTP Basic, Flight's BasicAuth, PostgreSQL, MySQL).
     Password { user: String, password: Secret },
-    /// A token that this server issued, or one from the configuration.
+    /// A token: one that this server issued, one from the configuration, or one of an identity provider.
     Bearer(Secret),
 }
 
-/// An authenticated caller.
+/// What an identity provider says of a caller, beside its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Claims {
+    /// Who says it.
+    pub issuer: String,
+    /// Roles that the caller has beside others.
+    pub roles: BTreeSet<String>,
+    /// Whether the caller may do everything.
+    pub admin: bool,
+    /// Whether the caller may be a user that the server has of its own. Else a caller with the name of one is nobody.
+    pub local_users: bool,
+}
+
+/// An authenticated caller. Callers are the same, whose sessions and results are theirs, when name and claims are: which
+/// credentials they have shown, and until when those are valid, does not count.
+#[derive(Debug, Clone)]
 pub struct Principal {
     /// The user's name, `anonymous` where nobody had to say it.
     pub name: String,
     /// Whether the caller proved the name.
     pub authenticated: bool,
+    /// What an identity provider says, for those whom it has sent.
+    pub claims: Option<Arc<Claims>>,
+    /// When the credentials cease to be valid, and sessions with them.
+    pub expires: Option<SystemTime>,
+    /// SHA-256 of the token that was shown, for one that can be taken back, and sessions with it.
+    pub token: Option<[u8; 32]>,
 }
 
 impl Principal {
     /// The caller of a server without users.
     pub fn anonymous() -> Self {
-        Self { name: "anonymous".to_owned(), authenticated: false }
+        Self { authenticated: false, ..Self::user("anonymous") }
     }
 
     /// A caller that proved its name.
     pub fn user(name: impl Into<String>) -> Self {
-        Self { name: name.into(), authenticated: true }
+        Self { name: name.into(), authenticated: true, claims: None, expires: None, token: None }
+    }
+
+    /// A caller whose name and roles an identity provider has said.
+    pub fn claimed(name: impl Into<String>, claims: Claims, expires: SystemTime) -> Self {
+        Self { claims: Some(Arc::new(claims)), expires: Some(expires), ..Self::user(name) }
+    }
+
+    /// Whether the credentials have ceased to be valid.
+    pub fn has_expired(&self, now: SystemTime) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    fn identity(&self) -> (&str, bool, Option<&Claims>) {
+        (&self.name, self.authenticated, self.claims.as_deref())
+    }
+}
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Principal {}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
     }
 }

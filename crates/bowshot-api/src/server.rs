@@ -1,7 +1,8 @@
 //! The server as front ends see it.
 
 use crate::{
-    Answer, BatchStream, Credentials, Error, Limits, Principal, QueryId, Result, Secret, Session, SessionId,
+    Answer, BatchStream, Credentials, Error, Limits, PasswordExchange, Principal, QueryId, Result, Secret,
+    Session, SessionId,
 };
 use async_trait::async_trait;
 use std::net::IpAddr;
@@ -128,6 +129,13 @@ pub trait Server: Send + Sync + std::fmt::Debug {
     /// As there.
     async fn authenticate_from(&self, credentials: &Credentials, _from: Option<IpAddr>) -> Result<Principal> {
         self.authenticate(credentials).await
+    }
+
+    /// Begins an exchange in which a caller at an address proves the password of a user without showing it. `None` where
+    /// that is not possible, and the password itself must be asked for: which of both does not tell whether there is such
+    /// a user.
+    fn prove_password(&self, _user: &str, _from: Option<IpAddr>) -> Option<Box<dyn PasswordExchange>> {
+        None
     }
 
     /// Another number whenever somebody who could log in may not any more, or not with the same password.

@@ -63,7 +63,7 @@ pub use execute::{Execution, Parallelism};
 pub use job::runtime::QueryRuntime;
 pub use job::{Budget, Inside, Job, Planning, Stop, apart, checked, placed};
 pub use plan::{Planned, parser_dialect};
-pub use policy::{AccessSettings, ConfiguredUser, UsersSeen};
+pub use policy::{AccessSettings, CatalogUsers, ConfiguredUser, UsersSeen};
 pub use reuse::{SESSION_CACHE, SESSION_RESULTS};
 pub use rules::SESSION_JOIN_ORDER;
 pub use session::EngineSession;

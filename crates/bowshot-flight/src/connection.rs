@@ -132,21 +132,19 @@ impl Connection {
         Ok(principal)
     }
 
+    /// As [`Self::authenticate`], by a header that the call shows and the credentials in it.
+    pub(crate) async fn identify(&self, shown: (&[u8], &Credentials)) -> Result<Principal> {
+        let principal = self.known_callers.identify(self.server(), shown, Some(self.address)).await?;
+        self.stranger.is_known();
+        Ok(principal)
+    }
+
     pub(crate) fn primed(&self) -> &Primed {
         &self.primed
     }
 
     pub(crate) fn profile(&self) -> &Profile {
         &self.shared.profile
-    }
-
-    /// See [`Server::users_epoch`](bowshot_api::Server::users_epoch).
-    pub(crate) fn users_epoch(&self) -> u64 {
-        self.server().users_epoch()
-    }
-
-    pub(crate) fn known_callers(&self) -> &KnownCallers {
-        &self.known_callers
     }
 
     /// A new token for a principal; the first call that needs a session ties one to it.

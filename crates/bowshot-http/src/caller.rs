@@ -1,7 +1,6 @@
 //! Who sends a request, over which road, and the place that it takes until it is answered.
 
 use crate::Context;
-use crate::auth;
 use crate::origins::check_host;
 use crate::status::{Failure, Result};
 use axum::extract::FromRequestParts;
@@ -12,7 +11,6 @@ use bowshot_api::{Credentials, Error, ErrorKind, KnownCallers, Place, Places, Pr
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 /// The other end of a connection.
 #[derive(Debug)]
@@ -41,27 +39,19 @@ impl Peer {
 
     /// Finds out who is calling.
     async fn authenticate(&self, context: &Context, headers: &HeaderMap) -> Result<Principal> {
-        let credentials = auth::credentials(headers)?;
+        let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+        let credentials = header.map_or(Ok(Credentials::Anonymous), Credentials::in_authorization)?;
         if !self.is_encrypted && !self.is_here() {
             check_road(context, &credentials)?;
         }
-        let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-        let epoch = context.server.users_epoch();
-        if let Some(principal) = self.known.find(header, epoch, Instant::now()) {
-            return Ok(principal);
-        }
-        let checked = context.server.authenticate_from(&credentials, Some(self.address)).await;
-        let principal = match checked {
+        let shown = (header.unwrap_or_default(), &credentials);
+        match self.known.identify(context.server.as_ref(), shown, Some(self.address)).await {
             // Nobody is to be asked for a password where others can read it.
             Err(error) if error.kind() == ErrorKind::Unauthenticated && self.is_overheard(context) => {
-                return Err(overheard().into());
+                Err(overheard().into())
             }
-            checked => checked?,
-        };
-        if !header.is_empty() {
-            self.known.keep(header, &principal, epoch, Instant::now());
+            checked => Ok(checked?),
         }
-        Ok(principal)
     }
 
     fn is_overheard(&self, context: &Context) -> bool {

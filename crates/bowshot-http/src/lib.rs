@@ -22,7 +22,6 @@
 
 mod answer;
 mod arrival;
-mod auth;
 mod caller;
 mod chores;
 mod connection;

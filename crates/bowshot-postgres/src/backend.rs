@@ -79,9 +79,12 @@ pub(crate) const PORTAL_SUSPENDED: u8 = b's';
 pub(crate) const EMPTY_QUERY: u8 = b'I';
 pub(crate) const COPY_DONE: u8 = b'c';
 
-/// AuthenticationOk and its siblings.
-pub(crate) fn authentication(out: &mut BytesMut, code: i32) {
-    message(out, b'R', |out| out.put_i32(code));
+/// AuthenticationOk and its siblings, with what stands behind the code.
+pub(crate) fn authentication(out: &mut BytesMut, code: i32, rest: &[u8]) {
+    message(out, b'R', |out| {
+        out.put_i32(code);
+        out.put_slice(rest);
+    });
 }
 
 pub(crate) fn parameter_status(out: &mut BytesMut, name: &str, value: &str) {

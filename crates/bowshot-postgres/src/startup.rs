@@ -49,7 +49,8 @@ pub(crate) async fn begin(
     let out = wire.out();
     let reported = Reported::new(session.as_ref(), begun_with);
     reported.tell(out);
-    backend::parameter_status(out, "session_authorization", user);
+    let name = if principal.authenticated { &principal.name } else { user };
+    backend::parameter_status(out, "session_authorization", name);
     backend::key_data(out, key.process, key.secret);
     backend::ready(out, TransactionState::Idle);
     Ok((session, reported))

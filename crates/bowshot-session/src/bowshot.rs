@@ -2,7 +2,7 @@
 
 use crate::admission::Admission;
 use crate::live::Live;
-use crate::logins::Logins;
+use crate::logins::{self, Logins};
 use crate::options::Defaults;
 use crate::query_log::QueryLog;
 use crate::result::{House, QueryResult};
@@ -12,12 +12,13 @@ use crate::sessions::Sessions;
 use crate::spill::Accounts;
 use crate::task::{self, AbortOnDrop};
 use async_trait::async_trait;
-use bowshot_access::Authenticator;
+use bowshot_access::{AccessConfig, Authenticator, PasswordProof};
 use bowshot_api::{
     About, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Languages, Lifecycle, Limits,
-    Principal, Progress, QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
+    PasswordExchange, Principal, Progress, QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
 };
-use bowshot_engine::{Engine, UsersSeen};
+use bowshot_engine::{ConfiguredUser, Engine, UsersSeen};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -99,6 +100,20 @@ impl Bowshot {
         Arc::new(Self { shared, _sweeper: AbortOnDrop(sweeper.abort_handle()) })
     }
 
+    /// Takes over other users of the configuration; whoever is not among them any more is out within a second.
+    ///
+    /// # Errors
+    /// When they are not fully understood: those that were there stay then.
+    pub fn configure_users(
+        &self,
+        access: AccessConfig,
+        users: BTreeMap<String, ConfiguredUser>,
+    ) -> Result<()> {
+        self.shared.authenticator.configure(access)?;
+        self.shared.engine.set_configured_users(users);
+        Ok(())
+    }
+
     /// Queries are taken from now on.
     pub fn set_ready(&self) {
         self.shared.lifecycle.store(READY, Ordering::Release);
@@ -156,7 +171,7 @@ impl Shared {
     fn renew_users(&self) {
         let mut seen = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(users) = self.engine.users(&mut seen) {
-            self.authenticator.renew(users);
+            self.authenticator.renew(users.passwords, users.tokens);
         }
     }
 
@@ -184,9 +199,51 @@ async fn sweep(shared: Weak<Shared>) {
             session.close().await;
         }
         shared.renew_users();
-        for session in shared.sessions.of_others(|principal| shared.engine.knows(principal)) {
+        let now = SystemTime::now();
+        for session in shared.sessions.expired(now) {
             session.close().await;
         }
+        let knows = |principal: &Principal| {
+            shared.engine.knows(principal) && shared.authenticator.still_knows(principal)
+        };
+        for session in shared.sessions.of_others(knows) {
+            session.close().await;
+        }
+    }
+}
+
+/// What a provider's user is told who is called as a user of the server's own.
+fn of_a_local_user(name: &str) -> Error {
+    Error::new(
+        ErrorKind::Unauthenticated,
+        format!("the token is refused: `{name}` is the name of a user of this server"),
+    )
+    .with_hint("the operator sets `user_prefix` or `local_users` for the issuer of the token")
+}
+
+/// A login that proves a password without showing it. It costs next to nothing, so it waits for no place; only whoever was
+/// wrong waits, as everywhere.
+#[derive(Debug)]
+struct Exchange {
+    proof: PasswordProof,
+    from: logins::From,
+    shared: Arc<Shared>,
+}
+
+#[async_trait]
+impl PasswordExchange for Exchange {
+    fn challenge(&mut self, first: &[u8]) -> Result<String> {
+        self.proof.challenge(first)
+    }
+
+    async fn finish(&mut self, last: &[u8]) -> Result<(Principal, String)> {
+        let mut finished = self.proof.finish(last);
+        // The user may have gone while the client thought about its answer.
+        self.shared.renew_users();
+        if finished.is_ok() && !self.shared.authenticator.still_holds(&self.proof) {
+            finished = Err(bowshot_access::refused());
+        }
+        self.shared.logins.answer(&self.from, finished).await
     }
 }
 
@@ -235,6 +292,14 @@ impl Server for Bowshot {
     async fn authenticate_from(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
         self.shared.renew_users();
         let authenticator = &self.shared.authenticator;
+        if let Some((user, token)) = authenticator.token_in(credentials) {
+            let principal = authenticator.verify_token(user, token).await?;
+            return match &principal.claims {
+                _ if self.shared.engine.knows(&principal) => Ok(principal),
+                None => Err(bowshot_access::refused()),
+                Some(_) => Err(of_a_local_user(&principal.name)),
+            };
+        }
         let user = match credentials {
             Credentials::Password { user, .. } if authenticator.is_costly(credentials) => user.clone(),
             // A look, and no more.
@@ -248,14 +313,13 @@ impl Server for Bowshot {
         let verified = handle.spawn_blocking(move || authenticator.verify(&credentials)).await;
         drop(check);
         let verified = verified.unwrap_or_else(|error| Err(task::broken(error)));
-        match &verified {
-            Ok(_) => logins.was_right(&from),
-            Err(error) if error.kind() == ErrorKind::Unauthenticated => {
-                tokio::time::sleep(logins.was_wrong(&from)).await;
-            }
-            Err(_) => {}
-        }
-        verified
+        logins.answer(&from, verified).await
+    }
+
+    fn prove_password(&self, user: &str, from: Option<IpAddr>) -> Option<Box<dyn PasswordExchange>> {
+        self.shared.renew_users();
+        let proof = self.shared.authenticator.proof(user)?;
+        Some(Box::new(Exchange { proof, from: (from, user.to_owned()), shared: Arc::clone(&self.shared) }))
     }
 
     fn issue_token(&self, principal: &Principal) -> Secret {

@@ -91,7 +91,7 @@ impl Logins {
     }
 
     /// Notes a wrong attempt; tells how long the answer is to wait.
-    pub(crate) fn was_wrong(&self, from: &From) -> Duration {
+    fn was_wrong(&self, from: &From) -> Duration {
         let (mut state, now) = (self.lock(), Instant::now());
         if state.wrong.len() >= MAX_KNOWN {
             state.wrong.retain(|_, wrong| now.duration_since(wrong.last) < MEMORY);
@@ -111,8 +111,20 @@ impl Logins {
         }
     }
 
+    /// The outcome of a check, which comes the later the more often it was wrong.
+    pub(crate) async fn answer<T>(&self, from: &From, outcome: Result<T>) -> Result<T> {
+        match &outcome {
+            Ok(_) => self.was_right(from),
+            Err(error) if error.kind() == ErrorKind::Unauthenticated => {
+                tokio::time::sleep(self.was_wrong(from)).await;
+            }
+            Err(_) => {}
+        }
+        outcome
+    }
+
     /// Forgets the wrong attempts of one who was right.
-    pub(crate) fn was_right(&self, from: &From) {
+    fn was_right(&self, from: &From) {
         self.lock().wrong.remove(from);
     }
 }

@@ -24,7 +24,7 @@ use futures::StreamExt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The statements of a session run on the query runtime from their text to their result, in one task each: going there and
 /// back again for each part costs a small statement more than the part.
@@ -34,6 +34,8 @@ pub(crate) struct ClientSession {
     id: SessionId,
     number: i32,
     principal: Principal,
+    /// When the credentials cease to be valid with which the session was used last; `None` for never.
+    expires: Mutex<Option<SystemTime>>,
     engine: EngineSession,
     options: Mutex<Options>,
     /// What `SET LOCAL` has changed, and what was there before.
@@ -58,6 +60,7 @@ impl ClientSession {
                 me: Weak::clone(me),
                 id: SessionId::random(),
                 number,
+                expires: Mutex::new(principal.expires),
                 principal,
                 engine,
                 options: Mutex::new(options),
@@ -159,6 +162,20 @@ impl ClientSession {
 
     pub(crate) fn idle(&self) -> Duration {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// Whoever comes with newer credentials may stay for as long as those are valid.
+    pub(crate) fn prolong(&self, principal: &Principal) {
+        let mut expires = self.expires.lock().unwrap_or_else(PoisonError::into_inner);
+        *expires = match (*expires, principal.expires) {
+            (Some(until), Some(newer)) => Some(until.max(newer)),
+            _ => None,
+        };
+    }
+
+    pub(crate) fn has_expired(&self, now: SystemTime) -> bool {
+        let expires = self.expires.lock().unwrap_or_else(PoisonError::into_inner);
+        expires.is_some_and(|expires| expires <= now)
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {

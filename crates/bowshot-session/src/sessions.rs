@@ -5,7 +5,7 @@ use bowshot_api::{Error, ErrorKind, Principal, Result, SessionId};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
@@ -36,6 +36,11 @@ impl Sessions {
 
     pub(crate) fn find(&self, id: SessionId, principal: &Principal) -> Result<Arc<ClientSession>> {
         let found = self.lock().get(&id).filter(|session| session.owner() == principal).map(Arc::clone);
+        let now = SystemTime::now();
+        let found = found.filter(|session| {
+            session.prolong(principal);
+            !session.has_expired(now)
+        });
         let session = found.ok_or_else(|| {
             Error::not_found(format!("session {id} not found"))
                 .with_hint("it was closed or timed out; connect again")
@@ -58,6 +63,11 @@ impl Sessions {
 
     pub(crate) fn idle(&self, timeout: Duration) -> Vec<Arc<ClientSession>> {
         self.lock().values().filter(|session| session.idle() > timeout).map(Arc::clone).collect()
+    }
+
+    /// Sessions of those whose credentials have ceased to be valid.
+    pub(crate) fn expired(&self, now: SystemTime) -> Vec<Arc<ClientSession>> {
+        self.lock().values().filter(|session| session.has_expired(now)).map(Arc::clone).collect()
     }
 
     /// Sessions of those who are not known any more.

@@ -22,7 +22,7 @@ mod tokens;
 mod walk;
 mod words;
 
-pub use access::{AccessStatement, Object, Privilege, UserChange, access, without_passwords};
+pub use access::{AccessStatement, Expiry, Object, Privilege, UserChange, access, without_passwords};
 pub use cache::{CacheStatement, cache_statement};
 pub use dialect::{Dialect, DialectName};
 pub use intervals::{Interval, read_interval};

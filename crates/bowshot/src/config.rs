@@ -10,7 +10,7 @@ pub(crate) use settings::{SETTINGS, Setting};
 pub(crate) use value::Listen;
 
 use crate::usage::Usage;
-use bowshot_access::{AccessConfig, AccessOptions, hash_password};
+use bowshot_access::{AccessConfig, AccessOptions, hash_password, new_token};
 use bowshot_api::{Limits, Secret};
 use bowshot_engine::{AccessSettings, ConfiguredUser, EngineConfig};
 use bowshot_reuse::ReuseConfig;
@@ -86,6 +86,8 @@ pub(crate) struct Config {
     pub(crate) audit_max_bytes: u64,
     pub(crate) audit_required: bool,
     pub(crate) access: AccessConfig,
+    /// The part of it that the configuration file holds.
+    pub(crate) own_access: AccessConfig,
     pub(crate) access_options: AccessOptions,
     pub(crate) threads: Option<usize>,
     pub(crate) batch_rows: usize,
@@ -130,6 +132,7 @@ impl Default for Config {
             audit_max_bytes: 100 << 20,
             audit_required: true,
             access: AccessConfig::default(),
+            own_access: AccessConfig::default(),
             access_options: AccessOptions::default(),
             threads: None,
             batch_rows: engine.batch_rows,
@@ -226,22 +229,39 @@ impl Config {
         }
     }
 
-    /// Users and roles as the engine knows them; a user may have several entries.
+    /// Who may come in, by the configuration file and by the file of users as it is now.
+    ///
+    /// # Errors
+    /// When the file of users cannot be read or understood.
+    pub(crate) fn read_access(&self) -> bowshot_api::Result<AccessConfig> {
+        let mut access = self.own_access.clone();
+        if let Some(path) = &self.users_file {
+            access.extend(AccessConfig::from_file(path)?);
+        }
+        Ok(access)
+    }
+
     fn access_settings(&self) -> AccessSettings {
+        let hash = |password: &Secret| hash_password(password).map_err(bowshot_api::Error::from);
+        let token = || new_token().map_err(bowshot_api::Error::from);
+        AccessSettings { enforced: self.enforced, users: Self::users(&self.access), hash, token }
+    }
+
+    /// Users and roles as the engine knows them; a user may have several entries.
+    pub(crate) fn users(access: &AccessConfig) -> BTreeMap<String, ConfiguredUser> {
         let mut users: BTreeMap<String, ConfiguredUser> = BTreeMap::new();
-        for user in &self.access.users {
+        for user in &access.users {
             let known = users.entry(user.name.clone()).or_default();
             known.roles.extend(user.roles.iter().cloned());
             known.admin |= user.admin;
             known.attributes.extend(user.attributes.clone());
         }
-        for token in &self.access.tokens {
+        for token in &access.tokens {
             let known = users.entry(token.user.clone()).or_default();
             known.roles.extend(token.roles.iter().cloned());
             known.admin |= token.admin;
         }
-        let hash = |password: &Secret| hash_password(password).map_err(bowshot_api::Error::from);
-        AccessSettings { enforced: self.enforced, users, hash }
+        users
     }
 
     fn set(&mut self, name: &str, raw: &Raw, origin: Origin<'_>) -> Result<(), Usage> {
@@ -276,11 +296,8 @@ impl Config {
 
     /// Brings in the file of users and checks what no single setting can.
     fn complete(mut self) -> Result<Self, Usage> {
-        if let Some(path) = &self.users_file {
-            let users = AccessConfig::from_file(path)
-                .map_err(|error| Usage::from(bowshot_api::Error::from(error)))?;
-            self.access.extend(users);
-        }
+        self.own_access = std::mem::take(&mut self.access);
+        self.access = self.read_access().map_err(Usage::from)?;
         for (name, bytes) in [
             ("message_bytes", self.limits.message_bytes),
             ("large_message_bytes", self.limits.large_message_bytes),

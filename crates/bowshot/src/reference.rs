@@ -39,11 +39,15 @@ query_memory_bytes = \"4GiB\"
 
 [[access.users]]
 name = \"ada\"
-password_hash = \"$argon2id$v=19$…\" # printed by `bowshot hash-password`
+password_hash = \"$argon2id$v=19$… SCRAM-SHA-256$…\" # printed by `bowshot hash-password`
 
 [[access.tokens]]
 user = \"nightly-export\"
 sha256 = \"…\" # printed by `printf %s TOKEN | sha256sum`
+
+[[access.jwt]] # an identity provider; the guide to access has all keys
+issuer = \"https://id.example.org/realms/main\"
+audiences = [\"bowshot\"]
 ```
 
 Times are written `500ms`, `30s`, `5m`, `1h30m`, `1d`; sizes `4096` (bytes), `64KiB`, `16MiB`, `2GiB`, `1GB`. A list in an

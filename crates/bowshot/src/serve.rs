@@ -12,12 +12,14 @@ mod memory;
 mod parts;
 mod signal;
 mod tls;
+mod users;
 
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::{Served, table as source_table};
 pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;
 pub(crate) use tls::Tls;
+use users::FollowUsers;
 
 use crate::config::Config;
 use crate::metrics;
@@ -72,6 +74,7 @@ pub(crate) struct Running {
     mysql_cleartext: bool,
     tls: Option<Tls>,
     server: Arc<Bowshot>,
+    _users: FollowUsers,
     tables: Arc<TableStore>,
     drain_timeout: Duration,
     front_ends: JoinSet<Result<()>>,
@@ -108,6 +111,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     }
     let parts = Parts::open(config, data.folder(), Some(spill.path())).await?;
     let (stop, stopped) = watch::channel(false);
+    let server = parts.server(config, authenticator);
     let mut running = Running {
         flight: local(flight.as_ref())?,
         http: local(http.as_ref())?,
@@ -119,7 +123,8 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         mysql_cleartext: config.mysql_cleartext,
         tls,
         drain_timeout: config.limits.drain_timeout,
-        server: parts.server(config, authenticator),
+        _users: FollowUsers::begin(config, &server),
+        server,
         tables: parts.tables(),
         front_ends: JoinSet::new(),
         stop,

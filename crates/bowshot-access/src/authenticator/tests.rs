@@ -55,7 +55,10 @@ fn without_users_everybody_is_anonymous() {
 #[test]
 fn with_users_only_they_come_in() {
     check(
-        AccessConfig { users: vec![user("ada", "lovelace"), user("bob", "builder")], tokens: vec![] },
+        AccessConfig {
+            users: vec![user("ada", "lovelace"), user("bob", "builder")],
+            ..AccessConfig::default()
+        },
         &[
             password("ada", "lovelace"),
             password("bob", "builder"),
@@ -82,7 +85,7 @@ fn with_users_only_they_come_in() {
 #[test]
 fn a_token_alone_closes_the_server_too() {
     check(
-        AccessConfig { users: vec![], tokens: vec![token("robot", "s3cret")] },
+        AccessConfig { tokens: vec![token("robot", "s3cret")], ..AccessConfig::default() },
         &[bearer("s3cret"), Credentials::Anonymous, bearer("s3cret "), password("robot", "s3cret")],
         expect![[r#"
             token s3cret -> robot (authenticated: true)
@@ -95,7 +98,7 @@ fn a_token_alone_closes_the_server_too() {
 
 #[test]
 fn an_issued_token_names_its_user() {
-    let config = AccessConfig { users: vec![user("ada", "lovelace")], tokens: vec![] };
+    let config = AccessConfig { users: vec![user("ada", "lovelace")], ..AccessConfig::default() };
     let authenticator = Authenticator::new(config, &AccessOptions::default()).expect("config");
     let ada = authenticator.verify(&password("ada", "lovelace")).expect("login");
     let token = authenticator.issue_token(&ada);
@@ -106,7 +109,7 @@ fn an_issued_token_names_its_user() {
 
 #[test]
 fn an_unknown_user_costs_as_much_as_a_wrong_password() {
-    let config = AccessConfig { users: vec![user("ada", "lovelace")], tokens: vec![] };
+    let config = AccessConfig { users: vec![user("ada", "lovelace")], ..AccessConfig::default() };
     let authenticator = Authenticator::new(config, &AccessOptions::default()).expect("config");
     let fastest = |name: &str| {
         (0..3)
@@ -127,14 +130,14 @@ fn an_unknown_user_costs_as_much_as_a_wrong_password() {
 fn every_mistake_in_the_configuration_stops_start_up() {
     let mut lines = String::new();
     let configs = [
-        AccessConfig { users: vec![user("", "x")], tokens: vec![] },
-        AccessConfig { users: vec![user("a:b", "x")], tokens: vec![] },
-        AccessConfig { users: vec![user("ada", "x"), user("ada", "y")], tokens: vec![] },
-        AccessConfig { users: vec![], tokens: vec![token("a\nb", "x")] },
-        AccessConfig { users: vec![], tokens: vec![token("ada", "x"), token("bob", "x")] },
+        AccessConfig { users: vec![user("", "x")], ..AccessConfig::default() },
+        AccessConfig { users: vec![user("a:b", "x")], ..AccessConfig::default() },
+        AccessConfig { users: vec![user("ada", "x"), user("ada", "y")], ..AccessConfig::default() },
+        AccessConfig { tokens: vec![token("a\nb", "x")], ..AccessConfig::default() },
+        AccessConfig { tokens: vec![token("ada", "x"), token("bob", "x")], ..AccessConfig::default() },
         AccessConfig {
-            users: vec![],
             tokens: vec![TokenConfig { user: "ada".into(), sha256: "00".into(), ..TokenConfig::default() }],
+            ..AccessConfig::default()
         },
         AccessConfig {
             users: vec![UserConfig {
@@ -142,7 +145,7 @@ fn every_mistake_in_the_configuration_stops_start_up() {
                 password_hash: "lovelace".into(),
                 ..UserConfig::default()
             }],
-            tokens: vec![],
+            ..AccessConfig::default()
         },
     ];
     for config in configs {
@@ -185,18 +188,18 @@ fn users_files_are_read_whole_or_not_at_all() {
     std::fs::remove_dir_all(&folder).expect("clean up");
     assert!(matches!(AccessConfig::from_file(&file), Err(Error::Unreadable { .. })));
     expect![[r#"
-        AccessConfig { users: [UserConfig { name: "ada", .. }], tokens: [TokenConfig { user: "bob", .. }] }
-        the users file `FILE` lists nobody; write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`
-        the users file `FILE` is not valid in line 3: unknown field `password`, expected one of `name`, `password_hash`, `roles`, `admin`, `attributes`; write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`
-        the users file `FILE` is not valid in line 1: unknown field `user`, expected `users` or `tokens`; write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`
-        the users file `FILE` is not valid in line 1: invalid type: integer `3`, expected a sequence; write `[[users]]` entries with `name` and `password_hash`, or `[[tokens]]` entries with `user` and `sha256`
+        AccessConfig { users: [UserConfig { name: "ada", .. }], tokens: [TokenConfig { user: "bob", .. }], jwt: [] }
+        the users file `FILE` lists nobody; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, or `[[jwt]]` entries with `issuer` and `audiences`
+        the users file `FILE` is not valid in line 3: unknown field `password`, expected one of `name`, `password_hash`, `roles`, `admin`, `attributes`; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, or `[[jwt]]` entries with `issuer` and `audiences`
+        the users file `FILE` is not valid in line 1: unknown field `user`, expected one of `users`, `tokens`, `jwt`; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, or `[[jwt]]` entries with `issuer` and `audiences`
+        the users file `FILE` is not valid in line 1: invalid type: integer `3`, expected a sequence; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, or `[[jwt]]` entries with `issuer` and `audiences`
     "#]]
     .assert_eq(&lines);
 }
 
 #[test]
 fn users_of_the_catalog_come_and_go_while_it_serves() {
-    let config = AccessConfig { users: vec![user("ada", "lovelace")], tokens: vec![] };
+    let config = AccessConfig { users: vec![user("ada", "lovelace")], ..AccessConfig::default() };
     let authenticator = Authenticator::new(config, &AccessOptions::default()).expect("config");
     let login = |password: &str| {
         let (user, password) = ("bob".to_owned(), Secret::new(password));
@@ -204,17 +207,17 @@ fn users_of_the_catalog_come_and_go_while_it_serves() {
     };
     assert!(login("builder").is_err());
     let hash = |password: &str| hash_password(&Secret::new(password)).expect("hash");
-    authenticator.renew(vec![("bob".to_owned(), hash("builder"))]);
+    authenticator.renew(vec![("bob".to_owned(), hash("builder"))], Vec::new());
     let bob = login("builder").expect("bob is there");
     let token = authenticator.issue_token(&bob);
     assert!(authenticator.verify(&Credentials::Bearer(token.clone())).is_ok());
-    authenticator.renew(vec![("bob".to_owned(), hash("changed"))]);
+    authenticator.renew(vec![("bob".to_owned(), hash("changed"))], Vec::new());
     assert!(login("builder").is_err(), "the old password was known to be right");
     assert!(authenticator.verify(&Credentials::Bearer(token)).is_err(), "so was what it had given");
     assert!(login("changed").is_ok());
-    authenticator.renew(Vec::new());
+    authenticator.renew(Vec::new(), Vec::new());
     assert!(login("changed").is_err());
-    authenticator.renew(vec![("ada".to_owned(), hash("stolen"))]);
+    authenticator.renew(vec![("ada".to_owned(), hash("stolen"))], Vec::new());
     let stolen = Credentials::Password { user: "ada".to_owned(), password: Secret::new("stolen") };
     assert!(authenticator.verify(&stolen).is_err(), "the configuration comes first");
 }

@@ -207,6 +207,7 @@ fn returning(write: &Write, access: &Access) -> Result<()> {
         | Write::Delete(name)
         | Write::Update(name)
         | Write::Merge(name) => whole(name, true, "RETURNING would show the other values", access),
+        Write::Ddl(Ddl::Access(change)) if change.tells() => Ok(()),
         Write::Ddl(_) | Write::CreateAs(_) | Write::CopyOut(_) | Write::CopyIn(_) => {
             Err(Error::internal("a change without rows was to return some"))
         }

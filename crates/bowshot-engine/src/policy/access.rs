@@ -55,6 +55,16 @@ pub(crate) struct Limits {
     pub(crate) salt: String,
 }
 
+/// Whether the configuration makes somebody an admin, by name or by a role of an identity provider.
+fn is_configured_admin(settings: &AccessSettings, principal: &Principal) -> bool {
+    let by_name = settings.users.get(&principal.name);
+    match &principal.claims {
+        Some(claims) if by_name.is_some() && !claims.local_users => false,
+        Some(claims) if claims.admin => true,
+        _ => by_name.is_some_and(|user| user.admin),
+    }
+}
+
 impl Limits {
     /// Whether values are hidden, so that who writes back a whole row would lose some.
     pub(crate) fn hides_values(&self) -> bool {
@@ -64,7 +74,7 @@ impl Limits {
 
 impl Access {
     pub(crate) fn everything(settings: &Arc<AccessSettings>, principal: &Principal) -> Self {
-        let configured = settings.users.get(&principal.name).is_some_and(|user| user.admin);
+        let configured = is_configured_admin(settings, principal);
         Self(Arc::new(Inner {
             settings: Arc::clone(settings),
             principal: principal.clone(),
@@ -93,9 +103,10 @@ impl Access {
         moved: BTreeSet<Place>,
     ) -> Self {
         let (name, proven) = (&principal.name, principal.authenticated);
-        let configured = settings.users.get(name).is_some_and(|user| user.admin);
-        let admin = proven && (configured || rules.users.get(name).is_some_and(|user| user.admin));
-        let grantees = grantees(settings, principal, &rules).unwrap_or_default();
+        let configured = is_configured_admin(settings, principal);
+        let grantees = grantees(settings, principal, &rules);
+        let by_rule = grantees.is_some() && rules.users.get(name).is_some_and(|user| user.admin);
+        let (admin, grantees) = (proven && (configured || by_rule), grantees.unwrap_or_default());
         let (settings, principal) = (Arc::clone(settings), principal.clone());
         Self(Arc::new(Inner { settings, principal, rules: Some(rules), grantees, admin, moved }))
     }
@@ -118,10 +129,17 @@ impl Access {
     /// Whether both are the same answer to all questions.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.0.rules, &other.0.rules) {
+            _ if !Arc::ptr_eq(&self.0.settings, &other.0.settings) => false,
             (None, None) => true,
             (Some(one), Some(two)) => Arc::ptr_eq(one, two) && self.0.moved == other.0.moved,
             _ => false,
         }
+    }
+
+    /// Whether somebody of this name has logged in, by what this server knows of them.
+    pub(crate) fn is_login_of(&self, name: &str) -> bool {
+        let principal = &self.0.principal;
+        principal.authenticated && principal.claims.is_none() && principal.name == name
     }
 
     pub(crate) fn user(&self) -> &str {

@@ -8,7 +8,8 @@ use bowshot_api::{Error, ErrorKind, Principal, Result, Secret};
 use bowshot_storage::tables::{Notes, Snapshot, TableStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the configuration says about access.
 #[derive(Clone)]
@@ -19,6 +20,17 @@ pub struct AccessSettings {
     pub users: BTreeMap<String, ConfiguredUser>,
     /// Makes the hash of a password that SQL gives a user.
     pub hash: fn(&Secret) -> Result<String>,
+    /// Makes a token that SQL gives a user, and the hash of it that is kept.
+    pub token: fn() -> Result<(Secret, String)>,
+}
+
+/// Who may log in by what the catalog says.
+#[derive(Debug, Clone, Default)]
+pub struct CatalogUsers {
+    /// Users with the hashes of their passwords.
+    pub passwords: Vec<(String, String)>,
+    /// Tokens: whose, their hashes, and when they expire.
+    pub tokens: Vec<(String, String, Option<SystemTime>)>,
 }
 
 /// A user of the configuration.
@@ -34,8 +46,10 @@ pub struct ConfiguredUser {
 
 impl Default for AccessSettings {
     fn default() -> Self {
-        let hash = |_: &Secret| Err(bowshot_api::Error::unsupported("this server has no users"));
-        Self { enforced: false, users: BTreeMap::new(), hash }
+        fn no_users<T>() -> Result<T> {
+            Err(Error::unsupported("this server has no users"))
+        }
+        Self { enforced: false, users: BTreeMap::new(), hash: |_| no_users(), token: no_users }
     }
 }
 
@@ -48,10 +62,29 @@ impl fmt::Debug for AccessSettings {
     }
 }
 
+/// The settings as they are now: the file of users may change while the server serves.
+#[derive(Debug)]
+pub(crate) struct CurrentSettings(RwLock<Arc<AccessSettings>>);
+
+impl CurrentSettings {
+    pub(crate) fn new(settings: AccessSettings) -> Arc<Self> {
+        Arc::new(Self(RwLock::new(Arc::new(settings))))
+    }
+
+    pub(crate) fn now(&self) -> Arc<AccessSettings> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_users(&self, users: BTreeMap<String, ConfiguredUser>) {
+        let mut settings = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *settings = Arc::new(AccessSettings { users, ..AccessSettings::clone(&settings) });
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    settings: Arc<AccessSettings>,
+    settings: Arc<CurrentSettings>,
     principal: Principal,
     tables: Arc<SessionTables>,
     known: Mutex<Known>,
@@ -63,6 +96,7 @@ struct Judged {
     notes: Arc<Notes>,
     tables: Arc<Snapshot>,
     newest: Arc<Snapshot>,
+    settings: Arc<AccessSettings>,
     access: Access,
 }
 
@@ -75,7 +109,7 @@ struct Known {
 
 impl Gate {
     pub(crate) fn new(
-        settings: &Arc<AccessSettings>,
+        settings: &Arc<CurrentSettings>,
         principal: &Principal,
         tables: &Arc<SessionTables>,
     ) -> Self {
@@ -89,12 +123,13 @@ impl Gate {
 
     /// What the session may do now with tables in this state.
     pub(crate) fn access(&self, pinned: &Pinned) -> Access {
+        let settings = self.settings.now();
         let Some(notes) = self.notes(pinned) else {
             // Others have changed the same rules as this transaction, which cannot be committed any more.
-            return Access::nothing(&self.settings, &self.principal);
+            return Access::nothing(&settings, &self.principal);
         };
-        if notes.texts().is_empty() && !self.settings.enforced {
-            return Access::everything(&self.settings, &self.principal);
+        if !notes.read(Rules::of).any && !settings.enforced {
+            return Access::everything(&settings, &self.principal);
         }
         let newest = self.tables.shared.snapshot();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,13 +137,14 @@ impl Gate {
             && Arc::ptr_eq(&last.notes, &notes)
             && Arc::ptr_eq(&last.tables, pinned.shared())
             && Arc::ptr_eq(&last.newest, &newest)
+            && Arc::ptr_eq(&last.settings, &settings)
         {
             return last.access.clone();
         }
         let moved = moved(pinned.shared(), &newest);
-        let access = Access::of(&self.settings, &self.principal, notes.read(Rules::of), moved);
+        let access = Access::of(&settings, &self.principal, notes.read(Rules::of), moved);
         let tables = Arc::clone(pinned.shared());
-        known.access = Some(Judged { notes, tables, newest, access: access.clone() });
+        known.access = Some(Judged { notes, tables, newest, settings, access: access.clone() });
         access
     }
 
@@ -122,7 +158,7 @@ impl Gate {
         if Arc::ptr_eq(before, now) || !takes_away(before.texts(), now.texts()) {
             return Ok(());
         }
-        let rights = Access::of(&self.settings, &self.principal, now.read(Rules::of), BTreeSet::new());
+        let rights = Access::of(&self.settings.now(), &self.principal, now.read(Rules::of), BTreeSet::new());
         if rights.is_admin() {
             return Ok(());
         }
@@ -187,8 +223,8 @@ fn takes_away(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>)
 pub struct UsersSeen(Option<Arc<Notes>>);
 
 impl UsersSeen {
-    /// Users that SQL has made, with the hashes of their passwords; `None` if they are those that were seen.
-    pub(crate) fn newer(&mut self, store: &TableStore) -> Option<Vec<(String, String)>> {
+    /// Who may log in; `None` if they are those that were seen.
+    pub(crate) fn newer(&mut self, store: &TableStore) -> Option<CatalogUsers> {
         let snapshot = store.snapshot();
         if self.0.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, snapshot.notes())) {
             return None;
@@ -196,20 +232,35 @@ impl UsersSeen {
         self.0 = Some(Arc::clone(snapshot.notes()));
         let rules = snapshot.notes().read(Rules::of);
         let users = rules.users.iter().filter_map(|(name, user)| Some((name.clone(), user.hash.clone()?)));
-        Some(users.collect())
+        let tokens = rules.tokens.iter().map(|((user, _), token)| {
+            let expires = token.expires.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
+            (user.clone(), token.sha256.clone(), expires)
+        });
+        Some(CatalogUsers { passwords: users.collect(), tokens: tokens.collect() })
     }
 }
 
 /// Whether anybody of this name may be connected.
 pub(crate) fn is_known(settings: &AccessSettings, store: &TableStore, principal: &Principal) -> bool {
-    if !principal.authenticated || settings.users.contains_key(&principal.name) {
+    if !principal.authenticated {
         return true;
     }
     let rules = store.snapshot().notes().read(Rules::of);
+    if principal.claims.is_some() || settings.users.contains_key(&principal.name) {
+        return may_be(settings, principal, &rules);
+    }
     (!rules.any && settings.users.is_empty()) || rules.users.contains_key(&principal.name)
 }
 
-/// All roles of a user, with those of their roles; `None` for nobody who is known.
+/// Whether somebody may have its name: whom an identity provider has sent is no user of ours, unless the operator says so.
+pub(crate) fn may_be(settings: &AccessSettings, principal: &Principal, rules: &Rules) -> bool {
+    let name = &principal.name;
+    principal.claims.as_ref().is_none_or(|claims| {
+        claims.local_users || !(settings.users.contains_key(name) || rules.users.contains_key(name))
+    })
+}
+
+/// All roles of a user, with those of their roles; `None` for nobody who is known. Whom an identity provider has sent is known.
 pub(crate) fn grantees(
     settings: &AccessSettings,
     principal: &Principal,
@@ -220,11 +271,15 @@ pub(crate) fn grantees(
         return Some(found);
     }
     let configured = settings.users.get(&principal.name);
-    if configured.is_none() && !rules.users.contains_key(&principal.name) {
+    let is_user = |name: &str| settings.users.contains_key(name) || rules.users.contains_key(name);
+    if principal.claims.is_none() && !is_user(&principal.name) || !may_be(settings, principal, rules) {
         return None;
     }
     let mut open = vec![principal.name.clone()];
     open.extend(configured.iter().flat_map(|user| user.roles.iter().cloned()));
+    // What an identity provider calls a role must not make one user of another.
+    let claimed = principal.claims.iter().flat_map(|claims| &claims.roles).filter(|role| !is_user(role));
+    open.extend(claimed.cloned());
     while let Some(name) = open.pop() {
         open.extend(
             rules.members.get(&name).into_iter().flatten().filter(|role| !found.contains(*role)).cloned(),

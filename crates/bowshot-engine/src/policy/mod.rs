@@ -31,6 +31,6 @@ pub(crate) use access::{Access, Reading};
 pub(crate) use files::{SeenFiles, file_name};
 pub(crate) use follow::follow;
 pub(crate) use functions::user_attribute;
-pub use gate::{AccessSettings, ConfiguredUser, UsersSeen};
-pub(crate) use gate::{Gate, is_known};
+pub use gate::{AccessSettings, CatalogUsers, ConfiguredUser, UsersSeen};
+pub(crate) use gate::{CurrentSettings, Gate, is_known};
 pub(crate) use guard::{guarded, inside, is_guarded, plan_filter};

@@ -26,6 +26,8 @@ pub(crate) struct Rules {
     pub(crate) grants: BTreeMap<Place, BTreeMap<String, Given>>,
     pub(crate) owners: BTreeMap<Place, String>,
     pub(crate) policies: BTreeMap<Place, Vec<Policy>>,
+    /// Tokens by user and name.
+    pub(crate) tokens: BTreeMap<(String, String), Token>,
     /// What the mask `hash` mixes in.
     pub(crate) salt: String,
     /// A note that cannot be read: nothing is granted then.
@@ -38,6 +40,14 @@ pub(crate) struct User {
     pub(crate) hash: Option<String>,
     pub(crate) admin: bool,
     pub(crate) attributes: BTreeMap<String, String>,
+}
+
+/// A token of a user: its hash, and when it was made and expires, in seconds since 1970.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Token {
+    pub(crate) sha256: String,
+    pub(crate) made: u64,
+    pub(crate) expires: Option<u64>,
 }
 
 /// A filter of rows, or a mask of a column.
@@ -69,6 +79,10 @@ pub(crate) enum Key<'a> {
         mask: bool,
         name: &'a str,
     },
+    Token {
+        user: &'a str,
+        name: &'a str,
+    },
     Salt,
     /// Written with the first rule and never taken out: dropping the last one must not open everything.
     Closed,
@@ -83,6 +97,7 @@ impl Key<'_> {
             Self::Grant { place, grantee } => json!(["grant", place, grantee]),
             Self::Owner(place) => json!(["owner", place]),
             Self::Policy { place, mask, name } => json!(["policy", place, mask, name]),
+            Self::Token { user, name } => json!(["token", user, name]),
             Self::Salt => json!(["salt"]),
             Self::Closed => json!(["closed"]),
         }
@@ -94,7 +109,12 @@ impl Key<'_> {
 pub(crate) fn closes(key: &str) -> bool {
     let kind =
         serde_json::from_str::<Value>(key).ok().and_then(|key| key.get(0)?.as_str().map(str::to_owned));
-    !matches!(kind.as_deref(), Some("role" | "user" | "member" | "grant" | "owner" | "salt"))
+    !matches!(kind.as_deref(), Some("role" | "user" | "member" | "grant" | "owner" | "salt" | "token"))
+}
+
+/// Whether a note is a rule: with tokens alone, everybody may do everything.
+fn is_rule(key: &str) -> bool {
+    !key.starts_with("[\"token\",")
 }
 
 /// The place of a table or view.
@@ -105,7 +125,7 @@ pub(crate) fn place_of(name: &EntryName) -> Place {
 impl Rules {
     /// Reads the notes. What cannot be read takes all rights away.
     pub(crate) fn of(notes: &BTreeMap<String, String>) -> Self {
-        let mut rules = Self { any: !notes.is_empty(), ..Self::default() };
+        let mut rules = Self { any: notes.keys().any(|key| is_rule(key)), ..Self::default() };
         for (key, text) in notes {
             if rules.add(key, text).is_none() {
                 tracing::error!(
@@ -147,6 +167,17 @@ impl Rules {
                 }
                 self.policies.entry(texts(parts.get(1)?)?).or_default().push(policy);
             }
+            ("token", 3) => {
+                let token = Token {
+                    sha256: value.get("sha256")?.as_str()?.to_owned(),
+                    made: value.get("made")?.as_u64()?,
+                    expires: match value.get("expires")? {
+                        Value::Null => None,
+                        expires => Some(expires.as_u64()?),
+                    },
+                };
+                self.tokens.insert((part(1)?, part(2)?), token);
+            }
             ("closed", 1) => {}
             ("salt", 1) => value.as_str()?.clone_into(&mut self.salt),
             _ => return None,
@@ -175,6 +206,10 @@ fn user_from(value: &Value) -> Option<User> {
 
 pub(crate) fn user_text(user: &User) -> String {
     json!({ "hash": user.hash, "admin": user.admin, "attributes": user.attributes }).to_string()
+}
+
+pub(crate) fn token_text(token: &Token) -> String {
+    json!({ "sha256": token.sha256, "made": token.made, "expires": token.expires }).to_string()
 }
 
 fn given_from(value: &Value) -> Option<Given> {
@@ -214,6 +249,7 @@ mod tests {
             (Privilege::Select, Some(BTreeSet::from(["a".to_owned()]))),
             (Privilege::Insert, None),
         ]);
+        let token = Token { sha256: "00".to_owned(), made: 7, expires: Some(9) };
         let policy = Policy {
             name: "p".to_owned(),
             column: Some("a".to_owned()),
@@ -226,9 +262,14 @@ mod tests {
             (Key::Policy { place: &place, mask: true, name: "p" }.text(), policy_text(&policy)),
             (Key::Member { role: "r", member: "u" }.text(), "true".to_owned()),
             (Key::Owner(&place).text(), json!("u").to_string()),
+            (Key::Token { user: "u", name: "t" }.text(), token_text(&token)),
         ]);
         let rules = Rules::of(&notes);
         assert!(!rules.broken && rules.any);
+        assert_eq!(rules.tokens.get(&("u".to_owned(), "t".to_owned())), Some(&token));
+        let alone = [(Key::Token { user: "u", name: "t" }.text(), token_text(&token))];
+        let alone = Rules::of(&BTreeMap::from(alone));
+        assert!(!alone.any && !alone.broken && alone.tokens.len() == 1, "tokens are no rules");
         assert_eq!(rules.users.get("u"), Some(&user));
         assert_eq!(rules.grants.get(&place).and_then(|grants| grants.get("r")), Some(&given));
         assert_eq!(rules.policies.get(&place), Some(&vec![policy]));

@@ -6,7 +6,7 @@ use crate::error::{Error, classify};
 use crate::execute::split_scan;
 use crate::job::runtime::QueryRuntime;
 use crate::job::{Budget, Job, Planning, carry_jobs};
-use crate::policy::{self, AccessSettings, UsersSeen};
+use crate::policy::{self, AccessSettings, CatalogUsers, ConfiguredUser, CurrentSettings, UsersSeen};
 use crate::reuse::{Background, NoReuse, Reuse, SessionCache};
 use crate::rules::{self, SessionJoinOrder};
 use crate::scheduling::functions;
@@ -26,6 +26,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::prelude::SessionConfig;
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -109,7 +110,7 @@ pub(crate) struct Shared {
     memory: Arc<dyn MemoryPool>,
     pub(crate) parts: CatalogParts,
     pub(crate) scratch: bool,
-    pub(crate) access: Arc<AccessSettings>,
+    pub(crate) access: Arc<CurrentSettings>,
     dialect: &'static str,
     spill_folder: Option<PathBuf>,
     temporary_bytes: u64,
@@ -209,7 +210,7 @@ impl Engine {
             memory,
             parts,
             scratch,
-            access: Arc::new(config.access.clone()),
+            access: CurrentSettings::new(config.access.clone()),
             dialect,
             spill_folder,
             temporary_bytes: config.temporary_bytes,
@@ -271,14 +272,20 @@ impl Engine {
         )
     }
 
-    /// Users that SQL has made, with the hashes of their passwords; `None` if they are those that were seen.
-    pub fn users(&self, seen: &mut UsersSeen) -> Option<Vec<(String, String)>> {
+    /// Who may log in by what the catalog says; `None` if they are those that were seen.
+    pub fn users(&self, seen: &mut UsersSeen) -> Option<CatalogUsers> {
         seen.newer(&self.shared.parts.tables)
+    }
+
+    /// The users of the configuration are these from now on.
+    pub fn set_configured_users(&self, users: BTreeMap<String, ConfiguredUser>) {
+        self.shared.access.set_users(users);
     }
 
     /// Whether there still is the user whose session it is.
     pub fn knows(&self, principal: &Principal) -> bool {
-        self.shared.scratch || policy::is_known(&self.shared.access, &self.shared.parts.tables, principal)
+        self.shared.scratch
+            || policy::is_known(&self.shared.access.now(), &self.shared.parts.tables, principal)
     }
 
     /// Bytes of the rows in tables.

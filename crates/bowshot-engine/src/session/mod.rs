@@ -229,7 +229,9 @@ impl EngineSession {
             return authorize::enforce(planned, None, self.judged(pinned), true);
         }
         if let Some(change) = Box::pin(self.access_change(sql, pinned)).await? {
-            let action = Some(Action::Write(Change::new(Write::Ddl(Ddl::Access(change)))));
+            let returning = write::access::told(&change)?.map(Arc::new);
+            let action =
+                Some(Action::Write(Change { returning, ..Change::new(Write::Ddl(Ddl::Access(change))) }));
             return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
         }
         if let Some(expanded) = self.expanded(sql, pinned)? {
@@ -296,7 +298,9 @@ impl EngineSession {
         let [first, second] = bowshot_sql::first_words(sql);
         let begins = match first.as_str() {
             "grant" | "revoke" => true,
-            "create" | "alter" | "drop" => matches!(second.as_str(), "role" | "user" | "row" | "mask"),
+            "create" | "alter" | "drop" => {
+                matches!(second.as_str(), "role" | "user" | "row" | "mask" | "token")
+            }
             _ => false,
         };
         if !begins {

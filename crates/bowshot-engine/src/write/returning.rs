@@ -16,7 +16,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ident};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     Ident, SelectItem, Statement, TableAlias, TableFactor, TableWithJoins,
@@ -31,10 +31,26 @@ use std::sync::Arc;
 pub(crate) struct Returning {
     /// A query over the target, which stands for the changed rows.
     plan: LogicalPlan,
-    definition: Arc<Definition>,
+    /// `None` for what is told whatever has changed.
+    definition: Option<Arc<Definition>>,
 }
 
 impl Returning {
+    /// One row of what a statement tells beside what it does.
+    ///
+    /// # Errors
+    /// When the row cannot be planned; does not happen with values.
+    pub(crate) fn row(values: Vec<(&str, Expr)>) -> Result<Self> {
+        let (names, values): (Vec<&str>, Vec<Expr>) = values.into_iter().unzip();
+        let columns =
+            names.iter().enumerate().map(|(at, name)| ident(format!("column{}", at + 1)).alias(*name));
+        let plan = LogicalPlanBuilder::values(vec![values])
+            .and_then(|row| row.project(columns))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(classify)?;
+        Ok(Self { plan, definition: None })
+    }
+
     /// The query, whose schema is that of the result.
     pub(crate) fn plan(&self) -> &LogicalPlan {
         &self.plan
@@ -77,9 +93,25 @@ pub(crate) fn planned<'a>(
             return Err(Error::unsupported("RETURNING takes no parameters")
                 .with_hint("compute with the columns that it returns in the client"));
         }
-        Ok(Returning { plan, definition })
+        Ok(Returning { plan, definition: Some(definition) })
     }
     .boxed()
+}
+
+/// The query over rows that have changed.
+fn over(plan: &LogicalPlan, definition: &Definition, changed: Vec<Arc<Segment>>) -> Result<LogicalPlan> {
+    let rows = Arc::new(Table::new(definition.clone()).append(changed));
+    let source = provider_as_source(rows.provider());
+    let query = plan.clone().transform_up_with_subqueries(|node| match node {
+        LogicalPlan::TableScan(mut scan)
+            if scan.table_name.schema() == Some(CHANGE_SCHEMA) && scan.table_name.table() == TARGET =>
+        {
+            scan.source = Arc::clone(&source);
+            Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    query.data().map_err(classify)
 }
 
 /// The result of RETURNING: computed before the statement counts, so that one whose result fails has changed nothing.
@@ -108,18 +140,11 @@ impl Returned {
         changed: Vec<Arc<Segment>>,
         state: &SessionState,
     ) -> Result<()> {
-        let rows = Arc::new(Table::new(returning.definition.as_ref().clone()).append(changed));
-        let source = provider_as_source(rows.provider());
-        let query = returning.plan.clone().transform_up_with_subqueries(|node| match node {
-            LogicalPlan::TableScan(mut scan)
-                if scan.table_name.schema() == Some(CHANGE_SCHEMA) && scan.table_name.table() == TARGET =>
-            {
-                scan.source = Arc::clone(&source);
-                Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
-            }
-            other => Ok(Transformed::no(other)),
-        });
-        let (mut stream, _) = rows::stream(state, &query.data().map_err(classify)?).await?;
+        let query = match &returning.definition {
+            None => returning.plan.clone(),
+            Some(definition) => over(&returning.plan, definition, changed)?,
+        };
+        let (mut stream, _) = rows::stream(state, &query).await?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(classify)?;
             self.held.try_grow(batch.get_array_memory_size()).map_err(classify)?;

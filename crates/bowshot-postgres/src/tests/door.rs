@@ -17,12 +17,13 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
     About, Answer, BatchStream, CancelOutcome, Credentials, Description, Error, ErrorKind, Ingest, Languages,
-    Layout, Lifecycle, Limits, OptionValue, Position, Prepared, PrimaryKey, Principal, Progress, QueryId,
-    Reason, Request, Result, SavepointId, Secret, Server, ServerStatus, Session, SessionId, Statement,
-    StatementId, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
+    Layout, Lifecycle, Limits, OptionValue, PasswordExchange, Position, Prepared, PrimaryKey, Principal,
+    Progress, QueryId, Reason, Request, Result, SavepointId, Secret, Server, ServerStatus, Session,
+    SessionId, Statement, StatementId, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
 };
 use futures::StreamExt;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
@@ -124,6 +125,24 @@ impl Drop for Counted {
     }
 }
 
+/// Wants to hear `first` and `last`.
+#[derive(Debug)]
+struct Exchange;
+
+#[async_trait]
+impl PasswordExchange for Exchange {
+    fn challenge(&mut self, first: &[u8]) -> Result<String> {
+        if first == b"first" { Ok("challenge".to_owned()) } else { Err(Error::invalid("malformed")) }
+    }
+
+    async fn finish(&mut self, last: &[u8]) -> Result<(Principal, String)> {
+        match last {
+            b"last" => Ok((Principal::user("prover"), "proof".to_owned())),
+            _ => Err(Error::new(ErrorKind::Unauthenticated, "wrong user or password")),
+        }
+    }
+}
+
 #[async_trait]
 impl Server for Door {
     fn about(&self) -> &About {
@@ -150,6 +169,10 @@ impl Server for Door {
             _ if !self.users_only => Ok(Principal::anonymous()),
             _ => Err(Error::new(ErrorKind::Unauthenticated, "wrong user or password")),
         }
+    }
+
+    fn prove_password(&self, user: &str, _: Option<IpAddr>) -> Option<Box<dyn PasswordExchange>> {
+        (user == "prover").then(|| Box::new(Exchange) as Box<dyn PasswordExchange>)
     }
 
     fn issue_token(&self, _: &Principal) -> Secret {

@@ -74,6 +74,42 @@ async fn passwords_are_asked_for_where_there_are_users() {
 }
 
 #[tokio::test]
+async fn passwords_are_proven_where_that_is_possible() {
+    let port = Port::open(Limits::default(), true, Choices::default()).await;
+    let begin = |mechanism: &str, length: i32, first: &str| {
+        [mechanism.as_bytes(), &[0], &length.to_be_bytes(), first.as_bytes()].concat()
+    };
+    for (first, last, expected) in [
+        (begin("SCRAM-SHA-256", 5, "first"), "last", "R"),
+        (begin("SCRAM-SHA-256", 5, "first"), "lost", "E[28P01: wrong user or password"),
+        (begin("SCRAM-SHA-256", 5, "worst"), "", "E[08P01: malformed"),
+        (begin("SCRAM-SHA-256-PLUS", 5, "first"), "", "E[08P01: client selected an invalid SASL"),
+        (begin("SCRAM-SHA-256", -1, ""), "", "E[08P01: malformed SASL message"),
+        (begin("SCRAM-SHA-256", 6, "first"), "", "E[08P01: malformed SASL message"),
+        (b"SCRAM-SHA-256".to_vec(), "", "E[08P01: "),
+        (Vec::new(), "", "E[08P01: "),
+    ] {
+        let mut client = port.raw().await;
+        client.start(&[("user", "prover")]).await;
+        assert_eq!(client.next().await.unwrap(), ('R', b"\0\0\0\x0aSCRAM-SHA-256\0\0".to_vec()));
+        client.send(b'p', &first).await;
+        let mut answer = client.next().await.unwrap();
+        if answer.0 == 'R' {
+            assert_eq!(answer.1, b"\0\0\0\x0bchallenge");
+            client.send(b'p', last.as_bytes()).await;
+            answer = client.next().await.unwrap();
+        }
+        if expected == "R" {
+            assert_eq!(answer, ('R', b"\0\0\0\x0cproof".to_vec()));
+            assert_eq!(client.next().await.unwrap(), ('R', vec![0; 4]));
+        } else {
+            let shown = shown(&[answer]);
+            assert!(shown.starts_with(expected), "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn encryption_is_refused_without_a_certificate_and_the_session_goes_on() {
     let port = Port::new().await;
     let mut client = port.raw().await;

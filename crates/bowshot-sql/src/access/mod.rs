@@ -7,6 +7,7 @@
 //! GRANT what ON [TABLE | SCHEMA | CATALOG] o TO [ROLE | USER] r, …      REVOKE … FROM …
 //! GRANT r, … TO s, …                            REVOKE r, … FROM s, …
 //! CREATE ROW POLICY p ON t [FOR r, …] USING (condition)                 DROP ROW POLICY [IF EXISTS] p ON t
+//! CREATE TOKEN t [FOR u] [EXPIRES '30 days' | EXPIRES NEVER]           DROP TOKEN [IF EXISTS] t [FOR u]
 //! CREATE MASK m ON t (column) [FOR r, …] USING (mask)                   DROP MASK [IF EXISTS] m ON t
 //! ```
 //!
@@ -16,6 +17,7 @@ mod read;
 
 use bowshot_api::Secret;
 use sqlparser::ast::{Expr, ObjectName};
+use std::time::Duration;
 
 pub use read::access;
 
@@ -71,6 +73,24 @@ pub enum AccessStatement {
         /// To or from whom.
         members: Vec<String>,
     },
+    /// `CREATE TOKEN`
+    CreateToken {
+        /// Name, which is one of its user's.
+        name: String,
+        /// Whose; of who says it, if it is not said.
+        user: Option<String>,
+        /// Until when.
+        expires: Expiry,
+    },
+    /// `DROP TOKEN`
+    DropToken {
+        /// Name.
+        name: String,
+        /// Whose.
+        user: Option<String>,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
     /// `CREATE ROW POLICY`, `CREATE MASK`
     CreatePolicy {
         /// Name, which is one of its table's.
@@ -95,6 +115,17 @@ pub enum AccessStatement {
         /// Whether it may be missing.
         if_exists: bool,
     },
+}
+
+/// How long a token is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// As long as is usual.
+    Usual,
+    /// Until it is dropped.
+    Never,
+    /// For so long.
+    After(Duration),
 }
 
 /// How a statement finds a user.

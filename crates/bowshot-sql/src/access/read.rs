@@ -1,6 +1,6 @@
 //! From the text of a statement about access to what it says.
 
-use super::{AccessStatement, Object, Privilege, UserChange};
+use super::{AccessStatement, Expiry, Object, Privilege, UserChange};
 use crate::dialect::Dialect;
 use crate::parse::syntax;
 use bowshot_api::{Error, ErrorKind, Result, Secret};
@@ -8,6 +8,7 @@ use sqlparser::ast::Ident;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
+use std::time::Duration;
 
 /// Names in one list.
 const MAX_NAMES: usize = 1_000;
@@ -55,6 +56,8 @@ enum Kind {
     Mask,
     DropRowPolicy,
     DropMask,
+    Token,
+    DropToken,
 }
 
 impl Kind {
@@ -76,6 +79,10 @@ impl Kind {
             }
             Self::DropRowPolicy => "write `DROP ROW POLICY name ON table`",
             Self::DropMask => "write `DROP MASK name ON table`",
+            Self::Token => {
+                "write `CREATE TOKEN name EXPIRES '30 days'`, in minutes, hours, days or weeks, or NEVER"
+            }
+            Self::DropToken => "write `DROP TOKEN name`",
         }
     }
 }
@@ -99,6 +106,8 @@ fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
         ("drop", "row", "policy") => (Kind::DropRowPolicy, 3),
         ("create", "mask", _) => (Kind::Mask, 2),
         ("drop", "mask", _) => (Kind::DropMask, 2),
+        ("create", "token", _) => (Kind::Token, 2),
+        ("drop", "token", _) => (Kind::DropToken, 2),
         _ => return None,
     };
     (0..taken).for_each(|_| parser.advance_token());
@@ -122,6 +131,12 @@ fn statement(parser: &mut Parser<'_>, kind: Kind) -> Parsed<AccessStatement> {
         Kind::User | Kind::AlterUser => user(parser, kind),
         Kind::Grant | Kind::Revoke => rights(parser, kind == Kind::Grant),
         Kind::RowPolicy | Kind::Mask => policy(parser, kind == Kind::Mask),
+        Kind::Token => token(parser),
+        Kind::DropToken => {
+            let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+            let name = name_of(&parser.parse_identifier()?);
+            Ok(AccessStatement::DropToken { name, user: for_user(parser)?, if_exists })
+        }
         Kind::DropRowPolicy | Kind::DropMask => {
             let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
             let name = name_of(&parser.parse_identifier()?);
@@ -163,6 +178,40 @@ fn user(parser: &mut Parser<'_>, kind: Kind) -> Parsed<AccessStatement> {
             return Ok(AccessStatement::User { name, change, password, admin, attributes });
         }
     }
+}
+
+fn token(parser: &mut Parser<'_>) -> Parsed<AccessStatement> {
+    let name = name_of(&parser.parse_identifier()?);
+    let user = for_user(parser)?;
+    let expires = if !word(parser, "expires") {
+        Expiry::Usual
+    } else if word(parser, "never") {
+        Expiry::Never
+    } else {
+        let _ = parser.parse_keyword(Keyword::IN);
+        let text = parser.parse_literal_string()?;
+        let time = duration(&text).ok_or_else(|| ParserError::ParserError(format!("`{text}` is no time")))?;
+        Expiry::After(time)
+    };
+    Ok(AccessStatement::CreateToken { name, user, expires })
+}
+
+fn for_user(parser: &mut Parser<'_>) -> Parsed<Option<String>> {
+    if parser.parse_keyword(Keyword::FOR) { grantee(parser).map(Some) } else { Ok(None) }
+}
+
+/// `30 days`, and its like.
+fn duration(text: &str) -> Option<Duration> {
+    let (number, unit) = text.trim().split_once(' ')?;
+    let seconds = match unit.trim().trim_end_matches('s') {
+        "minute" => 60,
+        "hour" => 60 * 60,
+        "day" => 24 * 60 * 60,
+        "week" => 7 * 24 * 60 * 60,
+        _ => return None,
+    };
+    let number: u64 = number.parse().ok().filter(|number| (1..=1_000_000).contains(number))?;
+    Some(Duration::from_secs(number * seconds))
 }
 
 fn rights(parser: &mut Parser<'_>, give: bool) -> Parsed<AccessStatement> {
@@ -319,6 +368,36 @@ mod tests {
             "",
         ] {
             assert_eq!(read(sql).expect(sql), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn tokens() {
+        let made = |user: Option<&str>, expires| {
+            let user = user.map(str::to_owned);
+            Some(AccessStatement::CreateToken { name: "t".to_owned(), user, expires })
+        };
+        let days = |days: u64| Expiry::After(Duration::from_secs(days * 24 * 60 * 60));
+        for (sql, expected) in [
+            ("CREATE TOKEN t", made(None, Expiry::Usual)),
+            ("create token T FOR \"Ada\" EXPIRES NEVER;", made(Some("Ada"), Expiry::Never)),
+            ("CREATE TOKEN t EXPIRES '1 day'", made(None, days(1))),
+            ("CREATE TOKEN t EXPIRES IN '2 weeks'", made(None, days(14))),
+            (
+                "DROP TOKEN IF EXISTS t FOR bob",
+                Some(AccessStatement::DropToken {
+                    name: "t".to_owned(),
+                    user: Some("bob".to_owned()),
+                    if_exists: true,
+                }),
+            ),
+        ] {
+            assert_eq!(read(sql).expect(sql), expected, "{sql}");
+        }
+        for sql in
+            ["CREATE TOKEN", "CREATE TOKEN t EXPIRES", "CREATE TOKEN t EXPIRES '0 days'", "DROP TOKEN t x"]
+        {
+            assert_eq!(read(sql).expect_err(sql).kind(), ErrorKind::Syntax, "{sql}");
         }
     }
 

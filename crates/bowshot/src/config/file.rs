@@ -12,7 +12,7 @@ use toml::{Table, Value};
 pub(super) struct Content {
     /// Setting names with values, in the order of the file's keys.
     pub(super) values: Vec<(String, Raw)>,
-    /// `[[access.users]]` and `[[access.tokens]]`.
+    /// `[[access.users]]`, `[[access.tokens]]` and `[[access.jwt]]`.
     pub(super) access: AccessConfig,
 }
 
@@ -21,9 +21,13 @@ pub(super) fn read(path: &Path) -> Result<Content, Usage> {
         Usage::new(format!("cannot read the configuration file `{}`: {error}", path.display()))
             .with_hint("check the path given by `--config` or `BOWSHOT_CONFIG`")
     })?;
-    parse(&text).map_err(|reason| {
+    let mut content = parse(&text).map_err(|reason| {
         Usage::new(format!("the configuration file `{}` is not valid: {reason}", path.display()))
-    })
+    })?;
+    if let Some(folder) = path.parent() {
+        content.access.place(folder);
+    }
+    Ok(content)
 }
 
 fn parse(text: &str) -> Result<Content, String> {
@@ -44,11 +48,11 @@ fn parse(text: &str) -> Result<Content, String> {
     Ok(Content { values, access })
 }
 
-/// Users and tokens are lists of tables and no settings, so they are taken out before the settings are read.
+/// Users, tokens and issuers are lists of tables and no settings, so they are taken out before the settings are read.
 fn take_access(table: &mut Table) -> Result<AccessConfig, String> {
     let Some(Value::Table(section)) = table.get_mut("access") else { return Ok(AccessConfig::default()) };
     let mut lists = Table::new();
-    for name in ["users", "tokens"] {
+    for name in ["users", "tokens", "jwt"] {
         if let Some(list) = section.remove(name) {
             lists.insert(name.to_owned(), list);
         }

@@ -144,7 +144,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "access.users_file",
         "--users-file",
         |c| Slot::Path(&mut c.users_file),
-        "TOML file with [[users]] (name, password_hash; roles, admin, attributes) and [[tokens]] (user, sha256; roles, admin); the configuration file may hold them too, as [[access.users]] and [[access.tokens]]",
+        "TOML file with [[users]] (name, password_hash; roles, admin, attributes), [[tokens]] (user, sha256; roles, admin) and [[jwt]] (issuer, audiences …); the configuration file may hold them too, as [[access.users]], [[access.tokens]] and [[access.jwt]]",
     ),
     key(
         "access.enforced",

@@ -1,7 +1,9 @@
-//! SIGTERM and SIGINT.
+//! SIGTERM and SIGINT, which end the process, and SIGHUP, at which files are read again.
 
 use anyhow::{Context, Result};
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
 
 /// The signals that ask the process to end.
 #[derive(Debug)]
@@ -22,6 +24,34 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+/// The signal that asks the process to read files again. Whoever listens hears all of them.
+#[derive(Debug)]
+pub(crate) struct Hangups(Option<Signal>);
+
+impl Hangups {
+    /// From now on the signal no longer ends the process. Where it cannot be listened to, it does as before.
+    pub(crate) fn listen() -> Self {
+        let listened = signal(SignalKind::hangup());
+        if let Err(error) = &listened {
+            tracing::warn!(%error, "SIGHUP cannot be listened to");
+        }
+        Self(listened.ok())
+    }
+
+    /// Waits for the next one, or so long.
+    pub(crate) async fn or_after(&mut self, interval: Duration) {
+        match &mut self.0 {
+            Some(signal) => {
+                tokio::select! {
+                    _ = signal.recv() => {}
+                    () = sleep(interval) => {}
+                }
+            }
+            None => sleep(interval).await,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! needs no restart. Connections that are open keep what they began with.
 
 use crate::config::TlsFiles;
+use crate::serve::signal::Hangups;
 use crate::usage::Usage;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
@@ -17,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::task::{AbortHandle, spawn_blocking};
-use tokio::time::sleep;
 
 /// How often the files are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -174,9 +174,9 @@ async fn follow(
     provider: Arc<CryptoProvider>,
     identity: Arc<Identity>,
 ) {
-    let mut told = None;
+    let (mut told, mut hangups) = (None, Hangups::listen());
     loop {
-        sleep(LOOK_INTERVAL).await;
+        hangups.or_after(LOOK_INTERVAL).await;
         let problem = match look(Arc::clone(&files), Some(seen), Arc::clone(&provider)).await {
             Ok(None) => None,
             Ok(Some((found, renewed))) => {

@@ -2,14 +2,14 @@
 
 use crate::catalog::system::tables::batch;
 use crate::policy::access::Access;
-use crate::policy::rules::Place;
+use crate::policy::rules::{Place, Token};
 use bowshot_api::Result;
 use bowshot_sql::Privilege;
-use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray};
 use std::sync::Arc;
 
 /// The tables of `system` that are made here.
-pub(crate) const NAMES: [&str; 3] = ["grants", "policies", "roles"];
+pub(crate) const NAMES: [&str; 4] = ["grants", "policies", "roles", "tokens"];
 
 /// The rows of one of [`NAMES`].
 pub(crate) fn rows(name: &str, access: &Access) -> Option<Result<RecordBatch>> {
@@ -17,6 +17,7 @@ pub(crate) fn rows(name: &str, access: &Access) -> Option<Result<RecordBatch>> {
         "grants" => Some(grants(access)),
         "policies" => Some(policies(access)),
         "roles" => Some(roles(access)),
+        "tokens" => Some(tokens(access)),
         _ => None,
     }
 }
@@ -123,6 +124,24 @@ fn roles(access: &Access) -> Result<RecordBatch> {
         ("defined_in", texts(all.iter().map(|(_, _, place, _)| Some((*place).to_owned())))),
         ("is_admin", Arc::new(all.iter().map(|(.., admin)| Some(*admin)).collect::<BooleanArray>())),
         ("member_of", texts(all.iter().map(|(name, ..)| member_of(name)))),
+    ])
+}
+
+fn tokens(access: &Access) -> Result<RecordBatch> {
+    let rules = access.rules();
+    let seen = rules.tokens.iter().filter(|((user, _), _)| access.is_admin() || access.is_login_of(user));
+    let all: Vec<_> = seen.collect();
+    let times = |time: &dyn Fn(&Token) -> Option<u64>| -> ArrayRef {
+        let micros = all.iter().map(|(_, token)| {
+            time(token).and_then(|seconds| i64::try_from(seconds).ok()?.checked_mul(1_000_000))
+        });
+        Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
+    };
+    batch(vec![
+        ("user_name", texts(all.iter().map(|((user, _), _)| Some(user.clone())))),
+        ("token_name", texts(all.iter().map(|((_, name), _)| Some(name.clone())))),
+        ("created", times(&|token| Some(token.made))),
+        ("expires", times(&|token| token.expires)),
     ])
 }
 

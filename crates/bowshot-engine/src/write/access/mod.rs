@@ -1,5 +1,10 @@
 //! Statements about access: who may say them, and the notes that they change.
 
+mod membership;
+mod tokens;
+
+use self::membership::membership;
+use self::tokens::Told;
 use crate::catalog::Visible;
 use crate::catalog::names::Names;
 use crate::error::classify;
@@ -20,9 +25,11 @@ use bowshot_storage::tables::EntryName;
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use uuid::Uuid;
+
+pub(crate) use self::tokens::told;
 
 /// Longest name of a role, user or policy.
 const MAX_NAME_CHARS: usize = 128;
@@ -32,11 +39,15 @@ const MAX_NAME_CHARS: usize = 128;
 pub(crate) struct AccessChange {
     notes: Vec<(String, Option<String>)>,
     needs: Needs,
+    /// What the statement answers, and nobody else is told.
+    pub(super) told: Option<Told>,
 }
 
 #[derive(Debug, Clone)]
-enum Needs {
+pub(super) enum Needs {
     Admin,
+    /// Who logs in as the user, or an admin.
+    Login(String),
     Owner(Place),
     /// The user, or an admin.
     User(String),
@@ -61,8 +72,10 @@ impl AccessChange {
     /// # Errors
     /// `LimitReached` for too many.
     pub(crate) fn apply(&self, pinned: &Pinned) -> Result<Pinned> {
-        let closed = (Key::Closed.text(), Some("true".to_owned()));
-        let notes = self.notes.iter().cloned().chain([closed]);
+        // Tokens are no rules.
+        let closes = !matches!(self.needs, Needs::Login(_));
+        let closed = closes.then(|| (Key::Closed.text(), Some("true".to_owned())));
+        let notes = self.notes.iter().cloned().chain(closed);
         pinned.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_notes(notes))
     }
 }
@@ -71,6 +84,7 @@ impl Needs {
     fn check(&self, access: &Access) -> Result<()> {
         let may = match self {
             _ if access.is_admin() => true,
+            Self::Login(name) => access.is_login_of(name),
             // Who owns what is not known before there are rules.
             _ if access.is_off() => false,
             Self::Admin => false,
@@ -86,7 +100,9 @@ impl Needs {
                 "make a user an admin in the configuration: `admin = true` under `[[access.users]]`",
             )
         } else {
-            error.with_hint("admins may, and the owner of a table or schema for that")
+            error.with_hint(
+                "admins may, and the owner of a table or schema for that; tokens are made by their users",
+            )
         })
     }
 }
@@ -114,7 +130,17 @@ pub(crate) fn resolve<'a>(
             return Err(Error::new(ErrorKind::Corrupt, "the rules about access cannot be read")
                 .with_hint("put the data folder's catalog back from a backup"));
         }
+        let mut told = None;
         let notes = match statement {
+            AccessStatement::CreateToken { name, user, expires } => {
+                let of = (user.unwrap_or_else(|| access.user().to_owned()), checked_name(name)?);
+                let (note, secret) = tokens::made(of, expires, access)?;
+                told = Some(secret);
+                vec![note]
+            }
+            AccessStatement::DropToken { name, user, if_exists } => {
+                tokens::dropped((user.unwrap_or_else(|| access.user().to_owned()), name), if_exists, &rules)?
+            }
             AccessStatement::CreatePolicy { name, table, column, roles, using } => {
                 let name = checked_name(name)?;
                 let table = target(&table, (access, names))?;
@@ -123,7 +149,7 @@ pub(crate) fn resolve<'a>(
             }
             other => changes(other, &rules, (access, names))?,
         };
-        Ok(AccessChange { notes, needs })
+        Ok(AccessChange { notes, needs, told })
     }
     .boxed()
 }
@@ -141,6 +167,9 @@ fn needs(statement: &AccessStatement, (access, names): (&Access, &Names)) -> Res
             attributes,
         } if attributes.is_empty() => Needs::User(name.clone()),
         AccessStatement::User { .. } => Needs::Admin,
+        AccessStatement::CreateToken { user, .. } | AccessStatement::DropToken { user, .. } => {
+            Needs::Login(user.clone().unwrap_or_else(|| access.user().to_owned()))
+        }
         AccessStatement::Rights { object: Object::Catalog(_), .. } => Needs::Admin,
         AccessStatement::Rights { object, .. } => Needs::Owner(place(object, (access, names))?),
         AccessStatement::CreatePolicy { table, .. } | AccessStatement::DropPolicy { table, .. } => {
@@ -180,7 +209,7 @@ fn place(object: &Object, (access, names): (&Access, &Names)) -> Result<Place> {
     }
 }
 
-type Notes = Vec<(String, Option<String>)>;
+pub(super) type Notes = Vec<(String, Option<String>)>;
 
 fn changes(statement: AccessStatement, rules: &Rules, (access, names): (&Access, &Names)) -> Result<Notes> {
     let known = Known { rules, settings: access.settings() };
@@ -246,18 +275,20 @@ fn changes(statement: AccessStatement, rules: &Rules, (access, names): (&Access,
             }
             Ok(vec![(Key::Policy { place: &place, mask, name: &name }.text(), None)])
         }
-        AccessStatement::CreatePolicy { .. } => Err(Error::internal("a policy was planned twice")),
+        AccessStatement::CreatePolicy { .. }
+        | AccessStatement::CreateToken { .. }
+        | AccessStatement::DropToken { .. } => Err(Error::internal("a statement was planned twice")),
     }
 }
 
 /// Who there is.
-struct Known<'a> {
-    rules: &'a Rules,
+pub(super) struct Known<'a> {
+    pub(super) rules: &'a Rules,
     settings: &'a AccessSettings,
 }
 
 impl Known<'_> {
-    fn is_role(&self, name: &str) -> bool {
+    pub(super) fn is_role(&self, name: &str) -> bool {
         name == PUBLIC
             || self.rules.roles.contains(name)
             || self.settings.users.values().any(|user| user.roles.iter().any(|role| role == name))
@@ -282,7 +313,7 @@ impl Known<'_> {
 fn no_user(name: &str, known: &Known<'_>) -> Error {
     if known.settings.users.contains_key(name) {
         return Error::invalid(format!("`{name}` is a user of the configuration"))
-            .with_hint("change the file of users, and start the server again");
+            .with_hint("change the file of users, which the server reads again");
     }
     Error::not_found(format!("user `{name}` not found"))
 }
@@ -325,39 +356,6 @@ fn changed(mut given: Given, privileges: &[(Privilege, Vec<String>)], give: bool
     given
 }
 
-fn membership(give: bool, roles: &[String], members: &[String], known: &Known<'_>) -> Result<Notes> {
-    let mut notes = Notes::new();
-    for role in roles {
-        if role == PUBLIC || !known.is_role(role) {
-            return Err(Error::invalid(format!(
-                "`{role}` cannot be granted: it is no role that some have and others not"
-            )));
-        }
-        for member in members {
-            if give && (member == PUBLIC || reaches(role, member, &known.rules.members)) {
-                return Err(Error::invalid(format!("`{role}` cannot be granted to `{member}`"))
-                    .with_hint("a role is no member of itself, by whatever way, and nobody's rights are everybody's: grant rights to `public` instead"));
-            }
-            notes.push((Key::Member { role, member }.text(), give.then(|| "true".to_owned())));
-        }
-    }
-    Ok(notes)
-}
-
-/// Whether `to` is `from`, or one of the roles that it has.
-fn reaches(from: &str, to: &str, members: &BTreeMap<String, BTreeSet<String>>) -> bool {
-    let (mut open, mut seen) = (vec![from.to_owned()], BTreeSet::new());
-    while let Some(name) = open.pop() {
-        if name == to {
-            return true;
-        }
-        if seen.insert(name.clone()) {
-            open.extend(members.get(&name).into_iter().flatten().cloned());
-        }
-    }
-    false
-}
-
 /// Who is dropped takes along rights, memberships and ownership.
 fn dropped(user: bool, name: &str, if_exists: bool, rules: &Rules) -> Result<Notes> {
     let there = if user { rules.users.contains_key(name) } else { rules.roles.contains(name) };
@@ -376,6 +374,9 @@ fn dropped(user: bool, name: &str, if_exists: bool, rules: &Rules) -> Result<Not
             .with_hint("drop the policy first: without it, those who had the role might see more"));
     }
     let mut notes = vec![(if user { Key::User(name) } else { Key::Role(name) }.text(), None)];
+    if user {
+        notes.extend(tokens::all_of(name, rules));
+    }
     for (member, roles) in &rules.members {
         let gone = roles.iter().filter(|role| *role == name || member == name);
         notes.extend(gone.map(|role| (Key::Member { role, member }.text(), None)));
@@ -428,6 +429,7 @@ async fn policy(new: NewPolicy, table: &EntryName, (visible, rules): (&Visible, 
 mod tests {
     use super::*;
     use crate::policy::rules::User;
+    use std::collections::BTreeMap;
 
     #[test]
     fn rights_add_up_and_are_taken_away_again() {
@@ -446,16 +448,6 @@ mod tests {
         assert_eq!(changed(more, &select(&["a", "b"]), false), Given::new());
         assert_eq!(changed(all.clone(), &select(&["a"]), false), Given::new(), "no exceptions: all or some");
         assert_eq!(changed(all, &select(&[]), false), Given::new());
-    }
-
-    #[test]
-    fn circles_of_roles_are_found() {
-        let members = BTreeMap::from([
-            ("a".to_owned(), BTreeSet::from(["b".to_owned()])),
-            ("b".to_owned(), BTreeSet::from(["c".to_owned()])),
-        ]);
-        assert!(reaches("a", "c", &members) && reaches("a", "a", &members));
-        assert!(!reaches("c", "a", &members));
     }
 
     #[test]

@@ -1,0 +1,150 @@
+//! What the configuration says about an issuer, and what of it is refused.
+
+use super::bad;
+use super::keys::Algorithm;
+use crate::Error;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use url::{Host, Url};
+
+/// Most seconds that the clocks of issuer and server may differ.
+const MAX_SKEW_SECONDS: u64 = 600;
+
+/// An issuer of tokens.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JwtConfig {
+    /// What the claim `iss` says, to the letter.
+    pub issuer: String,
+    /// Of these the claim `aud` must hold one.
+    pub audiences: Vec<String>,
+    /// Of these the claim `azp` must be one; any will do where the list is empty.
+    #[serde(default)]
+    pub authorized_parties: Vec<String>,
+    /// Where the keys are; found by the issuer's `/.well-known/openid-configuration` when neither this nor `jwks_file` is
+    /// said.
+    pub jwks_url: Option<String>,
+    /// A file with the keys, in place of an address.
+    pub jwks_file: Option<PathBuf>,
+    /// Authorities that vouch for the address of the keys (PEM), in place of those of this machine.
+    pub ca_file: Option<PathBuf>,
+    /// Algorithms of signatures that are taken.
+    #[serde(default = "all_algorithms")]
+    pub algorithms: Vec<String>,
+    /// Seconds that the clocks of issuer and server may differ.
+    #[serde(default = "usual_skew")]
+    pub clock_skew_seconds: u64,
+    /// The claim that is the user's name.
+    #[serde(default = "subject")]
+    pub user_claim: String,
+    /// Stands before that name, so that no token names a user of another kind.
+    #[serde(default)]
+    pub user_prefix: String,
+    /// Whether tokens may name users that the server has of its own, and make their callers these users.
+    #[serde(default)]
+    pub local_users: bool,
+    /// The claim that lists roles; dots lead into nested claims.
+    pub roles_claim: Option<String>,
+    /// Roles by what the claim calls them; whatever else it says gives none. Without entries the names are the same.
+    #[serde(default)]
+    pub roles: BTreeMap<String, String>,
+    /// Who has this in the roles claim may do everything.
+    pub admin_role: Option<String>,
+}
+
+fn all_algorithms() -> Vec<String> {
+    Algorithm::ALL.iter().map(|algorithm| algorithm.name().to_owned()).collect()
+}
+
+fn usual_skew() -> u64 {
+    60
+}
+
+fn subject() -> String {
+    "sub".to_owned()
+}
+
+/// Where keys come from.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    File(PathBuf),
+    /// The keys themselves.
+    Keys(Url),
+    /// A document that names the address of the keys.
+    Discovery(Url),
+}
+
+impl JwtConfig {
+    /// The algorithms that are taken.
+    pub(super) fn algorithms(&self) -> Result<Vec<Algorithm>, Error> {
+        let known = self.algorithms.iter().map(|name| {
+            let found = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name);
+            found.ok_or_else(|| {
+                let names: Vec<&str> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
+                bad(
+                    &self.issuer,
+                    format!("`{name}` is no algorithm with a public key; those are {}", names.join(", ")),
+                )
+            })
+        });
+        let known: Vec<Algorithm> = known.collect::<Result<_, _>>()?;
+        if known.is_empty() { Err(bad(&self.issuer, "`algorithms` is empty")) } else { Ok(known) }
+    }
+
+    /// Where its keys come from.
+    pub(super) fn source(&self) -> Result<Source, Error> {
+        match (&self.jwks_file, &self.jwks_url) {
+            (Some(_), Some(_)) => Err(bad(&self.issuer, "`jwks_file` and `jwks_url` exclude each other")),
+            (Some(file), None) => Ok(Source::File(file.clone())),
+            (None, Some(address)) => Ok(Source::Keys(self.address(address)?)),
+            (None, None) => {
+                let issuer = self.issuer.trim_end_matches('/');
+                Ok(Source::Discovery(self.address(&format!("{issuer}/.well-known/openid-configuration"))?))
+            }
+        }
+    }
+
+    /// An address at which nobody on the way can put other keys: `https`, or `http` on this machine.
+    pub(super) fn address(&self, text: &str) -> Result<Url, Error> {
+        let url = Url::parse(text).map_err(|error| bad(&self.issuer, format!("`{text}`: {error}")))?;
+        let is_here = match url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        match url.scheme() {
+            "https" if url.has_host() => Ok(url),
+            "http" if is_here => Ok(url),
+            _ => Err(bad(&self.issuer, format!("`{text}` is not https, and not of this machine"))),
+        }
+    }
+
+    pub(crate) fn place(&mut self, folder: &Path) {
+        for file in [&mut self.jwks_file, &mut self.ca_file].into_iter().flatten() {
+            *file = folder.join(&*file);
+        }
+    }
+
+    /// What no single part shows.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let refuse = |reason: &str| Err(bad(&self.issuer, reason));
+        if self.issuer.is_empty() {
+            return refuse("`issuer` is empty");
+        }
+        if self.audiences.iter().all(String::is_empty) {
+            return refuse("`audiences` is empty: tokens for other services would be taken");
+        }
+        if self.user_claim.is_empty() {
+            return refuse("`user_claim` is empty");
+        }
+        if self.clock_skew_seconds > MAX_SKEW_SECONDS {
+            return refuse("`clock_skew_seconds` is over ten minutes");
+        }
+        if self.roles_claim.is_none() && (self.admin_role.is_some() || !self.roles.is_empty()) {
+            return refuse("`roles` and `admin_role` need `roles_claim`");
+        }
+        Ok(())
+    }
+}
