@@ -49,13 +49,13 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
                 whole(name, false, "all rows are replaced", access)?;
             }
         }
-        Write::Delete(name) => early(name, &[Privilege::Delete], access)?,
+        Write::Delete(name) => access.check_rows(name, &[Privilege::Delete])?,
         Write::Update(name) => {
-            early(name, &[Privilege::Update], access)?;
+            access.check_rows(name, &[Privilege::Update])?;
             whole(name, true, "rows are written back as they are seen", access)?;
         }
         Write::Merge(name) => {
-            early(name, &[Privilege::Insert, Privilege::Update, Privilege::Delete], access)?;
+            access.check_rows(name, &[Privilege::Insert, Privilege::Update, Privilege::Delete])?;
             whole(name, false, "rows that are not seen could be met", access)?;
         }
         Write::CopyOut(_) => exchange(access)?,

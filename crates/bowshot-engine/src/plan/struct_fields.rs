@@ -24,7 +24,7 @@ pub(crate) fn reread_as_field(statement: &mut Statement, error: &DataFusionError
     }
     match statement {
         Statement::Statement(statement) => rewrite::inside(statement.as_mut(), table.as_ref(), &field.name),
-        Statement::Explain(explain) => read_inside(&mut explain.statement, error),
+        Statement::Explain(explain) => reread_as_field(&mut explain.statement, error),
         _ => false,
     }
 }

@@ -229,7 +229,7 @@ impl EngineSession {
             return authorize::enforce(planned, None, self.judged(pinned), true);
         }
         if let Some(change) = Box::pin(self.access_change(sql, pinned)).await? {
-            let returning = write::access::told(&change)?.map(Arc::new);
+            let returning = crate::write::access::told(&change)?.map(Arc::new);
             let action =
                 Some(Action::Write(Change { returning, ..Change::new(Write::Ddl(Ddl::Access(change))) }));
             return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);

@@ -13,7 +13,7 @@ use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::{Check, Definition, EntryName, Materialized, Storage, View};
 use datafusion::arrow::datatypes::{Field, Fields, Schema, SchemaRef};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, CreateTable, CreateTableLikeKind, CreateTableOptions, CreateView, Expr as SqlExpr, SqlOption, Value,

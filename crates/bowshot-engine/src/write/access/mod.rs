@@ -40,11 +40,11 @@ pub(crate) struct AccessChange {
     notes: Vec<(String, Option<String>)>,
     needs: Needs,
     /// What the statement answers, and nobody else is told.
-    pub(super) told: Option<Told>,
+    told: Option<Told>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Needs {
+enum Needs {
     Admin,
     /// Who logs in as the user, or an admin.
     Login(String),
@@ -209,7 +209,7 @@ fn place(object: &Object, (access, names): (&Access, &Names)) -> Result<Place> {
     }
 }
 
-pub(super) type Notes = Vec<(String, Option<String>)>;
+type Notes = Vec<(String, Option<String>)>;
 
 fn changes(statement: AccessStatement, rules: &Rules, (access, names): (&Access, &Names)) -> Result<Notes> {
     let known = Known { rules, settings: access.settings() };
@@ -282,13 +282,13 @@ fn changes(statement: AccessStatement, rules: &Rules, (access, names): (&Access,
 }
 
 /// Who there is.
-pub(super) struct Known<'a> {
-    pub(super) rules: &'a Rules,
+struct Known<'a> {
+    rules: &'a Rules,
     settings: &'a AccessSettings,
 }
 
 impl Known<'_> {
-    pub(super) fn is_role(&self, name: &str) -> bool {
+    fn is_role(&self, name: &str) -> bool {
         name == PUBLIC
             || self.rules.roles.contains(name)
             || self.settings.users.values().any(|user| user.roles.iter().any(|role| role == name))
