@@ -13,6 +13,7 @@ use crate::reuse::{Background, NoReuse, Reuse, SessionCache};
 use crate::rules::{self, SessionJoinOrder};
 use crate::runtime::QueryRuntime;
 use crate::session::EngineSession;
+use crate::state::SpareStates;
 use crate::system::SystemTables;
 use crate::types;
 use crate::write;
@@ -119,6 +120,7 @@ pub(crate) struct Shared {
     temporary_bytes: u64,
     planning: Arc<Planning>,
     budget: Arc<Budget>,
+    pub(crate) spare_states: Arc<SpareStates>,
 }
 
 /// Where the tables of an engine come from.
@@ -219,6 +221,7 @@ impl Engine {
             temporary_bytes: config.temporary_bytes,
             planning: Planning::new(config.threads),
             budget: Arc::new(Budget::new(config.process_bytes)),
+            spare_states: Arc::default(),
         });
         carry_jobs();
         Ok(Self { shared })
