@@ -6,6 +6,7 @@ use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The session's state with the catalogs of one statement. It is made at its first use: it holds a copy of the names of all
@@ -40,15 +41,58 @@ impl Deref for LazyState {
     }
 }
 
-/// The state of the last statement of a session, for the next one: all that differs are the catalogs and the time.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct SpareState(Arc<Mutex<Option<Box<SessionState>>>>);
+/// States that are kept for the next statements of sessions, over all sessions. One holds the names of all functions, about
+/// 140 KiB: idle sessions keep none.
+const MAX_SPARE: usize = 128;
+
+/// The states of the last statements of the sessions that were busy last.
+#[derive(Debug, Default)]
+pub(crate) struct SpareStates {
+    next: AtomicU64,
+    /// By the number of the session, the most recent at the end.
+    kept: Mutex<Vec<(u64, Box<SessionState>)>>,
+}
+
+impl SpareStates {
+    fn take(&self, session: u64) -> Option<Box<SessionState>> {
+        let mut kept = self.lock();
+        let place = kept.iter().rposition(|(of, _)| *of == session)?;
+        Some(kept.remove(place).1)
+    }
+
+    fn keep(&self, session: u64, state: Box<SessionState>) {
+        let mut kept = self.lock();
+        // Where statements of one session ran side by side, one state is enough.
+        let gone = match kept.iter().position(|(of, _)| *of == session) {
+            None if kept.len() < MAX_SPARE => None,
+            place => Some(kept.remove(place.unwrap_or(0))),
+        };
+        kept.push((session, state));
+        drop(kept);
+        drop(gone);
+    }
+
+    /// A poisoned lock still guards whole states.
+    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Box<SessionState>)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The state of the last statement of one session, for the next one: all that differs are the catalogs and the time.
+#[derive(Debug)]
+pub(crate) struct SpareState {
+    session: u64,
+    all: Arc<SpareStates>,
+}
 
 impl SpareState {
+    pub(crate) fn new(all: &Arc<SpareStates>) -> Arc<Self> {
+        Arc::new(Self { session: all.next.fetch_add(1, Ordering::Relaxed), all: Arc::clone(all) })
+    }
+
     /// A state with the catalogs of a statement.
     pub(crate) fn with(&self, visible: Visible) -> SessionState {
-        let spare = self.lock().take();
-        match spare {
+        match self.all.take(self.session) {
             // Whoever changes a setting makes other options of them.
             Some(mut state) if Arc::ptr_eq(state.config_options(), &visible.options()) => {
                 state.register_catalog_list(visible.into_catalogs());
@@ -63,11 +107,32 @@ impl SpareState {
     pub(crate) fn keep(&self, mut state: SessionState) {
         static NO_CATALOGS: LazyLock<Arc<MemoryCatalogProviderList>> = LazyLock::new(Arc::default);
         state.register_catalog_list(Arc::clone(&NO_CATALOGS) as _);
-        *self.lock() = Some(Box::new(state));
+        self.all.keep(self.session, Box::new(state));
     }
+}
 
-    /// A poisoned lock still guards a whole state, or none.
-    fn lock(&self) -> MutexGuard<'_, Option<Box<SessionState>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for SpareState {
+    fn drop(&mut self) {
+        drop(self.all.take(self.session));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::prelude::SessionContext;
+
+    #[test]
+    fn few_states_are_kept_and_none_of_sessions_that_are_gone() {
+        let all = Arc::new(SpareStates::default());
+        let sessions: Vec<_> = (0..MAX_SPARE + 2).map(|_| SpareState::new(&all)).collect();
+        for session in &sessions {
+            session.keep(SessionContext::new().state());
+            session.keep(SessionContext::new().state());
+        }
+        assert_eq!(all.lock().len(), MAX_SPARE);
+        assert!(all.take(sessions[0].session).is_none() && all.take(sessions[2].session).is_some());
+        drop(sessions);
+        assert!(all.lock().is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! The engine of a process: its settings, and what all sessions share.
 
+use crate::catalog::lazy_state::SpareStates;
 use crate::catalog::system::SystemTables;
 use crate::catalog::{self, CatalogParts, identity};
 use crate::error::{Error, classify};
@@ -116,6 +117,7 @@ pub(crate) struct Shared {
     temporary_bytes: u64,
     planning: Arc<Planning>,
     budget: Arc<Budget>,
+    pub(crate) spare_states: Arc<SpareStates>,
 }
 
 /// Where the tables of an engine come from.
@@ -216,6 +218,7 @@ impl Engine {
             temporary_bytes: config.temporary_bytes,
             planning: Planning::new(config.threads),
             budget: Arc::new(Budget::new(config.process_bytes)),
+            spare_states: Arc::default(),
         });
         carry_jobs();
         Ok(Self { shared })

@@ -56,7 +56,7 @@ pub struct EngineSession {
     gate: Arc<Gate>,
     client: ClientSlot,
     scratch: bool,
-    spare: SpareState,
+    spare: Arc<SpareState>,
     /// Whether it asks what somebody may ask later, and nobody has asked yet.
     ahead: bool,
 }
@@ -77,6 +77,7 @@ impl EngineSession {
         let scratch = shared.scratch;
         current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
         let (principal, tables, client) = (principal.clone(), Arc::new(tables), ClientSlot::default());
+        let spare = SpareState::new(&shared.spare_states);
         let gate = Arc::new(Gate::new(&shared.access, &principal, &tables));
         if !scratch {
             policy::user_attribute(&gate).into_iter().for_each(|function| context.register_udf(function));
@@ -88,17 +89,7 @@ impl EngineSession {
             };
             crate::catalog::table_functions::register(&context, &Arc::new(facts));
         }
-        Self {
-            context,
-            shared,
-            principal,
-            tables,
-            gate,
-            client,
-            scratch,
-            spare: SpareState::default(),
-            ahead: false,
-        }
+        Self { context, shared, principal, tables, gate, client, scratch, spare, ahead: false }
     }
 
     /// Who is asked about settings and named statements.

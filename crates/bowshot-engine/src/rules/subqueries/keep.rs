@@ -192,16 +192,29 @@ fn distinct_names(columns: &[Column]) -> bool {
 /// Whether no projection gives one of these names to something else.
 fn keeps_names(plan: &LogicalPlan, columns: &[Column]) -> bool {
     let here = match plan {
-        LogicalPlan::Projection(node) => node.expr.iter().all(|expr| match expr {
-            Expr::Column(_) => true,
-            other => {
-                let (_, name) = other.qualified_name();
-                columns.iter().all(|column| column.name != name)
-            }
-        }),
+        LogicalPlan::Projection(node) => node.expr.iter().all(|expr| keeps_name(expr, columns)),
         _ => true,
     };
     here && plan.inputs().into_iter().all(|input| keeps_names(input, columns))
+}
+
+fn keeps_name(expr: &Expr, columns: &[Column]) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        other => {
+            let (_, name) = other.qualified_name();
+            columns.iter().all(|column| column.name != name)
+        }
+    }
+}
+
+/// The same of the nodes above those conditions alone, through which the columns have to pass.
+fn passes_names(plan: &LogicalPlan, columns: &[Column]) -> bool {
+    let here = match plan {
+        LogicalPlan::Projection(node) => node.expr.iter().all(|expr| keeps_name(expr, columns)),
+        _ => true,
+    };
+    !refers(plan) || (here && plan.inputs().into_iter().all(|input| passes_names(input, columns)))
 }
 
 /// One aggregate that is NULL over no rows, over rows that equalities choose, and arithmetic above it that stays NULL.
@@ -219,7 +232,7 @@ fn one_aggregate(plan: &LogicalPlan) -> bool {
                 && !plans::any_expression(plan, |expr| Ok(expr.contains_outer())).unwrap_or(true)
                 && path(&node.input, &mut inner, true)
                 && distinct_names(&inner)
-                && keeps_names(&node.input, &inner)
+                && passes_names(&node.input, &inner)
         }
         _ => false,
     }
