@@ -62,11 +62,25 @@ def made(tmp_path_factory, issuer):
         yield made
 
 
-def connected(made, door, token, user="ann"):
+def subject(token):
+    """Whose token it says to be."""
+    part = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))["sub"]
+
+
+def connected(made, door, token, user=None):
     """A connection whose password is a token. Where a password is proven and not shown, the name says that it is one."""
+    user = user or subject(token)
     name = f"token:{user}" if door.startswith("postgres") else user
+    before = PASSWORDS.get(name)
     PASSWORDS[name] = token
-    return OPEN[door](made.server, name)
+    try:
+        return OPEN[door](made.server, name)
+    finally:
+        if before is None:
+            del PASSWORDS[name]
+        else:
+            PASSWORDS[name] = before
 
 
 def bearer(made, token, sql="SELECT current_user"):
@@ -193,6 +207,7 @@ def test_a_token_is_its_users_alone(made, issuer):
     # Without a name, it is whose it is.
     PASSWORDS["token:"] = token
     anybody = OPEN["postgres"](made.server, "token:")
+    del PASSWORDS["token:"]
     assert anybody.rows("SELECT current_user, session_user") == [("ann", "ann")]
     anybody.close()
 
