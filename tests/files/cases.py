@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
+from orc_cases import orc_files
 from workbook import workbook
 
 # Cases in which Bowshot and DuckDB read differently, by reason.
@@ -177,7 +178,7 @@ def compressions():
     text = csv_text(PLAIN, ",", "none", "\n").encode()
     lines = b"".join(json.dumps(dict(zip(PLAIN[0], row))).encode() + b"\n" for row in PLAIN[1:])
     zstd = io.BytesIO()
-    packers = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": lambda data: pa.compress(data, "zstd", asbytes=True)}
+    packers = {"lz4": lambda data: pa.compress(data, "lz4", asbytes=True), "br": lambda data: pa.compress(data, "brotli", asbytes=True), "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": lambda data: pa.compress(data, "zstd", asbytes=True)}
     for kind, content in [("csv", text), ("jsonl", lines)]:
         for ending, pack in packers.items():
             packed = pack(content)
@@ -384,5 +385,5 @@ def workbooks():
 
 def all_cases():
     kinds = [dialects(), tricky(), csv_types(), encodings(), compressions(), options(), jsons(), tables(), times(), nested()]
-    kinds.append(workbooks())
+    kinds += [workbooks(), (Case(name, "orc", content, rows=rows) for name, content, rows in orc_files())]
     return list(itertools.chain(*kinds))

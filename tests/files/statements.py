@@ -21,6 +21,9 @@ def prepare(folder: pathlib.Path):
     (folder / "book.xlsx").write_bytes(workbook(sheets))
     (folder / "app.log").write_text('first, "line\n\nthird\ta=1\n')
     (folder / "wide.csv").write_text(",".join(f"c{n}" for n in range(3000)) + "\n" + ",".join("1" * 3000) + "\n")
+    widest = [",".join(f"c{n}" for n in range(200_000)), *[",".join(map(str, range(200_000)))] * 2]
+    (folder / "widest.csv").write_text("\n".join(widest))
+    (folder / "noise.orc").write_bytes(b"ORC" + bytes(range(200)))
     (folder.parent / "secret.csv").write_text("a\n1\n")
     (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
     (folder / ".hidden.csv").write_text("a\n1\n")
@@ -47,6 +50,10 @@ ANSWERS = [
     ("SELECT count(*), sum(amount) FROM made", [(4, 4049)]),
     ("CREATE VIEW seen AS SELECT amount FROM 'sales/**/*.csv'", None),
     ("SELECT sum(amount) FROM seen", [(4049,)]),
+    ("CREATE EXTERNAL TABLE outer_sales STORED AS CSV LOCATION 'sales/' OPTIONS ('format.has_header' 'true')", None),
+    ("SELECT sum(amount), max(year) FROM outer_sales", [(4049, 2024)]),
+    ("CREATE OR REPLACE EXTERNAL TABLE outer_sales STORED AS ORC LOCATION 'orc_int64_*.orc'", None),
+    ("SELECT count(*) FROM outer_sales", [(15,)]),
     ("SELECT count(*) FROM wide", [(1,)]),
     ("SELECT c2999 FROM 'wide.csv'", [(1,)]),
     ("SUMMARIZE 'sales/year=2024/a.csv'", None),
@@ -64,9 +71,15 @@ ANSWERS = [
     ("SELECT count(*) FROM read_json('late.json', columns = {'a': 'DOUBLE'})", [(20001,)]),
     ("SELECT year FROM read_csv('sales/*/a.csv', hive_types_autocast = false) WHERE note = 'x' ORDER BY 1",
      [("2023",), ("2024",)]),
-    ("SELECT sum(a) FROM book", [(3,)]),
+    ("SELECT sum(a) FROM book_first", [(3,)]),
+    ("SELECT sum(b), max(c) FROM book_second", [(7, "y")]),
+    ("SELECT sum(a) FROM 'book.xlsx'", [(3,)]),
+    ("SELECT count(*), max(c199999) FROM widest", [(2, 199999)]),
+    ("SELECT sum(n), count(v) FROM read_orc('orc_int64_zstd.orc')", [(3, 2)]),
+    ("SELECT count(*), sum(n) FROM 'orc_runs_*.orc'", [(40_000, 199_980_000)]),
+    ("SELECT sum(deep[1]['a']) > 0, count(word) FROM orc_runs_plain", [(True, 6_666)]),
     ("SELECT sum(b), max(c) FROM read_xlsx('book.xlsx', sheet = 'second')", [(7, "y")]),
-    ("SELECT read_as LIKE 'sheet=First of First, Second%' FROM system.files WHERE table_name = 'book'", [(True,)]),
+    ("SELECT read_as LIKE 'sheet=First of First, Second%' FROM system.files WHERE table_name = 'book_first'", [(True,)]),
     ("SELECT line FROM read_lines('app.log')", [('first, "line',), ("",), ("third\ta=1",)]),
     ("SELECT * FROM read_csv('raw.txt', auto_detect = false) ORDER BY 1", [("1;x",), ("2;y",)]),
 ]  # fmt: skip
@@ -82,12 +95,16 @@ REFUSED = [
     ("SELECT * FROM read_csv('*/../../secret.csv')", "no file"),
     ("SELECT * FROM 'https://example.org/a.csv'", "names no files"),
     ("SELECT * FROM 'nothing.csv'", "no file"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION '/etc/passwd'", "no file"),
+    ("CREATE EXTERNAL TABLE other (a INT) STORED AS CSV LOCATION 'bad.csv'", "columns of an external table"),
     ("SELECT * FROM read_csv('bad.csv', heder = true)", "is no option"),
     ("SELECT * FROM read_csv('bad.csv', delim = 'ab')", "is no value"),
     ("SELECT * FROM read_csv('bad.csv', types = {'b': 'INT'})", "line 3"),
     ("SELECT * FROM read_csv()", "takes a path"),
     ("SELECT * FROM read_csv((SELECT 'a'))", "is no value"),
     ("SELECT * FROM read_parquet('bad.csv')", "cannot be read"),
+    ("SELECT * FROM read_orc('bad.csv')", "no ORC file"),
+    ("SELECT * FROM 'noise.orc'", "cannot be read"),
     ("SELECT * FROM 'open.csv'", "line 2"),
     ("SELECT * FROM read_xlsx('book.xlsx', sheet = 'third')", "its sheets are First, Second"),
     ("SELECT * FROM read_xlsx('bad.csv')", "zip archive"),

@@ -12,7 +12,11 @@ use datafusion::arrow_avro::reader::ReaderBuilder;
 use std::io::{self, BufReader, Cursor, Read};
 use std::sync::{Arc, OnceLock};
 
+const MAGIC: &[u8] = b"Obj\x01";
 const SYNC_BYTES: usize = 16;
+
+/// The property that has the types.
+const SCHEMA: &[u8] = b"avro.schema";
 
 /// Bytes of a header; a larger one is taken for noise.
 const MAX_HEADER_BYTES: usize = 64 << 20;
@@ -62,7 +66,8 @@ impl Blocks {
     /// Magic, a map of properties in counted groups, and the mark that ends each block.
     fn read_header(&mut self) -> io::Result<Vec<u8>> {
         let mut header = Recorder { inner: &mut self.bytes, seen: Vec::new() };
-        if header.take_bytes(4)? != b"Obj\x01" {
+        let mut properties = Vec::new();
+        if header.take_bytes(4)? != MAGIC {
             return Err(noise("it is no Avro file"));
         }
         loop {
@@ -74,17 +79,13 @@ impl Blocks {
                 header.long()?;
             }
             for _ in 0..count.unsigned_abs() {
-                for _ in ["name", "value"] {
-                    let length = usize::try_from(header.long()?).ok().filter(|n| *n <= MAX_HEADER_BYTES);
-                    header.take_bytes(length.ok_or_else(|| noise("a property of impossible length"))?)?;
-                    if header.seen.len() > MAX_HEADER_BYTES {
-                        return Err(noise("a header without end"));
-                    }
-                }
+                let (name, value) = (header.property()?, header.property()?);
+                properties.push((name, value));
             }
         }
-        header.take_bytes(SYNC_BYTES)?;
-        Ok(header.seen)
+        let mark = header.take_bytes(SYNC_BYTES)?;
+        let seen = header.seen;
+        Ok(of_records(&properties, &mark).unwrap_or(seen))
     }
 
     /// The next block as a file of its own, and its rows.
@@ -175,6 +176,16 @@ impl Recorder<'_> {
         Ok(bytes)
     }
 
+    /// Bytes with their length before them.
+    fn property(&mut self) -> io::Result<Vec<u8>> {
+        let length = usize::try_from(self.long()?).ok().filter(|n| *n <= MAX_HEADER_BYTES);
+        let bytes = self.take_bytes(length.ok_or_else(|| noise("a property of impossible length"))?)?;
+        match self.seen.len() > MAX_HEADER_BYTES {
+            true => Err(noise("a header without end")),
+            false => Ok(bytes),
+        }
+    }
+
     /// A zigzag number of seven bits a byte.
     fn long(&mut self) -> io::Result<i64> {
         let mut value = 0_u64;
@@ -187,6 +198,49 @@ impl Recorder<'_> {
         }
         Err(noise("a number that does not end"))
     }
+}
+
+/// The header that the same blocks have as records of one column, if they are of something else than records: a record is
+/// written as its columns are.
+fn of_records(properties: &[(Vec<u8>, Vec<u8>)], mark: &[u8]) -> Option<Vec<u8>> {
+    let (_, schema) = properties.iter().find(|(name, _)| name == SCHEMA)?;
+    let top: serde_json::Value = serde_json::from_slice(schema).ok()?;
+    if is_record(&top) {
+        return None;
+    }
+    let column = serde_json::json!({ "name": "value", "type": top });
+    let record = serde_json::json!({ "type": "record", "name": "bowshot_row", "fields": [column] });
+    let record = record.to_string().into_bytes();
+    let mut header = MAGIC.to_vec();
+    add_long(properties.len(), &mut header);
+    for (name, value) in properties {
+        let value = if name == SCHEMA { &record } else { value };
+        for bytes in [name, value] {
+            add_long(bytes.len(), &mut header);
+            header.extend_from_slice(bytes);
+        }
+    }
+    header.push(0);
+    header.extend_from_slice(mark);
+    Some(header)
+}
+
+fn is_record(schema: &serde_json::Value) -> bool {
+    match schema.get("type") {
+        Some(serde_json::Value::String(name)) => name == "record" || name == "error",
+        Some(inner) => is_record(inner),
+        None => false,
+    }
+}
+
+/// A number as [`Recorder::long`] reads it.
+fn add_long(number: usize, bytes: &mut Vec<u8>) {
+    let mut rest = (number as u64) << 1;
+    while rest > 0x7f {
+        bytes.push((rest & 0x7f) as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
 }
 
 fn noise(what: &str) -> io::Error {

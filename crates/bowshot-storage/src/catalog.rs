@@ -4,6 +4,7 @@ use crate::columns::ColumnCache;
 use crate::delta_folder;
 use crate::discovery;
 use crate::entry::{Definition, TableEntry, Timing, pause};
+use crate::excel::Books;
 use crate::facts::FactSources;
 use crate::file::HandlePool;
 use crate::listing::ListingLimits;
@@ -19,6 +20,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::TableType;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -30,6 +32,7 @@ pub struct FileCatalog {
     options: StorageOptions,
     limits: ListingLimits,
     workshop: Arc<Workshop>,
+    books: Books,
     tables: Mutex<Tables>,
     places: Arc<Vec<FilePlace>>,
     /// Tables of files that statements have named, from the one that was named first.
@@ -112,11 +115,12 @@ impl FileCatalog {
             threads: options.scan_threads,
             delta: delta_folder::session(runtime),
         });
-        discovery::check(&sources, limits)?;
+        let books = Books::default();
+        discovery::check(&sources, limits, &books)?;
         let tables = Mutex::new(Tables { entries: Entries::default(), next_check: Instant::now() });
         let places = Arc::new(places(&sources, &options));
         let named = Mutex::default();
-        let catalog = Arc::new(Self { sources, options, limits, workshop, tables, places, named });
+        let catalog = Arc::new(Self { sources, options, limits, workshop, books, tables, places, named });
         catalog.entries();
         Ok(catalog)
     }
@@ -124,7 +128,27 @@ impl FileCatalog {
     /// Reads headers and footers of all tables, and says what is there and what is wrong. Blocks; to be called on a
     /// thread of a runtime that may.
     pub fn describe(&self) -> Vec<TableSummary> {
-        self.entries().values().map(|entry| summary(entry)).collect()
+        let mut summaries = Vec::new();
+        self.describe_each(|summary| {
+            summaries.push(summary);
+            ControlFlow::Continue(())
+        });
+        summaries
+    }
+
+    /// The same, told table by table while they are looked at: there may be many, or large ones.
+    pub fn describe_each(&self, mut told: impl FnMut(TableSummary) -> ControlFlow<()>) {
+        for entry in self.entries().values() {
+            if told(summary(entry)).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Names and paths of all tables, without a look into their files.
+    pub fn list(&self) -> Vec<(String, PathBuf)> {
+        let of_one = |entry: &Arc<TableEntry>| (entry.definition.name.clone(), entry.definition.path.clone());
+        self.entries().values().map(of_one).collect()
     }
 
     /// Files in the served folders that are no table because their endings tell no format; the first hundred of them.
@@ -189,7 +213,7 @@ impl FileCatalog {
         if Instant::now() >= tables.next_check {
             let started = Instant::now();
             let mut entries = BTreeMap::new();
-            for definition in discovery::definitions(&self.sources, self.limits) {
+            for definition in discovery::definitions(&self.sources, self.limits, &self.books) {
                 let kept = tables.entries.get(&definition.name).filter(|entry| {
                     entry.definition.path == definition.path
                         && entry.definition.options == definition.options

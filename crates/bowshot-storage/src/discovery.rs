@@ -1,19 +1,20 @@
 //! From sources to tables: which files and folders become tables, and under which names.
 
 use crate::entry::Definition;
-use crate::format;
+use crate::excel::Books;
+use crate::format::{self, Format};
 use crate::listing::{self, ListingLimits};
 use crate::name;
 use crate::partition;
-use crate::{Error, SourceSpec};
-use std::collections::BTreeMap;
+use crate::{Error, ReadOptions, SourceSpec};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// Files of no known format that are named.
 const MAX_LEFT_OUT: usize = 100;
 
 /// What start-up must refuse: sources that are not there, hold nothing, or have the name of another source.
-pub(crate) fn check(sources: &[SourceSpec], limits: ListingLimits) -> Result<(), Error> {
+pub(crate) fn check(sources: &[SourceSpec], limits: ListingLimits, books: &Books) -> Result<(), Error> {
     let mut named: BTreeMap<String, PathBuf> = BTreeMap::new();
     for source in sources {
         let metadata = std::fs::metadata(&source.path).map_err(|error| Error::io(&source.path, error))?;
@@ -27,7 +28,7 @@ pub(crate) fn check(sources: &[SourceSpec], limits: ListingLimits) -> Result<(),
         } else if source.options.kind(&source.path).is_none() {
             return Err(Error::UnknownFormat { path: source.path.clone() });
         }
-        for definition in tables_of(source, limits) {
+        for definition in tables_of(source, limits, books) {
             // Two files of one folder that claim one name are that table's problem; two sources are the operator's.
             let one = named.insert(definition.name.to_lowercase(), definition.path.clone());
             let apart = |one: &PathBuf| one.parent() != definition.path.parent() || *one == definition.path;
@@ -40,9 +41,9 @@ pub(crate) fn check(sources: &[SourceSpec], limits: ListingLimits) -> Result<(),
 }
 
 /// The tables of all sources as they are now. A name that two paths claim gives a table that says so.
-pub(crate) fn definitions(sources: &[SourceSpec], limits: ListingLimits) -> Vec<Definition> {
+pub(crate) fn definitions(sources: &[SourceSpec], limits: ListingLimits, books: &Books) -> Vec<Definition> {
     let mut tables: BTreeMap<String, Definition> = BTreeMap::new();
-    for definition in sources.iter().flat_map(|source| tables_of(source, limits)) {
+    for definition in sources.iter().flat_map(|source| tables_of(source, limits, books)) {
         let key = definition.name.to_lowercase();
         match tables.get_mut(&key) {
             None => {
@@ -84,22 +85,22 @@ fn add_left_out(folder: &Path, source: &SourceSpec, depth: usize, files: &mut Ve
     }
 }
 
-fn tables_of(source: &SourceSpec, limits: ListingLimits) -> Vec<Definition> {
+fn tables_of(source: &SourceSpec, limits: ListingLimits, books: &Books) -> Vec<Definition> {
     let path = source.path.as_path();
     if let Some(name) = &source.name {
         return vec![named(name.clone(), source, path)];
     }
     if !path.is_dir() || is_one_table(path) {
-        return vec![definition(path, source)];
+        return of_sheets(definition(path, source), books);
     }
     match listing::entries(path) {
         Ok(entries) => {
             let of_one = |entry: &PathBuf| {
                 let mut definition = definition(entry, source);
                 definition.options.shared = !definition.options.is_empty();
-                definition
+                of_sheets(definition, books)
             };
-            entries.iter().filter(|entry| is_table(entry, limits)).map(of_one).collect()
+            entries.iter().filter(|entry| is_table(entry, limits)).flat_map(of_one).collect()
         }
         // The folder went away or was locked since the start: its tables are gone with it.
         Err(error) => {
@@ -146,6 +147,31 @@ fn definition(path: &Path, source: &SourceSpec) -> Definition {
         _ => folder_name(path),
     };
     named(name::table_name(&stem), source, path)
+}
+
+/// A table for each sheet of a workbook that has several with something in them, else the one that there is.
+fn of_sheets(definition: Definition, books: &Books) -> Vec<Definition> {
+    let kind = definition.options.kind(&definition.path);
+    let is_book = kind.is_some_and(|kind| kind.format == Format::Excel) && !definition.path.is_dir();
+    if !is_book || definition.options.sheet.is_some() {
+        return vec![definition];
+    }
+    let sheets = books.sheets(&definition.path);
+    if sheets.len() < 2 {
+        return vec![definition];
+    }
+    let mut taken = HashSet::new();
+    let of_one = |sheet: &String| {
+        let base = name::table_name(&format!("{} {sheet}", definition.name));
+        let (mut name, mut copy) = (base.clone(), 2);
+        while !taken.insert(name.clone()) {
+            name = format!("{base}_{copy}");
+            copy += 1;
+        }
+        let options = ReadOptions { sheet: Some(sheet.clone()), ..definition.options.clone() };
+        Definition { name, options, ..definition.clone() }
+    };
+    sheets.iter().map(of_one).collect()
 }
 
 fn named(name: String, source: &SourceSpec, path: &Path) -> Definition {

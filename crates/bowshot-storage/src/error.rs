@@ -143,10 +143,10 @@ impl Error {
             Self::Unreadable { .. } => "check the file's permissions and its disk",
             Self::NotRegular { .. } => "pipes, sockets and devices are not served; name a file or a folder",
             Self::Empty { .. } => {
-                "data files end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro or .xlsx"
+                "data files end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro, .orc or .xlsx"
             }
             Self::UnknownFormat { .. } => {
-                "known endings: .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro, .xlsx, the text ones also with .gz, .zst, .bz2, .xz or .zip"
+                "known endings: .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro, .orc, .xlsx, the text ones also with .gz, .zst, .bz2, .xz, .lz4, .br or .zip"
             }
             Self::MixedFormats { .. } => "keep one format in a folder that is one table",
             Self::ForeignTable { .. } => "copy its current files into a plain folder and serve that",

@@ -8,8 +8,9 @@ use crate::format::{Format, Kind};
 use crate::json::{JsonFacts, Sampling, Strange};
 use crate::read_options::ReadOptions;
 use crate::rejects::Reject;
-use crate::{arrow_ipc, avro, csv, json, parquet};
+use crate::{arrow_ipc, avro, csv, json, orc, parquet};
 use arrow::datatypes::{Schema, SchemaRef};
+use bowshot_orc::OrcFile;
 use datafusion::common::Statistics;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -40,6 +41,7 @@ pub(crate) enum Detail {
         batches: usize,
     },
     ArrowStream,
+    Orc(Arc<OrcFile>),
 }
 
 impl FileFacts {
@@ -62,6 +64,7 @@ impl FileFacts {
             Format::Json => json::facts(file, kind, options, sources.sampling()),
             Format::Arrow => arrow_ipc::facts(file),
             Format::Avro => avro::facts(file),
+            Format::Orc => orc::facts(file),
         }?;
         facts.columns = sources.shared(facts.columns);
         Ok(facts)
@@ -74,6 +77,7 @@ impl FileFacts {
             Detail::Csv(facts) => csv::open(file, facts, request),
             Detail::Json(facts) => json::open(file, facts, request),
             Detail::Avro => avro::open(file, self, request),
+            Detail::Orc(orc) => orc::open(file, orc, request),
             Detail::ArrowFile { batches } => arrow_ipc::open(file, *batches, request),
             Detail::ArrowStream => Ok(arrow_ipc::open_stream(file)),
         }
@@ -112,7 +116,7 @@ impl FileFacts {
         match &self.detail {
             Detail::Csv(facts) => facts.splittable(file),
             Detail::Json(facts) => Ok(facts.lines),
-            Detail::ArrowFile { .. } | Detail::Parquet { .. } | Detail::Nothing => Ok(true),
+            Detail::ArrowFile { .. } | Detail::Orc(_) | Detail::Parquet { .. } | Detail::Nothing => Ok(true),
             Detail::Avro | Detail::ArrowStream => Ok(false),
         }
     }

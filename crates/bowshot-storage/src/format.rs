@@ -17,6 +17,8 @@ pub enum Format {
     Arrow,
     /// Avro object container files.
     Avro,
+    /// Apache ORC.
+    Orc,
     /// Excel workbooks, of which one sheet is read.
     Excel,
     /// Lines of text.
@@ -32,6 +34,7 @@ impl Format {
             Self::Json => "json",
             Self::Arrow => "arrow",
             Self::Avro => "avro",
+            Self::Orc => "orc",
             Self::Excel => "xlsx",
             Self::Text => "text",
         }
@@ -52,6 +55,9 @@ pub(crate) enum Compression {
     Zstd,
     Bzip2,
     Xz,
+    /// In frames.
+    Lz4,
+    Brotli,
     /// An archive that one file is in.
     Zip,
     /// A sheet of a workbook, which is made a text.
@@ -97,6 +103,7 @@ pub(crate) fn kind_of(path: &Path) -> Option<Kind> {
         "json" | "jsonl" | "ndjson" | "geojson" => (Format::Json, false),
         "arrow" | "arrows" | "feather" | "ipc" => (Format::Arrow, false),
         "avro" => (Format::Avro, false),
+        "orc" => (Format::Orc, false),
         "xlsx" | "xlsm" => (Format::Excel, false),
         _ => return None,
     };
@@ -127,7 +134,7 @@ fn has_data_ending(name: &str) -> bool {
     rest.rsplit_once('.').is_some_and(|(_, ending)| {
         [
             "csv", "tsv", "tab", "psv", "geojson", "json", "jsonl", "ndjson", "parquet", "pq", "arrow",
-            "arrows", "feather", "ipc", "avro", "xlsx", "xlsm",
+            "arrows", "feather", "ipc", "avro", "orc", "xlsx", "xlsm",
         ]
         .contains(&ending.to_ascii_lowercase().as_str())
     })
@@ -142,6 +149,8 @@ fn split_compression(name: &str) -> (&str, Compression) {
         "zst" | "zstd" => (rest, Compression::Zstd),
         "bz2" => (rest, Compression::Bzip2),
         "xz" => (rest, Compression::Xz),
+        "lz4" => (rest, Compression::Lz4),
+        "br" => (rest, Compression::Brotli),
         "zip" => (rest, Compression::Zip),
         _ => (name, Compression::None),
     }

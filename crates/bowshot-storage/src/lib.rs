@@ -21,11 +21,12 @@
 //! | ending | format |
 //! |---|---|
 //! | `.parquet` `.pq` | Parquet; strings come as plain Arrow strings, whatever the file asks for |
-//! | `.csv` `.tsv` `.tab` `.psv`, also `.gz` `.zst` `.bz2` `.xz` `.zip` | how it is written is found out ([`csv`]), types from the first rows |
+//! | `.csv` `.tsv` `.tab` `.psv`, also `.gz` `.zst` `.bz2` `.xz` `.lz4` `.br` `.zip` | how it is written is found out ([`csv`]), types from the first rows |
 //! | `.json` `.jsonl` `.ndjson` `.geojson`, also compressed | objects one after the other, or one array of them |
 //! | `.arrow` `.feather` `.ipc` `.arrows` | Arrow IPC; files are mapped and never copied, streams are read in sequence |
 //! | `.avro` | Avro object container |
-//! | `.xlsx` | Excel: a sheet as a text of separated values ([`excel`]) |
+//! | `.orc` | ORC, read by `bowshot-orc` |
+//! | `.xlsx` | Excel: each sheet that has cells, as a text of separated values ([`excel`]) |
 //!
 //! What is asked for ([`ReadOptions`]) is not found out. Statements may name files themselves ([`FileCatalog::named`]).
 //!
@@ -45,7 +46,7 @@
 //!
 //! ```text
 //! sources ─ discovery ─▶ definitions ─ listing ─▶ found files ─ facts ─▶ snapshot ─ table ─▶ plan ─ source ─▶ batches
-//!           (catalog)    (entry: when to look again)          (csv, json, parquet, arrow_ipc, avro)
+//!           (catalog)    (entry: when to look again)          (csv, json, parquet, arrow_ipc, avro, orc)
 //! ```
 //!
 //! Every byte goes through `file::DataFile`, which checks that the file still has the content that was looked at. Columns
@@ -76,6 +77,7 @@ mod name;
 mod named;
 mod named_files;
 mod options;
+mod orc;
 mod parquet;
 mod partition;
 pub mod private;

@@ -281,7 +281,7 @@ fn file_schema(
 ) -> Result<SchemaRef, Error> {
     let typing = match format {
         Format::Csv | Format::Json | Format::Excel | Format::Text => Typing::Guessed,
-        Format::Parquet | Format::Arrow | Format::Avro => Typing::Declared,
+        Format::Parquet | Format::Arrow | Format::Avro | Format::Orc => Typing::Declared,
     };
     let united = schema::unite(files.iter().map(|(data, facts)| (data.path(), facts.as_ref())), typing)?;
     let given = |name: &str| partitions.fields.iter().any(|field| field.name() == name);
@@ -296,7 +296,10 @@ fn statistics(
     file_schema: &Schema,
     partition_values: &[ScalarValue],
 ) -> Statistics {
-    let exact = matches!(facts.detail, Detail::Parquet { .. } | Detail::ArrowFile { .. } | Detail::Nothing);
+    let exact = matches!(
+        facts.detail,
+        Detail::Parquet { .. } | Detail::ArrowFile { .. } | Detail::Orc(_) | Detail::Nothing
+    );
     let rows = match facts.rows {
         Some(rows) if exact => Precision::Exact(rows),
         Some(rows) => Precision::Inexact(rows),

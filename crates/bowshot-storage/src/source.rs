@@ -1,4 +1,4 @@
-//! DataFusion's view of the sequential formats: CSV, JSON, Avro and Arrow. One source serves them all, because each file
+//! DataFusion's view of the sequential formats: CSV, JSON, Avro, ORC and Arrow. One source serves them all, because each file
 //! brings its own facts: order of columns, delimiter, map. Partition columns, projection and work sharing are DataFusion's.
 
 use crate::Error;

@@ -13,6 +13,9 @@ use std::sync::{Arc, OnceLock};
 /// Bytes that a sample may take after decompression: a file without a single line end must not fill the memory.
 const MAX_SAMPLE_BYTES: u64 = 256 << 20;
 
+/// Bytes that are unpacked at once.
+const BROTLI_BYTES: usize = 64 << 10;
+
 /// Bytes of one line of a table.
 pub(crate) const MAX_LINE_BYTES: usize = 64 << 20;
 
@@ -30,11 +33,15 @@ impl TextReader {
         }
         let reader = file.reader(0);
         let fault = reader.fault();
-        let bytes = match variant(compression) {
-            None => Box::new(reader) as Box<dyn Read + Send>,
-            Some(compression) => {
-                compression.convert_read(reader).map_err(|error| Error::corrupt(file.path(), error))?
-            }
+        let bytes: Box<dyn Read + Send> = match compression {
+            Compression::Lz4 => Box::new(lz4_flex::frame::FrameDecoder::new(reader)),
+            Compression::Brotli => Box::new(brotli::Decompressor::new(reader, BROTLI_BYTES)),
+            other => match variant(other) {
+                None => Box::new(reader),
+                Some(variant) => {
+                    variant.convert_read(reader).map_err(|error| Error::corrupt(file.path(), error))?
+                }
+            },
         };
         Ok(Self { bytes: BufReader::with_capacity(256 << 10, bytes), fault })
     }
@@ -152,7 +159,11 @@ pub(crate) fn lines_before(file: &Arc<DataFile>, at: u64) -> u64 {
 
 fn variant(compression: Compression) -> Option<FileCompressionType> {
     match compression {
-        Compression::None | Compression::Zip | Compression::Sheet => None,
+        Compression::None
+        | Compression::Zip
+        | Compression::Sheet
+        | Compression::Lz4
+        | Compression::Brotli => None,
         Compression::Gzip => Some(FileCompressionType::GZIP),
         Compression::Zstd => Some(FileCompressionType::ZSTD),
         Compression::Bzip2 => Some(FileCompressionType::BZIP2),

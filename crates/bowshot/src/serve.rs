@@ -1,7 +1,7 @@
 //! `bowshot serve`: puts the parts together, starts the front ends, and ends them in order.
 //!
-//! The order matters. Up: configuration, users, addresses, sources, engine, sessions, sockets, a look at every source,
-//! then "ready" and the ports file, so that whoever reads that file finds everything answering. Down: readiness and new queries first, running
+//! The order matters. Up: configuration, users, addresses, sources, engine, sessions, sockets, a look at every source that ends
+//! soon, then "ready" and the ports file, so that whoever reads that file finds everything answering. Down: readiness and new queries first, running
 //! queries within the drain timeout, then the sockets.
 
 mod address;
@@ -16,6 +16,7 @@ mod users;
 
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::{Served, table as source_table};
+use parts::Look;
 pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;
 pub(crate) use tls::Tls;
@@ -39,6 +40,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+
+/// How long the start waits for what is in the sources; the rest is looked at in the background.
+const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long the front ends may take to end their connections once nothing runs any more.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(6);
@@ -81,6 +85,8 @@ pub(crate) struct Running {
     stop: watch::Sender<bool>,
     ports_file: Option<PortsFile>,
     sources: Vec<banner::Served>,
+    /// Goes with the server.
+    look: Option<Look>,
     data: data_folder::Held,
     _spill: Scratch,
 }
@@ -130,6 +136,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         stop,
         ports_file: None,
         sources: Vec::new(),
+        look: None,
         data,
         _spill: spill,
     };
@@ -137,8 +144,10 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     running.start_http(http, &render_metrics, &stopped);
     running.start_pg(pg, &stopped);
     running.start_mysql(mysql, &stopped);
-    // Reading the headers of many files takes a while, in which the server is alive but not ready.
-    running.sources = parts.served().await?;
+    // Reading the headers of many files takes a while, for which nobody waits long.
+    let (sources, look) = parts.served_within(LOOK_PATIENCE).await?;
+    running.sources = sources;
+    running.look = Some(look);
     running.server.set_ready();
     if let Some(path) = &config.ports_file {
         running.ports_file = Some(PortsFile::write(path, &running.addresses())?);

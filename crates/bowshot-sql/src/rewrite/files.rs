@@ -18,7 +18,7 @@ const PART: char = '\u{1e}';
 const ITEM: char = '\u{1f}';
 
 /// The functions, and the format that each asks for.
-const FUNCTIONS: [(&str, &str); 17] = [
+const FUNCTIONS: [(&str, &str); 18] = [
     ("read_csv", "csv"),
     ("read_csv_auto", "csv"),
     ("read_parquet", "parquet"),
@@ -31,6 +31,7 @@ const FUNCTIONS: [(&str, &str); 17] = [
     ("read_arrow", "arrow"),
     ("read_ipc", "arrow"),
     ("read_avro", "avro"),
+    ("read_orc", "orc"),
     ("read_xlsx", "xlsx"),
     ("read_excel", "xlsx"),
     ("read_lines", "text"),

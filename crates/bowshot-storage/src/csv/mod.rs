@@ -46,6 +46,10 @@ pub(crate) use values::strptime;
 
 /// Bytes of the text that its dialect is told by.
 const SNIFFED_BYTES: u64 = 1 << 20;
+/// The same of a text whose lines are so long that these would be few.
+const MAX_SNIFFED_BYTES: u64 = 16 << 20;
+/// Lines that tell a dialect.
+const LEAST_LINES: usize = 4;
 /// Bytes that its encoding is told by.
 const ENCODING_BYTES: u64 = 1 << 20;
 
@@ -108,11 +112,10 @@ pub(crate) fn facts(
     let options = options.settled(kind.format).into_owned();
     let sample_rows = options.sample_rows.unwrap_or(sample_rows);
     let mut opened = Opened::sample(file, kind.compression, &options, sample_rows)?;
-    let begun = opened.read(SNIFFED_BYTES)?;
+    let (begun, whole) = opened.beginning()?;
     if begun.is_empty() {
         return Ok(FileFacts::empty());
     }
-    let whole = (begun.len() as u64) < SNIFFED_BYTES;
     let sniffed = sniff::sniff(Sample { bytes: &begun, whole }, &options, kind.tabs);
     let max = options.max_line_bytes.unwrap_or(MAX_LINE_BYTES);
     let mut reader = RecordReader::new(opened.bytes, begun, sniffed.dialect.clone(), max);
@@ -128,6 +131,9 @@ pub(crate) fn facts(
         Ok(()) => {}
         Err(Trouble::Broken(_)) if options.ignore_errors => to_the_end = false,
         Err(trouble) => return Err(explain(&reader, &trouble)),
+    }
+    if names.is_empty() && !whole {
+        return Err(too_wide(file, sniffed.skip));
     }
     let types = sampled.types(&names, &sniffed, &options);
     let fields =
@@ -202,6 +208,21 @@ pub(crate) fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Reques
     }
 }
 
+fn too_wide(file: &DataFile, skipped: u64) -> Error {
+    Error::Record {
+        path: file.path().to_path_buf(),
+        line: skipped + 1,
+        detail: "the line is longer than what columns are told by (16 MiB)".to_owned(),
+        hint: "name the columns with `columns`, or put fewer of them into one file",
+    }
+}
+
+/// Whether there are enough lines to tell a dialect by.
+fn has_lines(bytes: &[u8]) -> bool {
+    let ends = memchr::memchr2_iter(b'\n', b'\r', bytes).take(LEAST_LINES);
+    ends.count() == LEAST_LINES
+}
+
 /// Goes to the first row.
 fn begin(reader: &mut RecordReader, skip: u64, header: bool) -> Result<(), Trouble> {
     reader.skip_lines(skip)?;
@@ -258,6 +279,17 @@ impl Opened {
             None => Box::new(all),
         };
         Ok(Self { bytes, fault, encoding, mark_bytes, path: file.path().to_path_buf() })
+    }
+
+    /// What the dialect is told by, and whether it is the whole text. Lines of very many columns need more of it.
+    fn beginning(&mut self) -> Result<(Vec<u8>, bool), Error> {
+        let (mut begun, mut wanted) = (self.read(SNIFFED_BYTES)?, SNIFFED_BYTES);
+        while begun.len() as u64 == wanted && wanted < MAX_SNIFFED_BYTES && !has_lines(&begun) {
+            begun.extend(self.read(wanted)?);
+            wanted *= 2;
+        }
+        let whole = (begun.len() as u64) < wanted;
+        Ok((begun, whole))
     }
 
     fn read(&mut self, count: u64) -> Result<Vec<u8>, Error> {

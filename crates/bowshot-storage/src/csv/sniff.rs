@@ -199,7 +199,8 @@ impl Survey {
                 }
                 // The end of the sample is in the middle of a record, which tells nothing, unless it is all one value.
                 Step::More => {
-                    broken = rows.is_empty() || sample.bytes.len() - at > (256 << 10);
+                    let usual = (at - start) / rows.len().max(1);
+                    broken = rows.is_empty() || sample.bytes.len() - at > (256 << 10).max(2 * usual);
                     break;
                 }
                 Step::End => break,

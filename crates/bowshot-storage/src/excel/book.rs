@@ -32,14 +32,26 @@ struct Sheet {
 impl Book {
     pub(super) fn open(file: &Arc<DataFile>) -> Result<Self, Error> {
         let members = zip::members(file)?;
+        let mut book = Self::of_sheets(file, &members)?;
+        let broken = |error: io::Error| Error::corrupt(file.path(), error);
+        if let Some(parts) = part(file, &members, "xl/sharedStrings.xml")? {
+            book.texts = shared(parts).map_err(broken)?;
+        }
+        if let Some(parts) = part(file, &members, "xl/styles.xml")? {
+            book.styles = styles(parts).map_err(broken)?;
+        }
+        Ok(book)
+    }
+
+    /// The sheets alone, which is enough to find them.
+    fn of_sheets(file: &Arc<DataFile>, members: &[Member]) -> Result<Self, Error> {
         let find = |path: &str| members.iter().find(|member| member.name.eq_ignore_ascii_case(path));
-        let part = |path: &str| find(path).map(|member| read(file, member)).transpose();
-        let Some(workbook) = part("xl/workbook.xml")? else {
+        let Some(workbook) = part(file, members, "xl/workbook.xml")? else {
             return Err(Error::corrupt(file.path(), "it is no Excel workbook"));
         };
         let broken = |error: io::Error| Error::corrupt(file.path(), error);
         let mut book = Self::default();
-        let targets = match part("xl/_rels/workbook.xml.rels")? {
+        let targets = match part(file, members, "xl/_rels/workbook.xml.rels")? {
             Some(parts) => relations(parts).map_err(broken)?,
             None => HashMap::new(),
         };
@@ -54,13 +66,20 @@ impl Book {
                 book.sheets.push(Sheet { name, hidden, member: member.clone() });
             }
         }
-        if let Some(parts) = part("xl/sharedStrings.xml")? {
-            book.texts = shared(parts).map_err(broken)?;
-        }
-        if let Some(parts) = part("xl/styles.xml")? {
-            book.styles = styles(parts).map_err(broken)?;
-        }
         Ok(book)
+    }
+
+    /// Names of the sheets that are not hidden and have a cell.
+    pub(super) fn filled(file: &Arc<DataFile>) -> Result<Vec<String>, Error> {
+        let book = Self::of_sheets(file, &zip::members(file)?)?;
+        let mut names = Vec::new();
+        for sheet in book.sheets.into_iter().filter(|sheet| !sheet.hidden) {
+            let filled = has_cells(read(file, &sheet.member)?);
+            if filled.map_err(|error| Error::corrupt(file.path(), error))? {
+                names.push(sheet.name);
+            }
+        }
+        Ok(names)
     }
 
     /// Name, relation and whether it is hidden, of each sheet.
@@ -117,6 +136,24 @@ impl Book {
     pub(super) fn moment(&self, number: &str, style: Option<&str>) -> Option<String> {
         let format = self.styles.get(style?.parse::<usize>().ok()?)?;
         moment::shown(number, *format, self.since_1904)
+    }
+}
+
+fn part(file: &Arc<DataFile>, members: &[Member], path: &str) -> Result<Option<Parts>, Error> {
+    let member = members.iter().find(|member| member.name.eq_ignore_ascii_case(path));
+    member.map(|member| read(file, member)).transpose()
+}
+
+/// Whether a sheet has a cell with something in it.
+fn has_cells(mut parts: Parts) -> io::Result<bool> {
+    loop {
+        match parts.next()? {
+            Part::Open(tag) if matches!(tag.name.as_slice(), b"v" | b"is") && !tag.empty => return Ok(true),
+            Part::Close(name) if name == b"sheetData" => return Ok(false),
+            Part::Open(tag) if tag.name == b"sheetData" && tag.empty => return Ok(false),
+            Part::End => return Ok(false),
+            _ => {}
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! ```
 
 mod book;
+mod books;
 mod moment;
 mod sheet;
 mod xml;
@@ -15,6 +16,8 @@ use crate::Error;
 use crate::file::DataFile;
 use std::io::Read;
 use std::sync::{Arc, OnceLock};
+
+pub(crate) use books::Books;
 
 /// The text of a sheet, and the error of the file below if reading it failed.
 type Opened = (Box<dyn Read + Send>, Arc<OnceLock<Error>>);

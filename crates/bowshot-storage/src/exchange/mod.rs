@@ -53,7 +53,7 @@ impl Shape {
             })?,
         };
         match format {
-            Format::Avro | Format::Excel | Format::Text => {
+            Format::Avro | Format::Orc | Format::Excel | Format::Text => {
                 Err(Error::unsupported(format!("{format} files are neither written nor copied from"))
                     .with_hint("the formats are parquet, csv, json and arrow"))
             }
@@ -113,7 +113,9 @@ impl Shape {
                 other => !other.is_nested() && is_written_as_text(other),
             },
             // Whatever they cannot take, their writers refuse.
-            Format::Parquet | Format::Arrow | Format::Avro | Format::Excel | Format::Text => true,
+            Format::Parquet | Format::Arrow | Format::Avro | Format::Orc | Format::Excel | Format::Text => {
+                true
+            }
         }
     }
 }

@@ -67,7 +67,7 @@ impl FileRows {
             Format::Csv => opening.csv_by_position(),
             Format::Json => opening.json(),
             Format::Parquet => opening.parquet(),
-            Format::Arrow | Format::Avro | Format::Excel | Format::Text => opening.arrow(),
+            Format::Arrow | Format::Avro | Format::Orc | Format::Excel | Format::Text => opening.arrow(),
         }
     }
 

@@ -173,7 +173,7 @@ impl Encoder {
                 let writer = ArrowFile::try_new(sink, schema);
                 Self::Arrow(Box::new(writer.map_err(|error| error.to_string())?))
             }
-            Format::Avro | Format::Excel | Format::Text => {
+            Format::Avro | Format::Orc | Format::Excel | Format::Text => {
                 return Err(format!("{} is only read", shape.format));
             }
         })

@@ -129,9 +129,10 @@ impl Given<'_> {
             "parquet" => Ok(Format::Parquet),
             "arrow" | "ipc" | "feather" => Ok(Format::Arrow),
             "avro" => Ok(Format::Avro),
+            "orc" => Ok(Format::Orc),
             "xlsx" | "excel" => Ok(Format::Excel),
             "text" | "lines" => Ok(Format::Text),
-            _ => Err(self.wrong("the formats are csv, json, parquet, arrow, avro, xlsx and text")),
+            _ => Err(self.wrong("the formats are csv, json, parquet, arrow, avro, orc, xlsx and text")),
         }
     }
 
@@ -143,8 +144,10 @@ impl Given<'_> {
             "zst" | "zstd" => Compression::Zstd,
             "bz2" | "bzip2" => Compression::Bzip2,
             "xz" => Compression::Xz,
+            "lz4" => Compression::Lz4,
+            "br" | "brotli" => Compression::Brotli,
             "zip" => Compression::Zip,
-            _ => return Err(self.wrong("write none, gzip, zstd, bzip2, xz or zip")),
+            _ => return Err(self.wrong("write none, gzip, zstd, bzip2, xz, lz4, brotli or zip")),
         }))
     }
 

@@ -328,6 +328,21 @@ async fn arrow_files_with_different_columns_are_united() {
 }
 
 #[tokio::test]
+async fn avro_of_other_things_than_records_is_one_column() {
+    let folder = tempdir().unwrap();
+    let mut bytes = b"Obj\x01\x02\x16avro.schema\x0c\"long\"\x00".to_vec();
+    bytes.extend_from_slice(&[7; 16]);
+    // Three values in three bytes: 1, -1 and 21.
+    bytes.extend_from_slice(&[6, 6, 2, 1, 42]);
+    bytes.extend_from_slice(&[7; 16]);
+    let path = folder.path().join("numbers.avro");
+    write(&path, &bytes);
+    let world = World::open(&[&path]);
+    assert_eq!(world.types("numbers").await, "value Int64");
+    assert_eq!(world.value("select sum(value) || ' ' || count(*) from numbers").await, "21 3");
+}
+
+#[tokio::test]
 async fn avro_is_read() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("people.avro");

@@ -6,6 +6,10 @@ use crate::config::{Config, LogFormat};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
+
+/// Tables that are shown at the start.
+const MAX_SHOWN: usize = 200;
 
 /// One source as people want to see it.
 #[derive(Debug, Clone)]
@@ -19,6 +23,25 @@ pub(crate) struct Served {
     pub(crate) read_as: Option<String>,
     /// Why it cannot be read, if it cannot.
     pub(crate) problem: Option<String>,
+    /// Whether its files were looked at when this was said.
+    pub(crate) looked_at: bool,
+}
+
+impl Served {
+    /// A table of which only the name and the place are known yet.
+    pub(super) fn not_looked_at(name: String, path: &Path) -> Self {
+        let path = path.display().to_string();
+        Self {
+            name,
+            format: "?".to_owned(),
+            files: 0,
+            bytes: 0,
+            path,
+            read_as: None,
+            problem: None,
+            looked_at: false,
+        }
+    }
 }
 
 /// Tells that the server is ready.
@@ -58,6 +81,9 @@ fn log(running: &Running, addresses: &Addresses) {
     for served in &running.sources {
         let Served { name, format, files, bytes, path, problem, .. } = served;
         match problem {
+            None if !served.looked_at => {
+                tracing::info!(table = %name, %path, "table served, not looked at yet")
+            }
             None => tracing::info!(table = %name, %format, files, bytes, %path, "table served"),
             Some(problem) => tracing::warn!(table = %name, %path, %problem, "table cannot be read"),
         }
@@ -72,7 +98,18 @@ fn text(running: &Running, addresses: &Addresses) -> String {
     if running.sources.is_empty() {
         text.push_str("no tables: name files or folders, as in `bowshot serve data/`\n");
     } else {
-        text.push_str(&table(&running.sources));
+        let (shown, rest) = running.sources.split_at(running.sources.len().min(MAX_SHOWN));
+        text.push_str(&table(shown));
+        if !rest.is_empty() {
+            _ = writeln!(text, "and {} more: `bowshot check` and `SHOW TABLES` list all", rest.len());
+        }
+        let later = running.sources.iter().filter(|served| !served.looked_at).count();
+        if later > 0 {
+            _ = writeln!(
+                text,
+                "{later} of them are still being looked at; what is wrong with them goes to the log"
+            );
+        }
     }
     match running.data.folder() {
         Some(folder) => _ = writeln!(text, "\ntables that clients make are kept in {}", folder.display()),
@@ -127,6 +164,9 @@ fn encrypted_lines(uri: &str) -> String {
 pub(crate) fn table(sources: &[Served]) -> String {
     let head = ["table", "format", "files", "size", "from"].map(str::to_owned);
     let rows = sources.iter().map(|served| match served.problem {
+        None if !served.looked_at => {
+            [served.name.clone(), served.format.clone(), String::new(), String::new(), served.path.clone()]
+        }
         None => [
             served.name.clone(),
             served.format.clone(),
@@ -250,6 +290,7 @@ mod tests {
             path: format!("data/{name}"),
             read_as: None,
             problem: problem.map(str::to_owned),
+            looked_at: true,
         };
         expect![[r#"
             table     format   files      size  from

@@ -4,15 +4,21 @@ use super::banner::Served;
 use super::memory;
 use crate::config::Config;
 use crate::usage::Usage;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use bowshot_access::{AuditLog, AuditOptions, Authenticator};
 use bowshot_api::ErrorKind;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::tables::{StoreOptions, TableStore};
 use bowshot_storage::{ColumnCache, FileCatalog, TableSummary};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 
 /// Who may come in.
 ///
@@ -70,6 +76,34 @@ impl Parts {
         Ok(summaries.context("reading the sources broke down")?.into_iter().map(served).collect())
     }
 
+    /// The same as far as it is found out within `patience`: whatever is in the folders, the server is ready soon. The rest
+    /// is looked at in the background, until the look is dropped.
+    pub(crate) async fn served_within(&self, patience: Duration) -> Result<(Vec<Served>, Look)> {
+        let deadline = Instant::now() + patience;
+        let (look, catalog) = (Look::default(), Arc::clone(&self.catalog));
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let stopped = Arc::clone(&look.0);
+        tokio::task::spawn_blocking(move || look_at_all(&catalog, &sender, &stopped));
+        let mut known = HashMap::new();
+        let complete = loop {
+            match timeout_at(deadline, receiver.recv()).await {
+                Ok(Some(summary)) => known.insert(summary.name.clone(), served(summary)),
+                Ok(None) => break true,
+                Err(_) => break false,
+            };
+        };
+        let catalog = Arc::clone(&self.catalog);
+        let names = tokio::task::spawn_blocking(move || catalog.list()).await;
+        let names = names.context("listing the sources broke down")?;
+        if complete && known.is_empty() && !names.is_empty() {
+            bail!("reading the sources broke down");
+        }
+        let of_one = |(name, path): (String, PathBuf)| {
+            known.remove(&name).unwrap_or_else(|| Served::not_looked_at(name, &path))
+        };
+        Ok((names.into_iter().map(of_one).collect(), look))
+    }
+
     /// Files in served folders that are no table.
     pub(crate) async fn left_out(&self) -> Result<Vec<PathBuf>> {
         let catalog = Arc::clone(&self.catalog);
@@ -125,8 +159,39 @@ fn mistake(error: bowshot_api::Error) -> anyhow::Error {
     }
 }
 
+/// Looking at the tables in the background. Dropping it ends that behind the table that is being looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Look(Arc<AtomicBool>);
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Tells each table's summary; who has stopped listening finds what is wrong in the log.
+fn look_at_all(catalog: &FileCatalog, listener: &mpsc::UnboundedSender<TableSummary>, stopped: &AtomicBool) {
+    let mut late = 0_usize;
+    catalog.describe_each(|summary| {
+        if stopped.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        if let Err(mpsc::error::SendError(summary)) = listener.send(summary) {
+            late += 1;
+            if let Some(problem) = &summary.problem {
+                tracing::warn!(table = %summary.name, path = %summary.path.display(), %problem, "table cannot be read");
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    if late > 0 && !stopped.load(Ordering::Relaxed) {
+        tracing::info!(tables = late, "the remaining tables were looked at");
+    }
+}
+
 fn served(summary: TableSummary) -> Served {
     Served {
+        looked_at: true,
         name: summary.name,
         format: summary.format.to_owned(),
         files: summary.files,

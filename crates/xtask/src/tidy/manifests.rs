@@ -9,10 +9,11 @@ use toml::Table;
 const OURS: &[(&str, &[&str])] = &[
     ("bowshot-api", &[]),
     ("bowshot-ipc", &["bowshot-api"]),
+    ("bowshot-orc", &[]),
     ("bowshot-os", &[]),
     ("bowshot-kernels", &["bowshot-api"]),
     ("bowshot-access", &["bowshot-api"]),
-    ("bowshot-storage", &["bowshot-api", "bowshot-ipc"]),
+    ("bowshot-storage", &["bowshot-api", "bowshot-ipc", "bowshot-orc"]),
     ("bowshot-cache", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-sql", &["bowshot-api"]),
     ("bowshot-functions", &[]),
