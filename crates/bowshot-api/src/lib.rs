@@ -50,4 +50,4 @@ pub use session::{
 };
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
 pub use stream::{BatchStream, Origin, batch_bytes};
-pub use write::{IfExists, IfMissing, Ingest, TransactionEnd};
+pub use write::{IfExists, IfMissing, Ingest, Input, TransactionEnd};

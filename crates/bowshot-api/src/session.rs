@@ -1,8 +1,8 @@
 //! A session as front ends see it: statements in, answers out, options, prepared statements, metadata.
 
 use crate::{
-    BatchStream, Error, Ingest, Layout, OptionValue, PrimaryKey, Principal, QueryId, Result, SavepointId,
-    SessionId, StatementId, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
+    BatchStream, Error, Ingest, Input, Layout, OptionValue, PrimaryKey, Principal, QueryId, Result,
+    SavepointId, SessionId, StatementId, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
 };
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -185,6 +185,18 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// `NotFound` and `AlreadyExists` as the ingest asks for; `Invalid` for columns and values that do not fit, naming
     /// them; `Conflict` when another writer was first; `LimitReached` when the tables take too much memory.
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64>;
+
+    /// Starts a statement over rows that its client sends while it runs. A query is answered at once, and gives rows while
+    /// others come in; a statement with effects is answered when it has read all and taken effect. The result has one
+    /// partition, which is read once.
+    ///
+    /// # Errors
+    /// As [`Session::start`]; `Invalid` for a statement that does not read the rows; `Conflict` when another writer was first,
+    /// since rows that have come do not come again.
+    async fn exchange(&self, _: &Request, _: Input) -> Result<Answer> {
+        Err(Error::unsupported("statements over a stream are not supported")
+            .with_hint("write the rows into a table first"))
+    }
 
     /// Begins a transaction: its statements see the tables as they are at the first of them, and their own changes.
     ///

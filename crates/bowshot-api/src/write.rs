@@ -1,7 +1,8 @@
 //! What changes tables: transactions and bulk ingest, as front ends ask for them.
 
-use crate::TransactionId;
+use crate::{BatchStream, TransactionId};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 /// How a transaction or a savepoint ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,4 +53,18 @@ pub struct Ingest {
     pub transaction: Option<TransactionId>,
     /// Options of the server's own.
     pub options: BTreeMap<String, String>,
+}
+
+/// Rows that a client sends along with a statement, which reads them as a table while they come.
+#[derive(Debug)]
+pub struct Input {
+    /// What the statement calls the table, taken as it is.
+    pub name: String,
+    /// Whether rows that the statement gives straight from these come in the order of these. Without it they come from all
+    /// processors at once.
+    pub ordered: bool,
+    /// How many rows a join or a filter gathers before it gives them on; `None`: as many as in other statements.
+    pub batch_rows: Option<NonZeroUsize>,
+    /// The rows.
+    pub rows: BatchStream,
 }

@@ -71,6 +71,7 @@ pub use session::engine::{Base, Engine, EngineConfig, Sources, WeakEngine};
 pub use session::transaction::Transaction;
 pub use session::write::Written;
 pub use snapshot::Pinned;
+pub use snapshot::input::StreamedTable;
 pub use snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 pub use statement::TransactionStatement;
 pub use statement::session::{Assignment, Discarded, Killed, SessionStatement};

@@ -1,6 +1,6 @@
 //! The gate in front of the generated service: every call of a connection comes through here.
 //!
-//! It authenticates, sets the deadline, answers DoGet itself and passes the rest on, DoPut's messages apart, adds the session cookie, turns a
+//! It authenticates, sets the deadline, answers DoGet and DoExchange itself and passes the rest on, DoPut's messages apart, adds the session cookie, turns a
 //! panic into an error of that call alone, and accounts for the call when its answer has been sent.
 
 use crate::body::{Observation, Observed, Payload};
@@ -10,7 +10,7 @@ use crate::messages::{Messages, Unread};
 use crate::request_body::RequestBody;
 use crate::service::FlightSql;
 use crate::status::{framing, refuse};
-use crate::{cookie, stream};
+use crate::{cookie, exchange, stream};
 use arrow_flight::flight_service_server::FlightServiceServer;
 use bowshot_api::{Error, ErrorKind};
 use futures::FutureExt;
@@ -86,6 +86,12 @@ impl Gate {
         let echoed = caller.profile().echo(request.headers());
         let mut response = if method == "DoGet" {
             match stream::do_get(&caller, request.into_body()).await {
+                Ok(response) => response.map(|body| Payload::Batches(Box::new(body))),
+                Err(status) => refused(status),
+            }
+        } else if method == "DoExchange" {
+            let messages = Messages::new(request.into_body(), caller.server().limits().max_message_bytes);
+            match exchange::exchange(&caller, messages).await {
                 Ok(response) => response.map(|body| Payload::Batches(Box::new(body))),
                 Err(status) => refused(status),
             }

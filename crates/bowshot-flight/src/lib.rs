@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! socket ─► listen.rs ─► gate.rs ─┬─ DoGet ─► stream.rs ─► bowshot-ipc ─► socket
+//!                                 ├─ DoExchange ─► exchange.rs ─► upload.rs, stream.rs
 //!                                 └─ others ─► service.rs (the generated trait) ─► statement.rs, poll.rs, put.rs,
 //!                                              actions.rs ─► prepared.rs, transaction.rs, ingest.rs, metadata.rs
 //! ```
@@ -25,6 +26,7 @@ pub mod client;
 mod connection;
 mod cookie;
 mod details;
+mod exchange;
 mod gate;
 mod handle;
 mod ingest;

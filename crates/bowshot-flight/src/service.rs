@@ -1,6 +1,6 @@
 //! The generated service trait, one short method for each call: read the request, ask the file that knows, wrap the
-//! answer. DoGet is not answered here but in `stream.rs`, which the gate calls before the request comes this far, and the
-//! messages of DoPut come beside its request (`messages.rs`).
+//! answer. DoGet and DoExchange are not answered here but in `stream.rs` and `exchange.rs`, which the gate calls before the
+//! request comes this far, and the messages of DoPut come beside its request (`messages.rs`).
 
 use crate::caller::Caller;
 use crate::connection::Connection;
@@ -80,10 +80,7 @@ impl FlightService for FlightSql {
     }
 
     async fn do_exchange(&self, _request: Request<Streaming<FlightData>>) -> Answer<Self::DoExchangeStream> {
-        Err(refuse(
-            Error::unsupported("exchange streams are not supported")
-                .with_hint("send queries with GetFlightInfo and DoGet"),
-        ))
+        Err(passed_by())
     }
 
     async fn do_action(&self, request: Request<Action>) -> Answer<Self::DoActionStream> {

@@ -24,7 +24,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const TICKET_OVERHEAD: usize = 64 << 10;
 
 /// A result with what the encoder must know about it.
-struct Source {
+pub(crate) struct Source {
     batches: BatchStream,
     compression: Compression,
     query: Option<QueryId>,
@@ -72,7 +72,8 @@ async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Sta
     }
 }
 
-async fn attach(caller: &Caller, ticket: QueryTicket) -> std::result::Result<Source, Status> {
+/// A partition of a query that runs.
+pub(crate) async fn attach(caller: &Caller, ticket: QueryTicket) -> std::result::Result<Source, Status> {
     let QueryTicket { query, partition, compression } = ticket;
     let partition = usize::try_from(partition).unwrap_or(usize::MAX);
     let batches = caller
@@ -84,7 +85,7 @@ async fn attach(caller: &Caller, ticket: QueryTicket) -> std::result::Result<Sou
 }
 
 /// The response: its head goes out at once, the schema with it.
-fn respond(source: Source, caller: &Caller) -> std::result::Result<Response<FlightBody>, Status> {
+pub(crate) fn respond(source: Source, caller: &Caller) -> std::result::Result<Response<FlightBody>, Status> {
     let Source { batches, compression, query } = source;
     let messages = caller.messages();
     let large_message = messages.large.map(|bytes| LargeMessage { bytes, primed: caller.primed().clone() });

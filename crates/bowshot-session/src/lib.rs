@@ -13,7 +13,9 @@
 //! - `query_log`: what `system.queries` shows.
 
 mod admission;
+mod arriving;
 mod bowshot;
+mod exchange;
 mod expanded;
 mod known;
 mod live;

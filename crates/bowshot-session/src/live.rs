@@ -1,12 +1,12 @@
 //! What runs, waits or is being planned right now, each with its job: shown in `system.queries`, and to be cancelled before
 //! it has a result.
 
-use crate::admission::Who;
+use crate::admission::{Slot, Who};
 use crate::result::QueryResult;
 use bowshot_api::{Principal, QueryId, SessionId};
-use bowshot_engine::{Job, Stop, without_passwords};
+use bowshot_engine::{Job, Pinned, Stop, StreamedTable, without_passwords};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -74,6 +74,9 @@ pub(crate) struct Statement {
     logged: AtomicBool,
     touched: OnceLock<Vec<(String, bool)>>,
     result: Mutex<Weak<QueryResult>>,
+    slot: Mutex<Weak<Slot>>,
+    input: OnceLock<Arc<StreamedTable>>,
+    rows_in: AtomicU64,
     registry: Weak<Live>,
 }
 
@@ -109,6 +112,50 @@ impl Statement {
 
     pub(crate) fn result(&self) -> Option<Arc<QueryResult>> {
         lock(&self.result).upgrade()
+    }
+
+    /// It has a place among those that run, which is free for others while it waits for its client.
+    pub(crate) fn has_slot(&self, slot: &Arc<Slot>) {
+        *lock(&self.slot) = Arc::downgrade(slot);
+    }
+
+    /// It waits for rows of its client.
+    pub(crate) fn waits_for_rows(&self) {
+        self.is(State::WaitsForRows);
+        if let Some(slot) = lock(&self.slot).upgrade() {
+            slot.pause();
+        }
+    }
+
+    /// Rows have come, or their end.
+    pub(crate) fn has_waited(&self) {
+        self.is(State::Running);
+        if let Some(slot) = lock(&self.slot).upgrade() {
+            slot.resume();
+        }
+    }
+
+    /// It reads rows of its client as a table.
+    pub(crate) fn reads(&self, input: Arc<StreamedTable>) {
+        let _ = self.input.set(input);
+    }
+
+    pub(crate) fn input(&self) -> Option<&Arc<StreamedTable>> {
+        self.input.get()
+    }
+
+    /// What it sees of the tables, the rows of its client among them.
+    pub(crate) fn sees(&self, pinned: Pinned) -> Pinned {
+        pinned.with_input(self.input.get().cloned())
+    }
+
+    pub(crate) fn takes_rows(&self, count: usize) {
+        self.rows_in.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// Rows that its client has sent, as far as it has read them.
+    pub(crate) fn rows_in(&self) -> u64 {
+        self.rows_in.load(Ordering::Relaxed)
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -161,6 +208,9 @@ impl Live {
             logged: AtomicBool::new(false),
             touched: OnceLock::new(),
             result: Mutex::default(),
+            slot: Mutex::default(),
+            input: OnceLock::new(),
+            rows_in: AtomicU64::new(0),
             registry: Arc::downgrade(self),
         });
         lock(&self.statements).insert(statement.id, Arc::downgrade(&statement));

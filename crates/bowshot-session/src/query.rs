@@ -2,6 +2,7 @@
 //! rest of the file is what it calls, in the order in which it calls it.
 
 use crate::admission::Slot;
+use crate::exchange;
 use crate::live::{self, State};
 use crate::options::Options;
 use crate::result::{Launch, QueryResult};
@@ -66,7 +67,7 @@ async fn several(
         };
         if plan(session, &sql, &pinned).await?.action().acts() {
             one(session, &with(sql), (Expected::Effect, asked.1)).await?;
-            drop(asked.1.job.release::<Slot>());
+            drop(asked.1.job.release::<Arc<Slot>>());
         }
     }
     one(session, &with(last), asked).await
@@ -81,7 +82,7 @@ async fn one(
     for _ in 0..RETRIES {
         match attempt(session, request, asked, &mut repeatable).await {
             Err(error) if error.kind() == ErrorKind::Conflict && repeatable => {
-                drop(asked.1.job.release::<Slot>());
+                drop(asked.1.job.release::<Arc<Slot>>());
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
             other => return other,
@@ -113,16 +114,17 @@ async fn attempt(
     live.is(State::Blocked);
     let mut scope = session.transactions().scope(transaction).await?;
     live.is(State::Queued);
-    live.job.hold(session.server().admission.enter(&live.who).await?);
+    admit(session, live).await?;
     accept(session)?;
-    let (options, pinned) = (session.current_options(), scope.pin(session.engine()));
+    let (options, pinned) = (session.current_options(), live.sees(scope.pin(session.engine())));
     let endpoints = endpoints(request, &options, session);
     live.is(State::Planning);
     let (authorised, execution) = placed(async {
         let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
         live.touches(authorised.plan.tables());
-        // What has acted is not to act again.
-        *repeatable = matches!(authorised.plan.action(), Action::Query);
+        exchange::check(live, &authorised.plan)?;
+        // What has acted is not to act again, and rows that have come do not come again.
+        *repeatable = matches!(authorised.plan.action(), Action::Query) && live.input().is_none();
         if expected == Expected::Effect && !authorised.plan.action().acts() {
             return Err(Error::invalid("the statement returns rows and changes nothing")
                 .with_hint("run it as a query"));
@@ -169,10 +171,19 @@ async fn attempt(
         started: live.arrived,
     };
     let query = launched(session, launch, live)?;
-    if delivery(request, &options) == Delivery::Stream {
+    // Who sends rows may want to see the columns of the answer first.
+    if delivery(request, &options) == Delivery::Stream && live.input().is_none() {
         wait_until_readable(session, &query).await?;
     }
     Ok(query)
+}
+
+/// Waits until the statement may run.
+pub(crate) async fn admit(session: &ClientSession, live: &live::Statement) -> Result<()> {
+    let slot = Arc::new(session.server().admission.enter(&live.who).await?);
+    live.has_slot(&slot);
+    live.job.hold(slot);
+    Ok(())
 }
 
 /// The result, at work and known to the server.

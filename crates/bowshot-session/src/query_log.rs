@@ -44,6 +44,8 @@ pub(crate) struct QueryRecord {
     pub(crate) started: SystemTime,
     pub(crate) duration: Duration,
     pub(crate) rows: u64,
+    /// Rows that its client has sent.
+    pub(crate) rows_in: u64,
     pub(crate) bytes: u64,
     pub(crate) error: Option<String>,
     /// What the rights said: see [`decision`].
@@ -137,6 +139,7 @@ impl QueryLog {
             text(&|row| row.waits_for.map(ToOwned::to_owned)),
             Arc::new(rows.iter().map(|row| row.fraction).collect::<Float64Array>()),
             Arc::new(rows.iter().map(|row| row.memory).collect::<UInt64Array>()),
+            Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.rows_in))),
         ];
         RecordBatch::try_new(Arc::new(schema()), columns)
             .map_err(|error| Error::internal("the query log does not fit its schema").with_source(error))
@@ -172,6 +175,7 @@ fn facts(record: &QueryRecord) -> Map<String, Value> {
         "outcome": record.outcome.name(),
         "error": record.error,
         "rows": record.rows,
+        "rows_in": record.rows_in,
         "duration_us": record.duration.as_micros() as u64,
     });
     match facts {
@@ -190,6 +194,7 @@ struct Row {
     started: SystemTime,
     duration: Duration,
     rows: u64,
+    rows_in: u64,
     bytes: u64,
     error: Option<String>,
     waits_for: Option<&'static str>,
@@ -208,6 +213,7 @@ impl Row {
             started: record.started,
             duration: record.duration,
             rows: record.rows,
+            rows_in: record.rows_in,
             bytes: record.bytes,
             error: record.error.clone(),
             waits_for: None,
@@ -229,6 +235,7 @@ impl Row {
             started: statement.started,
             duration: statement.elapsed(),
             rows,
+            rows_in: statement.rows_in(),
             bytes,
             error: None,
             waits_for: state.waits_for(),
@@ -254,6 +261,7 @@ fn schema() -> Schema {
         text("waits_for"),
         Field::new("progress", DataType::Float64, true),
         Field::new("memory_bytes", DataType::UInt64, true),
+        Field::new("rows_in", DataType::UInt64, false),
     ])
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Launch {
     pub(crate) endpoints: usize,
     pub(crate) delivery: Delivery,
     pub(crate) timeout: Duration,
-    pub(crate) slot: Slot,
+    pub(crate) slot: Arc<Slot>,
     pub(crate) started: Instant,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct QueryResult {
     partitions: Vec<Arc<Partition>>,
     meter: ProgressMeter,
     tasks: Mutex<Vec<AbortOnDrop>>,
-    slot: Mutex<Option<Slot>>,
+    slot: Mutex<Option<Arc<Slot>>>,
     /// Until its work has ended.
     statement: Mutex<Option<Arc<Statement>>>,
     /// Producers that do not wait for a reader.
@@ -317,11 +317,11 @@ impl QueryResult {
             return;
         }
         drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let mut tables = Vec::new();
+        let (mut tables, mut rows_in) = (Vec::new(), 0);
         if let Some(statement) = self.statement.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // The line in the log is written here.
             statement.is_logged();
-            tables = statement.tables();
+            (tables, rows_in) = (statement.tables(), statement.rows_in());
         }
         let (rows, bytes) = self.totals();
         self.house.log.add(QueryRecord {
@@ -333,6 +333,7 @@ impl QueryResult {
             started: self.started_at,
             duration: self.started.elapsed(),
             rows,
+            rows_in,
             bytes,
             decision: decision(error.as_ref()),
             error: error.map(|error| error.to_string()),

@@ -9,15 +9,15 @@ use crate::prepared::{PreparedStatement, PreparedStatements};
 use crate::query::{self, Expected};
 use crate::task;
 use crate::transactions::Transactions;
-use crate::{expanded, live, shown, work, write};
+use crate::{exchange, expanded, live, shown, work, write};
 use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, Schema, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    Answer, BatchStream, Description, Error, ErrorKind, Ingest, Layout, OptionValue, Prepared, PrimaryKey,
-    Principal, Request, Result, SavepointId, Session, SessionId, Statement, StatementId, TableEntry,
-    TableFilter, TableName, TransactionEnd, TransactionId,
+    Answer, BatchStream, Description, Error, ErrorKind, Ingest, Input, Layout, OptionValue, Prepared,
+    PrimaryKey, Principal, Request, Result, SavepointId, Session, SessionId, Statement, StatementId,
+    TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
 };
 use bowshot_engine::{Assignment, AuthorizedPlan, EngineSession, Pinned, apart, without_passwords};
 use futures::StreamExt;
@@ -313,6 +313,16 @@ impl Session for ClientSession {
             &self.me()?,
             &text,
             |me, live| async move { write::ingest(&me, &wanted, rows, &live).await },
+        )
+        .await
+    }
+
+    async fn exchange(&self, request: &Request, input: Input) -> Result<Answer> {
+        let (text, request) = (self.text(&request.statement), request.clone());
+        work::run(
+            &self.me()?,
+            &text,
+            |me, live| async move { exchange::start(&me, &request, input, &live).await },
         )
         .await
     }

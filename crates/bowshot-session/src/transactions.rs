@@ -105,7 +105,8 @@ impl Scope {
     ) -> Result<()> {
         match self {
             Self::Alone => engine.commit(base, &changed).await,
-            Self::Within(transaction) => transaction.keep(changed),
+            // The next statement has no rows of its client, or others.
+            Self::Within(transaction) => transaction.keep(changed.with_input(None)),
         }
     }
 

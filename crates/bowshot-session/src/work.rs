@@ -142,6 +142,7 @@ fn of(statement: &Statement, error: &Error) -> QueryRecord {
         started: statement.started,
         duration: statement.elapsed(),
         rows: 0,
+        rows_in: statement.rows_in(),
         bytes: 0,
         error: Some(error.to_string()),
         decision: decision(Some(error)),

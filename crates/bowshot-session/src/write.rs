@@ -1,7 +1,6 @@
 //! Statements that change tables: run, committed, and in the log however they end.
 
-use crate::admission::Slot;
-use crate::expanded;
+use crate::arriving;
 use crate::live::{self, State};
 use crate::query::{self, Authorised, nothing};
 use crate::query_log::{Outcome, QueryRecord, decision};
@@ -13,7 +12,6 @@ use arrow::array::{ArrayRef, Int64Array};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Error, ErrorKind, Ingest, Layout, QueryId, Reason, Result};
 use bowshot_engine::{Action, Execution, Job, ProgressMeter, Returned, Written, without_passwords};
-use futures::StreamExt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -102,7 +100,11 @@ async fn attempts(
         // Not under the deadline: a commit that has begun may take effect.
         match scope.keep(session.engine(), authorised.plan.pinned(), changed).await {
             Ok(()) => return Ok(Done { rows, returned }),
-            Err(error) if error.kind() == ErrorKind::Conflict && scope.is_alone() => {}
+            // Rows of the client do not come again.
+            Err(error)
+                if error.kind() == ErrorKind::Conflict
+                    && scope.is_alone()
+                    && authorised.plan.pinned().input().is_none() => {}
             Err(error) => return Err(error),
         }
         let pinned = scope.pin(session.engine());
@@ -123,12 +125,11 @@ pub(crate) async fn ingest(
     check(ingest)?;
     query::accept(session)?;
     live.is(State::Queued);
-    let slot = Arc::new(session.server().admission.enter(&live.who).await?);
-    live.job.hold(Arc::clone(&slot));
+    query::admit(session, live).await?;
     live.is(State::Running);
     query::accept(session)?;
     live.touches(vec![(named(ingest), false)]);
-    let rows = paced(rows, slot, Arc::clone(live));
+    let rows = arriving::paced(rows, live);
     let begun = Begun::of(live, None);
     let deadline = Deadline::new(&begun, session);
     let logged = Logged::new(session, &described(ingest), begun);
@@ -219,31 +220,6 @@ async fn as_part<T: Send + 'static>(
     }
 }
 
-/// The rows of an upload. While none come, the slot is free for others.
-fn paced(rows: BatchStream, slot: Arc<Slot>, live: Arc<live::Statement>) -> BatchStream {
-    let (schema, exclusive, origin) = (rows.schema(), rows.is_exclusive(), rows.origin().cloned());
-    let batches = futures::stream::unfold((rows, slot, live), |(mut rows, slot, live)| async move {
-        let batch = match tokio::time::timeout(PATIENCE, rows.next()).await {
-            Ok(batch) => batch,
-            Err(_elapsed) => {
-                slot.pause();
-                live.is(State::WaitsForRows);
-                let batch = rows.next().await;
-                slot.resume();
-                live.is(State::Running);
-                batch
-            }
-        };
-        batch.map(|batch| (batch.and_then(within_bounds), (rows, slot, live)))
-    });
-    let paced = BatchStream::new(schema, Box::pin(batches)).with_origin(origin);
-    if exclusive { paced.exclusive() } else { paced }
-}
-
-fn within_bounds(batch: RecordBatch) -> Result<RecordBatch> {
-    expanded::check(&batch).map(|()| batch)
-}
-
 /// When a statement has run for too long.
 struct Deadline {
     timeout: Duration,
@@ -326,6 +302,7 @@ impl<'a> Logged<'a> {
             started: self.started_at,
             duration: self.begun.started.elapsed(),
             rows: 0,
+            rows_in: self.begun.live.rows_in(),
             bytes: 0,
             error: error.map(Error::to_string),
             decision: decision(error),

@@ -8,6 +8,7 @@
 
 pub(crate) mod changes;
 
+use crate::catalog::input::is_input;
 use crate::plan::Planned;
 use crate::plan::allowed::{check_nodes, refusal};
 use crate::policy::{self, Access};
@@ -59,6 +60,11 @@ impl Change {
     /// Whether there is something to keep afterwards: what is written to a file is no change of a table.
     pub fn is_of_tables(&self) -> bool {
         !matches!(self.write.as_ref(), Write::CopyOut(_))
+    }
+
+    /// Whether its query is kept and will run again.
+    pub fn keeps_query(&self) -> bool {
+        matches!(self.write.as_ref(), Write::CreateAs(new) if new.definition.materialized.is_some())
     }
 
     /// Whether it cannot be undone, and so belongs to no transaction.
@@ -136,7 +142,9 @@ impl AuthorizedPlan {
         }
         // A plan that was authorised has been walked before.
         let _ = self.planned.plan().apply_with_subqueries(|node| {
-            if let LogicalPlan::TableScan(scan) = node {
+            if let LogicalPlan::TableScan(scan) = node
+                && !is_input(&scan.source)
+            {
                 let table = (scan.table_name.to_string(), policy::is_guarded(&scan.source));
                 if !tables.contains(&table) {
                     tables.push(table);
@@ -145,6 +153,16 @@ impl AuthorizedPlan {
             Ok(TreeNodeRecursion::Continue)
         });
         tables
+    }
+
+    /// Whether it reads the rows that come along with the statement.
+    pub fn reads_input(&self) -> bool {
+        let mut reads = false;
+        let _ = self.planned.plan().apply_with_subqueries(|node| {
+            reads |= matches!(node, LogicalPlan::TableScan(scan) if is_input(&scan.source));
+            Ok(if reads { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        });
+        reads
     }
 
     /// Whether it was authorised with these rights.

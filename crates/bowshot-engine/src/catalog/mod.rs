@@ -9,6 +9,7 @@ pub(crate) mod file_paths;
 pub(crate) mod functions;
 pub(crate) mod identity;
 pub(crate) mod information_schema;
+pub(crate) mod input;
 pub(crate) mod lazy_state;
 pub(crate) mod lazy_table;
 pub(crate) mod listing;
@@ -22,9 +23,11 @@ pub(crate) mod table_functions;
 pub(crate) mod time_travel;
 mod views;
 
+use crate::execute::input_scan::Guess;
 use crate::policy::{self, Access, Reading};
 use crate::reuse::Reuse;
 use crate::snapshot::Pinned;
+use crate::snapshot::input::StreamedTable;
 use crate::snapshot::names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, SOURCE, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
 };
@@ -45,6 +48,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use defaults::WithDefaults;
+use input::InputTable;
 use providers::Catalogs;
 use std::fmt;
 use std::sync::Arc;
@@ -185,6 +189,9 @@ impl Visible {
     pub(crate) fn state(&self) -> SessionState {
         let mut state = self.context.state();
         state.register_catalog_list(self.clone().into_catalogs());
+        if let Some(input) = self.raw.input() {
+            input.choose(state.config_mut().options_mut());
+        }
         state
     }
 
@@ -224,6 +231,11 @@ impl Visible {
             let found = if name.name == SOURCE { &self.source } else { &self.target };
             return Ok(found.clone().filter(|_| name.name == SOURCE || name.name == TARGET));
         }
+        if let Some(input) = self.input(name) {
+            // Who changes rows of a table gives nothing before the last row has come.
+            let guess = if self.target.is_some() { Guess::Small } else { Guess::Large };
+            return Ok(Some(InputTable::provider(input, guess)));
+        }
         if self.is_default(&name.catalog, &name.schema) {
             let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &name.name);
             if let Some(entry) = self.raw.entry(&own) {
@@ -260,6 +272,13 @@ impl Visible {
         }
         let last = pg_catalog::find(&name.name).filter(|_| self.is_default(&name.catalog, &name.schema));
         Ok(last.map(|defined| defined.provider(&Arc::new(self.clone()))))
+    }
+
+    /// The rows of the client, if the statement calls them so: like the session's own tables, they hide others of the default
+    /// schema.
+    fn input(&self, name: &EntryName) -> Option<&Arc<StreamedTable>> {
+        let input = self.raw.input().filter(|input| input.name() == name.name);
+        input.filter(|_| self.is_default(&name.catalog, &name.schema))
     }
 
     fn check_read(&self, name: &EntryName, reading: &Reading) -> Result<()> {
@@ -321,7 +340,7 @@ impl Visible {
     ) -> Result<Arc<dyn TableProvider>> {
         match entry {
             Entry::Table(table) => self.table_provider(name, table),
-            Entry::View(view) if own => self.view_provider(view).await,
+            Entry::View(view) if own => self.without_input().view_provider(view).await,
             // It means the same to everybody, whatever tables of their own they have.
             Entry::View(view) => {
                 let found = self.without_own().view_provider(view).await;
@@ -338,6 +357,12 @@ impl Visible {
         let without =
             |pinned: &Pinned| Pinned::new(Arc::clone(pinned.shared()), Arc::clone(&self.parts.nothing));
         Self { pinned: without(&self.pinned), raw: without(&self.raw), ..self.clone() }
+    }
+
+    /// The same without the rows of the client, which no view means.
+    fn without_input(&self) -> Self {
+        let raw = self.raw.clone().with_input(None);
+        Self { pinned: self.pinned.clone().with_input(None), raw, ..self.clone() }
     }
 
     fn table_provider(&self, name: &EntryName, table: &Arc<Table>) -> Result<Arc<dyn TableProvider>> {

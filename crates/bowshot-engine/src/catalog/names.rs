@@ -146,10 +146,22 @@ impl Names {
 
     /// The table of a name, which must be one whose rows can be changed.
     pub(crate) fn writable(&self, name: &ObjectName) -> Result<(EntryName, Arc<Table>)> {
+        self.check_not_input(name)?;
         let name = self.resolve(name)?;
         let table = self.table(&name)?;
         check_changeable(&name, &table)?;
         Ok((name, table))
+    }
+
+    /// Whose rows are meant is not to be guessed where the rows of the client have the name of a table.
+    fn check_not_input(&self, name: &ObjectName) -> Result<()> {
+        match (self.pinned.input(), parts(name)?.as_slice()) {
+            (Some(input), [name]) if input.name() == name => Err(Error::invalid(format!(
+                "`{name}` are the rows that come with the statement: they are read-only"
+            ))
+            .with_hint("give them another name, or name the table with its schema")),
+            _ => Ok(()),
+        }
     }
 
     /// What is under a name, if the statement may know it. Whether a name is free, the snapshot itself says.

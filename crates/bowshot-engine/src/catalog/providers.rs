@@ -131,6 +131,7 @@ impl SchemaProvider for Schema {
 
     fn table_exist(&self, name: &str) -> bool {
         self.visible.pinned.entry(&self.name(name)).is_some()
+            || self.visible.input(&self.name(name)).is_some()
             || self.holds_files() && self.visible.parts.main.table_exist(name)
             || self.visible.is_default(&self.catalog, &self.schema) && pg_catalog::find(name).is_some()
     }

@@ -3,6 +3,7 @@
 
 pub(crate) mod checked_scan;
 pub(crate) mod file_views;
+pub(crate) mod input_scan;
 pub(crate) mod progress;
 pub(crate) mod split_scan;
 pub(crate) mod statistics;

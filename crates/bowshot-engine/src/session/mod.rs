@@ -192,7 +192,14 @@ impl EngineSession {
 
     /// The session's settings with the catalogs of one moment.
     pub(crate) fn state(&self, pinned: &Pinned) -> SessionState {
-        if self.scratch { self.context.state() } else { self.spare.with(self.visible(pinned)) }
+        if self.scratch {
+            return self.context.state();
+        }
+        let mut state = self.spare.with(self.visible(pinned));
+        if let Some(input) = pinned.input() {
+            input.choose(state.config_mut().options_mut());
+        }
+        state
     }
 
     /// Parses, plans and authorises one statement on the tables of one moment. CPU work: to be called on the query runtime.
@@ -235,7 +242,7 @@ impl EngineSession {
         };
         let source = Source { text: &spelled, dialect: plan::dialect(&options).name() };
         let plan = self.plan_statement(statement, pinned, source).await?;
-        Ok(if self.asks_again() { plan.with_text(sql) } else { plan })
+        Ok(if self.asks_again() && pinned.input().is_none() { plan.with_text(sql) } else { plan })
     }
 
     /// Plans and authorises a statement that is parsed.

@@ -10,6 +10,7 @@ use crate::execute::{Execution, Parallelism, merged, result_schema, split_scan, 
 use crate::plan::parameters;
 use crate::reuse::{Answer, Computed, Query};
 use crate::session::EngineSession;
+use crate::snapshot::input::StreamedTable;
 use crate::{job, scheduling};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
@@ -47,11 +48,21 @@ async fn one(
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
     let streams = streams(&physical, state, run.layout, &schema)?;
+    let input = run.plan.pinned().input();
+    let streams = streams.into_iter().map(|stream| located(stream, input)).collect();
     let streams = match recorder {
         Some(record) => record(Computed { streams, schema: SchemaRef::clone(&schema), ordered, rows }),
         None => streams,
     };
     Ok(Execution { schema, streams, ordered, rows, progress })
+}
+
+/// The stream, whose errors say which rows of the client were at work.
+fn located(stream: BatchStream, input: Option<&Arc<StreamedTable>>) -> BatchStream {
+    let Some(input) = input.cloned() else { return stream };
+    let (schema, origin) = (stream.schema(), stream.origin().cloned());
+    let batches = stream.map(move |batch| batch.map_err(|error| input.located(error)));
+    BatchStream::new(schema, batches.boxed()).with_origin(origin)
 }
 
 /// Prepares one execution for each row of parameters; their results follow one another in one stream.

@@ -49,7 +49,11 @@ impl EngineSession {
         }
         if rows.is_empty() {
             parameters::check_none(plan.planned().parameters())?;
-            let applied = self.run(write, plan.planned().plan().clone(), plan.pinned()).await?;
+            let applied = self.run(write, plan.planned().plan().clone(), plan.pinned()).await;
+            let applied = applied.map_err(|error| match plan.pinned().input() {
+                Some(input) => input.located(error),
+                None => error,
+            })?;
             return self.written(plan, applied).await;
         }
         if let Some(all) = bound::all_at_once(write, plan.planned(), rows)? {

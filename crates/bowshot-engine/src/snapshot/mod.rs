@@ -2,10 +2,12 @@
 //! that belong to the session alone.
 
 pub(crate) mod commit;
+pub(crate) mod input;
 pub(crate) mod names;
 
 use bowshot_api::Result;
 use bowshot_storage::tables::{Entry, EntryName, Error, Snapshot};
+use input::StreamedTable;
 use names::TEMPORARY_CATALOG;
 use std::sync::Arc;
 
@@ -14,11 +16,24 @@ use std::sync::Arc;
 pub struct Pinned {
     shared: Arc<Snapshot>,
     own: Arc<Snapshot>,
+    /// Rows that come along with the statement.
+    input: Option<Arc<StreamedTable>>,
 }
 
 impl Pinned {
     pub(crate) fn new(shared: Arc<Snapshot>, own: Arc<Snapshot>) -> Self {
-        Self { shared, own }
+        Self { shared, own, input: None }
+    }
+
+    /// The same with rows that come along with one statement.
+    #[must_use]
+    pub fn with_input(self, input: Option<Arc<StreamedTable>>) -> Self {
+        Self { input, ..self }
+    }
+
+    /// The rows that come along with the statement.
+    pub fn input(&self) -> Option<&Arc<StreamedTable>> {
+        self.input.as_ref()
     }
 
     /// The tables that everybody sees.
@@ -57,9 +72,9 @@ impl Pinned {
     ) -> Result<Self> {
         let changed = Arc::new(change(self.side(catalog))?);
         Ok(if catalog == TEMPORARY_CATALOG {
-            Self { shared: Arc::clone(&self.shared), own: changed }
+            Self { own: changed, ..self.clone() }
         } else {
-            Self { shared: changed, own: Arc::clone(&self.own) }
+            Self { shared: changed, ..self.clone() }
         })
     }
 

@@ -1,0 +1,178 @@
+//! DoExchange: a statement over the rows that its client sends. The rows go into the session as those of an upload do, and what
+//! the statement gives comes back as from DoGet, on the same call.
+
+use crate::caller::Caller;
+use crate::handle::{TransactionHandle, scope};
+use crate::messages::Messages;
+use crate::statement::is_path;
+use crate::status::refuse;
+use crate::stream::{attach, respond};
+use crate::ticket::{Order, QueryTicket};
+use crate::upload::Upload;
+use arrow_flight::FlightDescriptor;
+use arrow_flight::sql::Command;
+use bowshot_api::{BatchStream, Error, Input, Request, Result, Statement};
+use bowshot_ipc::FlightBody;
+use http::Response;
+use serde_json::{Map, Value};
+use std::num::NonZeroUsize;
+use tonic::Status;
+
+/// What a statement calls the rows that come with it, unless the client says otherwise.
+const INPUT: &str = "input";
+/// Most rows that an operator may be asked to gather.
+const MOST_BATCH_ROWS: u64 = 1 << 20;
+
+/// Answers DoExchange.
+pub(crate) async fn exchange(
+    caller: &Caller,
+    messages: Messages,
+) -> std::result::Result<Response<FlightBody>, Status> {
+    let (descriptor, upload) = Upload::begin(messages, caller.server().limits()).await.map_err(refuse)?;
+    let order = Exchange::read(&descriptor).map_err(refuse)?;
+    // One message may grow by its compression, but not without bounds.
+    let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
+    let rows = upload.batches(max_bytes).await.map_err(refuse)?;
+    let (session, transaction) = scope(caller, order.transaction).await.map_err(refuse)?;
+    let (statement, input) = (order.statement.clone(), order.input(rows));
+    let request = Request { statement, endpoints: None, delivery: None, transaction };
+    let answer = session.exchange(&request, input).await.map_err(refuse)?;
+    let (query, compression) = (answer.query, answer.layout.compression);
+    let source = attach(caller, QueryTicket { query, partition: 0, compression }).await?;
+    respond(source, caller)
+}
+
+/// What a descriptor asks for.
+#[derive(Debug)]
+struct Exchange {
+    statement: Statement,
+    transaction: Option<TransactionHandle>,
+    name: String,
+    ordered: bool,
+    batch_rows: Option<NonZeroUsize>,
+}
+
+impl Exchange {
+    fn read(descriptor: &FlightDescriptor) -> Result<Self> {
+        if is_path(descriptor) {
+            return Err(Error::unsupported("there is no exchange under this path")
+                .with_hint("send SQL text as the command, which reads the rows as the table `input`"));
+        }
+        if let Some(options) = json(&descriptor.cmd)? {
+            return Self::of_json(options);
+        }
+        let (statement, transaction) = match Order::decode(&descriptor.cmd)? {
+            Order::Statement(statement, transaction) => (statement, transaction),
+            Order::Command(Command::CommandStatementUpdate(update)) => {
+                let transaction = TransactionHandle::of_command(update.transaction_id.as_ref())?;
+                (Statement::Sql(update.query), transaction)
+            }
+            Order::Prepared(_) | Order::Query(_) | Order::Command(_) => {
+                return Err(Error::invalid("the command is no SQL text").with_hint(
+                    "send SQL text, `CommandStatementQuery`, `CommandStatementUpdate` or a JSON object with `sql`",
+                ));
+            }
+        };
+        Ok(Self { statement, transaction, ..Self::of_text(String::new()) })
+    }
+
+    fn of_text(sql: String) -> Self {
+        let (statement, name) = (Statement::Sql(sql), INPUT.to_owned());
+        Self { statement, transaction: None, name, ordered: true, batch_rows: None }
+    }
+
+    /// Reads `{"sql": "…", "input": "…", "ordered": true, "batch_rows": 100}`. What is not known is refused: a client that
+    /// misspells an option is not to run without it.
+    fn of_json(options: Map<String, Value>) -> Result<Self> {
+        let mut exchange = Self::of_text(String::new());
+        let mut sql = None;
+        for (name, value) in options {
+            match (name.as_str(), value) {
+                ("sql", Value::String(text)) => sql = Some(text),
+                ("input", Value::String(table)) if !table.is_empty() => exchange.name = table,
+                ("ordered", Value::Bool(ordered)) => exchange.ordered = ordered,
+                ("batch_rows", Value::Number(rows)) => {
+                    let rows = rows.as_u64().filter(|rows| (1..=MOST_BATCH_ROWS).contains(rows));
+                    let rows = rows.and_then(|rows| usize::try_from(rows).ok()).and_then(NonZeroUsize::new);
+                    exchange.batch_rows = Some(rows.ok_or_else(|| {
+                        Error::invalid(format!("`batch_rows` is not between 1 and {MOST_BATCH_ROWS}"))
+                    })?);
+                }
+                _ => {
+                    return Err(Error::invalid(format!(
+                        "`{name}` is no option of an exchange, or has another type"
+                    ))
+                    .with_hint("the options are `sql`, `input`, `ordered` and `batch_rows`"));
+                }
+            }
+        }
+        let sql = sql
+            .filter(|sql| !sql.trim().is_empty())
+            .ok_or_else(|| Error::invalid("the command has no statement").with_hint("set `sql`"))?;
+        Ok(Self { statement: Statement::Sql(sql), ..exchange })
+    }
+
+    fn input(self, rows: BatchStream) -> Input {
+        Input { name: self.name, ordered: self.ordered, batch_rows: self.batch_rows, rows }
+    }
+}
+
+/// The command as a JSON object; `None` if it is anything else. No statement begins with a brace and ends as one.
+fn json(command: &[u8]) -> Result<Option<Map<String, Value>>> {
+    if command.trim_ascii_start().first() != Some(&b'{') {
+        return Ok(None);
+    }
+    match serde_json::from_slice(command) {
+        Ok(Value::Object(options)) => Ok(Some(options)),
+        Ok(_) | Err(_) => Err(Error::invalid("the command begins like a JSON object and is none")
+            .with_hint("send SQL text, or an object such as `{\"sql\": \"SELECT * FROM input\"}`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_flight::sql::{
+        CommandGetTables, CommandStatementQuery, CommandStatementUpdate, ProstMessageExt,
+    };
+    use prost::Message;
+
+    fn read(command: impl Into<bytes::Bytes>) -> String {
+        match Exchange::read(&FlightDescriptor::new_cmd(command)) {
+            Ok(Exchange { statement: Statement::Sql(sql), name, ordered, batch_rows, transaction }) => {
+                format!("{sql} | {name} {ordered} {batch_rows:?} {}", transaction.is_some())
+            }
+            Ok(other) => format!("{other:?}"),
+            Err(error) => error.message().to_owned(),
+        }
+    }
+
+    #[test]
+    fn commands_in_every_form() {
+        let query = CommandStatementQuery { query: "SELECT 1".to_owned(), transaction_id: None };
+        let update = CommandStatementUpdate {
+            query: "DELETE".to_owned(),
+            transaction_id: Some(bytes::Bytes::from_static(&[7; 32])),
+        };
+        for (command, expected) in [
+            (b"SELECT 1".to_vec(), "SELECT 1 | input true None false"),
+            (query.as_any().encode_to_vec(), "SELECT 1 | input true None false"),
+            (update.as_any().encode_to_vec(), "DELETE | input true None true"),
+            (CommandGetTables::default().as_any().encode_to_vec(), "the command is no SQL text"),
+            (br#" {"sql": "SELECT 2", "input": "x"}"#.to_vec(), "SELECT 2 | x true None false"),
+            (br#"{"sql": "S", "ordered": false, "batch_rows": 5}"#.to_vec(), "S | input false Some(5) false"),
+            (b"{}".to_vec(), "the command has no statement"),
+            (br#"{"sql": " "}"#.to_vec(), "the command has no statement"),
+            (br#"{"sql": 1}"#.to_vec(), "`sql` is no option of an exchange, or has another type"),
+            (br#"{"input": ""}"#.to_vec(), "`input` is no option of an exchange, or has another type"),
+            (br#"{"batch_rows": 0}"#.to_vec(), "`batch_rows` is not between 1 and 1048576"),
+            (br#"{"batch_rows": -1}"#.to_vec(), "`batch_rows` is not between 1 and 1048576"),
+            (b"{fn now()}".to_vec(), "the command begins like a JSON object and is none"),
+            (b"".to_vec(), "the command is empty"),
+        ] {
+            assert_eq!(read(command), expected);
+        }
+        let path = FlightDescriptor::new_path(vec!["score".to_owned()]);
+        assert_eq!(Exchange::read(&path).unwrap_err().message(), "there is no exchange under this path");
+    }
+}

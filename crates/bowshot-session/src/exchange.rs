@@ -1,0 +1,59 @@
+//! Statements over rows that their client sends while they run. They take the road of all statements (`query.rs`); what is
+//! different is that the rows come once.
+
+use crate::arriving;
+use crate::live;
+use crate::query::{self, Expected};
+use crate::session::ClientSession;
+use bowshot_api::{Answer, Delivery, Endpoints, Error, Input, Request, Result, Statement, SubstraitPlan};
+use bowshot_engine::{Action, AuthorizedPlan, StreamedTable};
+use std::sync::Arc;
+
+/// Starts a statement over rows of its client.
+pub(crate) async fn start(
+    session: &ClientSession,
+    request: &Request,
+    input: Input,
+    live: &Arc<live::Statement>,
+) -> Result<Answer> {
+    match &request.statement {
+        Statement::Sql(sql) => one(session, sql)?,
+        Statement::Substrait(_) => return Err(SubstraitPlan::unsupported()),
+        Statement::Prepared(_) => {
+            return Err(Error::unsupported("a prepared statement has no rows of its client as a table")
+                .with_hint("send the SQL text with the rows"));
+        }
+    }
+    let rows = arriving::paced(input.rows, live);
+    live.reads(StreamedTable::new(Input { rows, ..input })?);
+    let (endpoints, delivery) = (Some(Endpoints::Exactly(1)), Some(Delivery::Stream));
+    let request = Request { endpoints, delivery, ..request.clone() };
+    Ok(query::start(session, &request, (Expected::Anything, live)).await?.answer())
+}
+
+fn one(session: &ClientSession, sql: &str) -> Result<()> {
+    if session.engine().statements(sql).len() > 1 {
+        return Err(Error::invalid("more than one statement over the rows of one stream")
+            .with_hint("send one statement"));
+    }
+    Ok(())
+}
+
+/// Refuses a statement that would lose the rows that come with it, or need them again later.
+pub(crate) fn check(live: &live::Statement, plan: &AuthorizedPlan) -> Result<()> {
+    let Some(input) = live.input() else { return Ok(()) };
+    if !plan.reads_input() {
+        let name = input.name();
+        return Err(Error::invalid(format!(
+            "the statement does not read `{name}`, the rows that come with it"
+        ))
+        .with_hint(format!("select from `{name}`, or run the statement without a stream")));
+    }
+    match plan.action() {
+        Action::Write(change) if change.keeps_query() => {
+            Err(Error::unsupported("a materialized view cannot be made of rows that come once")
+                .with_hint("use CREATE TABLE … AS"))
+        }
+        _ => Ok(()),
+    }
+}
