@@ -43,6 +43,11 @@ impl Body {
         Ok(self.0.split_to(length))
     }
 
+    /// What is left, where it stays.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// All that is left.
     pub(crate) fn rest(&mut self) -> Bytes {
         std::mem::take(&mut self.0)

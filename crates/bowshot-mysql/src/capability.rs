@@ -6,6 +6,10 @@ const LONG_PASSWORD: u32 = 1;
 const LONG_FLAG: u32 = 1 << 2;
 /// The first message names a database.
 pub(crate) const CONNECT_WITH_DB: u32 = 1 << 3;
+/// Packets are compressed by zlib behind the login.
+pub(crate) const COMPRESS: u32 = 1 << 5;
+/// `LOAD DATA LOCAL` may ask for a file.
+pub(crate) const LOCAL_FILES: u32 = 1 << 7;
 const IGNORE_SPACE: u32 = 1 << 8;
 pub(crate) const PROTOCOL_41: u32 = 1 << 9;
 const INTERACTIVE: u32 = 1 << 10;
@@ -25,11 +29,16 @@ pub(crate) const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
 /// Results end with an OK packet instead of EOF packets behind columns and rows.
 pub(crate) const DEPRECATE_EOF: u32 = 1 << 24;
 
+/// As [`COMPRESS`], by Zstandard.
+pub(crate) const ZSTD: u32 = 1 << 26;
+
 /// All that is offered, but for encryption, which needs a certificate.
 pub(crate) const OFFERED: u32 = LONG_PASSWORD
     | FOUND_ROWS
     | LONG_FLAG
     | CONNECT_WITH_DB
+    | COMPRESS
+    | LOCAL_FILES
     | IGNORE_SPACE
     | PROTOCOL_41
     | INTERACTIVE
@@ -41,7 +50,8 @@ pub(crate) const OFFERED: u32 = LONG_PASSWORD
     | PLUGIN_AUTH
     | CONNECT_ATTRS
     | PLUGIN_AUTH_LENENC
-    | DEPRECATE_EOF;
+    | DEPRECATE_EOF
+    | ZSTD;
 
 /// A transaction is open.
 pub(crate) const IN_TRANSACTION: u16 = 1;

@@ -4,8 +4,11 @@
 use crate::auth::{Road, authenticate};
 use crate::body::Body;
 use crate::cancel::{Kill, Number};
-use crate::capability::{AUTOCOMMIT, DEPRECATE_EOF, IN_TRANSACTION, MORE_RESULTS, MULTI_STATEMENTS};
+use crate::capability::{
+    AUTOCOMMIT, DEPRECATE_EOF, IN_TRANSACTION, LOCAL_FILES, MORE_RESULTS, MULTI_STATEMENTS,
+};
 use crate::command::Command;
+use crate::compression::Compression;
 use crate::handshake::{Challenge, Hello};
 use crate::listen::farewell;
 use crate::prepared::Prepared;
@@ -78,6 +81,7 @@ impl Connection {
         connection.number.belongs_to(connection.session.principal());
         connection.wire.is_known(connection.server.limits());
         connection.ok(0);
+        connection.wire.compress(Compression::agreed(hello.capabilities, hello.zstd_level));
         connection
     }
 
@@ -270,6 +274,11 @@ impl Connection {
     /// Whether results have no packet between columns and rows.
     pub(crate) fn has_no_eof(&self) -> bool {
         self.capabilities & DEPRECATE_EOF != 0
+    }
+
+    /// Whether the client sends files that a statement names.
+    pub(crate) fn sends_files(&self) -> bool {
+        self.capabilities & LOCAL_FILES != 0
     }
 
     /// Ends rows, with more to say of the session.

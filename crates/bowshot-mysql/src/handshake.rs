@@ -4,6 +4,7 @@
 use crate::body::{Body, text};
 use crate::capability::{
     AUTOCOMMIT, CONNECT_ATTRS, CONNECT_WITH_DB, OFFERED, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SSL,
+    ZSTD,
 };
 use crate::reply::UTF8MB4;
 use crate::status::Failure;
@@ -74,6 +75,8 @@ pub(crate) struct Hello {
     pub(crate) database: Option<String>,
     /// The name of the client's program.
     pub(crate) program: Option<String>,
+    /// How much is to be compressed, where Zstandard does it.
+    pub(crate) zstd_level: u8,
 }
 
 /// Whether the first message of a client asks for encryption.
@@ -103,8 +106,10 @@ impl Hello {
         let database = if capabilities & CONNECT_WITH_DB != 0 { Some(body.zero_ended_text()?) } else { None };
         let plugin = Some(body.zero_ended_text()?);
         let program = if capabilities & CONNECT_ATTRS != 0 { program(&mut body)? } else { None };
+        let zstd_level = if capabilities & ZSTD != 0 && !body.is_empty() { body.byte()? } else { 0 };
         let database = database.filter(|name| !name.is_empty());
-        Ok(Self { capabilities: capabilities & (OFFERED | SSL), user, answer, plugin, database, program })
+        let capabilities = capabilities & (OFFERED | SSL);
+        Ok(Self { capabilities, user, answer, plugin, database, program, zstd_level })
     }
 
     /// "COM_CHANGE_USER", without its first byte, by a client that can do `capabilities`.
@@ -113,7 +118,8 @@ impl Hello {
         let length = usize::from(body.byte()?);
         let answer = body.bytes(length)?;
         let database = Some(body.zero_ended_text()?).filter(|name| !name.is_empty());
-        let mut hello = Self { capabilities, user, answer, plugin: None, database, program: None };
+        let mut hello =
+            Self { capabilities, user, answer, plugin: None, database, program: None, zstd_level: 0 };
         if !body.is_empty() {
             // The character set.
             body.short()?;

@@ -93,6 +93,9 @@ impl Connection {
             Sort::Bounded { .. } => {
                 return Err(Failure::new(1295, "HY000", "SET STATEMENT cannot be prepared").into());
             }
+            Sort::Load(_) => {
+                return Err(Failure::new(1295, "HY000", "LOAD DATA cannot be prepared").into());
+            }
             _ => None,
         };
         let (columns, parameters) = told;

@@ -51,6 +51,10 @@ impl Connection {
                 let sql = self.show_create(&parts).await?;
                 self.plain(&sql).await
             }
+            Sort::Load(load) => {
+                self.before(Effect::Writes).await?;
+                Box::pin(self.load(&load)).await
+            }
             Sort::Bounded { milliseconds, from } => {
                 let rest = sql.get(from..).unwrap_or_default();
                 self.bounded(milliseconds, rest).await
@@ -181,7 +185,7 @@ impl Connection {
             Sort::Set(assignments) => self.assign(assignments).await,
             Sort::Use(name) => self.choose(name.clone()).await,
             Sort::Kill(kill, id) => Ok(self.number.kill(self.session.principal(), *id, *kill)?),
-            Sort::Bounded { .. } | Sort::ShowCreate(_) | Sort::Plain(_) => {
+            Sort::Bounded { .. } | Sort::ShowCreate(_) | Sort::Load(_) | Sort::Plain(_) => {
                 Err(Failure::new(1105, "HY000", "a statement was sorted wrongly").into())
             }
         }

@@ -3,6 +3,7 @@
 
 use crate::cancel::Kill;
 use crate::lex::{Kind, Token, tokens};
+use crate::load::Load;
 use crate::set::{Assignment, parse};
 use crate::status::Failure;
 
@@ -25,6 +26,8 @@ pub(crate) enum Sort {
     /// `SHOW CREATE TABLE`, with the parts of the name.
     ShowCreate(Vec<String>),
     Kill(Kill, u64),
+    /// `LOAD DATA LOCAL INFILE`
+    Load(Box<Load>),
     Plain(Effect),
 }
 
@@ -73,9 +76,10 @@ impl Sort {
                 table_name(sql).map_or(Self::Plain(Effect::None), Self::ShowCreate)
             }
             "KILL" => kill(&[second, third, fourth]).unwrap_or(Self::Plain(Effect::None)),
-            "LOAD" if is(1, "DATA") || is(1, "XML") => {
-                return Err(Failure::unsupported("LOAD DATA is not supported")
-                    .with_hint("send INSERT with many rows, or use Arrow Flight SQL"));
+            "LOAD" if is(1, "DATA") => Self::Load(Box::new(Load::of(sql)?)),
+            "LOAD" if is(1, "XML") => {
+                return Err(Failure::unsupported("LOAD XML is not supported")
+                    .with_hint("send the rows as CSV with LOAD DATA, or use Arrow Flight SQL"));
             }
             _ => Self::Plain(effect(sql)),
         })
@@ -218,7 +222,7 @@ mod tests {
     fn what_is_not_done_is_said() {
         for (sql, code) in [
             ("commit and chain", 1235),
-            ("LOAD DATA LOCAL INFILE 'a' INTO TABLE t", 1235),
+            ("LOAD DATA INFILE 'a' INTO TABLE t", 1235),
             ("SET STATEMENT x=1 FOR select 1", 1235),
             ("SET STATEMENT", 1064),
         ] {

@@ -5,6 +5,7 @@
 //! answer (MySQL Source Code Documentation, "MySQL Packets").
 
 use crate::body::Body;
+use crate::compression::Compression;
 use crate::status::{Failure, Result, Trouble};
 use bowshot_api::Limits;
 use bytes::{Buf, BufMut, BytesMut};
@@ -71,6 +72,9 @@ pub(crate) struct Wire {
     stream: Stream,
     inbound: BytesMut,
     outbound: BytesMut,
+    /// What goes out as it is: parts that are compressed, and what stood before them.
+    sending: BytesMut,
+    compression: Option<Compression>,
     /// The number of the next packet, whoever sends it.
     number: u8,
     longest: Longest,
@@ -84,6 +88,8 @@ impl Wire {
             stream: Either::Left(stream),
             inbound: BytesMut::new(),
             outbound: BytesMut::new(),
+            sending: BytesMut::new(),
+            compression: None,
             number: 0,
             longest: Longest::STRANGER,
             patience: Some(Duration::from_secs(10)),
@@ -94,6 +100,14 @@ impl Wire {
     pub(crate) fn is_known(&mut self, limits: &Limits) {
         self.longest = Longest::of(limits);
         self.patience = (!limits.reader_timeout.is_zero()).then_some(limits.reader_timeout);
+    }
+
+    /// What follows is compressed, in both directions.
+    pub(crate) fn compress(&mut self, compression: Option<Compression>) {
+        let Some(mut compression) = compression else { return };
+        self.sending.unsplit(self.outbound.split());
+        compression.arrived().unsplit(self.inbound.split());
+        self.compression = Some(compression);
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {
@@ -120,7 +134,7 @@ impl Wire {
     /// The first message of a client, of which no byte further is read: what follows may be TLS.
     pub(crate) async fn first_message(&mut self) -> Result<Option<Body>> {
         loop {
-            if let Some(message) = self.whole()? {
+            if let Some(message) = self.whole(self.longest)? {
                 return Ok(Some(message));
             }
             let missing = match self.inbound.first_chunk::<4>() {
@@ -139,26 +153,41 @@ impl Wire {
     /// loses nothing.
     pub(crate) async fn command(&mut self) -> Result<Option<Body>> {
         self.number = 0;
+        if let Some(compression) = &mut self.compression {
+            compression.begin();
+        }
         self.message().await
     }
 
     /// The next message of a conversation. Cancelling it loses nothing.
     pub(crate) async fn message(&mut self) -> Result<Option<Body>> {
+        self.next(self.longest).await
+    }
+
+    /// The next packet of a file, which is as long as values of parameters may be. Cancelling it loses nothing.
+    pub(crate) async fn data(&mut self) -> Result<Option<Body>> {
+        let Longest { values, .. } = self.longest;
+        self.next(Longest { text: values, values, short: values }).await
+    }
+
+    async fn next(&mut self, longest: Longest) -> Result<Option<Body>> {
         loop {
-            if let Some(message) = self.whole()? {
+            if let Some(message) = self.whole(longest)? {
                 return Ok(Some(message));
             }
             if self.inbound.is_empty() && self.inbound.capacity() > KEPT_BYTES {
                 self.inbound = BytesMut::new();
             }
             if !self.read().await? {
-                return if self.inbound.is_empty() { Ok(None) } else { Err(Trouble::Gone) };
+                let is_cut = !self.inbound.is_empty()
+                    || self.compression.as_mut().is_some_and(|compression| !compression.arrived().is_empty());
+                return if is_cut { Err(Trouble::Gone) } else { Ok(None) };
             }
         }
     }
 
-    fn whole(&mut self) -> Result<Option<Body>> {
-        let Some((message, next)) = take(&mut self.inbound, self.number, self.longest)? else {
+    fn whole(&mut self, longest: Longest) -> Result<Option<Body>> {
+        let Some((message, next)) = take(&mut self.inbound, self.number, longest)? else {
             return Ok(None);
         };
         self.number = next;
@@ -166,8 +195,16 @@ impl Wire {
     }
 
     async fn read(&mut self) -> Result<bool> {
-        self.inbound.reserve(READ_BYTES);
-        Ok(self.stream.read_buf(&mut self.inbound).await? > 0)
+        let into = match &mut self.compression {
+            Some(compression) => compression.arrived(),
+            None => &mut self.inbound,
+        };
+        into.reserve(READ_BYTES);
+        let more = self.stream.read_buf(into).await? > 0;
+        if let Some(compression) = &mut self.compression {
+            compression.unpack(&mut self.inbound)?;
+        }
+        Ok(more)
     }
 
     /// Waits until the client has gone. What it sends meanwhile is kept, up to a limit beyond which nobody looks.
@@ -249,8 +286,12 @@ impl Wire {
 
     /// Writes all that has gathered. Cancelling it loses nothing.
     pub(crate) async fn flush(&mut self) -> Result<()> {
-        while self.outbound.has_remaining() {
-            let written = self.stream.write_buf(&mut self.outbound);
+        while self.sending.has_remaining() || self.outbound.has_remaining() {
+            if let Some(compression) = self.compression.as_mut().filter(|_| self.sending.is_empty()) {
+                compression.pack(&mut self.outbound, &mut self.sending)?;
+            }
+            let out = if self.sending.is_empty() { &mut self.outbound } else { &mut self.sending };
+            let written = self.stream.write_buf(out);
             let written = match self.patience {
                 Some(patience) => timeout(patience, written).await.map_err(|_| Trouble::Gone)?,
                 None => written.await,

@@ -223,6 +223,7 @@ mod tests {
                 "CREATE TABLE t (k INT) COMMENT 'c' ",
             ),
             ("CREATE TABLE t (k INT) ENGINE = InnoDB DEFAULT CHARSET=utf8mb4", "CREATE TABLE t (k INT) "),
+            ("CREATE TABLE t (k INT, )", "CREATE TABLE t (k INT )"),
             ("CREATE TABLE t AS SELECT 1 AS engine", "CREATE TABLE t AS SELECT 1 AS engine"),
         ] {
             assert_eq!(known(sql, &GenericDialect {}), spelled, "{sql}");

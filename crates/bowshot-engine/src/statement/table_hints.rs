@@ -8,6 +8,7 @@ pub(crate) fn edits(text: &Text<'_>) -> Vec<Edit> {
     let Some(open) = columns(text) else { return Vec::new() };
     let Some(behind) = text.behind(open) else { return Vec::new() };
     let mut edits = quoted(text, open);
+    edits.extend(last_comma(text, behind));
     edits.extend(hints(text, behind));
     edits
 }
@@ -43,6 +44,13 @@ fn quoted(text: &Text<'_>, from: usize) -> Vec<Edit> {
         edits.push((start..start + length, format!("'{}'", inner.replace('\'', "''"))));
     }
     edits
+}
+
+/// The comma behind the last column.
+fn last_comma(text: &Text<'_>, behind: usize) -> Option<Edit> {
+    let comma = behind.checked_sub(2)?;
+    let start = text.start(comma);
+    matches!(text.token(comma), Some(Token::Comma)).then(|| (start..start + 1, String::new()))
 }
 
 /// Bytes of a text in double quotes, which are doubled within.

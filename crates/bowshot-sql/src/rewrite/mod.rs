@@ -82,6 +82,7 @@ pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
 pub fn statement(statement: &mut Statement, source: Source<'_>) -> Result<()> {
     mysql::check(statement, source.dialect)?;
     mysql::assigned_row(statement)?;
+    mysql::databases(statement, source.dialect);
     placeholders::number(statement);
     all(statement, source)
 }

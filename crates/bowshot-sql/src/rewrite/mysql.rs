@@ -6,7 +6,7 @@ use crate::template;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     AssignmentTarget, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Interval, SetExpr, Statement, Value,
+    Interval, ObjectType, SchemaName, SetExpr, Statement, Value,
 };
 
 /// Units that leave a date a date, without the S of many.
@@ -47,6 +47,35 @@ pub(super) fn assigned_row(statement: &mut Statement) -> Result<()> {
     }
     insert.source = Some(query);
     Ok(())
+}
+
+/// What MySQL calls a database is a schema, and is dropped with all that is in it.
+pub(super) fn databases(statement: &mut Statement, dialect: DialectName) {
+    if dialect != DialectName::MySql {
+        return;
+    }
+    match statement {
+        Statement::CreateDatabase { db_name, if_not_exists, .. } => {
+            *statement = Statement::CreateSchema {
+                schema_name: SchemaName::Simple(db_name.clone()),
+                if_not_exists: *if_not_exists,
+                with: None,
+                options: None,
+                default_collate_spec: None,
+                clone: None,
+            };
+        }
+        Statement::Drop {
+            object_type: kind @ (ObjectType::Database | ObjectType::Schema),
+            cascade,
+            restrict,
+            ..
+        } => {
+            *kind = ObjectType::Schema;
+            *cascade = !*restrict;
+        }
+        _ => {}
+    }
 }
 
 /// `None` for operators that mean the same everywhere.
