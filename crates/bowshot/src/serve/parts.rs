@@ -92,6 +92,11 @@ impl Parts {
                 Err(_) => break false,
             };
         };
+        // What comes from here on goes to the log.
+        receiver.close();
+        while let Ok(summary) = receiver.try_recv() {
+            known.insert(summary.name.clone(), served(summary));
+        }
         let catalog = Arc::clone(&self.catalog);
         let names = tokio::task::spawn_blocking(move || catalog.list()).await;
         let names = names.context("listing the sources broke down")?;
