@@ -3,6 +3,7 @@ statement over a stored table; streams break, stall and lie; and whatever a clie
 
 import contextlib
 import json
+import pathlib
 import random
 import socket
 import subprocess
@@ -173,7 +174,7 @@ def test_more_than_any_buffer_holds_goes_through(store, client):
 
 
 def resident(server):
-    status = open(f"/proc/{server.process.pid}/status").read()
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0]) << 10
 
 
@@ -200,10 +201,15 @@ def test_a_client_that_does_not_read_must_wait_with_its_rows(client):
 
 
 def test_an_answer_may_end_before_the_rows(store, client):
-    sent = pa.Table.from_batches([rows(*range(1000))] * 50)
-    assert exchange(client, "SELECT id FROM input LIMIT 10", sent).num_rows == 10
-    plan = exchange(client, "EXPLAIN SELECT id FROM input WHERE id > 1", sent)
-    assert "InputScan: table=input, columns=[id], condition=id@0 > 1" in str(plan.to_pylist())
+    with open_exchange(client, "SELECT id FROM input LIMIT 10") as (writer, reader):
+        writer.write_batch(rows(*range(1000)))
+        assert reader.read_all().num_rows == 10
+        # pyarrow ends the call as soon as a row cannot be sent.
+        with pytest.raises(Exception):
+            for _ in range(10_000):
+                writer.write_batch(rows(*range(1000)))
+    with open_exchange(client, "EXPLAIN SELECT id FROM input WHERE id > 1") as (_, reader):
+        assert "InputScan: table=input, columns=[id], condition=id@0 > 1" in str(reader.read_all().to_pylist())
     store.wait_idle(5.0)
 
 
@@ -223,7 +229,7 @@ def test_empty_streams_and_streams_without_rows(client):
         assert reader.read_all()["id"].to_pylist() == [7]
     writer, reader = client.do_exchange(command("SELECT id FROM input"))
     writer.done_writing()
-    with pytest.raises(pa.ArrowInvalid, match="the stream is empty"):
+    with pytest.raises(pa.ArrowInvalid, match="the stream has no schema"):
         reader.read_all()
     with contextlib.suppress(Exception):
         writer.close()
@@ -567,8 +573,10 @@ def test_cancel_by_either_side(store, client, table):
             find = "SELECT query_id FROM system.queries WHERE waits_for = 'its client to send rows'"
             found = wait_until(lambda: one(other, find)["query_id"], "it waits for rows")
             one(other, f"KILL QUERY '{found[0]}'")
+            # `read_all` would take it for an interrupt of its own.
             with pytest.raises(flight.FlightCancelledError):
-                reader.read_all()
+                for _ in reader:
+                    pass
         store.wait_idle(5.0)
     assert one(client, f"SELECT count(*) AS n FROM {table}") == {"n": [0]}
 
@@ -620,7 +628,7 @@ def test_rights_policies_and_masks_hold_for_all_other_tables(data_folder, tmp_pa
     users = tmp_path / "users.toml"
     entry = '[[users]]\nname = "{}"\npassword_hash = "' + hashed.stdout.decode().strip() + '"\n'
     users.write_text(entry.format("root") + "admin = true\n" + entry.format("ann"))
-    with Server(data_folder, arguments=["--users-file", str(users)]) as server:
+    with Server(data_folder, data=tmp_path / "data", arguments=["--users-file", str(users)]) as server:
 
         def connect(name):
             client = flight.connect(server.grpc_tcp)
