@@ -5,9 +5,9 @@
 //! | `bowshot_flight_connections` | gauge | | open client connections |
 //! | `bowshot_flight_requests_total` | counter | `method`, `code` | finished calls, by gRPC method and status code |
 //! | `bowshot_flight_request_seconds` | histogram | `method` | time from a call's head to the last byte of its answer |
-//! | `bowshot_flight_open_streams` | gauge | | DoGet answers that are being sent |
-//! | `bowshot_flight_sent_bytes_total` | counter | | bytes of DoGet answers handed to the sockets |
-//! | `bowshot_flight_sent_rows_total` | counter | | rows of DoGet answers |
+//! | `bowshot_flight_open_streams` | gauge | | answers to DoGet and DoExchange that are being sent |
+//! | `bowshot_flight_sent_bytes_total` | counter | | bytes of those answers handed to the sockets |
+//! | `bowshot_flight_sent_rows_total` | counter | | rows of those answers |
 
 use metrics::{Counter, Gauge, counter, gauge, histogram};
 use std::time::Duration;

@@ -37,16 +37,17 @@ const DESCRIBED: [&str; 3] = ["GetFlightInfo", "PollFlightInfo", "GetSchema"];
 /// Runs the case with this number; its choices depend on nothing but the seed and the number.
 pub async fn run(client: &mut Client, random: &mut Random) {
     match random.below(100) {
-        0..22 => statement(client, random).await,
-        22..30 => sql_ticket(client, random).await,
-        30..42 => command(client, random).await,
-        42..54 => damaged(client, random).await,
-        54..64 => tickets(client, random).await,
-        64..74 => prepared(client, random).await,
-        74..82 => action(client, random).await,
-        82..91 => headers(client, random).await,
-        91..94 => framing(client, random).await,
-        94..97 => put(client, random).await,
+        0..20 => statement(client, random).await,
+        20..26 => sql_ticket(client, random).await,
+        26..36 => command(client, random).await,
+        36..46 => damaged(client, random).await,
+        46..55 => tickets(client, random).await,
+        55..64 => prepared(client, random).await,
+        64..72 => action(client, random).await,
+        72..81 => headers(client, random).await,
+        81..84 => framing(client, random).await,
+        84..87 => put(client, random).await,
+        87..97 => exchange(client, random).await,
         97 => super::raw::garbage(client, random).await,
         _ => leaving(client, random).await,
     }
@@ -290,6 +291,31 @@ async fn put(client: &mut Client, random: &mut Random) {
     let payloads = bound(random, &command);
     let method = *random.pick(&["DoPut", "DoExchange", "Handshake"]);
     client.call("put", Level::Grpc, Call::flight(method, &payloads)).await;
+}
+
+/// Statements over rows that come with them, which may be cut off, of another schema, or nothing at all.
+async fn exchange(client: &mut Client, random: &mut Random) {
+    let sql = *random.pick(&[
+        "SELECT * FROM input",
+        "SELECT \"$1\" + 1 FROM input WHERE \"$1\" > 10",
+        "SELECT count(*), sum(\"$1\") FROM input",
+        "SELECT n.* FROM input JOIN numbers n ON n.id = \"$1\"",
+        "SELECT \"$1\" FROM input ORDER BY 1 LIMIT 3",
+        "SELECT a.\"$1\" FROM input a JOIN input b ON a.\"$1\" = b.\"$1\"",
+        "SELECT CAST(\"$2\" AS DATE) FROM input",
+        "{\"sql\": \"SELECT * FROM rows\", \"input\": \"rows\", \"ordered\": false, \"batch_rows\": 3}",
+    ]);
+    let sql = if random.one_in(8) { mutate::bytes(random, sql.as_bytes()) } else { sql.as_bytes().to_vec() };
+    let call = Call::flight("DoExchange", &bound(random, &sql));
+    if !random.one_in(4) {
+        client.call("exchange", Level::Grpc, call).await;
+        return;
+    }
+    let ending = *random.pick(&[Ending::HalfOpen, Ending::Reset, Ending::Cut]);
+    let answer = client.call("exchange", Level::Grpc, call.ending(ending)).await;
+    if ending == Ending::Cut || matches!(answer.answer, Answer::Lost(_)) {
+        client.forget_connection();
+    }
 }
 
 /// Clients that go away in the middle.
