@@ -11,6 +11,7 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-ipc", &["bowshot-api"]),
     ("bowshot-os", &[]),
     ("bowshot-kernels", &["bowshot-api"]),
+    ("bowshot-models", &[]),
     ("bowshot-access", &["bowshot-api"]),
     ("bowshot-storage", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-cache", &["bowshot-api", "bowshot-ipc"]),
