@@ -67,7 +67,7 @@ where
 
 /// The column in the type that the forest compares in.
 fn numbers<P: ArrowPrimitiveType>(column: &ArrayRef) -> Result<PrimitiveArray<P>> {
-    let column = cast(column, &P::DATA_TYPE).map_err(|error| Error::Input(error.to_string()))?;
+    let column = cast(column, &P::DATA_TYPE).map_err(|error| Error::input(error.to_string()))?;
     Ok(column.as_primitive::<P>().clone())
 }
 

@@ -28,11 +28,25 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// A damaged file, in short for the readers.
     pub(crate) fn damaged(what: impl Into<String>) -> Self {
-        Self::Damaged(what.into())
+        Self::Damaged(shown(&what.into()))
+    }
+
+    /// Columns that are not those of the model.
+    pub(crate) fn input(what: impl Into<String>) -> Self {
+        Self::Input(shown(&what.into()))
     }
 
     /// A kind of model that is not evaluated, in short for the readers.
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {
-        Self::Unsupported(what.into())
+        Self::Unsupported(shown(&what.into()))
     }
+}
+
+/// Characters of a message.
+const MESSAGE_CHARS: usize = 300;
+
+/// A message as it may be shown: names in it come from a file, and may be as long as the file and no text at all.
+fn shown(message: &str) -> String {
+    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    message.chars().take(MESSAGE_CHARS).map(plain).collect()
 }

@@ -212,13 +212,13 @@ impl Model {
     pub fn check(&self, types: &[DataType]) -> Result<()> {
         let expected = self.feature_count();
         if types.len() != expected {
-            return Err(Error::Input(format!("the model takes {expected} columns, not {}", types.len())));
+            return Err(Error::input(format!("the model takes {expected} columns, not {}", types.len())));
         }
         match types.iter().position(|kind| !columns::is_numeric(kind)) {
             None => Ok(()),
             Some(at) => {
                 let name = self.parts.names.get(at).map_or_else(String::new, |name| format!(" (`{name}`)"));
-                Err(Error::Input(format!(
+                Err(Error::input(format!(
                     "column {}{name} of the model must be a number, not {}",
                     at + 1,
                     types[at]
@@ -265,9 +265,9 @@ impl Model {
     fn classes(&self) -> Result<&Classes> {
         match &self.parts.task {
             Task::Classification(classes) => Ok(classes),
-            Task::Regression => Err(Error::Input(
-                "the model is no classifier, so it has no probabilities: use predict".into(),
-            )),
+            Task::Regression => {
+                Err(Error::input("the model is no classifier, so it has no probabilities: use predict"))
+            }
         }
     }
 
@@ -281,7 +281,7 @@ impl Model {
         self.check(&types)?;
         let rows = columns.first().map_or(0, |column| column.len());
         if columns.iter().any(|column| column.len() != rows) {
-            return Err(Error::Input("the columns differ in length".into()));
+            return Err(Error::input("the columns differ in length"));
         }
         let inputs = self.parts.inputs.as_ref();
         let mut scores = match &self.parts.evaluator {
@@ -309,7 +309,7 @@ impl Model {
     fn lists(&self, scores: Vec<f64>, length: usize) -> Result<ArrayRef> {
         let rows = scores.len() / length;
         i32::try_from(scores.len())
-            .map_err(|_| Error::Input("too many rows in one batch for lists of numbers".into()))?;
+            .map_err(|_| Error::input("too many rows in one batch for lists of numbers"))?;
         let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(length, rows));
         let item = Arc::new(Field::new_list_field(self.number_type(), true));
         Ok(Arc::new(ListArray::new(item, offsets, self.numbers(scores), None)))

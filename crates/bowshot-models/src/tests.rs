@@ -134,6 +134,12 @@ fn trees_that_lead_nowhere_are_refused() {
 }
 
 #[test]
+fn a_message_shows_little_of_a_file() {
+    let error = read(&stump(&format!("reg:\n{}", "x".repeat(100_000)), "0")).expect_err("no such objective");
+    assert!(error.len() < 400 && error.starts_with("XGBoost's objective `reg:\u{fffd}xxx"), "{error}");
+}
+
+#[test]
 fn deep_and_endless_documents_end_in_an_error() {
     for bytes in ["[".repeat(100_000), "{\"a\":".repeat(100_000), format!("{{\"a\":{}", "[".repeat(100_000))]
     {

@@ -87,7 +87,9 @@ impl<T: Number, S: Number> Builder<T, S> {
         self.reserve(1)?;
         // Place in the file, place in the forest, splits above.
         let mut open = vec![(tree.root, root, 0)];
+        let mut deepest = 0;
         while let Some((from, to, depth)) = open.pop() {
+            deepest = deepest.max(depth);
             within("levels in a tree", depth, limits::DEPTH)?;
             let node = tree
                 .nodes
@@ -116,7 +118,11 @@ impl<T: Number, S: Number> Builder<T, S> {
                 }
             }
         }
-        self.forest.trees.push(Tree { root: small(root)?, output: output.map(small).transpose()? });
+        self.forest.trees.push(Tree {
+            root: small(root)?,
+            output: output.map(small).transpose()?,
+            depth: small(deepest)?,
+        });
         Ok(())
     }
 

@@ -52,6 +52,8 @@ struct Tree {
     root: u32,
     /// The output that its leaves add to; none if each leaf has weights for all.
     output: Option<u32>,
+    /// Splits between its root and its farthest leaf.
+    depth: u32,
 }
 
 /// Trees whose leaves are summed up.

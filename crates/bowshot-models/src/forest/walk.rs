@@ -1,7 +1,7 @@
 //! Rows through a forest. The features of a block of rows lie column by column; one tree after the other is walked by
 //! eight rows at a time, so that the processor has eight independent loads under way.
 
-use super::{BLOCK, FEATURE, Forest, MISSING_LEFT, Number, Packed, SPECIAL, Special};
+use super::{BLOCK, FEATURE, Forest, MISSING_LEFT, Number, Packed, SPECIAL, Special, Tree};
 
 /// Rows that walk side by side.
 const LANES: usize = 8;
@@ -35,9 +35,9 @@ impl<T: Number, S: Number> Forest<T, S> {
         for tree in &self.trees {
             for first in (0..count).step_by(LANES) {
                 let leaves = if self.specials.is_empty() {
-                    walk(tree.root, |at, lane| step(&self.nodes[at as usize], block, first + lane))
+                    walk(tree, |at, lane| step(&self.nodes[at as usize], block, first + lane))
                 } else {
-                    walk(tree.root, |at, lane| self.any_step(&self.nodes[at as usize], block, first + lane))
+                    walk(tree, |at, lane| self.any_step(&self.nodes[at as usize], block, first + lane))
                 };
                 match tree.output {
                     Some(output) => {
@@ -97,9 +97,9 @@ impl<T: Number, S: Number> Forest<T, S> {
 
 /// Eight rows from the root to their leaves.
 #[inline]
-fn walk(root: u32, step: impl Fn(u32, usize) -> u32) -> [u32; LANES] {
-    let mut at = [root; LANES];
-    loop {
+fn walk(tree: &Tree, step: impl Fn(u32, usize) -> u32) -> [u32; LANES] {
+    let mut at = [tree.root; LANES];
+    for _ in 0..tree.depth {
         let mut moved = 0;
         for (lane, at) in at.iter_mut().enumerate() {
             let next = step(*at, lane);
@@ -107,9 +107,10 @@ fn walk(root: u32, step: impl Fn(u32, usize) -> u32) -> [u32; LANES] {
             *at = next;
         }
         if moved == 0 {
-            return at;
+            break;
         }
     }
+    at
 }
 
 /// One step, without a branch that depends on the value.
