@@ -1,6 +1,10 @@
 """Models of many kinds, each with what its own library says of the same rows."""
 
 import json
+import os
+
+# Small models: threads would wait for one another, most of all on a busy machine. Read when the libraries start.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import lightgbm
 import numpy
