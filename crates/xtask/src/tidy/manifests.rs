@@ -12,6 +12,7 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-orc", &[]),
     ("bowshot-os", &[]),
     ("bowshot-kernels", &["bowshot-api"]),
+    ("bowshot-models", &[]),
     ("bowshot-access", &["bowshot-api"]),
     ("bowshot-storage", &["bowshot-api", "bowshot-ipc", "bowshot-orc"]),
     ("bowshot-cache", &["bowshot-api", "bowshot-ipc"]),

@@ -1,0 +1,33 @@
+//! How large a model may be. A file comes from whoever may name it, so each count that it states is held against one of
+//! these before memory is asked for.
+
+use crate::error::{Error, Result};
+
+/// Bytes of a file.
+pub const FILE_BYTES: usize = 256 << 20;
+/// Trees of a forest.
+pub(crate) const TREES: usize = 100_000;
+/// Nodes of all trees together. The evaluator keeps places as numbers of 32 bits with a fraction of 24, so not above that.
+pub(crate) const NODES: usize = 1 << 24;
+/// Splits between a tree's root and any of its leaves.
+pub(crate) const DEPTH: usize = 4_096;
+/// Columns that a model takes.
+pub(crate) const FEATURES: usize = 65_536;
+/// Classes, or numbers, that a model gives for each row.
+pub(crate) const OUTPUTS: usize = 4_096;
+/// Weights of leaves that have one for each output.
+pub(crate) const LEAF_WEIGHTS: usize = 1 << 25;
+/// Words of 32 bits that sets of categories take.
+pub(crate) const CATEGORY_WORDS: usize = 1 << 24;
+/// Values of a document, where a list of numbers is one.
+pub(crate) const DOCUMENT_VALUES: usize = 1 << 22;
+/// Lists and objects within one another.
+pub(crate) const DOCUMENT_DEPTH: usize = 32;
+
+/// An error if there are more than `most`.
+pub(crate) fn within(what: &'static str, count: usize, most: usize) -> Result<()> {
+    if count > most {
+        return Err(Error::TooLarge { what, most });
+    }
+    Ok(())
+}

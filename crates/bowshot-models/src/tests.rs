@@ -1,0 +1,173 @@
+//! Small models that can be followed by hand. Those of the libraries themselves are in `tests/models`.
+
+use crate::{Classes, Model, Task};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, StringArray};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// One tree of XGBoost: `x0 < 0.5` gives -1, else 2; missing goes to the right.
+fn stump(objective: &str, base_score: &str) -> Value {
+    json!({"learner": {
+        "attributes": {},
+        "feature_names": ["a", "b"],
+        "gradient_booster": {"name": "gbtree", "model": {"tree_info": [0], "trees": [{
+            "left_children": [1, -1, -1], "right_children": [2, -1, -1], "split_indices": [0, 0, 0],
+            "split_conditions": [0.5, -1.0, 2.0], "default_left": [0, 0, 0],
+            "tree_param": {"num_nodes": "3", "size_leaf_vector": "1"},
+        }]}},
+        "learner_model_param": {"base_score": base_score, "num_class": "0", "num_feature": "2", "num_target": "1"},
+        "objective": {"name": objective},
+    }})
+}
+
+fn read(document: &Value) -> Result<Model, String> {
+    Model::read(document.to_string().as_bytes()).map_err(|error| error.to_string())
+}
+
+fn columns(first: Vec<Option<f64>>) -> Vec<ArrayRef> {
+    let rows = first.len();
+    vec![Arc::new(Float64Array::from(first)), Arc::new(Int64Array::from(vec![7; rows]))]
+}
+
+const LIGHTGBM: &str = "tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+max_feature_idx=1
+objective=regression
+feature_names=Column_0 Column_1
+
+Tree=0
+num_leaves=3
+num_cat=1
+split_feature=0 1
+threshold=0.25 0
+decision_type=10 1
+left_child=1 -1
+right_child=-2 -3
+leaf_value=1 10 100
+cat_boundaries=0 1
+cat_threshold=128
+is_linear=0
+
+end of trees
+";
+
+#[test]
+fn a_split_is_below_and_missing_goes_where_the_model_says() {
+    let model = read(&stump("reg:squarederror", "[1E0]")).expect("reads");
+    assert_eq!(model.feature_names(), ["a", "b"]);
+    assert_eq!((model.feature_count(), model.tree_count(), model.node_count()), (2, 1, 3));
+    assert_eq!(model.prediction_type(), DataType::Float32);
+    let answer = model.predict(&columns(vec![Some(0.4), Some(0.5), None, Some(f64::NAN)])).expect("predicts");
+    assert_eq!(answer.as_primitive::<Float32Type>().values(), &[0.0, 3.0, 3.0, 3.0]);
+    let error = model.predict_proba(&columns(vec![None])).expect_err("no classes");
+    assert!(error.to_string().contains("no classifier"), "{error}");
+}
+
+#[test]
+fn more_rows_than_a_block_keep_their_order() {
+    let model = read(&stump("reg:squarederror", "0")).expect("reads");
+    let rows: Vec<Option<f64>> = (0..1_000).map(|row| (row % 3 != 0).then(|| f64::from(row % 2))).collect();
+    let answer = model.predict(&columns(rows.clone())).expect("predicts");
+    let expected: Vec<f32> = rows.iter().map(|x| if *x == Some(0.0) { -1.0 } else { 2.0 }).collect();
+    assert_eq!(answer.as_primitive::<Float32Type>().values(), &expected[..]);
+    assert_eq!(model.predict(&columns(Vec::new())).expect("predicts").len(), 0);
+}
+
+#[test]
+fn a_classifier_has_classes_and_probabilities() {
+    let model = read(&stump("binary:logistic", "5E-1")).expect("reads");
+    assert_eq!(model.task(), &Task::Classification(Classes::Integers(vec![0, 1])));
+    let rows = columns(vec![Some(0.0), Some(1.0)]);
+    assert_eq!(model.predict(&rows).expect("predicts").as_primitive::<Int64Type>().values(), &[0, 1]);
+    let probabilities = model.predict_proba(&rows).expect("predicts");
+    assert_eq!(probabilities.data_type(), &model.probability_type().expect("a classifier"));
+    let second = probabilities.as_list::<i32>().value(1);
+    let second = second.as_primitive::<Float32Type>().values();
+    assert!(
+        (second[1] - 1.0 / (1.0 + (-2.0_f32).exp())).abs() < 1e-6
+            && (second[0] + second[1] - 1.0).abs() < 1e-6
+    );
+}
+
+#[test]
+fn categories_are_bits_and_lightgbm_is_at_most() {
+    let model = Model::read(LIGHTGBM.as_bytes()).expect("reads");
+    assert_eq!(model.feature_names().len(), 0);
+    let rows: Vec<ArrayRef> = vec![
+        Arc::new(Float64Array::from(vec![Some(0.25), Some(0.25), Some(0.26), None, Some(0.0), Some(0.0)])),
+        Arc::new(Float64Array::from(vec![Some(7.9), Some(8.0), Some(7.0), Some(7.0), None, Some(-1.0)])),
+    ];
+    let answer = model.predict(&rows).expect("predicts");
+    assert_eq!(answer.as_primitive::<Float64Type>().values(), &[1.0, 100.0, 10.0, 1.0, 100.0, 100.0]);
+}
+
+#[test]
+fn columns_that_do_not_fit_are_named() {
+    let model = read(&stump("reg:squarederror", "0")).expect("reads");
+    let error = model.check(&[DataType::Int8]).expect_err("one column").to_string();
+    assert_eq!(error, "the model takes 2 columns, not 1");
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+    let error = model.predict(&[Arc::clone(&texts), texts]).expect_err("texts").to_string();
+    assert_eq!(error, "column 1 (`a`) of the model must be a number, not Utf8");
+}
+
+#[test]
+fn trees_that_lead_nowhere_are_refused() {
+    let broken = |key: &str, value: Value| {
+        let mut document = stump("reg:squarederror", "0");
+        document["learner"]["gradient_booster"]["model"]["trees"][0][key] = value;
+        read(&document).expect_err("is broken")
+    };
+    assert!(broken("left_children", json!([0, -1, -1])).contains("comes back"));
+    assert!(broken("left_children", json!([9, -1, -1])).contains("does not have"));
+    assert!(broken("left_children", json!([1.5, -1, -1])).contains("does not have"));
+    assert!(broken("split_indices", json!([2, 0, 0])).contains("feature 3 of 2"));
+    assert!(broken("split_conditions", json!([0.5])).contains("differ in length"));
+    assert!(broken("left_children", json!("x")).contains("`left_children` is no list of numbers"));
+    let error = read(&stump("reg:squarederror", "[1,2,3]")).expect_err("three");
+    assert!(error.contains("3 numbers for 1 outputs"), "{error}");
+    let error = read(&stump("binary:logistic", "7")).expect_err("no probability");
+    assert!(error.contains("outside"), "{error}");
+}
+
+#[test]
+fn a_message_shows_little_of_a_file() {
+    let error = read(&stump(&format!("reg:\n{}", "x".repeat(100_000)), "0")).expect_err("no such objective");
+    assert!(error.len() < 400 && error.starts_with("XGBoost's objective `reg:\u{fffd}xxx"), "{error}");
+}
+
+#[test]
+fn deep_and_endless_documents_end_in_an_error() {
+    for bytes in ["[".repeat(100_000), "{\"a\":".repeat(100_000), format!("{{\"a\":{}", "[".repeat(100_000))]
+    {
+        assert!(Model::read(bytes.as_bytes()).is_err());
+    }
+    // UBJSON: lists in lists, a list of 2^31 values in no bytes, a text longer than the file.
+    let deep = [b"{i\x01a".to_vec(), vec![b'['; 100_000]].concat();
+    let many = b"{i\x01a[$Z#l\x7f\xff\xff\xff".to_vec();
+    let long = b"{L\x7f\xff\xff\xff\xff\xff\xff\xff".to_vec();
+    for bytes in [deep, many, long] {
+        assert!(Model::read(&bytes).is_err());
+    }
+}
+
+/// All files that differ from a good one in one byte, for a few values of it: none may panic or hang.
+#[test]
+fn no_damaged_byte_breaks_a_reader() {
+    let json = stump("binary:logistic", "5E-1").to_string().into_bytes();
+    for good in [json, LIGHTGBM.as_bytes().to_vec()] {
+        for at in 0..good.len() {
+            for byte in *b"\x00-9e[{\xff" {
+                let mut damaged = good.clone();
+                damaged[at] = byte;
+                if let Ok(model) = Model::read(&damaged) {
+                    drop(model.predict(&columns(vec![Some(0.3), None])));
+                }
+            }
+            assert!(Model::read(&good[..at]).is_err() || good.starts_with(b"tree"));
+        }
+    }
+}
