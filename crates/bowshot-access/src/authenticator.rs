@@ -4,6 +4,7 @@ mod proof;
 
 pub use self::proof::PasswordProof;
 
+use crate::certificates::{self, ClientTrust};
 use crate::jwt::Issuers;
 use crate::password::Passwords;
 use crate::token::{self, FixedTokens, IssuedTokens, PersonalToken, PersonalTokens, TokenHash};
@@ -46,6 +47,8 @@ pub struct Authenticator {
     known: Option<Known>,
     password_checks: usize,
     epoch: AtomicU64,
+    /// Whose certificates say who is calling.
+    trust: Option<Arc<ClientTrust>>,
 }
 
 #[derive(Debug)]
@@ -79,12 +82,19 @@ impl Authenticator {
             }),
             password_checks: options.max_password_checks.max(1),
             epoch: AtomicU64::new(0),
+            trust: None,
         })
+    }
+
+    /// Lets in who shows a certificate that this trust finds good. A server without users believes none.
+    #[must_use]
+    pub fn with_trust(self, trust: Option<Arc<ClientTrust>>) -> Self {
+        Self { trust, ..self }
     }
 
     /// A server without users.
     pub fn anonymous() -> Self {
-        Self { known: None, password_checks: 1, epoch: AtomicU64::new(0) }
+        Self { known: None, password_checks: 1, epoch: AtomicU64::new(0), trust: None }
     }
 
     /// Password checks that run at once.
@@ -112,7 +122,7 @@ impl Authenticator {
     pub fn token_in<'a>(&self, credentials: &'a Credentials) -> Option<(Option<&'a str>, &'a Secret)> {
         let known = self.known.as_ref()?;
         match credentials {
-            Credentials::Anonymous => None,
+            Credentials::Anonymous | Credentials::Certificate { .. } => None,
             Credentials::Bearer(token) => Some((None, token)),
             Credentials::Password { user, password } => match user.strip_prefix(TOKEN_USER) {
                 Some(user) => Some((Some(user).filter(|user| !user.is_empty()), password)),
@@ -134,7 +144,8 @@ impl Authenticator {
         };
         let issuers = known.issuers();
         let principal = match known.owner(token) {
-            Some(principal) => principal,
+            Some(principal) if self.still_knows(&principal) => principal,
+            Some(_) => return Err(refused()),
             None if issuers.may_have_made(token) => issuers.verify(token).await?,
             None => return Err(refused()),
         };
@@ -167,7 +178,17 @@ impl Authenticator {
                     Err(refused())
                 }
             }
-            Credentials::Bearer(token) => known.owner(token).ok_or_else(refused),
+            Credentials::Bearer(token) => {
+                known.owner(token).filter(|principal| self.still_knows(principal)).ok_or_else(refused)
+            }
+            Credentials::Certificate { certificate, user } => {
+                let trust = self.trust.as_ref().ok_or_else(refused)?;
+                let principal = trust.identify(certificate, SystemTime::now())?;
+                if user.as_ref().is_some_and(|user| *user != principal.name) {
+                    return Err(certificates::refused("it names another user"));
+                }
+                Ok(principal)
+            }
         }
     }
 
@@ -182,9 +203,16 @@ impl Authenticator {
         Some(PasswordProof::new(user, verifier, own))
     }
 
-    /// Whether the token by which somebody is known has not been taken back.
+    /// Whether the token or certificate by which somebody is known has not been taken back.
     pub fn still_knows(&self, principal: &Principal) -> bool {
-        self.known.as_ref().is_none_or(|known| known.still_holds(principal))
+        self.known.as_ref().is_none_or(|known| known.still_holds(principal)) && self.still_trusts(principal)
+    }
+
+    fn still_trusts(&self, principal: &Principal) -> bool {
+        principal.certificate.as_ref().is_none_or(|certificate| {
+            let found = self.trust.as_ref().map(|trust| trust.identify(certificate, SystemTime::now()));
+            found.is_some_and(|found| found.is_ok_and(|found| found == *principal))
+        })
     }
 
     /// Whether the password that was proven is still the user's.
@@ -232,7 +260,8 @@ impl Authenticator {
 
     /// How often somebody or a token has gone, or somebody got another password.
     pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
+        let trusted = self.trust.as_ref().map_or(0, |trust| trust.generation());
+        self.epoch.load(Ordering::Acquire).wrapping_add(trusted)
     }
 
     /// Issues a token for a principal; [`Authenticator::verify`] takes it until it expires. On a server without users

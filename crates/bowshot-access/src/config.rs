@@ -26,8 +26,9 @@ pub struct AccessConfig {
 pub struct UserConfig {
     /// Name, compared as written.
     pub name: String,
-    /// Argon2 hash in PHC form (`$argon2id$v=19$…`), as `bowshot hash-password` prints it.
-    pub password_hash: String,
+    /// Argon2 hash in PHC form (`$argon2id$v=19$…`), as `bowshot hash-password` prints it. A user without one logs in by
+    /// certificate or token alone.
+    pub password_hash: Option<String>,
     /// Roles beside those that SQL grants.
     #[serde(default)]
     pub roles: Vec<String>,

@@ -74,6 +74,12 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// Authorities of clients' certificates that cannot be believed.
+    #[error("the authorities of clients' certificates cannot be used: {reason}")]
+    BadAuthority {
+        /// What is wrong with them.
+        reason: String,
+    },
     /// A password that cannot be hashed.
     #[error("{0}")]
     BadPassword(&'static str),
@@ -96,6 +102,9 @@ impl From<Error> for bowshot_api::Error {
             Error::Opened => "restart the server",
             Error::BadIssuer { .. } => {
                 "correct its `[[access.jwt]]` entry; the guide to access has an example"
+            }
+            Error::BadAuthority { .. } => {
+                "`tls.client_authority` and `tls.client_revoked` name files in PEM form that are up to date"
             }
             Error::BadPassword(_) => "choose a password of 1 to 1024 bytes without line breaks",
             Error::NoRandomness(_) => "run on a system with a working random device",

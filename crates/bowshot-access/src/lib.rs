@@ -1,5 +1,5 @@
-//! Who is asking: users with passwords, fixed tokens, the tokens that the server issues itself, and those of identity
-//! providers.
+//! Who is asking: users with passwords, fixed tokens, the tokens that the server issues itself, those of identity
+//! providers, and certificates of clients.
 //!
 //! Data comes in as an [`AccessConfig`] (a piece of the configuration file, or a file of its own) and as the
 //! [`Credentials`](bowshot_api::Credentials) that a client shows; out goes a [`Principal`](bowshot_api::Principal) or
@@ -14,6 +14,7 @@
 
 mod audit;
 mod authenticator;
+mod certificates;
 mod config;
 mod error;
 mod jwt;
@@ -24,6 +25,7 @@ mod token;
 
 pub use audit::{AuditLog, AuditOptions, Verified, verify};
 pub use authenticator::{AccessOptions, Authenticator, PasswordProof, refused};
+pub use certificates::{CertificateName, ClientTrust, ClientTrustOptions, TrustedFiles};
 pub use config::{AccessConfig, TokenConfig, UserConfig};
 pub use error::Error;
 pub use jwt::JwtConfig;

@@ -7,7 +7,7 @@ use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt
 use argon2::{Algorithm, Argon2, Params};
 use bowshot_api::{ErrorKind, Secret};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 /// Most memory that one check may take, in KiB: a mistyped cost must not take the machine down at the first login.
@@ -43,6 +43,8 @@ pub(crate) struct Passwords {
 #[derive(Debug, Default)]
 struct Users {
     by_name: HashMap<String, Stored>,
+    /// Users without a password.
+    without: HashSet<String>,
     /// Checked in place of what an unknown user does not have, so that both take the same time. Users may have hashes of
     /// different costs: which one stands in depends on the name, and is the same at every attempt.
     stand_ins: Vec<Stored>,
@@ -52,14 +54,19 @@ impl Users {
     fn configured(users: Vec<UserConfig>) -> Result<Self, Error> {
         let mut found = Self::default();
         for user in users {
-            let stored = Stored::checked(&user.password_hash).map_err(|reason| Error::BadPasswordHash {
+            if found.by_name.contains_key(&user.name) || found.without.contains(&user.name) {
+                return Err(Error::DuplicateUser { name: user.name });
+            }
+            let Some(hash) = user.password_hash else {
+                found.without.insert(user.name);
+                continue;
+            };
+            let stored = Stored::checked(&hash).map_err(|reason| Error::BadPasswordHash {
                 name: user.name.clone(),
                 reason: reason.to_owned(),
             })?;
             found.stand_ins.push(stored.clone());
-            if found.by_name.insert(user.name.clone(), stored).is_some() {
-                return Err(Error::DuplicateUser { name: user.name });
-            }
+            found.by_name.insert(user.name, stored);
         }
         Ok(found)
     }
@@ -69,7 +76,7 @@ impl Users {
             users.into_iter().map(|(name, text)| (name, Stored::of(&text))).collect();
         let mut stand_ins: Vec<Stored> = by_name.values().cloned().collect();
         stand_ins.sort_unstable_by(|one, other| one.argon2.cmp(&other.argon2));
-        Self { by_name, stand_ins }
+        Self { by_name, without: HashSet::new(), stand_ins }
     }
 
     /// Takes the place of `users`; gives those who are gone or have another password.
@@ -106,7 +113,7 @@ impl Passwords {
         if password.expose().len() > MAX_PASSWORD_BYTES {
             return Ok(false);
         }
-        if self.was_right(user, password) {
+        if is_known && self.was_right(user, password) {
             return Ok(true);
         }
         let _place = self.gate.enter()?;
@@ -137,8 +144,12 @@ impl Passwords {
 
     /// Whoever is configured has no second password.
     fn stored(&self, user: &str) -> Option<Stored> {
-        let configured = read(&self.configured).by_name.get(user).cloned();
-        configured.or_else(|| read(&self.added).by_name.get(user).cloned())
+        let configured = read(&self.configured);
+        match configured.by_name.get(user) {
+            None if configured.without.contains(user) => None,
+            None => read(&self.added).by_name.get(user).cloned(),
+            known => known.cloned(),
+        }
     }
 
     /// Puts other users in the place of those that SQL has made; gives back who is gone or has another password.
@@ -296,7 +307,7 @@ mod tests {
         let again = hash_password(&Secret::new("correct horse")).expect("hash");
         assert_ne!(hash, again, "the salt is random");
         let passwords = Passwords::new(
-            vec![UserConfig { name: "ada".into(), password_hash: hash, ..UserConfig::default() }],
+            vec![UserConfig { name: "ada".into(), password_hash: Some(hash), ..UserConfig::default() }],
             1,
         )
         .expect("config");
@@ -319,7 +330,7 @@ mod tests {
     fn who_is_not_there_proves_a_password_in_vain() {
         let user = |name: &str, password_hash: String| UserConfig {
             name: name.into(),
-            password_hash,
+            password_hash: Some(password_hash),
             ..UserConfig::default()
         };
         let both = hash_password(&Secret::new("pw")).expect("hash");
@@ -344,8 +355,11 @@ mod tests {
             ("$argon2id$v=19$m=19456,t=2,p=1", "missing"),
             ("$argon2id$v=19$m=2097152,t=2,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNo", "1 GiB"),
         ] {
-            let users =
-                vec![UserConfig { name: "ada".into(), password_hash: hash.into(), ..UserConfig::default() }];
+            let users = vec![UserConfig {
+                name: "ada".into(),
+                password_hash: Some(hash.into()),
+                ..UserConfig::default()
+            }];
             let error = Passwords::new(users, 1).expect_err(hash).to_string();
             assert!(error.contains(reason), "{hash}: {error}");
             assert!(!error.contains(hash), "the message repeats the hash: {error}");

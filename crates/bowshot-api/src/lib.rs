@@ -41,7 +41,7 @@ pub use ids::{QueryId, SavepointId, SessionId, StatementId, TransactionId};
 pub use layout::{Compression, Layout, SAME_NAME_MARK, shown_name};
 pub use limits::Limits;
 pub use places::{Place, Places};
-pub use principal::{Claims, Credentials, Principal, Secret};
+pub use principal::{Claims, ClientCertificate, Credentials, Principal, Secret};
 pub use proof::PasswordExchange;
 pub use reason::{Position, Reason};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};

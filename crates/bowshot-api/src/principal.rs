@@ -28,6 +28,30 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// The certificate that a client has shown on a connection, then those that lead to its authority, as TLS carries them
+/// (DER). That the client has its key is proven; whether it is to be believed is not said here.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClientCertificate(Vec<Vec<u8>>);
+
+impl ClientCertificate {
+    /// What a connection has shown; `None` for nothing.
+    pub fn shown<'a>(chain: impl IntoIterator<Item = &'a [u8]>) -> Option<Arc<Self>> {
+        let chain: Vec<Vec<u8>> = chain.into_iter().map(<[u8]>::to_vec).collect();
+        (!chain.is_empty()).then(|| Arc::new(Self(chain)))
+    }
+
+    /// The certificate, then those that lead to its authority.
+    pub fn chain(&self) -> &[Vec<u8>] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ClientCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientCertificate")
+    }
+}
+
 /// What a client showed to say who it is.
 #[derive(Debug, Clone)]
 pub enum Credentials {
@@ -37,6 +61,21 @@ pub enum Credentials {
     Password { user: String, password: Secret },
     /// A token: one that this server issued, one from the configuration, or one of an identity provider.
     Bearer(Secret),
+    /// A certificate alone, and the user that it has to name where the client says one.
+    Certificate { certificate: Arc<ClientCertificate>, user: Option<String> },
+}
+
+impl Credentials {
+    /// What counts on a connection: a certificate says who is calling where nothing else does.
+    #[must_use]
+    pub fn or_certificate(self, certificate: Option<&Arc<ClientCertificate>>) -> Self {
+        match (self, certificate) {
+            (Self::Anonymous, Some(certificate)) => {
+                Self::Certificate { certificate: Arc::clone(certificate), user: None }
+            }
+            (other, _) => other,
+        }
+    }
 }
 
 /// What an identity provider says of a caller, beside its name.
@@ -66,6 +105,8 @@ pub struct Principal {
     pub expires: Option<SystemTime>,
     /// SHA-256 of the token that was shown, for one that can be taken back, and sessions with it.
     pub token: Option<[u8; 32]>,
+    /// The certificate that says who it is, which may be taken back too.
+    pub certificate: Option<Arc<ClientCertificate>>,
 }
 
 impl Principal {
@@ -76,7 +117,14 @@ impl Principal {
 
     /// A caller that proved its name.
     pub fn user(name: impl Into<String>) -> Self {
-        Self { name: name.into(), authenticated: true, claims: None, expires: None, token: None }
+        Self {
+            name: name.into(),
+            authenticated: true,
+            claims: None,
+            expires: None,
+            token: None,
+            certificate: None,
+        }
     }
 
     /// A caller whose name and roles an identity provider has said.

@@ -2,7 +2,9 @@
 //! begin otherwise are told what this port speaks, in their own protocol where that can be done.
 
 use crate::rewound::Rewound;
+use bowshot_api::ClientCertificate;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -30,6 +32,13 @@ const NOT_GRPC: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r
 
 /// A connection, encrypted or not.
 pub(crate) type Wire = Either<TcpStream, Rewound<Encrypted>>;
+
+/// What the client has shown when it agreed on TLS.
+pub(crate) fn certificate(wire: &Wire) -> Option<Arc<ClientCertificate>> {
+    let Either::Right(encrypted) = wire else { return None };
+    let shown = encrypted.connection().get_ref().1.peer_certificates()?;
+    ClientCertificate::shown(shown.iter().map(AsRef::as_ref))
+}
 
 type Encrypted = TlsStream<BufReader<TcpStream>>;
 

@@ -42,10 +42,11 @@ pub(crate) async fn authenticate(
     let credentials = credentials(headers)?;
     let token = match &credentials {
         Credentials::Bearer(token) => Some(token.clone()),
-        Credentials::Anonymous | Credentials::Password { .. } => None,
+        Credentials::Anonymous | Credentials::Password { .. } | Credentials::Certificate { .. } => None,
     };
     let header = headers.get(http::header::AUTHORIZATION).or_else(|| headers.get(TOKEN_HEADER));
     let header = header.map(http::HeaderValue::as_bytes).unwrap_or_default();
+    let credentials = credentials.or_certificate(connection.certificate());
     let principal = connection.identify((header, &credentials)).await?;
     Ok((principal, token))
 }
@@ -68,12 +69,13 @@ pub(crate) async fn handshake(
     if matches!(credentials, Credentials::Anonymous) && !headers.contains_key(http::header::AUTHORIZATION) {
         credentials = from_payload(messages).await?;
     }
+    let credentials = credentials.or_certificate(connection.certificate());
     let with_payload = matches!(credentials, Credentials::Password { .. })
         && !headers.contains_key(http::header::AUTHORIZATION);
     let principal = connection.authenticate(&credentials).await.map_err(refuse)?;
     let token = match credentials {
         Credentials::Bearer(token) => token,
-        Credentials::Anonymous | Credentials::Password { .. } => {
+        Credentials::Anonymous | Credentials::Password { .. } | Credentials::Certificate { .. } => {
             connection.issue_token(&principal).map_err(refuse)?
         }
     };

@@ -55,12 +55,23 @@ pub struct Target {
     /// Certificates of the authorities that may vouch for the server, in PEM form, with `grpc+tls` and only with it;
     /// `None` for those that this machine trusts.
     pub ca_file: Option<PathBuf>,
+    /// What this client shows of itself, with `grpc+tls` and only with it.
+    pub identity: Option<Identity>,
+}
+
+/// A certificate and its key, in PEM form.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The certificate, then those that lead to its authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 impl Target {
     /// A server whose certificate, if it has one, is signed by an authority that this machine trusts.
     pub fn new(uri: impl Into<String>, login: Login) -> Self {
-        Self { uri: uri.into(), login, ca_file: None }
+        Self { uri: uri.into(), login, ca_file: None, identity: None }
     }
 }
 
@@ -112,12 +123,12 @@ impl Client {
     /// the server refuses the login.
     pub async fn connect(target: &Target) -> Result<Self> {
         let Address { endpoint, encrypted } = address(&target.uri)?;
-        if target.ca_file.is_some() && !encrypted {
-            let reason = "authorities are named for a connection that is not encrypted; write `grpc+tls://`";
+        if (target.ca_file.is_some() || target.identity.is_some()) && !encrypted {
+            let reason = "certificates are named for a connection that is not encrypted; write `grpc+tls://`";
             return Err(Error::Address { uri: target.uri.clone(), reason: reason.to_owned() });
         }
         let connected = match encrypted {
-            true => endpoint.connect_with_connector(tls::connector(target.ca_file.as_deref())?).await,
+            true => endpoint.connect_with_connector(tls::connector(target)?).await,
             false => endpoint.connect().await,
         };
         let channel =

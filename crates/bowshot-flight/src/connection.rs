@@ -8,14 +8,14 @@ use crate::Profile;
 use crate::auth::lock;
 use crate::places::Stranger;
 use bowshot_api::{
-    Credentials, Error, ErrorKind, KnownCallers, OptionValue, Principal, Result, Secret, Server, Session,
-    SessionId,
+    ClientCertificate, Credentials, Error, ErrorKind, KnownCallers, OptionValue, Principal, Result, Secret,
+    Server, Session, SessionId,
 };
 use bowshot_ipc::Primed;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Sessions named by cookie or token that one connection keeps in use; proxies may carry several.
 const NAMED_SESSIONS: usize = 64;
@@ -99,6 +99,8 @@ pub(crate) struct Connection {
     address: IpAddr,
     stranger: Stranger,
     known_callers: KnownCallers,
+    /// What the client has shown when it agreed on TLS.
+    certificate: OnceLock<Arc<ClientCertificate>>,
     /// One session for each principal, `None` once the connection has ended. Held over the opening of a session, so
     /// that two calls do not open two, and so that none is opened behind the back of [`Self::end`].
     sessions: tokio::sync::Mutex<Option<Vec<Tied>>>,
@@ -115,10 +117,22 @@ impl Connection {
             address,
             stranger,
             known_callers: KnownCallers::default(),
+            certificate: OnceLock::new(),
             sessions: tokio::sync::Mutex::new(Some(Vec::new())),
             named: Mutex::default(),
             primed: Primed::default(),
         }
+    }
+
+    /// Keeps what the client has shown when it agreed on TLS.
+    pub(crate) fn keep_certificate(&self, certificate: Option<Arc<ClientCertificate>>) {
+        if let Some(certificate) = certificate {
+            self.certificate.get_or_init(|| certificate);
+        }
+    }
+
+    pub(crate) fn certificate(&self) -> Option<&Arc<ClientCertificate>> {
+        self.certificate.get()
     }
 
     pub(crate) fn server(&self) -> &dyn Server {

@@ -5,7 +5,7 @@
 //! way.
 
 use crate::Profile;
-use crate::arrival::{Arrival, Wire, arrive};
+use crate::arrival::{Arrival, Wire, arrive, certificate};
 use crate::connection::{Connection, Shared};
 use crate::gate::Gate;
 use crate::metrics;
@@ -216,6 +216,7 @@ async fn run(
         Some(Arrival::InTheClear(wire)) => return refuse_all(wire, in_the_clear()).await,
         None => return,
     };
+    connection.keep_certificate(certificate(&wire));
     let gate = Gate::new(Arc::clone(&connection));
     let mut http = pin!(http2_builder().serve_connection(TokioIo::new(wire), gate));
     let touch_interval = (connection.server().limits().session_timeout / 4).max(Duration::from_secs(1));

@@ -17,6 +17,10 @@ impl<T> Rewound<T> {
     pub(crate) fn new(read: &'static [u8], connection: T) -> Self {
         Self { read, connection }
     }
+
+    pub(crate) fn connection(&self) -> &T {
+        &self.connection
+    }
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Rewound<T> {

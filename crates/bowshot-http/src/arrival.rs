@@ -1,8 +1,10 @@
 //! From a socket to a stream of bytes: TLS, if the client begins with it and the server has a certificate, and an end for
 //! clients that take nothing any more.
 
+use bowshot_api::ClientCertificate;
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -20,12 +22,20 @@ const TLS_HANDSHAKE: u8 = 22;
 /// Bytes of a client.
 pub(crate) type Stream = Patient<Either<TcpStream, TlsStream<TcpStream>>>;
 
-/// A stream for HTTP, and whether it is encrypted. `None` for clients that go away or speak something else.
+/// How a client has come.
+#[derive(Debug)]
+pub(crate) struct Road {
+    pub(crate) is_encrypted: bool,
+    /// What the client has shown when it agreed on TLS.
+    pub(crate) certificate: Option<Arc<ClientCertificate>>,
+}
+
+/// A stream for HTTP, and how it has come. `None` for clients that go away or speak something else.
 pub(crate) async fn arrive(
     stream: TcpStream,
     tls: Option<&TlsAcceptor>,
     patience: Duration,
-) -> Option<(Stream, bool)> {
+) -> Option<(Stream, Road)> {
     let mut first = [0];
     let peeked = timeout(STEP_TIMEOUT, stream.peek(&mut first)).await.ok()?.ok()?;
     let stream = match (peeked, first, tls) {
@@ -36,8 +46,15 @@ pub(crate) async fn arrive(
         (1, [TLS_HANDSHAKE], None) | (0, ..) => return None,
         _ => Either::Left(stream),
     };
-    let is_encrypted = matches!(stream, Either::Right(_));
-    Some((Patient::new(stream, patience), is_encrypted))
+    let road = match &stream {
+        Either::Left(_) => Road { is_encrypted: false, certificate: None },
+        Either::Right(encrypted) => {
+            let shown = encrypted.get_ref().1.peer_certificates().unwrap_or_default();
+            let certificate = ClientCertificate::shown(shown.iter().map(AsRef::as_ref));
+            Road { is_encrypted: true, certificate }
+        }
+    };
+    Some((Patient::new(stream, patience), road))
 }
 
 /// A stream that breaks when its other end takes no byte for a while.

@@ -1,7 +1,8 @@
 //! Who sends a request, over which road, and the place that it takes until it is answered.
 
 use crate::Context;
-use crate::origins::check_host;
+use crate::arrival::Road;
+use crate::origins::{check_host, check_page};
 use crate::status::{Failure, Result};
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub(crate) struct Peer {
     address: IpAddr,
-    is_encrypted: bool,
+    road: Road,
     known: KnownCallers,
     /// Requests of known callers that are being answered on this connection.
     busy: Arc<AtomicUsize>,
@@ -24,13 +25,8 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn new(
-        address: IpAddr,
-        is_encrypted: bool,
-        busy: Arc<AtomicUsize>,
-        places: Arc<Places>,
-    ) -> Self {
-        Self { address, is_encrypted, known: KnownCallers::default(), busy, places }
+    pub(crate) fn new(address: IpAddr, road: Road, busy: Arc<AtomicUsize>, places: Arc<Places>) -> Self {
+        Self { address, road, known: KnownCallers::default(), busy, places }
     }
 
     fn is_here(&self) -> bool {
@@ -41,8 +37,15 @@ impl Peer {
     async fn authenticate(&self, context: &Context, headers: &HeaderMap) -> Result<Principal> {
         let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
         let credentials = header.map_or(Ok(Credentials::Anonymous), Credentials::in_authorization)?;
-        if !self.is_encrypted && !self.is_here() {
+        if !self.road.is_encrypted && !self.is_here() {
             check_road(context, &credentials)?;
+        }
+        if context.choices.certificates && self.road.certificate.is_none() {
+            return Err(without_certificate().into());
+        }
+        let credentials = credentials.or_certificate(self.road.certificate.as_ref());
+        if matches!(credentials, Credentials::Certificate { .. }) {
+            check_page(headers, &context.choices.origins)?;
         }
         let shown = (header.unwrap_or_default(), &credentials);
         match self.known.identify(context.server.as_ref(), shown, Some(self.address)).await {
@@ -55,7 +58,7 @@ impl Peer {
     }
 
     fn is_overheard(&self, context: &Context) -> bool {
-        !self.is_encrypted && !self.is_here() && !context.choices.cleartext
+        !self.road.is_encrypted && !self.is_here() && !context.choices.cleartext
     }
 }
 
@@ -64,8 +67,16 @@ fn check_road(context: &Context, credentials: &Credentials) -> bowshot_api::Resu
     match credentials {
         _ if context.choices.cleartext => Ok(()),
         Credentials::Anonymous if context.choices.tls.is_none() => Ok(()),
-        Credentials::Anonymous | Credentials::Password { .. } | Credentials::Bearer(_) => Err(overheard()),
+        Credentials::Anonymous
+        | Credentials::Password { .. }
+        | Credentials::Bearer(_)
+        | Credentials::Certificate { .. } => Err(overheard()),
     }
+}
+
+fn without_certificate() -> Error {
+    Error::new(ErrorKind::Unauthenticated, "this server wants a client certificate")
+        .with_hint("use https, with a certificate of the operator's authority and its key")
 }
 
 fn overheard() -> Error {

@@ -165,9 +165,9 @@ async fn converse(
         arrived = arrive(stream, house.tls.as_ref(), house.patience) => arrived,
         () = shutdown.clone() => return,
     };
-    let Some((stream, is_encrypted)) = arrived else { return };
+    let Some((stream, road)) = arrived else { return };
     let places = Arc::clone(&house.places);
-    let peer = Peer::new(address, is_encrypted, Arc::clone(&busy), places);
+    let peer = Peer::new(address, road, Arc::clone(&busy), places);
     talk(stream, Arc::new(peer), busy, router, shutdown).await;
 }
 

@@ -72,6 +72,8 @@ pub struct Choices {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Whether credentials may come over connections of other machines that are not encrypted.
     pub cleartext: bool,
+    /// Whether statements are taken only from clients that have shown a certificate.
+    pub certificates: bool,
     /// The origins whose web pages may use the server, as browsers write them: `https://example.org`.
     pub origins: Vec<String>,
 }

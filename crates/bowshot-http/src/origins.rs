@@ -73,6 +73,22 @@ pub(crate) fn check_host(headers: &HeaderMap) -> Result<()> {
         .with_hint("use `localhost` or the address in the URL; a proxy sets the header `host` so"))
 }
 
+/// Refuses what a browser asks for by the certificate of its user on behalf of another site's page. It shows the certificate to
+/// everybody who asks for it, unasked, and names the origin of the page only in some requests.
+pub(crate) fn check_page(headers: &HeaderMap, listed: &[String]) -> Result<()> {
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
+    let is_listed = origin.is_some_and(|origin| listed.iter().any(|listed| listed.as_bytes() == origin));
+    match site {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(_) if is_listed => Ok(()),
+        Some(_) => {
+            Err(Error::new(ErrorKind::Denied, "web pages of other sites may not use a client certificate")
+                .with_hint("the operator lists the origins that may in `http_origins`"))
+        }
+    }
+}
+
 /// Whether a `Host` is an address, or a name that always means this machine (RFC 6761, section 6.3).
 fn is_local(host: &str) -> bool {
     let name = match host.strip_prefix('[') {

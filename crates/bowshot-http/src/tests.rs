@@ -39,7 +39,13 @@ struct Running {
 
 fn choices() -> Choices {
     let rendered = || "# TYPE bowshot_queries_total counter\nbowshot_queries_total 9".to_owned();
-    Choices { render_metrics: Arc::new(rendered), tls: None, cleartext: false, origins: Vec::new() }
+    Choices {
+        render_metrics: Arc::new(rendered),
+        tls: None,
+        cleartext: false,
+        certificates: false,
+        origins: Vec::new(),
+    }
 }
 
 impl Running {

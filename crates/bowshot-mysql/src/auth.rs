@@ -26,7 +26,7 @@ pub(crate) struct Road {
     pub(crate) cleartext: bool,
 }
 
-/// Finds out who is calling: whoever it is, if the server has no users; else by password.
+/// Finds out who is calling: whoever it is, if the server has no users; else by certificate or password.
 pub(crate) async fn authenticate(
     wire: &mut Wire,
     server: &dyn Server,
@@ -38,6 +38,9 @@ pub(crate) async fn authenticate(
         Ok(principal) => return Ok(principal),
         Err(error) if error.kind() == ErrorKind::Unauthenticated => {}
         Err(error) => return Err(refused(error)),
+    }
+    if let Some(principal) = certified(wire, server, &hello.user, from).await? {
+        return Ok(principal);
     }
     let password = if wire.is_encrypted() {
         within_tls(wire, hello, challenge).await?
@@ -61,6 +64,25 @@ pub(crate) async fn authenticate(
     let password = Secret::new(password);
     let credentials = Credentials::Password { user: hello.user.clone(), password };
     server.authenticate_from(&credentials, from).await.map_err(refused)
+}
+
+/// Who shows a certificate of the user that it says it is; others have to say more.
+async fn certified(
+    wire: &Wire,
+    server: &dyn Server,
+    user: &str,
+    from: Option<IpAddr>,
+) -> Result<Option<Principal>> {
+    let Some(certificate) = wire.certificate() else { return Ok(None) };
+    let shown = Credentials::Certificate { certificate, user: Some(user.to_owned()) };
+    match server.authenticate_from(&shown, from).await {
+        Ok(principal) => Ok(Some(principal)),
+        Err(error) if error.kind() == ErrorKind::Unauthenticated => {
+            tracing::debug!(%error, "a client with a certificate is asked for a password");
+            Ok(None)
+        }
+        Err(error) => Err(refused(error)),
+    }
 }
 
 fn denied(user: &str, why: &str) -> Failure {

@@ -7,9 +7,10 @@
 use crate::body::Body;
 use crate::compression::Compression;
 use crate::status::{Failure, Result, Trouble};
-use bowshot_api::Limits;
+use bowshot_api::{ClientCertificate, Limits};
 use bytes::{Buf, BufMut, BytesMut};
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -94,6 +95,13 @@ impl Wire {
             longest: Longest::STRANGER,
             patience: Some(Duration::from_secs(10)),
         }
+    }
+
+    /// What the client has shown when it agreed on TLS.
+    pub(crate) fn certificate(&self) -> Option<Arc<ClientCertificate>> {
+        let Either::Right(encrypted) = &self.stream else { return None };
+        let shown = encrypted.get_ref().1.peer_certificates()?;
+        ClientCertificate::shown(shown.iter().map(AsRef::as_ref))
     }
 
     /// The caller is known: its messages may be as long as the server's limits say.

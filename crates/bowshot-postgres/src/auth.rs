@@ -29,7 +29,7 @@ pub(crate) struct Road {
     pub(crate) is_private: bool,
 }
 
-/// Finds out who is calling: whoever it is, if the server has no users; else by the proof of a password, or by itself.
+/// Finds out who is calling: whoever it is, if the server has no users; else by certificate, or by the proof of a password, or by itself.
 pub(crate) async fn authenticate(
     wire: &mut Wire,
     server: &dyn Server,
@@ -40,7 +40,9 @@ pub(crate) async fn authenticate(
     let principal = match server.authenticate_from(&Credentials::Anonymous, from).await {
         Ok(principal) => principal,
         Err(error) if error.kind() == ErrorKind::Unauthenticated => {
-            if let Some(exchange) = server.prove_password(user, from) {
+            if let Some(principal) = certified(wire, server, user, from).await? {
+                principal
+            } else if let Some(exchange) = server.prove_password(user, from) {
                 prove(wire, exchange).await?
             } else {
                 let password = ask(wire, road).await?;
@@ -52,6 +54,25 @@ pub(crate) async fn authenticate(
     };
     authentication(wire.out(), OK, &[]);
     Ok(principal)
+}
+
+/// Who shows a certificate of the user that it says it is; others have to say more.
+async fn certified(
+    wire: &Wire,
+    server: &dyn Server,
+    user: &str,
+    from: Option<IpAddr>,
+) -> Result<Option<Principal>> {
+    let Some(certificate) = wire.certificate() else { return Ok(None) };
+    let shown = Credentials::Certificate { certificate, user: Some(user.to_owned()) };
+    match server.authenticate_from(&shown, from).await {
+        Ok(principal) => Ok(Some(principal)),
+        Err(error) if error.kind() == ErrorKind::Unauthenticated => {
+            tracing::debug!(%error, "a client with a certificate is asked for a password");
+            Ok(None)
+        }
+        Err(error) => Err(refused(error)),
+    }
 }
 
 fn refused(error: bowshot_api::Error) -> Trouble {

@@ -175,6 +175,16 @@ impl Shared {
         }
     }
 
+    /// Whom a certificate names, if there is such a user: an authority makes none.
+    fn certified(&self, principal: Principal) -> Result<Principal> {
+        if !principal.authenticated || self.engine.has_user(&principal.name) {
+            return Ok(principal);
+        }
+        let message = format!("the client certificate is refused: no user is called `{}`", principal.name);
+        Err(Error::new(ErrorKind::Unauthenticated, message)
+            .with_hint("an admin makes one with CREATE USER, or in the file of users"))
+    }
+
     /// Attaches to a partition of an open query.
     pub(crate) fn read(self: &Arc<Self>, query: &Arc<QueryResult>, partition: usize) -> Result<BatchStream> {
         let (shared, reading) = (Arc::downgrade(self), Arc::downgrade(query));
@@ -303,6 +313,9 @@ impl Server for Bowshot {
         let user = match credentials {
             Credentials::Password { user, .. } if authenticator.is_costly(credentials) => user.clone(),
             // A look, and no more.
+            Credentials::Certificate { .. } => {
+                return self.shared.certified(authenticator.verify(credentials)?);
+            }
             _ => return authenticator.verify(credentials),
         };
         let (logins, from) = (&self.shared.logins, (from, user));

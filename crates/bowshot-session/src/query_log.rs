@@ -1,5 +1,7 @@
 //! The last statements that ended, and those that have not, as the table `system.queries`. Bounded; nothing of it is on disk.
 
+mod access_log;
+
 use crate::live::{Live, Statement};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
@@ -57,7 +59,9 @@ pub(crate) struct QueryRecord {
 /// The log. A user sees the statements of that user only.
 #[derive(Debug, Default)]
 pub struct QueryLog {
-    records: Mutex<VecDeque<QueryRecord>>,
+    records: Mutex<VecDeque<Arc<QueryRecord>>>,
+    /// What [`mod@access_log`] shows: refused statements too.
+    decisions: Mutex<VecDeque<Arc<QueryRecord>>>,
     live: Arc<Live>,
     audit: Option<AuditLog>,
 }
@@ -99,24 +103,28 @@ impl QueryLog {
             audit.write(facts(&record));
         }
         shorten(&mut record.sql);
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        if records.len() >= CAPACITY {
-            records.pop_front();
-        }
-        records.push_back(record);
+        let record = Arc::new(record);
+        keep(&self.decisions, &record);
+        keep(&self.records, &record);
     }
 
-    /// Notes in the trail alone what was refused before it ran.
-    pub(crate) fn refused(&self, record: QueryRecord) {
+    /// Notes for the operator alone what was refused before it ran.
+    pub(crate) fn refused(&self, mut record: QueryRecord) {
+        record.sql = without_passwords(&record.sql).to_owned();
         if let Some(audit) = &self.audit {
             audit.write(facts(&record));
         }
+        shorten(&mut record.sql);
+        keep(&self.decisions, &Arc::new(record));
     }
 
     pub(crate) fn rows(&self, principal: &Principal) -> Result<RecordBatch> {
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rows: Vec<Row> =
-            records.iter().filter(|record| record.user == principal.name).map(Row::ended).collect();
+        let mut rows: Vec<Row> = records
+            .iter()
+            .filter(|record| record.user == principal.name)
+            .map(|record| Row::ended(record))
+            .collect();
         drop(records);
         rows.extend(self.live.of(principal).iter().map(|statement| Row::live(statement)));
         let text = |value: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
@@ -265,9 +273,17 @@ fn schema() -> Schema {
     ])
 }
 
-fn micros(time: SystemTime) -> i64 {
+pub(crate) fn micros(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn keep(records: &Mutex<VecDeque<Arc<QueryRecord>>>, record: &Arc<QueryRecord>) {
+    let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
+    if records.len() >= CAPACITY {
+        records.pop_front();
+    }
+    records.push_back(Arc::clone(record));
 }
 
 fn shorten(sql: &mut String) {
@@ -283,7 +299,19 @@ impl SystemTables for QueryLog {
         vec!["queries"]
     }
 
+    fn admin_names(&self) -> Vec<&'static str> {
+        vec!["access_log"]
+    }
+
     fn rows(&self, name: &str, principal: &Principal) -> Option<Result<RecordBatch>> {
-        (name == "queries").then(|| QueryLog::rows(self, principal))
+        match name {
+            "queries" => Some(QueryLog::rows(self, principal)),
+            "access_log" => {
+                let decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+                let decisions: Vec<Arc<QueryRecord>> = decisions.iter().cloned().collect();
+                Some(access_log::rows(&decisions))
+            }
+            _ => None,
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! `bowshot check`: says what `bowshot serve` with the same arguments would serve, and starts nothing.
 
 use crate::config::{Config, Listen};
-use crate::serve::{Parts, Reach, Served, Tls, authenticator, data_folder, folders, resolve, source_table};
+use crate::serve::{
+    ClientAuthority, Parts, Reach, Served, Tls, authenticator, data_folder, folders, resolve, source_table,
+};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,7 +29,8 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
         true => Reach::Anywhere,
         false => Reach::ThisMachine,
     };
-    let tls = Tls::load(&config.tls).await?;
+    let authority = ClientAuthority::load(&config.tls).await?;
+    let tls = Tls::load(&config.tls, authority.as_ref()).await?;
     resolve("--flight", &config.flight, reach).await?;
     resolve("--http", &config.http, reach).await?;
     resolve("--pg", &config.pg, reach).await?;

@@ -1,6 +1,7 @@
 //! The command line: what can be typed, and nothing of what it does. Flags of the server are settings by another name;
 //! they are read as text here and checked where all settings are.
 
+use crate::access::AccessCommand;
 use crate::config::Flags;
 use crate::demo::DemoArgs;
 use crate::sql::SqlArgs;
@@ -27,6 +28,12 @@ pub(crate) enum Command {
     Check(ServerArgs),
     /// Read a password from stdin and print its hash for the configuration
     HashPassword,
+    /// Rules about access that are kept in a file
+    Access {
+        /// What to do with it
+        #[command(subcommand)]
+        what: AccessCommand,
+    },
     /// The audit trail of a server
     Audit {
         /// What to do with it
@@ -86,6 +93,9 @@ pub(crate) struct ServerArgs {
     /// Private key of that certificate (PEM)
     #[arg(long, value_name = "FILE")]
     tls_key: Option<String>,
+    /// Certificates of the authorities (PEM) whose certificates say who a client is
+    #[arg(long, value_name = "FILE")]
+    tls_client_authority: Option<String>,
     /// Address of the PostgreSQL front end [default: off]
     #[arg(long, value_name = "ADDR")]
     pg: Option<String>,
@@ -129,6 +139,7 @@ impl ServerArgs {
             ("http", self.http),
             ("tls.certificate", self.tls_certificate),
             ("tls.key", self.tls_key),
+            ("tls.client_authority", self.tls_client_authority),
             ("pg", self.pg),
             ("mysql", self.mysql),
             ("data", self.data),

@@ -4,9 +4,11 @@
 
 mod file;
 mod settings;
+mod tls;
 mod value;
 
 pub(crate) use settings::{SETTINGS, Setting};
+pub(crate) use tls::TlsFiles;
 pub(crate) use value::Listen;
 
 use crate::usage::Usage;
@@ -45,15 +47,6 @@ pub(crate) enum DataFolder {
     Memory,
     /// In this folder.
     At(PathBuf),
-}
-
-/// Files in PEM form with which the server proves who it is. Both or none.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TlsFiles {
-    /// The server's certificate, then those that lead to its authority.
-    pub(crate) certificate: Option<PathBuf>,
-    /// The private key of the server's certificate.
-    pub(crate) key: Option<PathBuf>,
 }
 
 /// Everything that can be set.
@@ -315,6 +308,12 @@ impl Config {
             return Err(Usage::new("a certificate needs its key, and a key its certificate")
                 .with_hint("set both `tls.certificate` and `tls.key`, or none of them"));
         }
+        if self.tls.client_trust()?.is_some() && self.access.is_empty() {
+            return Err(Usage::new("certificates of clients name users, and this server has none")
+                .with_hint(
+                    "list at least one admin as `[[access.users]]`, without `password_hash` if need be",
+                ));
+        }
         if let Some(origin) = self.origins().iter().find(|origin| !value::is_origin(origin)) {
             return Err(Usage::new(format!(
                 "`http_origins` has `{origin}`, which is no origin of web pages"
@@ -373,6 +372,8 @@ fn variables(
 fn refuse_mistyped(variable: &str) -> Result<(), Usage> {
     const OTHERS: &[&str] = &[
         "BOWSHOT_CA_FILE",
+        "BOWSHOT_CLIENT_CERTIFICATE",
+        "BOWSHOT_CLIENT_KEY",
         "BOWSHOT_CONFIG",
         "BOWSHOT_URI",
         "BOWSHOT_USER",

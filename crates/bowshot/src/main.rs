@@ -4,9 +4,11 @@
 //!
 //! Exit codes: 0 good, 1 failed at run time, 2 wrong usage. Data goes to stdout, everything else to stderr.
 
+mod access;
 mod check;
 mod cli;
 mod config;
+mod connect;
 mod demo;
 mod logging;
 mod metrics;
@@ -56,6 +58,7 @@ fn run(command: Command) -> Result<ExitCode> {
         }
         Command::Demo(args) => block_on(demo::run(args))?,
         Command::Sql(args) => return block_on(sql::run(args)),
+        Command::Access { what } => return block_on(access::run(what)),
         Command::HashPassword => password::run()?,
         Command::Audit { what: AuditCommand::Verify { file } } => audit(&file)?,
         Command::Docs { page } => reference::print(page)?,

@@ -6,6 +6,7 @@
 
 mod address;
 mod banner;
+mod client_authority;
 pub(crate) mod data_folder;
 pub(crate) mod folders;
 mod memory;
@@ -16,6 +17,7 @@ mod users;
 
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::{Served, table as source_table};
+pub(crate) use client_authority::ClientAuthority;
 use parts::Look;
 pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;
@@ -77,6 +79,8 @@ pub(crate) struct Running {
     pub(crate) mysql: Option<SocketAddr>,
     mysql_cleartext: bool,
     tls: Option<Tls>,
+    _authority: Option<ClientAuthority>,
+    certificates_required: bool,
     server: Arc<Bowshot>,
     _users: FollowUsers,
     tables: Arc<TableStore>,
@@ -97,12 +101,13 @@ pub(crate) struct Running {
 /// [`Usage`](crate::usage::Usage) for a configuration that cannot be served, other errors for a machine that does not
 /// let it be (taken ports, unwritable folders).
 pub(crate) async fn start(config: &Config) -> Result<Running> {
-    let authenticator = authenticator(config)?;
+    let authority = ClientAuthority::load(&config.tls).await?;
+    let authenticator = authenticator(config)?.with_trust(authority.as_ref().map(ClientAuthority::trust));
     let reach = match authenticator.requires_credentials() || config.insecure {
         true => Reach::Anywhere,
         false => Reach::ThisMachine,
     };
-    let tls = Tls::load(&config.tls).await?;
+    let tls = Tls::load(&config.tls, authority.as_ref()).await?;
     let flight = address::bind("--flight", &config.flight, reach).await?;
     let http = address::bind("--http", &config.http, reach).await?;
     let pg = address::bind("--pg", &config.pg, reach).await?;
@@ -128,6 +133,8 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         mysql: local(mysql.as_ref())?,
         mysql_cleartext: config.mysql_cleartext,
         tls,
+        _authority: authority,
+        certificates_required: config.tls.client_trust()?.is_some_and(|trust| trust.required),
         drain_timeout: config.limits.drain_timeout,
         _users: FollowUsers::begin(config, &server),
         server,
@@ -201,6 +208,7 @@ impl Running {
             render_metrics: Arc::clone(render_metrics),
             tls: self.tls.as_ref().map(Tls::config),
             cleartext: self.http_cleartext,
+            certificates: self.certificates_required,
             origins: self.http_origins.clone(),
         };
         let until = until(stopped.clone());

@@ -14,10 +14,11 @@ mod split;
 mod statement;
 mod table;
 
+use crate::connect::ConnectArgs;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
-use bowshot_api::{OptionValue, Secret};
-use bowshot_flight::client::{Client, Login, Target};
+use bowshot_api::OptionValue;
+use bowshot_flight::client::Client;
 use clap::{Args, ValueEnum};
 use interrupt::Interrupts;
 use output::{Destination, Format, WriteFailed};
@@ -32,21 +33,8 @@ use std::process::ExitCode;
 pub(crate) struct SqlArgs {
     /// Statements to run; without any, they come from --file, from stdin, or from a prompt
     sql: Option<String>,
-    /// Address of the server
-    #[arg(long, env = "BOWSHOT_URI", default_value = "grpc://127.0.0.1:50051")]
-    uri: String,
-    /// User name
-    #[arg(long, env = "BOWSHOT_USER", conflicts_with = "token")]
-    user: Option<String>,
-    /// Password; better given by the environment variable, since other users can see command lines
-    #[arg(long, env = "BOWSHOT_PASSWORD", hide_env_values = true, requires = "user")]
-    password: Option<String>,
-    /// Bearer token instead of user and password
-    #[arg(long, env = "BOWSHOT_TOKEN", hide_env_values = true)]
-    token: Option<String>,
-    /// Certificates of the authorities to trust (PEM), for a `grpc+tls://` address [default: those of this machine]
-    #[arg(long, env = "BOWSHOT_CA_FILE", value_name = "FILE")]
-    ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    connect: ConnectArgs,
     /// Run the statements in a file, in turn, up to the first that fails
     #[arg(long, short, value_name = "FILE", conflicts_with = "sql")]
     file: Option<PathBuf>,
@@ -92,8 +80,7 @@ async fn session(args: &SqlArgs) -> Result<ExitCode> {
     if let Source::Statements(statements) = &source {
         destination.check_count(statements.len())?;
     }
-    let target = Target { uri: args.uri.clone(), login: login(args), ca_file: args.ca_file.clone() };
-    let client = Client::connect(&target).await?;
+    let client = args.connect.client().await?;
     for option in &args.options {
         set_option(&client, option).await?;
     }
@@ -107,7 +94,7 @@ async fn session(args: &SqlArgs) -> Result<ExitCode> {
         interrupts: Interrupts::listen(),
     };
     let code = match source {
-        Source::Prompt => prompt::run(&mut runner, &args.uri).await?,
+        Source::Prompt => prompt::run(&mut runner, args.connect.uri()).await?,
         Source::Statements(statements) => run_all(&mut runner, &statements).await?,
     };
     // The server would find out by itself that the connection is gone; this is only faster.
@@ -156,17 +143,6 @@ async fn run_all(runner: &mut Runner, statements: &[String]) -> Result<ExitCode>
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn login(args: &SqlArgs) -> Login {
-    match (&args.token, &args.user) {
-        (Some(token), _) => Login::Token(Secret::new(token)),
-        (None, Some(user)) => Login::Password {
-            user: user.clone(),
-            password: Secret::new(args.password.clone().unwrap_or_default()),
-        },
-        (None, None) => Login::Anonymous,
-    }
 }
 
 /// Sets `NAME=VALUE`; an empty value resets the option.

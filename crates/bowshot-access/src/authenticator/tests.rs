@@ -5,7 +5,7 @@ use crate::{TokenConfig, UserConfig, hash_password, hash_token};
 use expect_test::{Expect, expect};
 
 fn user(name: &str, password: &str) -> UserConfig {
-    let password_hash = hash_password(&Secret::new(password)).expect("hash");
+    let password_hash = Some(hash_password(&Secret::new(password)).expect("hash"));
     UserConfig { name: name.to_owned(), password_hash, ..UserConfig::default() }
 }
 
@@ -33,6 +33,7 @@ fn check(config: AccessConfig, attempts: &[Credentials], expected: Expect) {
             Credentials::Anonymous => "nothing".to_owned(),
             Credentials::Password { user, password } => format!("{user}/{}", password.expose()),
             Credentials::Bearer(token) => format!("token {}", token.expose()),
+            Credentials::Certificate { .. } => "a certificate".to_owned(),
         };
         lines.push_str(&format!("{shown} -> {outcome}\n"));
     }
@@ -142,7 +143,7 @@ fn every_mistake_in_the_configuration_stops_start_up() {
         AccessConfig {
             users: vec![UserConfig {
                 name: "ada".into(),
-                password_hash: "lovelace".into(),
+                password_hash: Some("lovelace".into()),
                 ..UserConfig::default()
             }],
             ..AccessConfig::default()

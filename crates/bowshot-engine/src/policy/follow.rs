@@ -2,7 +2,7 @@
 //! is dropped they go, so that a later thing of the same name begins without any.
 
 use super::access::Access;
-use super::rules::{Key, Place, Rules, given_text, policy_text};
+use super::rules::{Given, Key, Place, Rules, given_text, policy_text};
 use crate::snapshot::Pinned;
 use crate::snapshot::names::DEFAULT_CATALOG;
 use bowshot_api::Result;
@@ -36,13 +36,29 @@ pub(crate) fn follow(before: &Pinned, after: Pinned, access: &Access) -> Result<
     }
     for (id, name) in come {
         if !moved.contains(&id) {
-            changes.push((Key::Owner(&owned(name)).text(), Some(json!(access.user()).to_string())));
+            let place = owned(name);
+            changes.push((Key::Owner(&place).text(), Some(json!(access.user()).to_string())));
+            changes.extend(given_to_new(&rules, access.user(), &place));
         }
     }
     if changes.is_empty() {
         return Ok(after);
     }
     after.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_notes(changes))
+}
+
+/// The rights that a user has given beforehand on what it makes.
+fn given_to_new(rules: &Rules, user: &str, place: &Place) -> Changes {
+    let [catalog, schema, _] = place.as_slice() else { return Changes::new() };
+    let mut all: BTreeMap<&String, Given> = BTreeMap::new();
+    for of in [Place::new(), vec![catalog.clone(), schema.clone()]] {
+        for (grantee, given) in rules.defaults.get(&(user.to_owned(), of)).into_iter().flatten() {
+            all.entry(grantee).or_default().extend(given.clone());
+        }
+    }
+    let note =
+        |(grantee, given): (&String, Given)| (Key::Grant { place, grantee }.text(), Some(given_text(&given)));
+    all.into_iter().map(note).collect()
 }
 
 fn owned(name: &[&str]) -> Place {
@@ -58,6 +74,14 @@ fn carry(rules: &Rules, from: &Place, to: Option<&Place>, changes: &mut Changes)
     for (grantee, given) in rules.grants.get(from).into_iter().flatten() {
         changes.push((Key::Grant { place: from, grantee }.text(), None));
         changes.extend(to.map(|to| (Key::Grant { place: to, grantee }.text(), Some(given_text(given)))));
+    }
+    for ((user, _), grants) in rules.defaults.iter().filter(|((_, place), _)| place == from) {
+        for (grantee, given) in grants {
+            changes.push((Key::Default { user, place: from, grantee }.text(), None));
+            changes.extend(
+                to.map(|to| (Key::Default { user, place: to, grantee }.text(), Some(given_text(given)))),
+            );
+        }
     }
     for policy in rules.policies.get(from).into_iter().flatten() {
         let (mask, name) = (policy.column.is_some(), policy.name.as_str());

@@ -252,6 +252,11 @@ pub(crate) fn is_known(settings: &AccessSettings, store: &TableStore, principal:
     (!rules.any && settings.users.is_empty()) || rules.users.contains_key(&principal.name)
 }
 
+/// Whether the configuration or SQL has made a user of this name.
+pub(crate) fn has_user(settings: &AccessSettings, store: &TableStore, name: &str) -> bool {
+    settings.users.contains_key(name) || store.snapshot().notes().read(Rules::of).users.contains_key(name)
+}
+
 /// Whether somebody may have its name: whom an identity provider has sent is no user of ours, unless the operator says so.
 pub(crate) fn may_be(settings: &AccessSettings, principal: &Principal, rules: &Rules) -> bool {
     let name = &principal.name;

@@ -32,5 +32,5 @@ pub(crate) use files::{SeenFiles, file_name};
 pub(crate) use follow::follow;
 pub(crate) use functions::user_attribute;
 pub use gate::{AccessSettings, CatalogUsers, ConfiguredUser, UsersSeen};
-pub(crate) use gate::{CurrentSettings, Gate, is_known};
+pub(crate) use gate::{CurrentSettings, Gate, has_user, is_known};
 pub(crate) use guard::{guarded, inside, is_guarded, plan_filter};

@@ -25,6 +25,8 @@ pub(crate) struct Rules {
     pub(crate) members: BTreeMap<String, BTreeSet<String>>,
     pub(crate) grants: BTreeMap<Place, BTreeMap<String, Given>>,
     pub(crate) owners: BTreeMap<Place, String>,
+    /// Rights on tables to come: by who makes them and in which schema, nowhere meaning everywhere; to whom.
+    pub(crate) defaults: BTreeMap<(String, Place), BTreeMap<String, Given>>,
     pub(crate) policies: BTreeMap<Place, Vec<Policy>>,
     /// Tokens by user and name.
     pub(crate) tokens: BTreeMap<(String, String), Token>,
@@ -74,6 +76,11 @@ pub(crate) enum Key<'a> {
         grantee: &'a str,
     },
     Owner(&'a [String]),
+    Default {
+        user: &'a str,
+        place: &'a [String],
+        grantee: &'a str,
+    },
     Policy {
         place: &'a [String],
         mask: bool,
@@ -96,6 +103,7 @@ impl Key<'_> {
             Self::Member { role, member } => json!(["member", role, member]),
             Self::Grant { place, grantee } => json!(["grant", place, grantee]),
             Self::Owner(place) => json!(["owner", place]),
+            Self::Default { user, place, grantee } => json!(["default", user, place, grantee]),
             Self::Policy { place, mask, name } => json!(["policy", place, mask, name]),
             Self::Token { user, name } => json!(["token", user, name]),
             Self::Salt => json!(["salt"]),
@@ -109,7 +117,10 @@ impl Key<'_> {
 pub(crate) fn closes(key: &str) -> bool {
     let kind =
         serde_json::from_str::<Value>(key).ok().and_then(|key| key.get(0)?.as_str().map(str::to_owned));
-    !matches!(kind.as_deref(), Some("role" | "user" | "member" | "grant" | "owner" | "salt" | "token"))
+    !matches!(
+        kind.as_deref(),
+        Some("role" | "user" | "member" | "grant" | "owner" | "default" | "salt" | "token")
+    )
 }
 
 /// Whether a note is a rule: with tokens alone, everybody may do everything.
@@ -152,6 +163,10 @@ impl Rules {
                 self.grants.entry(place).or_default().insert(part(2)?, given_from(&value)?);
             }
             ("owner", 2) => drop(self.owners.insert(texts(parts.get(1)?)?, value.as_str()?.to_owned())),
+            ("default", 4) => {
+                let of = (part(1)?, texts(parts.get(2)?)?);
+                self.defaults.entry(of).or_default().insert(part(3)?, given_from(&value)?);
+            }
             ("policy", 4) => {
                 let policy = Policy {
                     name: part(3)?,
@@ -262,6 +277,7 @@ mod tests {
             (Key::Policy { place: &place, mask: true, name: "p" }.text(), policy_text(&policy)),
             (Key::Member { role: "r", member: "u" }.text(), "true".to_owned()),
             (Key::Owner(&place).text(), json!("u").to_string()),
+            (Key::Default { user: "u", place: &place[..2], grantee: "r" }.text(), given_text(&given)),
             (Key::Token { user: "u", name: "t" }.text(), token_text(&token)),
         ]);
         let rules = Rules::of(&notes);
@@ -272,6 +288,8 @@ mod tests {
         assert!(!alone.any && !alone.broken && alone.tokens.len() == 1, "tokens are no rules");
         assert_eq!(rules.users.get("u"), Some(&user));
         assert_eq!(rules.grants.get(&place).and_then(|grants| grants.get("r")), Some(&given));
+        let defaults = rules.defaults.get(&("u".to_owned(), place[..2].to_vec()));
+        assert_eq!(defaults.and_then(|grants| grants.get("r")), Some(&given));
         assert_eq!(rules.policies.get(&place), Some(&vec![policy]));
         assert_eq!(rules.members.get("u"), Some(&BTreeSet::from(["r".to_owned()])));
     }

@@ -291,6 +291,11 @@ impl Engine {
             || policy::is_known(&self.shared.access.now(), &self.shared.parts.tables, principal)
     }
 
+    /// Whether the configuration or SQL has made a user of this name.
+    pub fn has_user(&self, name: &str) -> bool {
+        policy::has_user(&self.shared.access.now(), &self.shared.parts.tables, name)
+    }
+
     /// Bytes of the rows in tables.
     pub fn table_bytes(&self) -> u64 {
         self.shared.parts.tables.memory_bytes()

@@ -20,6 +20,9 @@ pub enum Error {
     /// There is no certificate of an authority to trust.
     #[error("no certificate authority to trust: {0}")]
     Authorities(String),
+    /// This client's own certificate and key cannot be used.
+    #[error("the client certificate cannot be shown: {0}")]
+    Identity(String),
     /// Nobody answers there, or not the one that was meant.
     #[error("cannot connect to `{uri}`: {}", reason(cause.as_ref()))]
     Connect {

@@ -1,10 +1,10 @@
 //! Encrypted connections of this client: whom it trusts, and how it connects.
 
-use super::{Error, Result};
+use super::{Error, Identity, Result, Target};
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::io;
 use std::path::Path;
@@ -25,13 +25,13 @@ type Connecting = Pin<Box<dyn Future<Output = io::Result<TokioIo<Encrypted>>> + 
 /// What connects to the server of a URI. It trusts the authorities in `ca_file`, or else those of this machine.
 ///
 /// # Errors
-/// [`Error::Authorities`] if there is none, or the file cannot be read.
+/// [`Error::Authorities`] if there is none, or the file cannot be read; [`Error::Identity`] for a certificate that cannot be shown.
 pub(super) fn connector(
-    ca_file: Option<&Path>,
+    target: &Target,
 ) -> Result<
     impl Service<Uri, Response = TokioIo<Encrypted>, Error = io::Error, Future = Connecting> + Send + use<>,
 > {
-    let connector = TlsConnector::from(Arc::new(config(ca_file)?));
+    let connector = TlsConnector::from(Arc::new(config(target)?));
     Ok(tower::service_fn(move |uri: Uri| -> Connecting {
         let connector = connector.clone();
         Box::pin(async move { connect(&connector, &uri).await.map(TokioIo::new) })
@@ -48,15 +48,37 @@ async fn connect(connector: &TlsConnector, uri: &Uri) -> io::Result<Encrypted> {
     connector.connect(name, BufReader::with_capacity(RECEIVE_BUFFER, stream)).await
 }
 
-fn config(ca_file: Option<&Path>) -> Result<ClientConfig> {
+fn config(target: &Target) -> Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::Authorities(error.to_string()))?
-        .with_root_certificates(authorities(ca_file)?)
-        .with_no_client_auth();
+        .with_root_certificates(authorities(target.ca_file.as_deref())?);
+    let mut config = match &target.identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => {
+            let (chain, key) = shown(identity)?;
+            let refuse = |error: rustls::Error| Error::Identity(error.to_string());
+            builder.with_client_auth_cert(chain, key).map_err(refuse)?
+        }
+    };
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)
+}
+
+fn shown(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    let refuse = |path: &Path, reason: String| Error::Identity(format!("`{}`: {reason}", path.display()));
+    let certificate = identity.certificate.as_path();
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>)
+        .map_err(|error| refuse(certificate, error.to_string()))?;
+    if chain.is_empty() {
+        return Err(refuse(certificate, "it holds no certificate in PEM form".to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_file(&identity.key).map_err(|_| {
+        refuse(&identity.key, "it holds no private key in PEM form without a password".to_owned())
+    })?;
+    Ok((chain, key))
 }
 
 fn authorities(ca_file: Option<&Path>) -> Result<RootCertStore> {

@@ -2,6 +2,7 @@
 
 use super::choices;
 use super::door::Door;
+use crate::arrival::Road;
 use crate::caller::{Caller, Peer};
 use crate::chores::chores;
 use crate::{Choices, Context};
@@ -21,7 +22,8 @@ async fn ask(
 ) -> u16 {
     let server = Door::open(Limits::default(), users_only);
     let context = Context { server, choices: Arc::new(choices), chores: chores().0 };
-    let peer = Peer::new(address.parse().unwrap(), is_encrypted, Arc::default(), Places::new(9, 9));
+    let road = Road { is_encrypted, certificate: None };
+    let peer = Peer::new(address.parse().unwrap(), road, Arc::default(), Places::new(9, 9));
     let mut request = Request::builder().header("host", "db.example").extension(Arc::new(peer));
     if let Some(header) = header {
         request = request.header("authorization", header);

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! CREATE ROLE [IF NOT EXISTS] r                 DROP ROLE [IF EXISTS] r
-//! CREATE USER [IF NOT EXISTS] u [PASSWORD 'p'] [ADMIN | NOADMIN] [SET name = 'value', …]
+//! CREATE USER [IF NOT EXISTS] u [PASSWORD 'p'] [ADMIN | NOADMIN] [SET name = 'value', …] [RESET name, …]
 //! ALTER USER u [the same]                       DROP USER [IF EXISTS] u
 //! GRANT what ON [TABLE | SCHEMA | CATALOG] o TO [ROLE | USER] r, …      REVOKE … FROM …
 //! GRANT r, … TO s, …                            REVOKE r, … FROM s, …
+//! ALTER DEFAULT PRIVILEGES [FOR u, …] [IN SCHEMA s, …] GRANT what ON TABLES TO r, … | REVOKE what ON TABLES FROM r, …
 //! CREATE ROW POLICY p ON t [FOR r, …] USING (condition)                 DROP ROW POLICY [IF EXISTS] p ON t
 //! CREATE TOKEN t [FOR u] [EXPIRES '30 days' | EXPIRES NEVER]           DROP TOKEN [IF EXISTS] t [FOR u]
 //! CREATE MASK m ON t (column) [FOR r, …] USING (mask)                   DROP MASK [IF EXISTS] m ON t
@@ -50,8 +51,8 @@ pub enum AccessStatement {
         password: Option<Secret>,
         /// Whether the user may do everything.
         admin: Option<bool>,
-        /// Attributes that are set.
-        attributes: Vec<(String, String)>,
+        /// Attributes that are set, and those that are taken away.
+        attributes: Vec<(String, Option<String>)>,
     },
     /// `GRANT … ON …`, `REVOKE … ON …`
     Rights {
@@ -61,6 +62,19 @@ pub enum AccessStatement {
         privileges: Vec<(Privilege, Vec<String>)>,
         /// On what.
         object: Object,
+        /// To or from whom.
+        grantees: Vec<String>,
+    },
+    /// `ALTER DEFAULT PRIVILEGES`
+    DefaultRights {
+        /// Whether they are given.
+        give: bool,
+        /// What, on tables that are made later.
+        privileges: Vec<Privilege>,
+        /// Of those who make them; of who says it, if there are none.
+        users: Vec<String>,
+        /// In which schemas; in all, if there are none.
+        schemas: Vec<ObjectName>,
         /// To or from whom.
         grantees: Vec<String>,
     },

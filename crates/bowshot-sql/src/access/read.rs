@@ -58,6 +58,7 @@ enum Kind {
     DropMask,
     Token,
     DropToken,
+    Defaults,
 }
 
 impl Kind {
@@ -83,6 +84,9 @@ impl Kind {
                 "write `CREATE TOKEN name EXPIRES '30 days'`, in minutes, hours, days or weeks, or NEVER"
             }
             Self::DropToken => "write `DROP TOKEN name`",
+            Self::Defaults => {
+                "write `ALTER DEFAULT PRIVILEGES FOR USER name IN SCHEMA name GRANT SELECT ON TABLES TO role`, or REVOKE … FROM"
+            }
         }
     }
 }
@@ -100,6 +104,7 @@ fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
         ("create", "role", _) => (Kind::Role, 2),
         ("create", "user", _) => (Kind::User, 2),
         ("alter", "user", _) => (Kind::AlterUser, 2),
+        ("alter", "default", "privileges") => (Kind::Defaults, 3),
         ("drop", "role", _) => (Kind::DropRole, 2),
         ("drop", "user", _) => (Kind::DropUser, 2),
         ("create", "row", "policy") => (Kind::RowPolicy, 3),
@@ -131,6 +136,7 @@ fn statement(parser: &mut Parser<'_>, kind: Kind) -> Parsed<AccessStatement> {
         Kind::User | Kind::AlterUser => user(parser, kind),
         Kind::Grant | Kind::Revoke => rights(parser, kind == Kind::Grant),
         Kind::RowPolicy | Kind::Mask => policy(parser, kind == Kind::Mask),
+        Kind::Defaults => defaults(parser),
         Kind::Token => token(parser),
         Kind::DropToken => {
             let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
@@ -172,8 +178,11 @@ fn user(parser: &mut Parser<'_>, kind: Kind) -> Parsed<AccessStatement> {
             attributes.extend(parser.parse_comma_separated(|parser| {
                 let name = name_of(&parser.parse_identifier()?);
                 parser.expect_token(&Token::Eq)?;
-                Ok((name, parser.parse_literal_string()?))
+                Ok((name, Some(parser.parse_literal_string()?)))
             })?);
+        } else if word(parser, "reset") {
+            let gone = parser.parse_comma_separated(Parser::parse_identifier)?;
+            attributes.extend(gone.iter().map(|name| (name_of(name), None)));
         } else {
             return Ok(AccessStatement::User { name, change, password, admin, attributes });
         }
@@ -224,6 +233,29 @@ fn rights(parser: &mut Parser<'_>, give: bool) -> Parsed<AccessStatement> {
     let _ = parser.parse_keyword(Keyword::ROLE);
     let roles = names(parser)?;
     Ok(AccessStatement::Membership { give, roles, members: others(parser, give)? })
+}
+
+fn defaults(parser: &mut Parser<'_>) -> Parsed<AccessStatement> {
+    let users = if parser.parse_keyword(Keyword::FOR) { names(parser)? } else { Vec::new() };
+    let schemas = if parser.parse_keywords(&[Keyword::IN, Keyword::SCHEMA]) {
+        parser.parse_comma_separated(|parser| parser.parse_object_name(false))?
+    } else {
+        Vec::new()
+    };
+    let give = parser.parse_one_of_keywords(&[Keyword::GRANT, Keyword::REVOKE]);
+    let Some(give) = give else { return parser.expected("GRANT or REVOKE", parser.peek_token()) };
+    let give = give == Keyword::GRANT;
+    let Some(privileges) = privileges(parser)? else {
+        return parser.expected("a privilege", parser.peek_token());
+    };
+    if privileges.iter().any(|(_, columns)| !columns.is_empty()) {
+        return Err(ParserError::ParserError("tables to come have no known columns".to_owned()));
+    }
+    parser.expect_keyword(Keyword::ON)?;
+    parser.expect_keyword(Keyword::TABLES)?;
+    let grantees = others(parser, give)?;
+    let privileges = privileges.into_iter().map(|(privilege, _)| privilege).collect();
+    Ok(AccessStatement::DefaultRights { give, privileges, users, schemas, grantees })
 }
 
 /// What is given or taken; `None` for roles.
@@ -288,7 +320,7 @@ fn names(parser: &mut Parser<'_>) -> Parsed<Vec<String>> {
         // `TO ROLE r`, unless that is its name.
         if matches!(&parser.peek_nth_token_ref(1).token, Token::Word(_))
             && (is_word(parser, "role") || is_word(parser, "user"))
-            && !matches!(&parser.peek_nth_token_ref(1).token, Token::Word(next) if matches!(next.keyword, Keyword::TO | Keyword::FROM | Keyword::USING))
+            && !matches!(&parser.peek_nth_token_ref(1).token, Token::Word(next) if matches!(next.keyword, Keyword::TO | Keyword::FROM | Keyword::USING | Keyword::IN | Keyword::GRANT | Keyword::REVOKE))
         {
             parser.advance_token();
         }
@@ -348,129 +380,4 @@ fn word(parser: &mut Parser<'_>, word: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{DialectName, without_passwords};
-
-    fn read(sql: &str) -> Result<Option<AccessStatement>> {
-        access(sql, Dialect::new(DialectName::Ansi))
-    }
-
-    #[test]
-    fn statements_of_other_rooms_are_left_alone() {
-        for sql in [
-            "SELECT 1",
-            "CREATE TABLE role (a INT)",
-            "CREATE TABLE mask AS SELECT 1",
-            "DROP TABLE \"user\"",
-            "DROP TABLE row",
-            "CREATE VIEW grant_view AS SELECT 1",
-            "",
-        ] {
-            assert_eq!(read(sql).expect(sql), None, "{sql}");
-        }
-    }
-
-    #[test]
-    fn tokens() {
-        let made = |user: Option<&str>, expires| {
-            let user = user.map(str::to_owned);
-            Some(AccessStatement::CreateToken { name: "t".to_owned(), user, expires })
-        };
-        let days = |days: u64| Expiry::After(Duration::from_secs(days * 24 * 60 * 60));
-        for (sql, expected) in [
-            ("CREATE TOKEN t", made(None, Expiry::Usual)),
-            ("create token T FOR \"Ada\" EXPIRES NEVER;", made(Some("Ada"), Expiry::Never)),
-            ("CREATE TOKEN t EXPIRES '1 day'", made(None, days(1))),
-            ("CREATE TOKEN t EXPIRES IN '2 weeks'", made(None, days(14))),
-            (
-                "DROP TOKEN IF EXISTS t FOR bob",
-                Some(AccessStatement::DropToken {
-                    name: "t".to_owned(),
-                    user: Some("bob".to_owned()),
-                    if_exists: true,
-                }),
-            ),
-        ] {
-            assert_eq!(read(sql).expect(sql), expected, "{sql}");
-        }
-        for sql in
-            ["CREATE TOKEN", "CREATE TOKEN t EXPIRES", "CREATE TOKEN t EXPIRES '0 days'", "DROP TOKEN t x"]
-        {
-            assert_eq!(read(sql).expect_err(sql).kind(), ErrorKind::Syntax, "{sql}");
-        }
-    }
-
-    #[test]
-    fn rights_and_roles_are_told_apart() {
-        let statement =
-            read("GRANT SELECT (a, \"B\"), INSERT ON TABLE s.t TO ROLE r, \"U\";").expect("parses");
-        let Some(AccessStatement::Rights { give: true, privileges, object: Object::Table(table), grantees }) =
-            statement
-        else {
-            panic!("{statement:?}")
-        };
-        assert_eq!(
-            privileges,
-            [(Privilege::Select, vec!["a".to_owned(), "B".to_owned()]), (Privilege::Insert, Vec::new())]
-        );
-        assert_eq!(
-            (table.to_string().as_str(), grantees.as_slice()),
-            ("s.t", ["r".to_owned(), "U".to_owned()].as_slice())
-        );
-        for (sql, roles, members) in [
-            ("GRANT analyst TO ada", "analyst", "ada"),
-            ("REVOKE ROLE own FROM USER ada", "own", "ada"),
-            ("GRANT own TO ada", "own", "ada"),
-            ("GRANT 'a b' TO 'c'", "a b", "c"),
-        ] {
-            match read(sql).expect(sql) {
-                Some(AccessStatement::Membership { roles: found, members: to, .. }) => {
-                    assert_eq!(
-                        (found.join(","), to.join(",")),
-                        (roles.to_owned(), members.to_owned()),
-                        "{sql}"
-                    );
-                }
-                other => panic!("{sql}: {other:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn policies_and_masks() {
-        let sql = "CREATE ROW POLICY p ON t FOR a, b USING (region = user_attribute('region'))";
-        assert!(
-            matches!(read(sql), Ok(Some(AccessStatement::CreatePolicy { column: None, ref roles, .. })) if roles.len() == 2)
-        );
-        let sql = "CREATE MASK m ON t (ssn) USING (partial(0, 4))";
-        assert!(matches!(read(sql), Ok(Some(AccessStatement::CreatePolicy { column: Some(_), .. }))));
-        for sql in [
-            "CREATE ROW POLICY p ON t USING region = 1",
-            "CREATE MASK m ON t USING (null)",
-            "GRANT SELECT ON t",
-            "GRANT SELECT TO",
-            "GRANT INSERT (a) ON t TO r",
-            "CREATE ROLE",
-            "GRANT SELECT ON t TO r EXTRA",
-        ] {
-            assert_eq!(read(sql).expect_err(sql).kind(), ErrorKind::Syntax, "{sql}");
-        }
-    }
-
-    #[test]
-    fn passwords_do_not_come_back() {
-        for sql in ["CREATE USER u PASSWORD 'a' hunter2", "ALTER USER u PASSWORD 'a' 'hunter2'"] {
-            let error = read(sql).expect_err(sql);
-            assert!(!error.to_string().contains("hunter2"), "{error}");
-        }
-        for sql in [
-            "create  user u password 'hunter2'",
-            "/* x */ ALTER USER u WITH PASSWORD 'hunter2'",
-            "CREATE USER u IDENTIFIED BY 'hunter2'",
-        ] {
-            assert!(!without_passwords(sql).contains("hunter2"), "{sql}");
-        }
-        assert_eq!(without_passwords("SELECT password FROM t"), "SELECT password FROM t");
-    }
-}
+mod tests;

@@ -141,6 +141,27 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "file with the private key of that certificate (PEM, without a password)",
     ),
     flag(
+        "tls.client_authority",
+        "--tls-client-authority",
+        |c| Slot::Path(&mut c.tls.client_authority),
+        "file with the certificates of the authorities (PEM) whose certificates say who a client is, at every front end; read again when it changes",
+    ),
+    key(
+        "tls.client_revoked",
+        |c| Slot::Path(&mut c.tls.client_revoked),
+        "file with the lists of certificates that these authorities have revoked (PEM); with it, a certificate that no list in date covers is refused; read again when it changes",
+    ),
+    key(
+        "tls.client_certificates",
+        |c| Slot::Text(&mut c.tls.client_certificates),
+        "whether clients need a certificate: `optional`, so that passwords and tokens do too, or `required`, so that nobody connects without one",
+    ),
+    key(
+        "tls.client_name",
+        |c| Slot::Text(&mut c.tls.client_name),
+        "which name of a certificate is the user's: `common_name` of its subject, or `email` or `dns` of its alternative names; there must be exactly one",
+    ),
+    flag(
         "access.users_file",
         "--users-file",
         |c| Slot::Path(&mut c.users_file),

@@ -2,6 +2,7 @@
 //! needs no restart. Connections that are open keep what they began with.
 
 use crate::config::TlsFiles;
+use crate::serve::client_authority::ClientAuthority;
 use crate::serve::signal::Hangups;
 use crate::usage::Usage;
 use rustls::ServerConfig;
@@ -9,7 +10,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use tokio::task::{AbortHandle, spawn_blocking};
 
 /// How often the files are looked at.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// Bytes of a file, at most.
 const LARGEST_FILE: u64 = 1 << 20;
 
@@ -36,7 +37,10 @@ impl Tls {
     ///
     /// # Errors
     /// [`Usage`] for files that cannot be read, are not what they should be, or do not belong together.
-    pub(crate) async fn load(files: &TlsFiles) -> Result<Option<Self>, Usage> {
+    pub(crate) async fn load(
+        files: &TlsFiles,
+        authority: Option<&ClientAuthority>,
+    ) -> Result<Option<Self>, Usage> {
         let (Some(certificate), Some(key)) = (&files.certificate, &files.key) else { return Ok(None) };
         let provider = Arc::new(aws_lc_rs::default_provider());
         let files = Arc::new(Files { certificate: certificate.clone(), key: key.clone() });
@@ -48,11 +52,19 @@ impl Tls {
         let found = look(Arc::clone(&files), None, Arc::clone(&provider)).await.map_err(refuse)?;
         let (seen, current) = found.ok_or_else(|| refuse("the certificate was not read".to_owned()))?;
         let identity = Arc::new(Identity { current: RwLock::new(Arc::new(current)) });
-        let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| Usage::new(error.to_string()))?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::<Identity>::clone(&identity));
+            .map_err(|error| Usage::new(error.to_string()))?;
+        let builder = match authority {
+            Some(authority) => builder.with_client_cert_verifier(authority.trust()),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_cert_resolver(Arc::<Identity>::clone(&identity));
+        if authority.is_some() {
+            // Who resumes a connection is not asked for a certificate again, which may have been revoked since.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
         let look = tokio::spawn(follow(files, seen, provider, identity)).abort_handle();
         Ok(Some(Self { config: Arc::new(config), look }))
     }
@@ -144,7 +156,7 @@ impl Files {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut content))

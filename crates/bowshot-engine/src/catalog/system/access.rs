@@ -2,18 +2,24 @@
 
 use crate::catalog::system::tables::batch;
 use crate::policy::access::Access;
-use crate::policy::rules::{Place, Token};
+use crate::policy::rules::{Place, Policy, Token};
 use bowshot_api::Result;
 use bowshot_sql::Privilege;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// The tables of `system` that are made here.
-pub(crate) const NAMES: [&str; 4] = ["grants", "policies", "roles", "tokens"];
+pub(crate) const NAMES: [&str; 5] = ["default_privileges", "grants", "policies", "roles", "tokens"];
 
-/// The rows of one of [`NAMES`].
+/// Those of them that only admins have.
+pub(crate) const ADMIN_NAMES: [&str; 1] = ["access_rules"];
+
+/// The rows of one of [`NAMES`] and [`ADMIN_NAMES`].
 pub(crate) fn rows(name: &str, access: &Access) -> Option<Result<RecordBatch>> {
     match name {
+        "access_rules" if access.is_admin() => Some(rules(access)),
+        "default_privileges" => Some(defaults(access)),
         "grants" => Some(grants(access)),
         "policies" => Some(policies(access)),
         "roles" => Some(roles(access)),
@@ -81,6 +87,63 @@ fn grants(access: &Access) -> Result<RecordBatch> {
         ("privilege", column(&|right| Some(right.privilege.as_str().to_owned()))),
         ("columns", column(&|right| right.columns.clone())),
         ("is_owner", Arc::new(rights.iter().map(|right| Some(right.owner)).collect::<BooleanArray>())),
+    ])
+}
+
+/// Rights on tables to come, as far as the user gives or gets them.
+fn defaults(access: &Access) -> Result<RecordBatch> {
+    let rules = access.rules();
+    let mut all: Vec<(&String, &Place, &String, Privilege)> = Vec::new();
+    for ((user, place), grants) in &rules.defaults {
+        let seen = |grantee: &String| access.is_admin() || access.user() == user || access.has_role(grantee);
+        for (grantee, given) in grants.iter().filter(|(grantee, _)| seen(grantee)) {
+            all.extend(given.keys().map(|privilege| (user, place, grantee, *privilege)));
+        }
+    }
+    batch(vec![
+        ("user_name", texts(all.iter().map(|(user, ..)| Some((*user).clone())))),
+        ("table_catalog", texts(all.iter().map(|(_, place, ..)| part(place, 0)))),
+        ("table_schema", texts(all.iter().map(|(_, place, ..)| part(place, 1)))),
+        ("grantee", texts(all.iter().map(|(_, _, grantee, _)| Some((*grantee).clone())))),
+        ("privilege", texts(all.iter().map(|(.., privilege)| Some(privilege.as_str().to_owned())))),
+    ])
+}
+
+/// All rules that can be said in a file, each as a JSON object, so that no name is taken for two. What proves who somebody is,
+/// is not among them.
+fn rules(access: &Access) -> Result<RecordBatch> {
+    let rules = access.rules();
+    let mut all: Vec<(&str, Value)> = Vec::new();
+    all.extend(rules.roles.iter().map(|name| ("role", json!({ "name": name }))));
+    all.extend(rules.users.iter().map(|(name, user)| {
+        let has_password = user.hash.is_some();
+        let attributes = &user.attributes;
+        ("user", json!({ "name": name, "admin": user.admin, "attributes": attributes, "has_password": has_password }))
+    }));
+    for (member, roles) in &rules.members {
+        all.extend(roles.iter().map(|role| ("membership", json!({ "role": role, "member": member }))));
+    }
+    for (place, grants) in &rules.grants {
+        for (grantee, given) in grants {
+            let rights: Map<String, Value> = given
+                .iter()
+                .map(|(privilege, columns)| (privilege.as_str().to_owned(), json!(columns)))
+                .collect();
+            all.push(("grant", json!({ "place": place, "grantee": grantee, "rights": rights })));
+        }
+    }
+    for (place, policies) in &rules.policies {
+        all.extend(policies.iter().map(|policy| {
+            let Policy { name, column, roles, using } = policy;
+            (
+                "policy",
+                json!({ "place": place, "name": name, "column": column, "roles": roles, "using": using }),
+            )
+        }));
+    }
+    batch(vec![
+        ("kind", texts(all.iter().map(|(kind, _)| Some((*kind).to_owned())))),
+        ("definition", texts(all.iter().map(|(_, definition)| Some(definition.to_string())))),
     ])
 }
 

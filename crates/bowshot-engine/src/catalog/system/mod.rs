@@ -22,6 +22,11 @@ pub trait SystemTables: Send + Sync + std::fmt::Debug {
     /// Names of the tables, sorted.
     fn names(&self) -> Vec<&'static str>;
 
+    /// Names of those that only admins have, which are none of the others.
+    fn admin_names(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// The rows that `principal` may see, or `None` for an unknown name.
     fn rows(&self, name: &str, principal: &Principal) -> Option<bowshot_api::Result<RecordBatch>>;
 }
@@ -55,7 +60,9 @@ impl SystemSchema {
         // The caches and the files belong to everybody, and show what everybody asks and has.
         let shared = self.reuse.tables().iter().copied().chain(files::NAMES);
         let shared = shared.filter(|_| self.access.is_everything());
-        self.tables.names().into_iter().chain(tables::NAMES).chain(access::NAMES).chain(shared)
+        let admin = self.tables.admin_names().into_iter().chain(access::ADMIN_NAMES);
+        let admin = admin.filter(|_| self.access.is_admin());
+        self.tables.names().into_iter().chain(tables::NAMES).chain(access::NAMES).chain(shared).chain(admin)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Statements about access: who may say them, and the notes that they change.
 
+mod defaults;
 mod membership;
 mod tokens;
+mod users;
 
 use self::membership::membership;
 use self::tokens::Told;
@@ -13,9 +15,7 @@ use crate::policy::access::{Access, denied, unseen};
 use crate::policy::gate::AccessSettings;
 use crate::policy::guard;
 use crate::policy::mask::Mask;
-use crate::policy::rules::{
-    Given, Key, PUBLIC, Place, Policy, Rules, given_text, place_of, policy_text, user_text,
-};
+use crate::policy::rules::{Given, Key, PUBLIC, Place, Policy, Rules, given_text, place_of, policy_text};
 use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Result};
@@ -170,6 +170,11 @@ fn needs(statement: &AccessStatement, (access, names): (&Access, &Names)) -> Res
         AccessStatement::CreateToken { user, .. } | AccessStatement::DropToken { user, .. } => {
             Needs::Login(user.clone().unwrap_or_else(|| access.user().to_owned()))
         }
+        AccessStatement::DefaultRights { users, .. } => match users.as_slice() {
+            [] => Needs::User(access.user().to_owned()),
+            [user] => Needs::User(user.clone()),
+            _ => Needs::Admin,
+        },
         AccessStatement::Rights { object: Object::Catalog(_), .. } => Needs::Admin,
         AccessStatement::Rights { object, .. } => Needs::Owner(place(object, (access, names))?),
         AccessStatement::CreatePolicy { table, .. } | AccessStatement::DropPolicy { table, .. } => {
@@ -223,29 +228,7 @@ fn changes(statement: AccessStatement, rules: &Rules, (access, names): (&Access,
         }
         AccessStatement::DropGrantee { user, name, if_exists } => dropped(user, &name, if_exists, rules),
         AccessStatement::User { name, change, password, admin, attributes } => {
-            let name = checked_name(name)?;
-            let there = rules.users.get(&name);
-            match (change, there) {
-                (UserChange::CreateIfMissing, Some(_)) => return Ok(Vec::new()),
-                (UserChange::Alter, None) => return Err(no_user(&name, &known)),
-                (UserChange::Create, Some(_)) | (UserChange::Create | UserChange::CreateIfMissing, None)
-                    if there.is_some() || known.has(&name) =>
-                {
-                    return Err(Error::new(ErrorKind::AlreadyExists, format!("`{name}` is there already")));
-                }
-                _ => {}
-            }
-            let mut user = there.cloned().unwrap_or_default();
-            if let Some(password) = password {
-                user.hash = Some((access.settings().hash)(&password)?);
-            }
-            if user.hash.is_none() {
-                return Err(Error::invalid(format!("user `{name}` needs a password"))
-                    .with_hint("write `CREATE USER name PASSWORD 'text'`"));
-            }
-            user.admin = admin.unwrap_or(user.admin);
-            user.attributes.extend(attributes);
-            Ok(vec![(Key::User(&name).text(), Some(user_text(&user)))])
+            users::changed((checked_name(name)?, change), (password, admin, attributes), &known)
         }
         AccessStatement::Rights { give, privileges, object, grantees } => {
             let place = place(&object, (access, names))?;
@@ -257,6 +240,14 @@ fn changes(statement: AccessStatement, rules: &Rules, (access, names): (&Access,
                 (Key::Grant { place: &place, grantee }.text(), text)
             };
             Ok(grantees.iter().map(change).collect())
+        }
+        AccessStatement::DefaultRights { give, privileges, users, schemas, grantees } => {
+            known.check(&grantees)?;
+            let place = |schema| place(&Object::Schema(schema), (access, names));
+            let places = schemas.into_iter().map(place).collect::<Result<Vec<Place>>>()?;
+            known.check(&users)?;
+            let users = if users.is_empty() { vec![access.user().to_owned()] } else { users };
+            defaults::defaults(give, &privileges, (&users, places, &grantees), &known)
         }
         AccessStatement::Membership { give, roles, members } => {
             known.check(&roles)?;
@@ -308,14 +299,6 @@ impl Known<'_> {
             }
         }
     }
-}
-
-fn no_user(name: &str, known: &Known<'_>) -> Error {
-    if known.settings.users.contains_key(name) {
-        return Error::invalid(format!("`{name}` is a user of the configuration"))
-            .with_hint("change the file of users, which the server reads again");
-    }
-    Error::not_found(format!("user `{name}` not found"))
 }
 
 fn checked_name(name: String) -> Result<String> {
@@ -384,6 +367,7 @@ fn dropped(user: bool, name: &str, if_exists: bool, rules: &Rules) -> Result<Not
     for (place, _) in rules.grants.iter().filter(|(_, grants)| grants.contains_key(name)) {
         notes.push((Key::Grant { place, grantee: name }.text(), None));
     }
+    notes.extend(defaults::all_of(name, rules));
     for (place, _) in rules.owners.iter().filter(|(_, owner)| *owner == name) {
         notes.push((Key::Owner(place).text(), None));
     }

@@ -1,0 +1,157 @@
+//! Statements about access, as they are written.
+
+use super::*;
+use crate::{DialectName, without_passwords};
+
+fn read(sql: &str) -> Result<Option<AccessStatement>> {
+    access(sql, Dialect::new(DialectName::Ansi))
+}
+
+#[test]
+fn statements_of_other_rooms_are_left_alone() {
+    for sql in [
+        "SELECT 1",
+        "CREATE TABLE role (a INT)",
+        "CREATE TABLE mask AS SELECT 1",
+        "DROP TABLE \"user\"",
+        "DROP TABLE row",
+        "CREATE VIEW grant_view AS SELECT 1",
+        "",
+    ] {
+        assert_eq!(read(sql).expect(sql), None, "{sql}");
+    }
+}
+
+#[test]
+fn tokens() {
+    let made = |user: Option<&str>, expires| {
+        let user = user.map(str::to_owned);
+        Some(AccessStatement::CreateToken { name: "t".to_owned(), user, expires })
+    };
+    let days = |days: u64| Expiry::After(Duration::from_secs(days * 24 * 60 * 60));
+    for (sql, expected) in [
+        ("CREATE TOKEN t", made(None, Expiry::Usual)),
+        ("create token T FOR \"Ada\" EXPIRES NEVER;", made(Some("Ada"), Expiry::Never)),
+        ("CREATE TOKEN t EXPIRES '1 day'", made(None, days(1))),
+        ("CREATE TOKEN t EXPIRES IN '2 weeks'", made(None, days(14))),
+        (
+            "DROP TOKEN IF EXISTS t FOR bob",
+            Some(AccessStatement::DropToken {
+                name: "t".to_owned(),
+                user: Some("bob".to_owned()),
+                if_exists: true,
+            }),
+        ),
+    ] {
+        assert_eq!(read(sql).expect(sql), expected, "{sql}");
+    }
+    for sql in ["CREATE TOKEN", "CREATE TOKEN t EXPIRES", "CREATE TOKEN t EXPIRES '0 days'", "DROP TOKEN t x"]
+    {
+        assert_eq!(read(sql).expect_err(sql).kind(), ErrorKind::Syntax, "{sql}");
+    }
+}
+
+#[test]
+fn rights_and_roles_are_told_apart() {
+    let statement = read("GRANT SELECT (a, \"B\"), INSERT ON TABLE s.t TO ROLE r, \"U\";").expect("parses");
+    let Some(AccessStatement::Rights { give: true, privileges, object: Object::Table(table), grantees }) =
+        statement
+    else {
+        panic!("{statement:?}")
+    };
+    assert_eq!(
+        privileges,
+        [(Privilege::Select, vec!["a".to_owned(), "B".to_owned()]), (Privilege::Insert, Vec::new())]
+    );
+    assert_eq!(
+        (table.to_string().as_str(), grantees.as_slice()),
+        ("s.t", ["r".to_owned(), "U".to_owned()].as_slice())
+    );
+    for (sql, roles, members) in [
+        ("GRANT analyst TO ada", "analyst", "ada"),
+        ("REVOKE ROLE own FROM USER ada", "own", "ada"),
+        ("GRANT own TO ada", "own", "ada"),
+        ("GRANT 'a b' TO 'c'", "a b", "c"),
+    ] {
+        match read(sql).expect(sql) {
+            Some(AccessStatement::Membership { roles: found, members: to, .. }) => {
+                assert_eq!((found.join(","), to.join(",")), (roles.to_owned(), members.to_owned()), "{sql}");
+            }
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn rights_on_tables_to_come() {
+    let sql = "ALTER DEFAULT PRIVILEGES FOR USER ada IN SCHEMA a, b.c GRANT SELECT, INSERT ON TABLES TO r, s";
+    let Ok(Some(AccessStatement::DefaultRights { give: true, privileges, users, schemas, grantees })) =
+        read(sql)
+    else {
+        panic!("{:?}", read(sql))
+    };
+    assert_eq!(privileges, [Privilege::Select, Privilege::Insert]);
+    assert_eq!((users.len(), schemas.len(), grantees.len()), (1, 2, 2));
+    let sql = "alter default privileges revoke all on tables from r";
+    assert!(
+        matches!(read(sql), Ok(Some(AccessStatement::DefaultRights { give: false, ref privileges, ref users, ref schemas, .. }))
+            if privileges.len() == 7 && users.is_empty() && schemas.is_empty())
+    );
+    for sql in [
+        "ALTER DEFAULT PRIVILEGES",
+        "ALTER DEFAULT PRIVILEGES GRANT SELECT (a) ON TABLES TO r",
+        "ALTER DEFAULT PRIVILEGES GRANT r TO s",
+        "ALTER DEFAULT PRIVILEGES GRANT SELECT ON SCHEMAS TO r",
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA GRANT SELECT ON TABLES TO r",
+        "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES FROM r",
+    ] {
+        assert_eq!(read(sql).expect_err(sql).kind(), ErrorKind::Syntax, "{sql}");
+    }
+}
+
+#[test]
+fn attributes_come_and_go() {
+    let sql = "ALTER USER u NOADMIN SET a = 'x', b = 'y' RESET c, \"D\"";
+    let Ok(Some(AccessStatement::User { attributes, admin: Some(false), .. })) = read(sql) else {
+        panic!("{:?}", read(sql))
+    };
+    let shown: Vec<_> = attributes.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
+    assert_eq!(shown, [("a", Some("x")), ("b", Some("y")), ("c", None), ("D", None)]);
+}
+
+#[test]
+fn policies_and_masks() {
+    let sql = "CREATE ROW POLICY p ON t FOR a, b USING (region = user_attribute('region'))";
+    assert!(
+        matches!(read(sql), Ok(Some(AccessStatement::CreatePolicy { column: None, ref roles, .. })) if roles.len() == 2)
+    );
+    let sql = "CREATE MASK m ON t (ssn) USING (partial(0, 4))";
+    assert!(matches!(read(sql), Ok(Some(AccessStatement::CreatePolicy { column: Some(_), .. }))));
+    for sql in [
+        "CREATE ROW POLICY p ON t USING region = 1",
+        "CREATE MASK m ON t USING (null)",
+        "GRANT SELECT ON t",
+        "GRANT SELECT TO",
+        "GRANT INSERT (a) ON t TO r",
+        "CREATE ROLE",
+        "GRANT SELECT ON t TO r EXTRA",
+    ] {
+        assert_eq!(read(sql).expect_err(sql).kind(), ErrorKind::Syntax, "{sql}");
+    }
+}
+
+#[test]
+fn passwords_do_not_come_back() {
+    for sql in ["CREATE USER u PASSWORD 'a' hunter2", "ALTER USER u PASSWORD 'a' 'hunter2'"] {
+        let error = read(sql).expect_err(sql);
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+    for sql in [
+        "create  user u password 'hunter2'",
+        "/* x */ ALTER USER u WITH PASSWORD 'hunter2'",
+        "CREATE USER u IDENTIFIED BY 'hunter2'",
+    ] {
+        assert!(!without_passwords(sql).contains("hunter2"), "{sql}");
+    }
+    assert_eq!(without_passwords("SELECT password FROM t"), "SELECT password FROM t");
+}

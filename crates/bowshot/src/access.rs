@@ -1,0 +1,127 @@
+//! `bowshot access`: rules about access that are kept in a file, such as one in git. `diff` shows the statements that lead from
+//! what a server has to what the file says, `apply` runs them, in one transaction. What they are is SQL alone, said to the
+//! server over Flight by an admin; nothing here knows a way round it.
+//!
+//! Sections that the file does not have are left as they are. Passwords and tokens are in no file.
+
+mod diff;
+mod file;
+mod state;
+
+use crate::connect::ConnectArgs;
+use crate::sql::say;
+use crate::usage::Usage;
+use anyhow::{Context, Result, bail};
+use bowshot_api::OptionValue;
+use bowshot_flight::client::Client;
+use clap::{Args, Subcommand};
+use file::Wanted;
+use state::State;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What to do with a file of rules.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AccessCommand {
+    /// Show the statements that lead from the server's rules to those of a file
+    Diff {
+        #[command(flatten)]
+        with: FileArgs,
+        /// Exit with code 1 if there are any
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run these statements, all or none of them
+    Apply {
+        #[command(flatten)]
+        with: FileArgs,
+    },
+}
+
+/// A file, and the server that it is for.
+#[derive(Debug, Args)]
+pub(crate) struct FileArgs {
+    /// File of roles, users, memberships, grants, policies and masks (TOML)
+    file: PathBuf,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Runs what the arguments say.
+///
+/// # Errors
+/// [`Usage`] for a file that is not understood, otherwise what the server said.
+pub(crate) async fn run(command: AccessCommand) -> Result<ExitCode> {
+    match command {
+        AccessCommand::Diff { with, check } => {
+            let (client, file) = begin(&with).await?;
+            let statements = statements(&client, &file).await?;
+            show(&statements)?;
+            Ok(if check && !statements.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        }
+        AccessCommand::Apply { with } => {
+            let (client, file) = begin(&with).await?;
+            run_all(&client, &file).await?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn begin(with: &FileArgs) -> Result<(Client, String)> {
+    let text = std::fs::read_to_string(&with.file)
+        .with_context(|| format!("cannot read `{}`", with.file.display()))?;
+    // Before anybody is asked: a file that is not understood is of no use to anyone.
+    Wanted::read(&text, &["catalog".to_owned(), "schema".to_owned()])
+        .map_err(|reason| refuse(with, &reason))?;
+    let client = with.connect.client().await?;
+    client.set_option("dialect", Some(OptionValue::String("ansi".to_owned()))).await?;
+    Ok((client, text))
+}
+
+fn refuse(with: &FileArgs, reason: &str) -> anyhow::Error {
+    let usage = Usage::new(format!("`{}` cannot be used: {reason}", with.file.display()));
+    anyhow::Error::new(usage.with_hint("the guide to access has an example"))
+}
+
+async fn statements(client: &Client, file: &str) -> Result<Vec<String>> {
+    let state = State::read(client).await?;
+    let wanted = Wanted::read(file, &state.place).map_err(|reason| anyhow::Error::new(Usage::new(reason)))?;
+    if wanted.users.as_ref().is_some_and(|users| !users.contains_key(&state.user))
+        && state.users.contains_key(&state.user)
+    {
+        bail!("the file does not have `{}`, who is asking: another admin has to", state.user);
+    }
+    Ok(diff::diff(&wanted, &state))
+}
+
+/// Within one transaction, so that nobody ever has half of the rules, and none are lost that others make meanwhile.
+async fn run_all(client: &Client, file: &str) -> Result<()> {
+    state::ask(client, "BEGIN").await?;
+    let done = async {
+        let statements = statements(client, file).await?;
+        for sql in &statements {
+            state::ask(client, sql)
+                .await
+                .with_context(|| format!("nothing was changed, because of `{sql}`"))?;
+        }
+        state::ask(client, "COMMIT").await.context("nothing was changed")?;
+        anyhow::Ok(statements)
+    };
+    match done.await {
+        Ok(statements) => show(&statements),
+        Err(error) => {
+            // It may have ended by itself, and ends with the session anyway.
+            drop(state::ask(client, "ROLLBACK").await);
+            Err(error)
+        }
+    }
+}
+
+fn show(statements: &[String]) -> Result<()> {
+    if statements.is_empty() {
+        say("the server's rules are those of the file");
+    }
+    let text: String = statements.iter().map(|sql| format!("{sql};\n")).collect();
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
+}

@@ -1,0 +1,350 @@
+//! From what there is to what is wanted, as statements. Their order: policies that go first, then who comes, memberships, rights,
+//! policies that come, and last who goes, whom no policy may name any more.
+
+use super::file::{Place, Policy, Rights, User, Wanted};
+use super::state::State;
+use bowshot_sql::{AccessStatement, Dialect, DialectName, Privilege, access, rewrite};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The statements; none if there is nothing to do.
+pub(super) fn diff(wanted: &Wanted, state: &State) -> Vec<String> {
+    let mut statements = Vec::new();
+    let gone = Gone::of(wanted, state);
+    for (wanted, there, kind) in
+        [(&wanted.policies, &state.policies, "ROW POLICY"), (&wanted.masks, &state.masks, "MASK")]
+    {
+        let Some(wanted) = wanted else { continue };
+        let others = there
+            .iter()
+            .filter(|(name, policy)| wanted.get(*name).is_none_or(|wanted| !is_same(name, wanted, policy)));
+        statements.extend(
+            others.map(|((place, name), _)| format!("DROP {kind} {} ON {}", quoted(name), whole(place))),
+        );
+    }
+    if let Some(roles) = &wanted.roles {
+        statements.extend(roles.difference(&state.roles).map(|name| format!("CREATE ROLE {}", quoted(name))));
+    }
+    if let Some(users) = &wanted.users {
+        statements
+            .extend(users.iter().filter_map(|(name, user)| user_change(name, user, state.users.get(name))));
+    }
+    if let Some(memberships) = &wanted.memberships {
+        let word = |(role, member): &(String, String), verb, to| {
+            format!("{verb} ROLE {} {to} {}", quoted(role), quoted(member))
+        };
+        statements.extend(memberships.difference(&state.memberships).map(|one| word(one, "GRANT", "TO")));
+        let others = state.memberships.difference(memberships);
+        let others = others.filter(|(role, member)| !gone.has(role) && !gone.has(member));
+        statements.extend(others.map(|one| word(one, "REVOKE", "FROM")));
+    }
+    if let Some(grants) = &wanted.grants {
+        let none = Rights::new();
+        let all: BTreeSet<&(Place, String)> = grants.keys().chain(state.grants.keys()).collect();
+        for at in all.into_iter().filter(|(_, grantee)| !gone.has(grantee)) {
+            let (wanted, there) = (grants.get(at).unwrap_or(&none), state.grants.get(at).unwrap_or(&none));
+            rights(at, wanted, there, &mut statements);
+        }
+    }
+    for (wanted, there) in [(&wanted.policies, &state.policies), (&wanted.masks, &state.masks)] {
+        for (at, policy) in wanted.iter().flatten() {
+            if there.get(at).is_none_or(|there| !is_same(at, policy, there)) {
+                statements.push(create(&at.0, &at.1, policy));
+            }
+        }
+    }
+    statements.extend(gone.users.iter().map(|name| format!("DROP USER {}", quoted(name))));
+    statements.extend(gone.roles.iter().map(|name| format!("DROP ROLE {}", quoted(name))));
+    statements
+}
+
+/// Who goes, and takes rights and memberships along.
+struct Gone<'a> {
+    users: Vec<&'a String>,
+    roles: Vec<&'a String>,
+}
+
+impl<'a> Gone<'a> {
+    fn of(wanted: &Wanted, state: &'a State) -> Self {
+        let users = wanted.users.as_ref();
+        let roles = wanted.roles.as_ref();
+        Self {
+            users: state
+                .users
+                .keys()
+                .filter(|name| users.is_some_and(|users| !users.contains_key(*name)))
+                .collect(),
+            roles: state
+                .roles
+                .iter()
+                .filter(|name| roles.is_some_and(|roles| !roles.contains(*name)))
+                .collect(),
+        }
+    }
+
+    fn has(&self, name: &String) -> bool {
+        self.users.contains(&name) || self.roles.contains(&name)
+    }
+}
+
+fn user_change(name: &str, wanted: &User, there: Option<&User>) -> Option<String> {
+    let none = BTreeMap::new();
+    let before = there.map_or(&none, |user| &user.attributes);
+    let set: Vec<String> = wanted
+        .attributes
+        .iter()
+        .filter(|(name, value)| before.get(*name) != Some(*value))
+        .map(|(name, value)| format!("{} = {}", quoted(name), literal(value)))
+        .collect();
+    let reset: Vec<String> = before
+        .keys()
+        .filter(|name| !wanted.attributes.contains_key(*name))
+        .map(|name| quoted(name))
+        .collect();
+    let mut sql = format!("{} USER {}", if there.is_some() { "ALTER" } else { "CREATE" }, quoted(name));
+    if wanted.admin != there.is_some_and(|user| user.admin) {
+        sql.push_str(if wanted.admin { " ADMIN" } else { " NOADMIN" });
+    } else if there.is_some() && set.is_empty() && reset.is_empty() {
+        return None;
+    }
+    for (word, parts) in [("SET", set), ("RESET", reset)] {
+        if !parts.is_empty() {
+            sql.push_str(&format!(" {word} {}", parts.join(", ")));
+        }
+    }
+    Some(sql)
+}
+
+/// What has to be taken away first, and then what has to be given.
+fn rights((place, grantee): &(Place, String), wanted: &Rights, there: &Rights, statements: &mut Vec<String>) {
+    let (mut give, mut take) = (Vec::new(), Vec::new());
+    let of = |right: &str, columns: &BTreeSet<String>| {
+        let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+        format!("{right} ({})", columns.join(", "))
+    };
+    let all: BTreeSet<&String> = wanted.keys().chain(there.keys()).collect();
+    for right in all {
+        match (wanted.get(right), there.get(right)) {
+            (wanted, there) if wanted == there => {}
+            (None, _) => take.push(right.clone()),
+            (Some(None), _) => give.push(right.clone()),
+            (Some(Some(columns)), Some(None)) => {
+                take.push(right.clone());
+                give.push(of(right, columns));
+            }
+            (Some(Some(columns)), None) => give.push(of(right, columns)),
+            (Some(Some(columns)), Some(Some(before))) => {
+                let (more, less) = (columns - before, before - columns);
+                if !less.is_empty() {
+                    take.push(of(right, &less));
+                }
+                if !more.is_empty() {
+                    give.push(of(right, &more));
+                }
+            }
+        }
+    }
+    let kind = match place.len() {
+        1 => "CATALOG",
+        2 => "SCHEMA",
+        _ => "TABLE",
+    };
+    for (verb, to, rights) in [("REVOKE", "FROM", take), ("GRANT", "TO", give)] {
+        if !rights.is_empty() {
+            let (place, grantee) = (whole(place), quoted(grantee));
+            statements.push(format!("{verb} {} ON {kind} {place} {to} {grantee}", rights.join(", ")));
+        }
+    }
+}
+
+/// The names of rights, of which ALL are all.
+///
+/// # Errors
+/// For one that is none.
+pub(super) fn grantable(rights: &[String]) -> Result<BTreeSet<String>, String> {
+    let known = || Privilege::ALL.into_iter().map(Privilege::as_str);
+    let mut found = BTreeSet::new();
+    for right in rights {
+        let right = right.to_ascii_uppercase();
+        match known().find(|known| *known == right) {
+            Some(known) => drop(found.insert(known.to_owned())),
+            None if right == "ALL" => found.extend(known().map(str::to_owned)),
+            None => {
+                return Err(format!(
+                    "`{right}` is no right; those are ALL, {}",
+                    known().collect::<Vec<_>>().join(", ")
+                ));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The statement that makes a policy, after a look whether its text makes it what it is to be, and nothing else. Gives the
+/// condition in the forms in which a server may keep it.
+///
+/// # Errors
+/// For a text that is not one condition.
+pub(super) fn creation(place: &Place, name: &str, policy: &Policy) -> Result<Vec<String>, String> {
+    let sql = create(place, name, policy);
+    let read = access(&sql, Dialect::new(DialectName::Ansi)).map_err(|error| error.message().to_owned())?;
+    let Some(AccessStatement::CreatePolicy { using, roles, column, .. }) = read else {
+        return Err("it is not one condition".to_owned());
+    };
+    if column != policy.column || roles.into_iter().collect::<BTreeSet<_>>() != policy.roles {
+        return Err("it is not one condition".to_owned());
+    }
+    let mut forms = vec![using.to_string()];
+    let mut rewritten = using;
+    if rewrite::expression(&mut rewritten, DialectName::Ansi).is_ok() {
+        forms.push(rewritten.to_string());
+    }
+    Ok(forms)
+}
+
+/// Whether a policy that is there is what is wanted, however its condition is written.
+fn is_same((place, name): &(Place, String), wanted: &Policy, there: &Policy) -> bool {
+    wanted.column == there.column
+        && wanted.roles == there.roles
+        && creation(place, name, wanted).is_ok_and(|forms| forms.contains(&there.using))
+}
+
+fn create(place: &Place, name: &str, policy: &Policy) -> String {
+    let roles: Vec<String> = policy.roles.iter().map(|role| quoted(role)).collect();
+    let roles = if roles.is_empty() { String::new() } else { format!(" FOR {}", roles.join(", ")) };
+    let (kind, column) = match &policy.column {
+        None => ("ROW POLICY", String::new()),
+        Some(column) => ("MASK", format!(" ({})", quoted(column))),
+    };
+    let (name, table, using) = (quoted(name), whole(place), policy.using.trim());
+    format!("CREATE {kind} {name} ON {table}{column}{roles} USING ({using})")
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn whole(place: &Place) -> String {
+    place.iter().map(|part| quoted(part)).collect::<Vec<_>>().join(".")
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> [String; 2] {
+        ["c".to_owned(), "s".to_owned()]
+    }
+
+    fn wanted(text: &str) -> Wanted {
+        Wanted::read(text, &here()).expect(text)
+    }
+
+    /// A server that has what a file says.
+    fn state(text: &str) -> State {
+        let Wanted { roles, users, memberships, grants, policies, masks } = wanted(text);
+        State {
+            roles: roles.unwrap_or_default(),
+            users: users.unwrap_or_default(),
+            memberships: memberships.unwrap_or_default(),
+            grants: grants.unwrap_or_default(),
+            policies: policies.unwrap_or_default(),
+            masks: masks.unwrap_or_default(),
+            ..State::default()
+        }
+    }
+
+    const ALL: &str = r#"
+roles = ["r", "q"]
+users = [{ name = "a'\"b", attributes = { "x" = "it's" } }, { name = "boss", admin = true }]
+memberships = [{ role = "r", members = ["q", "boss"] }]
+grants = [
+  { table = "t", rights = ["SELECT"], columns = ["a", "b"], to = ["r"] },
+  { schema = "s", rights = ["select", "insert"], to = ["q"] },
+]
+policies = [{ name = "p", table = "t", for = ["r"], using = "region='EU'" }]
+masks = [{ name = "m", table = "t", column = "b", using = "partial(0, 4)" }]
+"#;
+
+    #[test]
+    fn from_nothing_to_all_and_no_further() {
+        let statements = diff(&wanted(ALL), &State::default());
+        assert_eq!(
+            statements,
+            [
+                "CREATE ROLE \"q\"",
+                "CREATE ROLE \"r\"",
+                "CREATE USER \"a'\"\"b\" SET \"x\" = 'it''s'",
+                "CREATE USER \"boss\" ADMIN",
+                "GRANT ROLE \"r\" TO \"boss\"",
+                "GRANT ROLE \"r\" TO \"q\"",
+                "GRANT INSERT, SELECT ON SCHEMA \"c\".\"s\" TO \"q\"",
+                "GRANT SELECT (\"a\", \"b\") ON TABLE \"c\".\"s\".\"t\" TO \"r\"",
+                "CREATE ROW POLICY \"p\" ON \"c\".\"s\".\"t\" FOR \"r\" USING (region='EU')",
+                "CREATE MASK \"m\" ON \"c\".\"s\".\"t\" (\"b\") USING (partial(0, 4))",
+            ]
+        );
+        let mut there = state(ALL);
+        for policy in there.policies.values_mut() {
+            policy.using = "region = 'EU'".to_owned();
+        }
+        assert_eq!(diff(&wanted(ALL), &there), Vec::<String>::new());
+        for sql in statements {
+            assert!(access(&sql, Dialect::new(DialectName::Ansi)).is_ok_and(|read| read.is_some()), "{sql}");
+        }
+    }
+
+    #[test]
+    fn sections_that_are_left_out_stay() {
+        assert_eq!(diff(&Wanted::default(), &state(ALL)), Vec::<String>::new());
+        assert_eq!(diff(&wanted("masks = []"), &state(ALL)), ["DROP MASK \"m\" ON \"c\".\"s\".\"t\""]);
+    }
+
+    #[test]
+    fn who_goes_takes_along_what_it_has() {
+        let none = "roles = []\nusers = []\nmemberships = []\ngrants = []\npolicies = []\nmasks = []";
+        assert_eq!(
+            diff(&wanted(none), &state(ALL)),
+            [
+                "DROP ROW POLICY \"p\" ON \"c\".\"s\".\"t\"",
+                "DROP MASK \"m\" ON \"c\".\"s\".\"t\"",
+                "DROP USER \"a'\"\"b\"",
+                "DROP USER \"boss\"",
+                "DROP ROLE \"q\"",
+                "DROP ROLE \"r\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn rights_change_by_what_is_different() {
+        let of = |rights: &str| format!("[[grants]]\ntable = 't'\nto = ['r']\n{rights}");
+        let change = |to: &str, from: &str| diff(&wanted(&of(to)), &state(&of(from))).join("; ");
+        let table = "ON TABLE \"c\".\"s\".\"t\"";
+        let (all, some) = ("rights = ['SELECT']", "rights = ['SELECT']\ncolumns = ['a', 'b']");
+        let other = "rights = ['SELECT']\ncolumns = ['b', 'c']";
+        assert_eq!(change(all, some), format!("GRANT SELECT {table} TO \"r\""));
+        assert_eq!(
+            change(some, all),
+            format!("REVOKE SELECT {table} FROM \"r\"; GRANT SELECT (\"a\", \"b\") {table} TO \"r\"")
+        );
+        assert_eq!(
+            change(other, some),
+            format!("REVOKE SELECT (\"a\") {table} FROM \"r\"; GRANT SELECT (\"c\") {table} TO \"r\"")
+        );
+        assert_eq!(
+            change("rights = ['UPDATE']", "rights = ['DELETE']"),
+            format!("REVOKE DELETE {table} FROM \"r\"; GRANT UPDATE {table} TO \"r\"")
+        );
+    }
+
+    #[test]
+    fn users_change_by_what_is_different() {
+        let there = state("users = [{ name = 'a', admin = true, attributes = { x = '1', y = '2' } }]");
+        let to = "users = [{ name = 'a', attributes = { x = '1', z = '3' } }]";
+        assert_eq!(diff(&wanted(to), &there), ["ALTER USER \"a\" NOADMIN SET \"z\" = '3' RESET \"y\""]);
+    }
+}

@@ -1,0 +1,325 @@
+//! What a file of rules says. Whatever is not fully understood is refused: an unknown key, a name that is none, a right that
+//! nobody can have, a condition that is none or more than one.
+
+use super::diff::{creation, grantable};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A catalog, a schema or a table: the parts of its name.
+pub(super) type Place = Vec<String>;
+
+/// Rights by name; for SELECT the columns, if it is not all.
+pub(super) type Rights = BTreeMap<String, Option<BTreeSet<String>>>;
+
+/// Sections that the file does not have are `None`.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Wanted {
+    pub(super) roles: Option<BTreeSet<String>>,
+    pub(super) users: Option<BTreeMap<String, User>>,
+    /// Roles and their members.
+    pub(super) memberships: Option<BTreeSet<(String, String)>>,
+    pub(super) grants: Option<BTreeMap<(Place, String), Rights>>,
+    pub(super) policies: Option<BTreeMap<(Place, String), Policy>>,
+    pub(super) masks: Option<BTreeMap<(Place, String), Policy>>,
+}
+
+/// A user without what proves who it is.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct User {
+    #[serde(default)]
+    pub(super) admin: bool,
+    #[serde(default)]
+    pub(super) attributes: BTreeMap<String, String>,
+}
+
+/// A filter of rows, or a mask of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Policy {
+    pub(super) column: Option<String>,
+    pub(super) roles: BTreeSet<String>,
+    pub(super) using: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    roles: Option<Vec<String>>,
+    users: Option<Vec<UserEntry>>,
+    memberships: Option<Vec<Membership>>,
+    grants: Option<Vec<Grant>>,
+    policies: Option<Vec<PolicyEntry>>,
+    masks: Option<Vec<MaskEntry>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UserEntry {
+    name: String,
+    #[serde(default)]
+    admin: bool,
+    #[serde(default)]
+    attributes: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Membership {
+    role: String,
+    members: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Grant {
+    table: Option<String>,
+    schema: Option<String>,
+    catalog: Option<String>,
+    rights: Vec<String>,
+    columns: Option<Vec<String>>,
+    to: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyEntry {
+    name: String,
+    table: String,
+    #[serde(rename = "for")]
+    roles: Option<Vec<String>>,
+    using: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MaskEntry {
+    name: String,
+    table: String,
+    column: String,
+    #[serde(rename = "for")]
+    roles: Option<Vec<String>>,
+    using: String,
+}
+
+impl Wanted {
+    /// Reads a file; names that do not say theirs are in the catalog and the schema of `place`.
+    ///
+    /// # Errors
+    /// What cannot be understood.
+    pub(super) fn read(text: &str, place: &[String; 2]) -> Result<Self, String> {
+        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        Ok(Self {
+            roles: file.roles.map(|names| names.into_iter().map(checked).collect()).transpose()?,
+            users: file.users.map(users).transpose()?,
+            memberships: file.memberships.map(memberships).transpose()?,
+            grants: file.grants.map(|grants| rights(grants, place)).transpose()?,
+            policies: file.policies.map(|entries| policies(entries, place)).transpose()?,
+            masks: file.masks.map(|entries| masks(entries, place)).transpose()?,
+        })
+    }
+}
+
+fn users(entries: Vec<UserEntry>) -> Result<BTreeMap<String, User>, String> {
+    let mut users = BTreeMap::new();
+    for UserEntry { name, admin, attributes } in entries {
+        if users.insert(checked(name.clone())?, User { admin, attributes }).is_some() {
+            return Err(format!("user `{name}` is there twice"));
+        }
+    }
+    Ok(users)
+}
+
+fn memberships(entries: Vec<Membership>) -> Result<BTreeSet<(String, String)>, String> {
+    let mut all = BTreeSet::new();
+    for Membership { role, members } in entries {
+        for member in members {
+            all.insert((checked(role.clone())?, checked(member)?));
+        }
+    }
+    Ok(all)
+}
+
+fn rights(entries: Vec<Grant>, place: &[String; 2]) -> Result<BTreeMap<(Place, String), Rights>, String> {
+    let mut all: BTreeMap<(Place, String), Rights> = BTreeMap::new();
+    for Grant { table, schema, catalog, rights, columns, to } in entries {
+        let at = match (table, schema, catalog) {
+            (Some(table), None, None) => full(&table, place, 3)?,
+            (None, Some(schema), None) => full(&schema, place, 2)?,
+            (None, None, Some(catalog)) => full(&catalog, place, 1)?,
+            _ => return Err("a grant is on one `table`, one `schema` or one `catalog`".to_owned()),
+        };
+        if rights.is_empty() || to.is_empty() || columns.as_ref().is_some_and(Vec::is_empty) {
+            return Err(format!("a grant on `{}` gives nothing, or to nobody", at.join(".")));
+        }
+        let given = grantable(&rights)?;
+        if columns.is_some() && (at.len() < 3 || given.iter().any(|right| right != "SELECT")) {
+            return Err("`columns` are for SELECT on a table alone".to_owned());
+        }
+        let columns: Option<BTreeSet<String>> = columns.map(|names| names.into_iter().collect());
+        for grantee in to {
+            let there = all.entry((at.clone(), checked(grantee)?)).or_default();
+            for right in &given {
+                let more = match (there.get(right), &columns) {
+                    (Some(None), _) | (_, None) => None,
+                    (Some(Some(some)), Some(more)) => Some(some | more),
+                    (None, Some(columns)) => Some(columns.clone()),
+                };
+                there.insert(right.clone(), more);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn policies(
+    entries: Vec<PolicyEntry>,
+    place: &[String; 2],
+) -> Result<BTreeMap<(Place, String), Policy>, String> {
+    let entries = entries.into_iter().map(|PolicyEntry { name, table, roles, using }| {
+        Ok(((full(&table, place, 3)?, name), policy(None, roles, using)?))
+    });
+    checked_policies(entries.collect::<Result<_, String>>()?)
+}
+
+fn masks(entries: Vec<MaskEntry>, place: &[String; 2]) -> Result<BTreeMap<(Place, String), Policy>, String> {
+    let entries = entries.into_iter().map(|MaskEntry { name, table, column, roles, using }| {
+        Ok(((full(&table, place, 3)?, name), policy(Some(column), roles, using)?))
+    });
+    checked_policies(entries.collect::<Result<_, String>>()?)
+}
+
+/// One that is for an empty list would be for everybody, which is said by leaving the list out.
+fn policy(column: Option<String>, roles: Option<Vec<String>>, using: String) -> Result<Policy, String> {
+    if roles.as_ref().is_some_and(Vec::is_empty) {
+        return Err("a policy is `for` nobody; leave `for` out to have it for everybody".to_owned());
+    }
+    let roles = roles.unwrap_or_default().into_iter().map(checked).collect::<Result<_, _>>()?;
+    Ok(Policy { column, roles, using })
+}
+
+fn checked_policies(
+    entries: Vec<((Place, String), Policy)>,
+) -> Result<BTreeMap<(Place, String), Policy>, String> {
+    let mut all = BTreeMap::new();
+    for ((place, name), policy) in entries {
+        // The text of a condition becomes a part of a statement: it must be one condition, and nothing behind it.
+        creation(&place, &name, &policy).map_err(|reason| format!("policy `{name}`: {reason}"))?;
+        if all.insert((place, checked(name.clone())?), policy).is_some() {
+            return Err(format!("policy `{name}` is there twice"));
+        }
+    }
+    Ok(all)
+}
+
+fn checked(name: String) -> Result<String, String> {
+    let fits = !name.is_empty() && !name.chars().any(|c| c == ':' || c.is_control());
+    if fits { Ok(name) } else { Err(format!("`{}` is not a name", name.escape_default())) }
+}
+
+/// A name as SQL has it, with all its parts.
+fn full(text: &str, [catalog, schema]: &[String; 2], parts: usize) -> Result<Place, String> {
+    let mut named = split(text).ok_or_else(|| format!("`{text}` is not a name"))?;
+    let missing = parts.checked_sub(named.len()).ok_or_else(|| format!("`{text}` has too many parts"))?;
+    let around: Vec<String> = [catalog, schema].into_iter().take(parts - 1).cloned().collect();
+    let mut place: Place = around.into_iter().take(missing).collect();
+    place.append(&mut named);
+    Ok(place)
+}
+
+/// The parts of a name: as they are within double quotes, else in lower case.
+fn split(text: &str) -> Option<Vec<String>> {
+    let mut parts = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        let (part, behind) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let mut part = String::new();
+                let mut behind = quoted;
+                loop {
+                    let (piece, next) = behind.split_once('"')?;
+                    part.push_str(piece);
+                    behind = next;
+                    match behind.strip_prefix('"') {
+                        Some(more) => {
+                            part.push('"');
+                            behind = more;
+                        }
+                        None => break,
+                    }
+                }
+                (part, behind)
+            }
+            None => {
+                let end = rest.find(['.', '"']).unwrap_or(rest.len());
+                let (part, behind) = rest.split_at(end);
+                (part.to_lowercase(), behind)
+            }
+        };
+        if part.is_empty() || part.chars().any(char::is_control) {
+            return None;
+        }
+        parts.push(part);
+        match behind.strip_prefix('.') {
+            Some(more) => rest = more,
+            None if behind.is_empty() => return Some(parts),
+            None => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> [String; 2] {
+        ["c".to_owned(), "s".to_owned()]
+    }
+
+    #[test]
+    fn names_have_all_their_parts() {
+        let full = |text, parts| full(text, &here(), parts).map(|place| place.join("|"));
+        assert_eq!(full("T", 3), Ok("c|s|t".to_owned()));
+        assert_eq!(full("a.\"B.\"\"x\"", 3), Ok("c|a|B.\"x".to_owned()));
+        assert_eq!(full("x.y.z", 3), Ok("x|y|z".to_owned()));
+        assert_eq!(full("S", 2), Ok("c|s".to_owned()));
+        assert_eq!(full("k", 1), Ok("k".to_owned()));
+        for (bad, parts) in
+            [("", 3), ("a.", 3), ("a..b", 3), ("\"a", 3), ("\"a\"b", 3), ("a.b.c.d", 3), ("a.b", 1)]
+        {
+            assert!(full(bad, parts).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for (bad, reason) in [
+            ("role = []", "unknown field"),
+            ("[[users]]\nname = 'a'\npassword = 'x'", "unknown field"),
+            ("[[users]]\nname = 'a:b'", "not a name"),
+            ("[[users]]\nname = 'a'\n[[users]]\nname = 'a'", "twice"),
+            ("[[grants]]\ntable = 't'\nrights = ['FLY']\nto = ['r']", "FLY"),
+            ("[[grants]]\ntable = 't'\nrights = ['SELECT']\nto = []", "nobody"),
+            ("[[grants]]\ntable = 't'\nschema = 's'\nrights = ['SELECT']\nto = ['r']", "one `table`"),
+            (
+                "[[grants]]\ntable = 't'\nrights = ['INSERT']\ncolumns = ['a']\nto = ['r']",
+                "SELECT on a table",
+            ),
+            ("[[grants]]\ntable = 't'\nrights = ['SELECT']\ncolumns = []\nto = ['r']", "gives nothing"),
+            ("[[policies]]\nname = 'p'\ntable = 't'\nfor = []\nusing = 'true'", "leave `for` out"),
+            ("[[policies]]\nname = 'p'\ntable = 't'\nusing = 'true) USING (false'", "policy `p`"),
+            ("[[policies]]\nname = 'p'\ntable = 't'\nusing = 'true); DROP ROLE r; --'", "policy `p`"),
+            ("[[policies]]\nname = 'p'\ntable = 't'\nusing = 'true) --'", "policy `p`"),
+            ("[[policies]]\nname = 'p'\ntable = 't'\nusing = ''", "policy `p`"),
+            ("[[masks]]\nname = 'm'\ntable = 't'\nusing = 'null'", "missing field"),
+        ] {
+            let error = Wanted::read(bad, &here()).expect_err(bad);
+            assert!(error.contains(reason), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn sections_that_are_not_there_are_not_empty_ones() {
+        let wanted = Wanted::read("roles = []", &here()).expect("reads");
+        assert_eq!(wanted, Wanted { roles: Some(BTreeSet::new()), ..Wanted::default() });
+    }
+}

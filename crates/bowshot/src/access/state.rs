@@ -1,0 +1,118 @@
+//! What the server's rules are, by `system.access_rules`, of which one statement gives one state.
+
+use super::file::{Place, Policy, Rights, User};
+use anyhow::{Context, Result, anyhow};
+use arrow::array::{Array, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use bowshot_flight::client::Client;
+use futures::TryStreamExt;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// Who asks.
+    pub(super) user: String,
+    /// Catalog and schema of names that do not say theirs.
+    pub(super) place: [String; 2],
+    pub(super) roles: BTreeSet<String>,
+    pub(super) users: BTreeMap<String, User>,
+    pub(super) memberships: BTreeSet<(String, String)>,
+    pub(super) grants: BTreeMap<(Place, String), Rights>,
+    pub(super) policies: BTreeMap<(Place, String), Policy>,
+    pub(super) masks: BTreeMap<(Place, String), Policy>,
+}
+
+impl State {
+    /// # Errors
+    /// What the server says, which is nothing to whom is no admin.
+    pub(super) async fn read(client: &Client) -> Result<Self> {
+        let about = ask(client, "SELECT current_user, current_catalog, current_schema").await?;
+        let [user, catalog, schema] = about
+            .into_iter()
+            .next()
+            .and_then(|row| <[String; 3]>::try_from(row).ok())
+            .context("the server does not say where a session begins")?;
+        let mut state = Self { user, place: [catalog, schema], ..Self::default() };
+        let rules = ask(client, "SELECT kind, definition FROM system.access_rules").await;
+        for row in
+            rules.context("the rules are told to admins, by servers that have users and a data folder")?
+        {
+            let [kind, definition] =
+                <[String; 2]>::try_from(row).map_err(|_| anyhow!("a rule is not complete"))?;
+            let rule: Value = serde_json::from_str(&definition).context("a rule is no JSON")?;
+            state
+                .add(&kind, &rule)
+                .with_context(|| format!("this program does not know the rule `{definition}`"))?;
+        }
+        Ok(state)
+    }
+
+    fn add(&mut self, kind: &str, rule: &Value) -> Option<()> {
+        let text = |name: &str| rule.get(name)?.as_str().map(str::to_owned);
+        match kind {
+            "role" => drop(self.roles.insert(text("name")?)),
+            "user" => {
+                let attributes = rule.get("attributes")?.as_object()?.iter();
+                let attributes =
+                    attributes.map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+                let user = User {
+                    admin: rule.get("admin")?.as_bool()?,
+                    attributes: attributes.collect::<Option<_>>()?,
+                };
+                self.users.insert(text("name")?, user);
+            }
+            "membership" => drop(self.memberships.insert((text("role")?, text("member")?))),
+            "grant" => {
+                let rights = rule.get("rights")?.as_object()?.iter().map(|(right, columns)| {
+                    let columns = if columns.is_null() { None } else { Some(texts(columns)?) };
+                    Some((right.clone(), columns))
+                });
+                self.grants.insert((place(rule)?, text("grantee")?), rights.collect::<Option<_>>()?);
+            }
+            "policy" => {
+                let column = match rule.get("column")? {
+                    Value::Null => None,
+                    column => Some(column.as_str()?.to_owned()),
+                };
+                let all = if column.is_some() { &mut self.masks } else { &mut self.policies };
+                let policy = Policy { column, roles: texts(rule.get("roles")?)?, using: text("using")? };
+                all.insert((place(rule)?, text("name")?), policy);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn place(rule: &Value) -> Option<Place> {
+    rule.get("place")?.as_array()?.iter().map(|part| part.as_str().map(str::to_owned)).collect()
+}
+
+fn texts(list: &Value) -> Option<BTreeSet<String>> {
+    list.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+/// Runs a statement to its end; gives its rows as texts.
+///
+/// # Errors
+/// What the server says.
+pub(super) async fn ask(client: &Client, sql: &str) -> Result<Vec<Vec<String>>> {
+    let query = client.execute(sql).await?;
+    let mut batches = query.batches();
+    let mut rows = Vec::new();
+    while let Some(batch) = batches.try_next().await? {
+        let columns: Vec<_> =
+            batch.columns().iter().map(|column| cast(column, &DataType::Utf8)).collect::<Result<_, _>>()?;
+        let columns: Option<Vec<&StringArray>> =
+            columns.iter().map(|column| column.as_any().downcast_ref()).collect();
+        let columns = columns.context("the server's answer is no text")?;
+        rows.extend(
+            (0..batch.num_rows())
+                .map(|row| columns.iter().map(|column| column.value(row).to_owned()).collect::<Vec<_>>()),
+        );
+    }
+    Ok(rows)
+}

@@ -1,0 +1,66 @@
+//! How a subcommand reaches a server over Flight SQL, and as whom: the same flags and variables for all of them.
+
+use anyhow::Result;
+use bowshot_api::Secret;
+use bowshot_flight::client::{Client, Identity, Login, Target};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Where the server is, and who is asking.
+#[derive(Debug, Args)]
+pub(crate) struct ConnectArgs {
+    /// Address of the server
+    #[arg(long, env = "BOWSHOT_URI", default_value = "grpc://127.0.0.1:50051")]
+    uri: String,
+    /// User name
+    #[arg(long, env = "BOWSHOT_USER", conflicts_with = "token")]
+    user: Option<String>,
+    /// Password; better given by the environment variable, since other users can see command lines
+    #[arg(long, env = "BOWSHOT_PASSWORD", hide_env_values = true, requires = "user")]
+    password: Option<String>,
+    /// Bearer token instead of user and password
+    #[arg(long, env = "BOWSHOT_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Certificates of the authorities to trust (PEM), for a `grpc+tls://` address [default: those of this machine]
+    #[arg(long, env = "BOWSHOT_CA_FILE", value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// Certificate that says who is asking (PEM), for a `grpc+tls://` address
+    #[arg(long, env = "BOWSHOT_CLIENT_CERTIFICATE", value_name = "FILE", requires = "client_key")]
+    client_certificate: Option<PathBuf>,
+    /// Private key of that certificate (PEM)
+    #[arg(long, env = "BOWSHOT_CLIENT_KEY", value_name = "FILE", requires = "client_certificate")]
+    client_key: Option<PathBuf>,
+}
+
+impl ConnectArgs {
+    /// The address, as it was given.
+    pub(crate) fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Connects and logs in.
+    ///
+    /// # Errors
+    /// When nobody answers, or the server refuses.
+    pub(crate) async fn client(&self) -> Result<Client> {
+        let identity = self.client_certificate.clone().zip(self.client_key.clone());
+        let target = Target {
+            uri: self.uri.clone(),
+            login: self.login(),
+            ca_file: self.ca_file.clone(),
+            identity: identity.map(|(certificate, key)| Identity { certificate, key }),
+        };
+        Ok(Client::connect(&target).await?)
+    }
+
+    fn login(&self) -> Login {
+        match (&self.token, &self.user) {
+            (Some(token), _) => Login::Token(Secret::new(token)),
+            (None, Some(user)) => Login::Password {
+                user: user.clone(),
+                password: Secret::new(self.password.clone().unwrap_or_default()),
+            },
+            (None, None) => Login::Anonymous,
+        }
+    }
+}
