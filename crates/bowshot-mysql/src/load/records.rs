@@ -220,7 +220,8 @@ mod tests {
         let tabs = Format::default();
         let lines = Format { line_start: b">>".to_vec(), line_end: b"\r\n".to_vec(), ..csv() };
         let plain = Format { escape: None, enclosed: None, ..csv() };
-        let cases: [(&Format, &[u8], &[&[&str]]); 8] = [
+        type Expected<'a> = &'a [&'a [&'a str]];
+        let cases: [(&Format, &[u8], Expected<'_>); 8] = [
             (&tabs, b"1\ta\n2\t\\N\n", &[&["1", "a"], &["2", "<null>"]]),
             (&tabs, b"1\t\n\n3\tx", &[&["1", ""], &[""], &["3", "x"]]),
             (&tabs, b"a\\tb\\\nc\t\\Nx\t\\\\N\n", &[&["a\tb\nc", "Nx", "\\N"]]),
