@@ -61,6 +61,7 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-postgres",
             "bowshot-reuse",
             "bowshot-session",
+            "bowshot-sql",
             "bowshot-storage",
         ],
     ),
