@@ -77,6 +77,7 @@ mod tests {
             Ok(Credentials::Anonymous) => "anonymous".to_owned(),
             Ok(Credentials::Password { user, password }) => format!("{user}/{}", password.expose()),
             Ok(Credentials::Bearer(token)) => format!("token {}", token.expose()),
+            Ok(Credentials::Certificate { .. }) => "a certificate".to_owned(),
             Err(error) => format!("{:?}: {}", error.kind(), error.message()),
         }
     }
