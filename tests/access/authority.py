@@ -51,6 +51,8 @@ class Authority:
         return (
             x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
             .serial_number(x509.random_serial_number()).not_valid_before(start).not_valid_after(end)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
         )  # fmt: skip
 
     def issue(self, *common, start=None, end=None, usage=ExtendedKeyUsageOID.CLIENT_AUTH, names=()):
@@ -79,5 +81,6 @@ class Authority:
         for pair in pairs:
             gone = x509.RevokedCertificateBuilder().serial_number(pair.certificate.serial_number)
             builder = builder.add_revoked_certificate(gone.revocation_date(now() - DAY).build())
-        builder = builder.add_extension(x509.CRLNumber(1), critical=False)
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        builder = builder.add_extension(signer, critical=False).add_extension(x509.CRLNumber(1), critical=False)
         file.write_bytes(builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))

@@ -222,7 +222,7 @@ impl Authenticator {
     }
 
     /// Puts other users in the place of those that were added before. Who is gone, or has another password, logs in anew.
-    pub fn renew(&self, users: Vec<(String, String)>, tokens: Vec<PersonalToken>) {
+    pub fn renew(&self, users: Vec<(String, Option<String>)>, tokens: Vec<PersonalToken>) {
         let Some(known) = &self.known else { return };
         let gone = known.passwords.renew(users);
         let tokens = PersonalTokens::new(tokens);

@@ -276,3 +276,6 @@ pub(crate) fn refused(reason: &str) -> bowshot_api::Error {
     bowshot_api::Error::new(ErrorKind::Unauthenticated, format!("the client certificate is refused: {reason}"))
         .with_hint("show a certificate of the operator's authority that names a user, or log in with a password or token")
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,20 +71,27 @@ impl Users {
         Ok(found)
     }
 
-    fn added(users: Vec<(String, String)>) -> Self {
-        let by_name: HashMap<String, Stored> =
-            users.into_iter().map(|(name, text)| (name, Stored::of(&text))).collect();
-        let mut stand_ins: Vec<Stored> = by_name.values().cloned().collect();
-        stand_ins.sort_unstable_by(|one, other| one.argon2.cmp(&other.argon2));
-        Self { by_name, without: HashSet::new(), stand_ins }
+    fn added(users: Vec<(String, Option<String>)>) -> Self {
+        let mut found = Self::default();
+        for (name, text) in users {
+            match text {
+                Some(text) => drop(found.by_name.insert(name, Stored::of(&text))),
+                None => drop(found.without.insert(name)),
+            }
+        }
+        found.stand_ins = found.by_name.values().cloned().collect();
+        found.stand_ins.sort_unstable_by(|one, other| one.argon2.cmp(&other.argon2));
+        found
     }
 
     /// Takes the place of `users`; gives those who are gone or have another password.
     fn replace(self, users: &RwLock<Self>) -> Vec<String> {
         let mut users = users.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *users, self).by_name;
-        let gone = before.into_iter().filter(|(name, stored)| users.by_name.get(name) != Some(stored));
-        gone.map(|(name, _)| name).collect()
+        let before = std::mem::replace(&mut *users, self);
+        let gone =
+            before.by_name.into_iter().filter(|(name, stored)| users.by_name.get(name) != Some(stored));
+        let gone = gone.map(|(name, _)| name);
+        gone.chain(before.without.into_iter().filter(|name| !users.without.contains(name))).collect()
     }
 }
 
@@ -153,7 +160,7 @@ impl Passwords {
     }
 
     /// Puts other users in the place of those that SQL has made; gives back who is gone or has another password.
-    pub(crate) fn renew(&self, users: Vec<(String, String)>) -> Vec<String> {
+    pub(crate) fn renew(&self, users: Vec<(String, Option<String>)>) -> Vec<String> {
         let gone = Users::added(users).replace(&self.added);
         self.right.forget(&gone);
         gone
@@ -341,7 +348,7 @@ mod tests {
         let older = both.split(' ').next().expect("the hash").to_owned();
         let passwords = Passwords::new(vec![user("ada", older)], 1).expect("config");
         assert!(passwords.verifier("ada").is_none() && passwords.verifier("eve").is_none());
-        passwords.renew(vec![("bob".to_owned(), both)]);
+        passwords.renew(vec![("bob".to_owned(), Some(both))]);
         assert!(passwords.verifier("bob").is_some_and(|(_, own)| own));
         assert!(Passwords::new(Vec::new(), 1).expect("nobody").verifier("eve").is_none());
     }

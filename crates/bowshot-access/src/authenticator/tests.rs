@@ -208,17 +208,22 @@ fn users_of_the_catalog_come_and_go_while_it_serves() {
     };
     assert!(login("builder").is_err());
     let hash = |password: &str| hash_password(&Secret::new(password)).expect("hash");
-    authenticator.renew(vec![("bob".to_owned(), hash("builder"))], Vec::new());
+    authenticator.renew(vec![("bob".to_owned(), Some(hash("builder")))], Vec::new());
     let bob = login("builder").expect("bob is there");
     let token = authenticator.issue_token(&bob);
     assert!(authenticator.verify(&Credentials::Bearer(token.clone())).is_ok());
-    authenticator.renew(vec![("bob".to_owned(), hash("changed"))], Vec::new());
+    authenticator.renew(vec![("bob".to_owned(), Some(hash("changed")))], Vec::new());
     assert!(login("builder").is_err(), "the old password was known to be right");
     assert!(authenticator.verify(&Credentials::Bearer(token)).is_err(), "so was what it had given");
     assert!(login("changed").is_ok());
     authenticator.renew(Vec::new(), Vec::new());
     assert!(login("changed").is_err());
-    authenticator.renew(vec![("ada".to_owned(), hash("stolen"))], Vec::new());
+    authenticator.renew(vec![("bob".to_owned(), None)], Vec::new());
+    let (before, token) = (authenticator.epoch(), authenticator.issue_token(&bob));
+    assert!(login("changed").is_err() && login("").is_err(), "there is no password");
+    authenticator.renew(Vec::new(), Vec::new());
+    assert!(authenticator.epoch() != before && authenticator.verify(&Credentials::Bearer(token)).is_err());
+    authenticator.renew(vec![("ada".to_owned(), Some(hash("stolen")))], Vec::new());
     let stolen = Credentials::Password { user: "ada".to_owned(), password: Secret::new("stolen") };
     assert!(authenticator.verify(&stolen).is_err(), "the configuration comes first");
 }

@@ -27,8 +27,8 @@ pub struct AccessSettings {
 /// Who may log in by what the catalog says.
 #[derive(Debug, Clone, Default)]
 pub struct CatalogUsers {
-    /// Users with the hashes of their passwords.
-    pub passwords: Vec<(String, String)>,
+    /// Users with the hashes of their passwords, if they have any.
+    pub passwords: Vec<(String, Option<String>)>,
     /// Tokens: whose, their hashes, and when they expire.
     pub tokens: Vec<(String, String, Option<SystemTime>)>,
 }
@@ -231,7 +231,7 @@ impl UsersSeen {
         }
         self.0 = Some(Arc::clone(snapshot.notes()));
         let rules = snapshot.notes().read(Rules::of);
-        let users = rules.users.iter().filter_map(|(name, user)| Some((name.clone(), user.hash.clone()?)));
+        let users = rules.users.iter().map(|(name, user)| (name.clone(), user.hash.clone()));
         let tokens = rules.tokens.iter().map(|((user, _), token)| {
             let expires = token.expires.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
             (user.clone(), token.sha256.clone(), expires)

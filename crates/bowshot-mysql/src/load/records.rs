@@ -189,6 +189,8 @@ fn escaped(byte: u8) -> u8 {
 mod tests {
     use super::*;
 
+    type Expected<'a> = &'a [&'a [&'a str]];
+
     fn csv() -> Format {
         Format { field_end: b",".to_vec(), enclosed: Some(b'"'), ..Format::default() }
     }
@@ -220,7 +222,6 @@ mod tests {
         let tabs = Format::default();
         let lines = Format { line_start: b">>".to_vec(), line_end: b"\r\n".to_vec(), ..csv() };
         let plain = Format { escape: None, enclosed: None, ..csv() };
-        type Expected<'a> = &'a [&'a [&'a str]];
         let cases: [(&Format, &[u8], Expected<'_>); 8] = [
             (&tabs, b"1\ta\n2\t\\N\n", &[&["1", "a"], &["2", "<null>"]]),
             (&tabs, b"1\t\n\n3\tx", &[&["1", ""], &[""], &["3", "x"]]),

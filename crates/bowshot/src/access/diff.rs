@@ -3,7 +3,7 @@
 
 use super::file::{Place, Policy, Rights, User, Wanted};
 use super::state::State;
-use bowshot_sql::{AccessStatement, Dialect, DialectName, Privilege, access, rewrite};
+use bowshot_sql::{AccessStatement, Dialect, DialectName, Privilege, access, parse_expression, rewrite};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The statements; none if there is nothing to do.
@@ -185,8 +185,10 @@ pub(super) fn grantable(rights: &[String]) -> Result<BTreeSet<String>, String> {
 /// # Errors
 /// For a text that is not one condition.
 pub(super) fn creation(place: &Place, name: &str, policy: &Policy) -> Result<Vec<String>, String> {
-    let sql = create(place, name, policy);
-    let read = access(&sql, Dialect::new(DialectName::Ansi)).map_err(|error| error.message().to_owned())?;
+    let (sql, dialect) = (create(place, name, policy), Dialect::new(DialectName::Ansi));
+    // By itself, so that it does not end the brackets around it and hide what follows.
+    parse_expression(&policy.using, dialect).map_err(|error| error.message().to_owned())?;
+    let read = access(&sql, dialect).map_err(|error| error.message().to_owned())?;
     let Some(AccessStatement::CreatePolicy { using, roles, column, .. }) = read else {
         return Err("it is not one condition".to_owned());
     };

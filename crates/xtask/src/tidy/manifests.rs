@@ -63,6 +63,7 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-postgres",
             "bowshot-reuse",
             "bowshot-session",
+            "bowshot-sql",
             "bowshot-storage",
         ],
     ),
