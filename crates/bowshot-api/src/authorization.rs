@@ -77,11 +77,7 @@ mod tests {
             Ok(Credentials::Anonymous) => "anonymous".to_owned(),
             Ok(Credentials::Password { user, password }) => format!("{user}/{}", password.expose()),
             Ok(Credentials::Bearer(token)) => format!("token {}", token.expose()),
-<<<<<<< HEAD
             Ok(Credentials::Certificate { .. }) => "no header holds a certificate".to_owned(),
-=======
-            Ok(Credentials::Certificate { .. }) => "a certificate".to_owned(),
->>>>>>> access2-unrun
             Err(error) => format!("{:?}: {}", error.kind(), error.message()),
         }
     }
