@@ -8,7 +8,6 @@ mod access;
 mod cache;
 mod dialect;
 mod exclusions;
-mod external;
 mod identity;
 mod infix;
 mod intervals;

@@ -4,7 +4,7 @@
 use crate::dialect::Dialect;
 use crate::tokens::{self, is_blank, keyword, word};
 use crate::walk::Tree;
-use crate::{exclusions, external, numbers};
+use crate::{exclusions, numbers};
 use bowshot_api::{Error, ErrorKind, Position, Reason, Result};
 use sqlparser::ast::{Expr, Statement, UnaryOperator, Value, VisitorMut};
 use sqlparser::keywords::Keyword;
@@ -171,13 +171,12 @@ fn nothing() -> Statement {
 /// The tokens in forms that the parser knows, and whether they ask for an earlier state of a table.
 ///
 /// `a ASOF [LEFT] JOIN b ON …` comes as `a [GLOBAL] STRAIGHT_JOIN b ON …`, which nobody else writes in these dialects;
-/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR; `WITH x AS MATERIALIZED (…)` loses the hint. Numbers,
-/// EXCLUDE of frames and external tables have files of their own.
+/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR; `WITH x AS MATERIALIZED (…)` loses the hint. Numbers and
+/// EXCLUDE of frames have files of their own.
 fn understood(sql: &str, dialect: Dialect) -> Result<(Vec<TokenWithSpan>, bool)> {
     let tokens = Tokenizer::new(&dialect, sql)
         .tokenize_with_location()
         .map_err(|error| syntax(&ParserError::from(error)))?;
-    let tokens = external::as_views(tokens)?;
     let tokens = numbers::in_digits(tokens::known(tokens), dialect.name())?;
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut versions = false;
