@@ -297,7 +297,7 @@ impl EngineSession {
         let begins = match first.as_str() {
             "grant" | "revoke" => true,
             "create" | "alter" | "drop" => {
-                matches!(second.as_str(), "role" | "user" | "row" | "mask" | "token")
+                matches!(second.as_str(), "role" | "user" | "row" | "mask" | "token" | "default")
             }
             _ => false,
         };
