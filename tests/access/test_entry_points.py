@@ -191,6 +191,7 @@ SESSION = {
     "update": "CommandStatementUpdate",
     "ingest": "CommandStatementIngest",
     "begin": "test_rules.py: transactions",
+    "exchange": "test_exchange",
     "end": "test_rules.py: transactions",
     "in_transaction": "says nothing of tables",
     "savepoint": "says nothing of tables",
@@ -235,6 +236,31 @@ def test_flight(shared, name, user):
 @pytest.mark.parametrize("path", sorted(HTTP))
 def test_http(shared, path):
     HTTP[path](shared)
+
+
+def exchanged(calls, sql):
+    """What a statement answers over rows that are sent with it."""
+    descriptor = flight.FlightDescriptor.for_command(sql.encode())
+    ids = pa.table({"id": pa.array([1, 2, 3, 4, 5], pa.int32())})
+    writer, reader = calls.client.do_exchange(descriptor, calls.options)
+    with writer:
+        writer.begin(ids.schema)
+        writer.write_table(ids)
+        writer.done_writing()
+        return reader.read_all().to_pylist()
+
+
+def test_exchange(shared):
+    ada = FlightCalls(shared, "ada")
+    rows = exchanged(ada, "SELECT p.id, p.name, p.ssn FROM input i JOIN people p ON p.id = i.id ORDER BY p.id")
+    assert [(row["id"], row["name"]) for row in rows] == [(1, "Anna"), (2, "Bert")] and "111-22-3333" not in str(rows)
+    for sql in (
+        "SELECT count(*) FROM input i JOIN people p ON p.id = i.id WHERE CAST(p.code AS INTEGER) > 0",
+        "SELECT i.id FROM input i WHERE i.id IN (SELECT id FROM people)",
+    ):
+        assert clean(exchanged(ada, sql))
+    refused(lambda: exchanged(ada, "INSERT INTO people (id) SELECT id FROM input"), "may not")
+    refused(lambda: exchanged(FlightCalls(shared, "carl"), "SELECT p.id FROM input i JOIN people p ON p.id = i.id"), *NOT_THERE)
 
 
 def test_flight_outside_of_flight_sql(shared):

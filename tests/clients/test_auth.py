@@ -185,7 +185,7 @@ def test_users_come_and_go_with_their_file(tmp_path, data_folder):
                     count(open_one, header)
             assert count(open_one, ada) == 25, "who stays notices nothing"
         # What cannot be understood changes nothing, and a server with users does not lose them all.
-        for broken in ("[[users]]\nname = 'ada'\n", "", "not TOML"):
+        for broken in ("[[users]]\nname = 'ada'\npasswort = 'x'\n", "", "not TOML"):
             file.write_text(broken)
             server.process.send_signal(signal.SIGHUP)
             wait_until(lambda: server.log().count("the server keeps the users that it has") > 0, "a word about it", 10)
