@@ -126,6 +126,7 @@ impl Connection {
     /// The next command, and meanwhile the session is kept alive.
     async fn next(&mut self, drain: &CancellationToken) -> Result<Option<Body>> {
         self.wire.flush().await?;
+        self.wire.begin();
         let end = self.number.end_of_connection();
         let touch = (self.server.limits().session_timeout / 4).max(Duration::from_secs(1));
         let mut touch = interval_at(Instant::now() + touch, touch);

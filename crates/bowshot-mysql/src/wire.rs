@@ -160,11 +160,16 @@ impl Wire {
     /// The next command, with which the numbers begin again; `None` when the client has ended between two. Cancelling it
     /// loses nothing.
     pub(crate) async fn command(&mut self) -> Result<Option<Body>> {
+        self.begin();
+        self.message().await
+    }
+
+    /// The numbers begin again: with a command, and with what a client is told that has asked nothing, which it knows by that.
+    pub(crate) fn begin(&mut self) {
         self.number = 0;
         if let Some(compression) = &mut self.compression {
             compression.begin();
         }
-        self.message().await
     }
 
     /// The next message of a conversation. Cancelling it loses nothing.
