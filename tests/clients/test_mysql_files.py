@@ -3,6 +3,9 @@
 import contextlib
 import datetime
 import decimal
+import os
+import threading
+import time
 
 import mysql.connector
 import pymysql
@@ -88,6 +91,30 @@ def test_a_file_counts_whole_or_not_at_all(served, table, tmp_path):
     with contextlib.closing(pymysql_to(served)) as connection, pytest.raises(pymysql.err.Error) as caught:
         rows(connection, statement)
     assert caught.value.args[0] == 3948, "nobody is asked for a file who has not said that it may be"
+
+
+def test_a_kill_in_the_middle_of_a_file_keeps_none_of_it(served, table, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with contextlib.closing(pymysql_to(served, local_infile=True)) as connection, contextlib.closing(pymysql_to(served)) as other:
+        rows(connection, f"CREATE TABLE {table} (id INT)")
+
+        def send():
+            with open(pipe, "w") as file:
+                file.write("".join(f"{n}\n" for n in range(100_000)))
+                file.flush()
+                time.sleep(0.3)
+                rows(other, f"KILL QUERY {connection.thread_id()}")
+                file.write("1\n" * 1_000)
+
+        for _ in range(5):
+            sender = threading.Thread(target=send)
+            sender.start()
+            with pytest.raises(pymysql.err.Error) as caught:
+                rows(connection, f"LOAD DATA LOCAL INFILE '{pipe}' INTO TABLE {table}")
+            sender.join()
+            assert caught.value.args[0] == 1317
+            assert rows(connection, f"SELECT count(*) FROM {table}") == [(0,)]
 
 
 def test_compressed(served, table, tmp_path):

@@ -62,6 +62,8 @@ impl Connection {
     async fn take_in(&mut self, load: &Load, intake: &mut Intake) -> Result<u64> {
         let session = Arc::clone(&self.session);
         let (batches, arriving) = mpsc::channel(AHEAD);
+        // Goes after the session's work is stopped: rows that are cut off must not look like all of them.
+        let open = batches.clone();
         let rows = BatchStream::new(Arc::clone(&intake.schema), Box::pin(arriving)).exclusive();
         let ingest = ingest(load);
         let cancel = self.cancel.clone();
@@ -76,6 +78,7 @@ impl Connection {
                 early = &mut taken => return Ok(early?),
             }
         }
+        drop(open);
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled().into()),

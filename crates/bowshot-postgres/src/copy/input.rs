@@ -38,6 +38,8 @@ impl Connection {
         backend::copy_response(self.wire.out(), b'G', options.format(), schema.fields().len());
         self.wire.flush().await?;
         let (batches, arriving) = mpsc::channel(AHEAD);
+        // Goes after the session's work is stopped: rows that are cut off must not look like all of them.
+        let open = batches.clone();
         let longest = self.server.limits().max_message_bytes;
         let rows = BatchStream::new(Arc::clone(&schema), Box::pin(arriving)).exclusive();
         let mut intake = Intake::new(schema, options.clone(), longest);
@@ -62,6 +64,7 @@ impl Connection {
             // Before the last row it can only have failed; the rest of the rows is left out as it comes.
             (Ok(()), Some(early)) => early?,
             (Ok(()), None) => {
+                drop(open);
                 tokio::select! {
                     biased;
                     () = cancel.cancelled() => return Err(cancelled().into()),
