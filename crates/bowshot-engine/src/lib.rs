@@ -25,7 +25,8 @@
 //! | [`plan`] | text → logical plan; which plans may run, and how large they may be |
 //! | [`policy`] | who may see and change what |
 //! | [`rules`] | rules of the optimiser |
-//! | [`execute`], [`reuse`] | physical plan → streams · what caches are asked |
+//! | [`portable`] | plans as bytes for other nodes |
+//! | [`execute`], [`reuse`], [`distribution`] | physical plan → streams · what caches and a cluster are asked |
 //! | [`catalog`] | the one place where names become tables: catalogs, system tables, `information_schema`, `pg_catalog` |
 //! | [`write`] | statements that change tables |
 //! | [`introspect`] | SHOW, DESCRIBE, SET, PREPARE and their like |
@@ -37,12 +38,14 @@
 
 mod authorize;
 mod catalog;
+pub mod distribution;
 mod error;
 mod execute;
 mod introspect;
 mod job;
 mod plan;
 mod policy;
+pub mod portable;
 pub mod reuse;
 mod rules;
 mod scheduling;

@@ -80,6 +80,7 @@ mod options;
 mod orc;
 mod parquet;
 mod partition;
+pub mod portable;
 pub mod private;
 mod read_options;
 mod rejects;

@@ -45,6 +45,11 @@ impl NamedSource {
         Self { inner, lease, columns, batch_rows: 8192 }
     }
 
+    /// DataFusion's own source.
+    pub(crate) fn inner(&self) -> &dyn FileSource {
+        self.inner.as_ref()
+    }
+
     fn wrap(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         self.wrap_for(inner, self.batch_rows)
     }

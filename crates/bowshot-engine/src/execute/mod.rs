@@ -77,12 +77,24 @@ pub(crate) fn streams(
     layout: Layout,
     schema: &SchemaRef,
 ) -> Result<Vec<BatchStream>> {
-    let context = context(plan, state);
+    streams_in(&context(plan, state), plan, layout, schema)
+}
+
+/// The same in a context that there is.
+///
+/// # Errors
+/// From starting the plan; nothing is computed yet.
+pub(crate) fn streams_in(
+    context: &Arc<TaskContext>,
+    plan: &Arc<dyn ExecutionPlan>,
+    layout: Layout,
+    schema: &SchemaRef,
+) -> Result<Vec<BatchStream>> {
     let count = plan.properties().partitioning.partition_count();
     let views = FileViews::of(plan.as_ref());
     let mut streams = Vec::with_capacity(count.max(1));
     for partition in 0..count {
-        let batches = plan.execute(partition, Arc::clone(&context)).map_err(classify)?;
+        let batches = plan.execute(partition, Arc::clone(context)).map_err(classify)?;
         let batches = file_views::watched(batches, views.as_ref());
         let stream = laid_out(batches, layout, SchemaRef::clone(schema));
         streams.push(stream.with_origin(file_views::origin(views.clone())));

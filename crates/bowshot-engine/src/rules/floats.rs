@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
-use datafusion::functions_aggregate::min_max::{Max, Min};
+use datafusion::functions_aggregate::min_max::{Max, Min, max_udaf, min_udaf};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature};
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
@@ -88,6 +88,17 @@ fn in_order(
         None => new,
     };
     new.build().map(|new| Some(Arc::new(new)))
+}
+
+/// Whether it is the greatest number that a function of floating-point numbers in order gives, if it is one.
+pub(crate) fn extreme(function: &AggregateUDF) -> Option<bool> {
+    function.inner().downcast_ref::<Extreme>().map(|extreme| extreme.greatest)
+}
+
+/// That function.
+pub(crate) fn extreme_of(greatest: bool) -> Arc<AggregateUDF> {
+    let of = if greatest { max_udaf() } else { min_udaf() };
+    Arc::new(AggregateUDF::from(Extreme { greatest, of }))
 }
 
 /// `max` or `min` of floating-point numbers.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// What is forgotten of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Forgotten {
+pub(crate) enum Forgotten {
     /// Order and partitions, for good.
     All,
     /// The order, until the operator is taken out again.
@@ -28,7 +28,7 @@ enum Forgotten {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Forgetful {
+pub(crate) struct Forgetful {
     input: Arc<dyn ExecutionPlan>,
     forgotten: Forgotten,
     properties: Arc<PlanProperties>,
@@ -68,6 +68,16 @@ impl Forgetful {
             })
         })
         .data()
+    }
+
+    /// What one forgets, if a plan is one.
+    pub(crate) fn forgotten(plan: &dyn ExecutionPlan) -> Option<Forgotten> {
+        plan.downcast_ref::<Self>().map(|one| one.forgotten)
+    }
+
+    /// One that forgets this.
+    pub(crate) fn of(input: Arc<dyn ExecutionPlan>, forgotten: Forgotten) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self::before(input, forgotten))
     }
 
     fn before(input: Arc<dyn ExecutionPlan>, forgotten: Forgotten) -> Self {

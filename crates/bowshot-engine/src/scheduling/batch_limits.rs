@@ -64,13 +64,19 @@ fn longest(node: &dyn ExecutionPlan) -> Result<usize> {
 
 /// Its input, in batches of at most so many rows.
 #[derive(Debug)]
-struct ShortBatches {
+pub(crate) struct ShortBatches {
     input: Arc<dyn ExecutionPlan>,
     rows: usize,
 }
 
 impl ShortBatches {
-    fn of(input: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
+    /// How many rows its batches have at most, if a plan is one.
+    pub(crate) fn rows(plan: &dyn ExecutionPlan) -> Option<usize> {
+        plan.downcast_ref::<Self>().map(|short| short.rows)
+    }
+
+    /// An input in batches of at most so many rows.
+    pub(crate) fn of(input: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
         Arc::new(Self { input, rows })
     }
 }

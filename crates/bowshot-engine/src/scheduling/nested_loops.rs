@@ -17,12 +17,22 @@ use std::sync::Arc;
 pub(crate) fn interruptible(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() else { return Ok(None) };
     let Some(filter) = join.filter() else { return Ok(None) };
-    let condition = Arc::new(Stepping(Arc::clone(filter.expression())));
+    let condition = stepping(Arc::clone(filter.expression()));
     let filter = JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(filter.schema()));
     let projection = join.projection().as_ref().map(|columns| columns.to_vec());
     let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
     let rebuilt = NestedLoopJoinExec::try_new(left, right, Some(filter), join.join_type(), projection)?;
     Ok(Some(Arc::new(rebuilt)))
+}
+
+/// Whether an expression looks whether anybody still wants its value.
+pub(crate) fn is_stepping(expression: &Arc<dyn PhysicalExpr>) -> bool {
+    expression.downcast_ref::<Stepping>().is_some()
+}
+
+/// The expression, which looks whether anybody still wants its value.
+pub(crate) fn stepping(expression: Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+    Arc::new(Stepping(expression))
 }
 
 /// An expression that ends where its job does.

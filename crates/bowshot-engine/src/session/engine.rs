@@ -3,6 +3,7 @@
 use crate::catalog::lazy_state::SpareStates;
 use crate::catalog::system::SystemTables;
 use crate::catalog::{self, CatalogParts, identity};
+use crate::distribution::{Distribution, OneNode};
 use crate::error::{Error, classify};
 use crate::execute::split_scan;
 use crate::job::runtime::QueryRuntime;
@@ -27,10 +28,10 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::prelude::SessionConfig;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
@@ -118,6 +119,13 @@ pub(crate) struct Shared {
     planning: Arc<Planning>,
     budget: Arc<Budget>,
     pub(crate) spare_states: Arc<SpareStates>,
+    distribution: OnceLock<Arc<dyn Distribution>>,
+}
+
+impl Shared {
+    pub(crate) fn distribution(&self) -> &dyn Distribution {
+        self.distribution.get().map_or(&OneNode, AsRef::as_ref)
+    }
 }
 
 /// Where the tables of an engine come from.
@@ -219,9 +227,50 @@ impl Engine {
             planning: Planning::new(config.threads),
             budget: Arc::new(Budget::new(config.process_bytes)),
             spare_states: Arc::default(),
+            distribution: OnceLock::new(),
         });
         carry_jobs();
         Ok(Self { shared })
+    }
+
+    /// Plans are placed by this from now on. The first one counts.
+    pub fn distribute_by(&self, distribution: Arc<dyn Distribution>) {
+        let _ = self.shared.distribution.set(distribution);
+    }
+
+    /// A state in which a part of a plan runs: with the functions that all sessions have, and these options beside the default
+    /// ones. `keep` takes over what `part` has been given among its options already.
+    ///
+    /// # Errors
+    /// When an option is not known here.
+    pub fn state_of_part(
+        &self,
+        mut part: SessionStateBuilder,
+        options: &[(String, String)],
+        keep: impl FnOnce(&ConfigOptions, &mut ConfigOptions),
+    ) -> datafusion::common::Result<SessionState> {
+        let given = part.config().get_or_insert_default();
+        let mut own = self.shared.template.config_options().as_ref().clone();
+        for (key, value) in options {
+            own.set(key, value)?;
+        }
+        keep(given.options(), &mut own);
+        *given.options_mut() = own;
+        let mut functions = builder_from(&self.shared.template);
+        *part.scalar_functions() = functions.scalar_functions().take();
+        *part.higher_order_functions() = functions.higher_order_functions().take();
+        *part.aggregate_functions() = functions.aggregate_functions().take();
+        *part.window_functions() = functions.window_functions().take();
+        Ok(part.build())
+    }
+
+    /// Options of a session's state that are not the default ones.
+    pub fn own_options(&self, state: &SessionState) -> Vec<(String, String)> {
+        let default = self.shared.template.config_options().entries();
+        let default: HashMap<_, _> = default.into_iter().map(|entry| (entry.key, entry.value)).collect();
+        let own = state.config_options().entries().into_iter();
+        let differs = own.filter(|entry| default.get(&entry.key) != Some(&entry.value));
+        differs.filter_map(|entry| Some((entry.key, entry.value?))).collect()
     }
 
     /// The runtime for work that costs CPU.

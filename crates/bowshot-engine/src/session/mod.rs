@@ -4,7 +4,8 @@
 pub(crate) mod copy_rows;
 pub(crate) mod current_user;
 pub(crate) mod engine;
-pub(crate) mod query;
+pub(crate) mod on_nodes;
+mod query;
 pub(crate) mod template;
 pub(crate) mod transaction;
 pub(crate) mod utility;
@@ -16,6 +17,7 @@ use crate::catalog::functions::Facts;
 use crate::catalog::lazy_state::{LazyState, SpareState};
 use crate::catalog::names::Names;
 use crate::catalog::{CatalogParts, Visible, metadata, show_create};
+use crate::distribution::Distribution;
 use crate::error::classify;
 use crate::execute::{self, Execution, Parallelism};
 use crate::job::leaving_others;
@@ -162,6 +164,10 @@ impl EngineSession {
     /// What is kept of what was computed.
     pub(crate) fn reuse(&self) -> &Arc<dyn Reuse> {
         &self.shared.parts.reuse
+    }
+
+    pub(crate) fn distribution(&self) -> &dyn Distribution {
+        self.shared.distribution()
     }
 
     pub(crate) fn names(&self, pinned: &Pinned) -> Names {

@@ -9,7 +9,7 @@ use crate::execute::statistics::exact_rows;
 use crate::execute::{Execution, Parallelism, merged, result_schema, split_scan, streams};
 use crate::plan::parameters;
 use crate::reuse::{Answer, Computed, Query};
-use crate::session::EngineSession;
+use crate::session::{EngineSession, on_nodes};
 use crate::snapshot::input::StreamedTable;
 use crate::{job, scheduling};
 use bowshot_api::{BatchStream, Error, Layout, Result};
@@ -47,7 +47,7 @@ async fn one(
     let physical = physical_plan(session, (state, run.form()), plan, ordered).await?;
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
-    let streams = streams(&physical, state, run.layout, &schema)?;
+    let streams = on_nodes::streams(session, &physical, state, (run.layout, &schema)).await?;
     let input = run.plan.pinned().input();
     let streams = streams.into_iter().map(|stream| located(stream, input)).collect();
     let streams = match recorder {
@@ -100,7 +100,10 @@ async fn physical_plan(
     let optimised = session.reuse().substitute(optimised, state, session.purpose()).await;
     let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
     let physical = match plan {
-        LogicalPlan::Explain(explain) => session.reuse().explained(physical, explain, (state, form)),
+        LogicalPlan::Explain(explain) => {
+            let shown = session.reuse().explained(physical, explain, (state, form));
+            on_nodes::explained(session, shown, explain, state).await?
+        }
         _ => physical,
     };
     let options = state.config_options();

@@ -59,7 +59,7 @@ pub(super) fn shown(plan: LogicalPlan, zone: &Arc<str>) -> LogicalPlan {
 }
 
 /// See the module.
-pub(super) fn at_time_zone() -> ScalarUDF {
+pub(crate) fn at_time_zone() -> ScalarUDF {
     ScalarUDF::new_from_impl(AtTimeZone::default())
 }
 

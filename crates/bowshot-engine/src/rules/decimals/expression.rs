@@ -34,6 +34,22 @@ pub(super) fn narrowed(
     })
 }
 
+/// Operator and result of arithmetic that takes the short way, if it does.
+pub(crate) fn narrow_arithmetic(expression: &Arc<dyn PhysicalExpr>) -> Option<(Operator, &DataType)> {
+    let narrow = expression.downcast_ref::<DecimalArithmetic>()?;
+    Some((*narrow.binary().ok()?.op(), &narrow.result))
+}
+
+/// Such arithmetic of two sides.
+pub(crate) fn narrow(
+    left: Arc<dyn PhysicalExpr>,
+    operator: Operator,
+    right: Arc<dyn PhysicalExpr>,
+    result: DataType,
+) -> Arc<dyn PhysicalExpr> {
+    Arc::new(DecimalArithmetic { exact: Arc::new(BinaryExpr::new(left, operator, right)), result })
+}
+
 fn is_of_decimals(exact: &BinaryExpr, schema: &Schema) -> Result<bool> {
     if !matches!(exact.op(), Operator::Plus | Operator::Minus | Operator::Multiply) {
         return Ok(false);

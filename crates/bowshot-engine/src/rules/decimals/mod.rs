@@ -14,6 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::projection::ProjectionExec;
 use expression::narrowed;
+pub(crate) use expression::{narrow, narrow_arithmetic};
 use std::sync::Arc;
 
 /// See the module. Conditions are left alone: other rules look into those.

@@ -33,6 +33,20 @@ pub(super) fn guarded(
     })
 }
 
+/// Whether AND or OR is guarded, if it is one of those.
+pub(crate) fn guarded_operator(expression: &Arc<dyn PhysicalExpr>) -> Option<Operator> {
+    expression.downcast_ref::<Guarded>()?.binary().ok().map(|binary| *binary.op())
+}
+
+/// The guarded AND or OR of two sides.
+pub(crate) fn guard(
+    left: Arc<dyn PhysicalExpr>,
+    operator: Operator,
+    right: Arc<dyn PhysicalExpr>,
+) -> Arc<dyn PhysicalExpr> {
+    Arc::new(Guarded { exact: Arc::new(BinaryExpr::new(left, operator, right)) })
+}
+
 /// See the module above. In everything but its evaluation it is the expression that it stands for.
 #[derive(Debug)]
 struct Guarded {

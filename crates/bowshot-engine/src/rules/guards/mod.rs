@@ -22,6 +22,7 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use expression::guarded;
+pub(crate) use expression::{guard, guarded_operator};
 use failure::can_fail;
 use std::sync::Arc;
 

@@ -32,6 +32,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use std::cell::Cell;
 
+pub(crate) use one_row::function as one_row_function;
 pub(crate) use outer_types::OuterTypes;
 
 /// The rule.

@@ -17,6 +17,11 @@ pub(super) fn one_row(value: Expr, rows: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&ONE_ROW), vec![value, rows]))
 }
 
+/// The function, for who finds it by its name.
+pub(crate) fn function() -> &'static Arc<ScalarUDF> {
+    &ONE_ROW
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OneRow {
     signature: Signature,

@@ -1,0 +1,151 @@
+//! Connections between the nodes, and what goes over them: one for each other node, shared by all that runs there.
+
+use crate::parcel::Parcel;
+use async_trait::async_trait;
+use bowshot_engine::portable::Portable;
+use bowshot_membership::Cluster;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::Result;
+use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
+use datafusion_distributed::{
+    ChannelResolver, CoordinatorToWorkerMsg, ExecuteTaskRequest, GetWorkerInfoRequest, GetWorkerInfoResponse,
+    MaybeEncoded, SetPlanRequest, WorkerChannel, WorkerToCoordinatorMsg,
+};
+use futures::stream::BoxStream;
+use http::HeaderMap;
+use hyper_util::rt::TokioIo;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tonic::transport::Endpoint;
+use tower::service_fn;
+use url::Url;
+
+/// How long a node may take to answer before it counts as lost.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a silent connection is asked whether somebody is there.
+const ASKED_EVERY: Duration = Duration::from_secs(2);
+
+/// The connections of this node.
+#[derive(Debug)]
+pub(crate) struct Channels {
+    cluster: Cluster,
+    open: Mutex<HashMap<String, BoxCloneSyncChannel>>,
+}
+
+impl Channels {
+    pub(crate) fn new(cluster: Cluster) -> Arc<Self> {
+        Arc::new(Self { cluster, open: Mutex::default() })
+    }
+
+    /// Forgets the connection to a node.
+    pub(crate) fn forget(&self, address: &str) {
+        self.lock().remove(address);
+    }
+
+    async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+        let address = url.authority().to_owned();
+        if let Some(channel) = self.lock().get(&address) {
+            return Ok(channel.clone());
+        }
+        let (cluster, to) = (self.cluster.clone(), address.clone());
+        let connect = service_fn(move |_| {
+            let (cluster, to) = (cluster.clone(), to.clone());
+            async move { cluster.connect(&to).await.map(TokioIo::new) }
+        });
+        let channel = Endpoint::from_shared(url.to_string())
+            .map_err(unreachable(&address))?
+            .connect_timeout(PATIENCE)
+            .http2_keep_alive_interval(ASKED_EVERY)
+            .keep_alive_timeout(PATIENCE)
+            .keep_alive_while_idle(true)
+            .tcp_nodelay(true)
+            .connect_with_connector(connect)
+            .await
+            .map_err(unreachable(&address))?;
+        let channel = BoxCloneSyncChannel::new(channel);
+        self.lock().insert(address, channel.clone());
+        Ok(channel)
+    }
+
+    /// A poisoned lock still guards whole connections.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, BoxCloneSyncChannel>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unreachable(address: &str) -> impl FnOnce(tonic::transport::Error) -> DataFusionError {
+    let message = format!("the node at {address} cannot be reached");
+    move |error| DataFusionError::Context(message, Box::new(DataFusionError::External(Box::new(error))))
+}
+
+/// Where tasks of other nodes' plans take their rows from.
+#[derive(Debug, Clone)]
+pub(crate) struct Between(pub(crate) Arc<Channels>);
+
+#[async_trait]
+impl ChannelResolver for Between {
+    async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
+        self.0.channel(url).await.map(create_worker_client)
+    }
+}
+
+/// Where the tasks of one plan of this node are sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Outgoing {
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) portable: Portable,
+    /// With the functions that there are where tasks arrive.
+    pub(crate) context: Arc<TaskContext>,
+}
+
+#[async_trait]
+impl ChannelResolver for Outgoing {
+    async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
+        let inner = create_worker_client(self.channels.channel(url).await?);
+        let (portable, context) = (self.portable.clone(), Arc::clone(&self.context));
+        Ok(Box::new(Packing { inner, portable, context }))
+    }
+}
+
+/// Packs the plans that it sends.
+struct Packing {
+    inner: Box<dyn WorkerChannel>,
+    portable: Portable,
+    context: Arc<TaskContext>,
+}
+
+#[async_trait]
+impl WorkerChannel for Packing {
+    async fn coordinator_channel(
+        &mut self,
+        headers: HeaderMap,
+        mut set_plan_request: SetPlanRequest,
+        c2w_stream: BoxStream<'static, CoordinatorToWorkerMsg>,
+        metrics: ExecutionPlanMetricsSet,
+        task_ctx: &Arc<TaskContext>,
+    ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
+        if let MaybeEncoded::Decoded(plan) = &set_plan_request.plan {
+            let parcel = Parcel::of(plan, &self.portable, &self.context)?;
+            set_plan_request.plan = MaybeEncoded::Decoded(parcel);
+        }
+        self.inner.coordinator_channel(headers, set_plan_request, c2w_stream, metrics, task_ctx).await
+    }
+
+    async fn execute_task(
+        &mut self,
+        headers: HeaderMap,
+        request: ExecuteTaskRequest,
+        metrics: ExecutionPlanMetricsSet,
+        task_ctx: &Arc<TaskContext>,
+    ) -> Result<Vec<BoxStream<'static, Result<RecordBatch>>>> {
+        self.inner.execute_task(headers, request, metrics, task_ctx).await
+    }
+
+    async fn get_worker_info(&mut self, request: GetWorkerInfoRequest) -> Result<GetWorkerInfoResponse> {
+        self.inner.get_worker_info(request).await
+    }
+}

@@ -1,0 +1,123 @@
+//! Parts of plans that other nodes have sent: the session in which one runs, and the service that takes them in.
+
+use crate::channels::{Between, Channels};
+use crate::parcel::ParcelCodec;
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bowshot_engine::WeakEngine;
+use bowshot_engine::portable::Portable;
+use bowshot_membership::WorkStream;
+use datafusion::common::{Result, exec_err, internal_datafusion_err, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::SessionState;
+use datafusion_distributed::{
+    DistributedConfig, DistributedExt, Worker, WorkerQueryContext, WorkerSessionBuilder,
+};
+use futures::{Stream, StreamExt};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tonic::transport::server::Connected;
+
+/// The header in which the options of the session travel.
+const OPTIONS: HeaderName = HeaderName::from_static("x-bowshot-session-options");
+
+/// Options of a session as a header.
+pub(crate) fn header(options: &[(String, String)]) -> Result<HeaderMap> {
+    let json = serde_json::to_vec(options)
+        .map_err(|error| internal_datafusion_err!("options cannot be written down: {error}"))?;
+    let value = HeaderValue::try_from(STANDARD.encode(json))
+        .map_err(|error| internal_datafusion_err!("options cannot be written down: {error}"))?;
+    Ok(HeaderMap::from_iter([(OPTIONS, value)]))
+}
+
+fn options(headers: &HeaderMap) -> Result<Vec<(String, String)>> {
+    let Some(value) = headers.get(OPTIONS) else {
+        return internal_err!("a part of a plan came without the options of its session");
+    };
+    let json = STANDARD
+        .decode(value.as_bytes())
+        .map_err(|error| internal_datafusion_err!("options cannot be read: {error}"))?;
+    serde_json::from_slice(&json).map_err(|error| internal_datafusion_err!("options cannot be read: {error}"))
+}
+
+/// Takes over what plans on several nodes are told among the options.
+pub(crate) fn keep(given: &ConfigOptions, own: &mut ConfigOptions) {
+    if let Some(distributed) = given.extensions.get::<DistributedConfig>() {
+        own.extensions.insert(distributed.clone());
+    }
+}
+
+/// Makes the sessions in which parts run.
+pub(crate) struct PartSessions {
+    engine: WeakEngine,
+    portable: Portable,
+    channels: Arc<Channels>,
+}
+
+impl PartSessions {
+    pub(crate) fn new(engine: WeakEngine, portable: Portable, channels: Arc<Channels>) -> Self {
+        Self { engine, portable, channels }
+    }
+}
+
+#[async_trait]
+impl WorkerSessionBuilder for PartSessions {
+    async fn build_session_state(&self, ctx: WorkerQueryContext) -> Result<SessionState> {
+        let Some(engine) = self.engine.upgrade() else { return exec_err!("the node is shutting down") };
+        let options = options(&ctx.headers)?;
+        let part = ctx
+            .builder
+            .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
+            .with_distributed_channel_resolver(Between(Arc::clone(&self.channels)));
+        engine.state_of_part(part, &options, keep)
+    }
+}
+
+/// Works on parts until the cluster has no more connections.
+pub(crate) async fn serve(
+    worker: Worker,
+    incoming: impl Stream<Item = io::Result<WorkStream>> + Send + 'static,
+) {
+    let served = tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(crate::channels::PATIENCE))
+        .http2_keepalive_timeout(Some(crate::channels::PATIENCE))
+        .add_service(worker.into_worker_server())
+        .serve_with_incoming(incoming.map(|stream| stream.map(Incoming)));
+    if let Err(error) = served.await {
+        tracing::error!(%error, "parts of other nodes' plans are no longer worked on");
+    }
+}
+
+/// A connection of another node.
+struct Incoming(WorkStream);
+
+impl Connected for Incoming {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Incoming {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Incoming {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}

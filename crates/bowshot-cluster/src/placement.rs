@@ -1,0 +1,334 @@
+//! Whether a plan runs on several nodes, and on which.
+//!
+//! A plan leaves its node if it reads enough for several, and if all of it that would leave can be written down for others
+//! ([`bowshot_engine::portable`]). Rows in memory stay here, in a stage with one task. Values of subqueries are found first, as on
+//! one node; each subquery is placed by itself.
+
+use crate::Placement;
+use crate::channels::{Channels, Outgoing, PATIENCE};
+use crate::parcel::ParcelCodec;
+use crate::parts;
+use async_trait::async_trait;
+use bowshot_api::Error;
+use bowshot_engine::WeakEngine;
+use bowshot_engine::distribution::{Distribution, Placed, PlanOnNodes};
+use bowshot_engine::portable::Portable;
+use bowshot_membership::{Cluster, Member, State};
+use bowshot_storage::portable::{is_portable, scanned_bytes};
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, internal_datafusion_err, plan_datafusion_err};
+use datafusion::error::DataFusionError;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedConfig, DistributedExec, DistributedExt,
+    RouteTasksEvent, RouteTasksEventResponse, SessionStateBuilderExt, Worker, WorkerResolver,
+    display_plan_ascii,
+};
+use futures::future::{BoxFuture, FutureExt, join_all};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use url::Url;
+
+/// Operators that take the files of others' parts when they have none left: not where each task has files of its own.
+const NO_STEALING: (&str, &str) = ("datafusion.execution.enable_file_stream_work_stealing", "false");
+
+/// The nodes of the cluster, as this one sees them.
+pub(crate) struct Nodes {
+    engine: WeakEngine,
+    cluster: Cluster,
+    channels: Arc<Channels>,
+    worker: Worker,
+    portable: Portable,
+    placement: Placement,
+    /// What parts run with on other nodes, for the options of the last session.
+    part: Mutex<Option<Part>>,
+}
+
+type Options = Vec<(String, String)>;
+type Part = (Options, Arc<TaskContext>);
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nodes").field("members", &self.cluster.members()).finish_non_exhaustive()
+    }
+}
+
+impl Nodes {
+    pub(crate) fn new(
+        engine: WeakEngine,
+        (cluster, channels): (Cluster, Arc<Channels>),
+        (worker, portable): (Worker, Portable),
+        placement: Placement,
+    ) -> Self {
+        Self { engine, cluster, channels, worker, portable, placement, part: Mutex::default() }
+    }
+
+    /// Members that get work: those of the same build that are there, and this one.
+    fn at_work(&self) -> Vec<Member> {
+        let myself = self.cluster.myself();
+        let members = self.cluster.members();
+        let at_work = members.iter().filter(|member| {
+            member.id == myself.id || (member.state == State::Alive && member.build == myself.build)
+        });
+        at_work.cloned().collect()
+    }
+
+    async fn on_nodes(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        state: &SessionState,
+        members: &[Member],
+    ) -> Result<Option<PlanOnNodes>> {
+        let Some(engine) = self.engine.upgrade() else { return Ok(None) };
+        let mut options = engine.own_options(state);
+        options.push((NO_STEALING.0.to_owned(), NO_STEALING.1.to_owned()));
+        let part = self.part(&engine, options.clone())?;
+        let config = self.config(state, (options, &part), members)?;
+        let Some(plan) = self.split(Arc::clone(plan), &config, (state, &part)).await? else { return Ok(None) };
+        let shown = display_plan_ascii(plan.as_ref(), false);
+        let runtime = Arc::clone(state.runtime_env());
+        let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        let id = state.session_id().to_owned();
+        let context = TaskContext::new(None, id, config, none.0, none.1, none.2, none.3, runtime);
+        Ok(Some(PlanOnNodes { plan, context: Arc::new(context), shown }))
+    }
+
+    /// What parts of a session with these options run with elsewhere.
+    fn part(&self, engine: &bowshot_engine::Engine, options: Options) -> Result<Arc<TaskContext>> {
+        let mut last = self.part.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, context)) = last.as_ref()
+            && *of == options
+        {
+            return Ok(Arc::clone(context));
+        }
+        let state = engine.state_of_part(SessionStateBuilder::new(), &options, parts::keep)?;
+        let context = state.task_ctx();
+        *last = Some((options, Arc::clone(&context)));
+        Ok(context)
+    }
+
+    fn config(
+        &self,
+        state: &SessionState,
+        (options, part): (Options, &Arc<TaskContext>),
+        members: &[Member],
+    ) -> Result<SessionConfig> {
+        let urls = members.iter().map(|member| url(&member.address)).collect::<Result<Vec<_>>>()?;
+        let myself = url(&self.cluster.myself().address)?;
+        let outgoing = Outgoing {
+            channels: Arc::clone(&self.channels),
+            portable: self.portable.clone(),
+            context: Arc::clone(part),
+        };
+        let mut config = state
+            .config()
+            .clone()
+            .with_distributed_worker_resolver(AtWork(urls))
+            .with_distributed_channel_resolver(outgoing)
+            .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
+            .with_distributed_local_worker_context(self.worker.to_local_worker_context(myself))
+            .with_distributed_desired_task_count_handler(rows_in_memory_stay)
+            .with_distributed_route_tasks_handler(same_places)
+            .with_distributed_passthrough_headers(parts::header(&options)?)?
+            .with_distributed_file_scan_config_bytes_per_partition(self.placement.bytes_per_thread)?;
+        config.options_mut().set(NO_STEALING.0, NO_STEALING.1)?;
+        Ok(config)
+    }
+
+    /// The plan cut into stages on several nodes; `None` if there is nothing to gain.
+    fn split<'a>(
+        &'a self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &'a SessionConfig,
+        (state, part): (&'a SessionState, &'a Arc<TaskContext>),
+    ) -> BoxFuture<'a, Result<Option<Arc<dyn ExecutionPlan>>>> {
+        async move {
+            if plan.is::<ScalarSubqueryExec>() {
+                return self.split_each(plan, config, (state, part)).await;
+            }
+            let mut config = config.clone();
+            // Parts of a union may go anywhere, and rows in memory may not.
+            if plan.exists(|node| Ok(node.is::<UnionExec>()))? && !all_portable(&plan)? {
+                config = config.with_distributed_children_isolator_unions(false)?;
+            }
+            let planner = SessionStateBuilder::new()
+                .with_config(config)
+                .with_runtime_env(Arc::clone(state.runtime_env()))
+                .with_query_planner(Arc::new(Given(Arc::clone(&plan))))
+                .with_distributed_planner()
+                .build();
+            let nothing = LogicalPlan::EmptyRelation(EmptyRelation {
+                produce_one_row: false,
+                schema: Arc::new(DFSchema::empty()),
+            });
+            let split = planner.query_planner().create_physical_plan(&nothing, &planner).await?;
+            if !split.exists(|node| Ok(node.is::<DistributedExec>()))? {
+                return Ok(None);
+            }
+            if plan.exists(|node| Ok(node.is::<ScalarSubqueryExec>()))? {
+                return Err(plan_datafusion_err!("a subquery inside of it has to give its value first"));
+            }
+            self.portable
+                .check(&without_rows(plan)?, part)
+                .map_err(|error| DataFusionError::External(Box::new(error)))?;
+            Ok(Some(split))
+        }
+        .boxed()
+    }
+
+    /// The plan and the subqueries that give values to it, each by itself.
+    async fn split_each(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &SessionConfig,
+        (state, part): (&SessionState, &Arc<TaskContext>),
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let (mut children, mut any) = (Vec::new(), false);
+        for child in plan.children() {
+            let split = self.split(Arc::clone(child), config, (state, part)).await?;
+            any |= split.is_some();
+            children.push(split.unwrap_or_else(|| Arc::clone(child)));
+        }
+        if any { plan.with_new_children(children).map(Some) } else { Ok(None) }
+    }
+}
+
+#[async_trait]
+impl Distribution for Nodes {
+    fn is_active(&self) -> bool {
+        self.at_work().len() > 1
+    }
+
+    async fn place(&self, plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Placed {
+        let members = self.at_work();
+        let threads = state.config().target_partitions();
+        let least = (self.placement.bytes_per_thread as u64).saturating_mul(threads as u64);
+        if members.len() < 2 {
+            return Placed::Here(None);
+        }
+        if scanned(plan) <= least {
+            return Placed::Here(Some("it reads too little to gain from more".to_owned()));
+        }
+        match self.on_nodes(plan, state, &members).await {
+            Ok(Some(plan)) => Placed::OnNodes(plan),
+            Ok(None) => Placed::Here(Some("no part of it gains from more".to_owned())),
+            Err(error) => Placed::Here(Some(reason(&error))),
+        }
+    }
+
+    async fn lost(&self, plan: &Placed, _error: &Error) -> bool {
+        if !matches!(plan, Placed::OnNodes(_)) {
+            return false;
+        }
+        let myself = self.cluster.myself();
+        let others = self.at_work().into_iter().filter(|member| member.id != myself.id);
+        let asked = others.map(|member| async move {
+            let answer = tokio::time::timeout(PATIENCE, self.cluster.connect(&member.address)).await;
+            let lost = !matches!(answer, Ok(Ok(_)));
+            if lost {
+                self.cluster.report_failure(&member.address);
+                self.channels.forget(&member.address);
+            }
+            lost
+        });
+        join_all(asked).await.into_iter().any(|lost| lost)
+    }
+}
+
+/// What keeps a plan here, in words.
+fn reason(error: &DataFusionError) -> String {
+    match error.find_root() {
+        DataFusionError::External(inner) => match inner.downcast_ref::<Error>() {
+            Some(error) => error.message().to_owned(),
+            None => inner.to_string(),
+        },
+        DataFusionError::Plan(message) => message.clone(),
+        other => other.strip_backtrace(),
+    }
+}
+
+fn url(address: &str) -> Result<Url> {
+    Url::parse(&format!("http://{address}"))
+        .map_err(|error| internal_datafusion_err!("`{address}` is no address of a node: {error}"))
+}
+
+/// Bytes of the files that a plan reads.
+fn scanned(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    let mut bytes: u64 = 0;
+    let walked = plan.apply(|node| {
+        bytes = bytes.saturating_add(scanned_bytes(node.as_ref()).unwrap_or(0));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.map_or(0, |_| bytes)
+}
+
+fn all_portable(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let stays = plan.exists(|node| Ok(node.children().is_empty() && !is_portable(node.as_ref())))?;
+    Ok(!stays)
+}
+
+/// The plan as others see it: rows that stay here are nothing to them.
+fn without_rows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        if !node.children().is_empty() || is_portable(node.as_ref()) {
+            return Ok(Transformed::no(node));
+        }
+        let count = node.properties().partitioning.partition_count();
+        let nothing = EmptyExec::new(node.schema()).with_partitions(count);
+        Ok(Transformed::yes(Arc::new(nothing) as Arc<dyn ExecutionPlan>))
+    })
+    .data()
+}
+
+/// A leaf that cannot be written down is read in one task, which is one of this node.
+fn rows_in_memory_stay(event: DesiredTaskCountEvent<'_>) -> Option<Result<DesiredTaskCountEventResponse>> {
+    let stays = event.plan.children().is_empty() && !is_portable(event.plan.as_ref());
+    stays.then(|| Ok(DesiredTaskCountEventResponse::maximum(1)))
+}
+
+/// The same task of the same stage goes to the same node each time, which has the columns in memory then.
+fn same_places(event: RouteTasksEvent<'_>) -> Option<Result<RouteTasksEventResponse>> {
+    if event.task_count < 2 {
+        return None;
+    }
+    let urls = match event.task_ctx.session_config().get_distributed_worker_resolver() {
+        Ok(resolver) => resolver.get_urls(),
+        Err(error) => return Some(Err(error)),
+    };
+    Some(urls.map(|urls| {
+        RouteTasksEventResponse::new(urls.iter().cycle().take(event.task_count).cloned().collect())
+    }))
+}
+
+/// The nodes that a plan was placed on.
+struct AtWork(Vec<Url>);
+
+impl WorkerResolver for AtWork {
+    fn get_urls(&self) -> Result<Vec<Url>> {
+        Ok(self.0.clone())
+    }
+}
+
+/// Plans what was planned already.
+#[derive(Debug)]
+struct Given(Arc<dyn ExecutionPlan>);
+
+#[async_trait]
+impl QueryPlanner for Given {
+    async fn create_physical_plan(
+        &self,
+        _logical_plan: &LogicalPlan,
+        _session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::clone(&self.0))
+    }
+}

@@ -1,0 +1,99 @@
+//! Plans as bytes that another node of the same build makes the same plan of: DataFusion's messages, and in them what is
+//! ours ([`nodes`], [`expressions`], [`functions`]).
+//!
+//! Nothing travels that would mean something else there. A function goes by its name only if the session's functions have
+//! the very same one under it; rows in memory, rights that rows are held against, and whatever is not known here stay: the
+//! error says what it was, and the plan runs where it was made.
+
+mod converter;
+mod expressions;
+mod functions;
+mod nodes;
+
+use crate::error::classify;
+use bowshot_api::Error;
+use bowshot_storage::portable::PortableFiles;
+use converter::{Converter, Values};
+use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::bytes::{
+    physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
+};
+use datafusion_proto::physical_plan::{DeduplicatingProtoConverter, PhysicalExtensionCodec};
+use functions::Functions;
+use std::sync::Arc;
+
+/// What one process writes and reads plans with.
+#[derive(Debug, Clone)]
+pub struct Portable {
+    files: Arc<PortableFiles>,
+    others: Arc<dyn PhysicalExtensionCodec>,
+}
+
+impl Portable {
+    /// `files` are those that scans of other nodes read here; `others` writes and reads the nodes of plans that the engine does
+    /// not know.
+    pub fn new(files: PortableFiles, others: Arc<dyn PhysicalExtensionCodec>) -> Self {
+        Self { files: Arc::new(files), others }
+    }
+
+    /// Whether a plan can travel, before values of its subqueries are known.
+    ///
+    /// # Errors
+    /// What keeps it here.
+    pub fn check(&self, plan: &Arc<dyn ExecutionPlan>, context: &TaskContext) -> Result<(), Error> {
+        self.written(plan, context, Values::NotYet).map(drop).map_err(classify)
+    }
+
+    /// The plan as bytes. Subqueries of which it takes single values have run.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn encode(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        context: &TaskContext,
+    ) -> datafusion::common::Result<Vec<u8>> {
+        self.written(plan, context, Values::Known)
+    }
+
+    /// The plan of such bytes. Everything but bytes of [`Self::encode`] is refused.
+    ///
+    /// # Errors
+    /// When the bytes are not those of a plan, a function is not known, or a file is another one here.
+    pub fn decode(
+        &self,
+        bytes: &[u8],
+        context: &TaskContext,
+    ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
+        let codec = self.codec(Functions::of(context));
+        physical_plan_from_bytes_with_proto_converter(
+            bytes,
+            context,
+            &codec,
+            &DeduplicatingProtoConverter::default(),
+        )
+    }
+
+    fn written(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        context: &TaskContext,
+        values: Values,
+    ) -> datafusion::common::Result<Vec<u8>> {
+        let codec = self.codec(Functions::of(context));
+        let bytes = physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &codec, &Converter(values))?;
+        Ok(bytes.to_vec())
+    }
+
+    fn codec(&self, functions: Functions) -> nodes::Codec {
+        nodes::Codec { files: Arc::clone(&self.files), others: Arc::clone(&self.others), functions }
+    }
+}
+
+/// What does not travel.
+fn stays(what: impl std::fmt::Display) -> DataFusionError {
+    let error = Error::unsupported(format!("{what} does not leave the node of its session"));
+    DataFusionError::External(Box::new(error))
+}

@@ -1,0 +1,155 @@
+//! Plans of a session that run on several nodes, where there are several.
+//!
+//! A node may be lost while a plan runs on it. As long as no row has gone to the client, the plan is placed again without it,
+//! and nobody notices. Later the client has rows of which nobody knows which ones would come again, so it is told to ask again.
+
+use crate::distribution::{Placed, PlanOnNodes};
+use crate::error::classify;
+use crate::execute;
+use crate::scheduling;
+use crate::session::EngineSession;
+use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Result};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::display::{PlanType, StringifiedPlan};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Explain, ExplainFormat};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::explain::ExplainExec;
+use futures::stream::{self, StreamExt};
+use std::sync::Arc;
+
+/// How often a plan is placed again.
+const MOST_ATTEMPTS: usize = 3;
+
+/// The streams of a plan, wherever it runs.
+///
+/// # Errors
+/// From starting the plan.
+pub(super) async fn streams(
+    session: &EngineSession,
+    plan: &Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+    (layout, schema): (Layout, &SchemaRef),
+) -> Result<Vec<BatchStream>> {
+    let distribution = session.distribution();
+    if !distribution.is_active() {
+        return execute::streams(plan, state, layout, schema);
+    }
+    let placed = distribution.place(plan, state).await;
+    let Placed::OnNodes(nodes) = &placed else { return execute::streams(plan, state, layout, schema) };
+    let (plan, state, schema) = (Arc::clone(plan), state.clone(), SchemaRef::clone(schema));
+    let rows = started(nodes, layout, &schema)?;
+    let run = OnNodes { session: session.clone(), plan, state, layout, schema, placed, rows, given: false, attempts: 1 };
+    Ok(vec![run.stream()])
+}
+
+fn started(nodes: &PlanOnNodes, layout: Layout, schema: &SchemaRef) -> Result<BatchStream> {
+    let mut streams = execute::streams_in(&nodes.context, &nodes.plan, layout, schema)?;
+    match (streams.pop(), streams.is_empty()) {
+        (Some(rows), true) => Ok(rows),
+        _ => Err(Error::internal("a plan on several nodes has one stream")),
+    }
+}
+
+/// A plan that runs on several nodes.
+struct OnNodes {
+    session: EngineSession,
+    plan: Arc<dyn ExecutionPlan>,
+    state: SessionState,
+    layout: Layout,
+    schema: SchemaRef,
+    placed: Placed,
+    rows: BatchStream,
+    /// Whether rows have gone on.
+    given: bool,
+    attempts: usize,
+}
+
+impl OnNodes {
+    fn stream(self) -> BatchStream {
+        let schema = SchemaRef::clone(&self.schema);
+        let rows = stream::unfold(Some(self), |run| async move {
+            let mut run = run?;
+            match run.next().await {
+                Some(Ok(batch)) => Some((Ok(batch), Some(run))),
+                Some(Err(error)) => Some((Err(error), None)),
+                None => None,
+            }
+        });
+        BatchStream::new(schema, rows.boxed())
+    }
+
+    async fn next(&mut self) -> Option<Result<RecordBatch>> {
+        loop {
+            let error = match self.rows.next().await? {
+                Ok(batch) => {
+                    self.given |= batch.num_rows() > 0;
+                    return Some(Ok(batch));
+                }
+                Err(error) => error,
+            };
+            if !self.session.distribution().lost(&self.placed, &error).await {
+                return Some(Err(error));
+            }
+            if self.given || self.attempts == MOST_ATTEMPTS {
+                return Some(Err(was_lost(error)));
+            }
+            self.attempts += 1;
+            tracing::warn!(attempt = self.attempts, "a node was lost: the statement is placed again");
+            if let Err(error) = self.again().await {
+                return Some(Err(error));
+            }
+        }
+    }
+
+    /// Places the plan again. What operators had begun is forgotten.
+    async fn again(&mut self) -> Result<()> {
+        self.plan = reset_plan_states(Arc::clone(&self.plan)).map_err(classify)?;
+        self.placed = self.session.distribution().place(&self.plan, &self.state).await;
+        self.rows = match &self.placed {
+            Placed::OnNodes(nodes) => started(nodes, self.layout, &self.schema)?,
+            Placed::Here(_) => {
+                let streams = execute::streams(&self.plan, &self.state, self.layout, &self.schema)?;
+                BatchStream::new(SchemaRef::clone(&self.schema), execute::merged(streams))
+            }
+        };
+        Ok(())
+    }
+}
+
+fn was_lost(error: Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "a node of the cluster was lost while it computed rows of this statement")
+        .with_hint("run the statement again; it runs on the other nodes then")
+        .with_source(error)
+}
+
+/// What EXPLAIN shows, with the stages of the plan where it runs on several nodes, or why it does not. Formats for programs
+/// stay as they are.
+///
+/// # Errors
+/// From planning what is explained.
+pub(super) async fn explained(
+    session: &EngineSession,
+    shown: Arc<dyn ExecutionPlan>,
+    explain: &Explain,
+    state: &SessionState,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let for_people = matches!(explain.explain_format, ExplainFormat::Indent | ExplainFormat::Tree);
+    let Some(plans) = shown.downcast_ref::<ExplainExec>().filter(|_| for_people) else { return Ok(shown) };
+    if !session.distribution().is_active() {
+        return Ok(shown);
+    }
+    let optimised = state.optimize(&explain.plan).map_err(classify)?;
+    let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
+    let placed = session.distribution().place(&scheduling::ensure(physical)?, state).await;
+    let line = match placed {
+        Placed::Here(Some(reason)) => format!("Nodes: this one alone, since {reason}"),
+        Placed::Here(None) => "Nodes: this one alone".to_owned(),
+        Placed::OnNodes(nodes) => format!("Nodes:\n{}", nodes.shown),
+    };
+    let mut all = plans.stringified_plans().to_vec();
+    all.push(StringifiedPlan::new(PlanType::FinalLogicalPlan, line));
+    Ok(Arc::new(ExplainExec::new(shown.schema(), all, plans.verbose())))
+}
