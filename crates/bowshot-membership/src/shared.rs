@@ -216,14 +216,17 @@ impl Shared {
             return Err("the node does not describe itself as nodes do".to_owned());
         }
         let mut mine = self.belonging.lock().unwrap_or_else(PoisonError::into_inner);
-        if beat.cluster != mine.cluster && beat.firm == mine.firm {
-            let (one, other) = (beat.cluster, mine.cluster);
-            return Err(format!(
-                "the data of one node belongs to cluster {one}, that of the other to {other}"
-            ));
-        }
-        if beat.firm && !mine.firm {
-            *mine = Belonging { cluster: beat.cluster, firm: true };
+        match (beat.firm, mine.firm) {
+            (true, true) if beat.cluster != mine.cluster => {
+                let (one, other) = (beat.cluster, mine.cluster);
+                return Err(format!(
+                    "the data of one node belongs to cluster {one}, that of the other to {other}"
+                ));
+            }
+            (true, false) => *mine = Belonging { cluster: beat.cluster, firm: true },
+            // They believe one another: while an authority is replaced, what they make of it may differ.
+            (false, false) => mine.cluster = mine.cluster.min(beat.cluster),
+            (_, true) => {}
         }
         Ok(())
     }

@@ -35,10 +35,11 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     resolve("--http", &config.http, reach).await?;
     resolve("--pg", &config.pg, reach).await?;
     resolve("--mysql", &config.mysql, reach).await?;
+    resolve("--cluster", &config.cluster.listen, Reach::Anywhere).await?;
     data_folder::examine(config.data.as_ref())?;
     folders::check_apart(config, None)?;
     let broken = data_folder::broken(config.data.as_ref())?;
-    let parts = Parts::open(config, None, None).await?;
+    let parts = Parts::open(config, None, None, None).await?;
     let sources = parts.served().await?;
     let mut text = source_table(&sources);
     text.push_str(&how_read(&sources));

@@ -2,6 +2,7 @@
 //! they are read as text here and checked where all settings are.
 
 use crate::access::AccessCommand;
+use crate::cluster::ClusterCommand;
 use crate::config::Flags;
 use crate::demo::DemoArgs;
 use crate::sql::SqlArgs;
@@ -39,6 +40,12 @@ pub(crate) enum Command {
         /// What to do with it
         #[command(subcommand)]
         what: AuditCommand,
+    },
+    /// Certificates of the nodes of a cluster
+    Cluster {
+        /// What to do
+        #[command(subcommand)]
+        what: ClusterCommand,
     },
     /// Print reference pages that are made from the program
     #[command(hide = true)]
@@ -102,6 +109,15 @@ pub(crate) struct ServerArgs {
     /// Address of the MySQL front end [default: off]
     #[arg(long, value_name = "ADDR")]
     mysql: Option<String>,
+    /// Internal port, over which the nodes of a cluster reach one another [default: off]
+    #[arg(long, value_name = "ADDR")]
+    cluster: Option<String>,
+    /// Nodes of the cluster that are asked first; they tell of the others
+    #[arg(long, value_name = "ADDR,…")]
+    join: Option<String>,
+    /// Where other nodes reach the internal port [default: where it listens]
+    #[arg(long, value_name = "ADDR")]
+    advertise: Option<String>,
     /// Folder of the tables that clients make, or `memory` to keep nothing
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
@@ -142,6 +158,9 @@ impl ServerArgs {
             ("tls.client_authority", self.tls_client_authority),
             ("pg", self.pg),
             ("mysql", self.mysql),
+            ("cluster.listen", self.cluster),
+            ("cluster.join", self.join),
+            ("cluster.advertise", self.advertise),
             ("data", self.data),
             ("dialect", self.dialect),
             ("ports_file", self.ports_file),

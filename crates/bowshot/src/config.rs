@@ -2,11 +2,13 @@
 //! through one table of settings. Whatever is not fully understood stops the program with exit code 2: an unknown key, a
 //! value of the wrong form, a file that cannot be read.
 
+mod cluster;
 mod file;
 mod settings;
 mod tls;
 mod value;
 
+pub(crate) use cluster::ClusterSettings;
 pub(crate) use settings::{SETTINGS, Setting};
 pub(crate) use tls::TlsFiles;
 pub(crate) use value::Listen;
@@ -67,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) mysql_cleartext: bool,
     /// Certificate and key of the front ends.
     pub(crate) tls: TlsFiles,
+    /// Other nodes.
+    pub(crate) cluster: ClusterSettings,
     pub(crate) data: Option<DataFolder>,
     pub(crate) dialect: Dialect,
     pub(crate) ports_file: Option<PathBuf>,
@@ -113,6 +117,7 @@ impl Default for Config {
             mysql: Listen::Off,
             mysql_cleartext: false,
             tls: TlsFiles::default(),
+            cluster: ClusterSettings::default(),
             data: None,
             dialect: Dialect::Ansi,
             ports_file: None,
@@ -263,7 +268,14 @@ impl Config {
             Origin::File(path) => path.parent(),
             Origin::Environment | Origin::CommandLine => None,
         };
-        setting.set(self, raw, base).map_err(|reason| {
+        let set = match origin {
+            Origin::CommandLine if setting.is_secret() => Err(format!(
+                "every user of this machine can read it there: write it into the configuration file or `{}`",
+                setting.variable()
+            )),
+            _ => setting.set(self, raw, base),
+        };
+        set.map_err(|reason| {
             let place = match (origin, setting.flag) {
                 (Origin::File(path), _) => format!("`{name}` in `{}`", path.display()),
                 (Origin::Environment, _) => format!("the environment variable `{}`", setting.variable()),
@@ -308,6 +320,7 @@ impl Config {
             return Err(Usage::new("a certificate needs its key, and a key its certificate")
                 .with_hint("set both `tls.certificate` and `tls.key`, or none of them"));
         }
+        self.cluster.security()?;
         if self.tls.client_trust()?.is_some() && self.access.is_empty() {
             return Err(Usage::new("certificates of clients name users, and this server has none")
                 .with_hint(

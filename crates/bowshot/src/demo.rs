@@ -6,20 +6,21 @@
 mod data;
 mod measure;
 mod memory;
+mod nodes;
 mod paste;
 mod tables;
 
-use crate::config::{Config, Flags, TlsFiles};
+use crate::config::{ClusterSettings, Config, Flags, TlsFiles};
 use crate::serve::{self, Running, Signals};
 use crate::usage::Usage;
 use crate::{logging, open_files};
 use anyhow::{Context, Result, bail};
 use bowshot_flight::client::{Client, Login, Target};
 use clap::Args;
+use nodes::Nodes;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use tables::Table;
 
 /// Makes TPC-H data, serves it, runs queries through Flight SQL and shows how fast they came.
 #[derive(Debug, Args)]
@@ -36,6 +37,9 @@ pub(crate) struct DemoArgs {
     /// Address of the HTTP front end, or `off`
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     http: String,
+    /// Servers of a cluster on this machine, over the same data; all but the first take free ports
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    nodes: u8,
     /// Write addresses and process id as JSON into this file when ready
     #[arg(long, value_name = "FILE")]
     ports_file: Option<String>,
@@ -66,6 +70,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     let mut config = Config::load(&flags, std::env::vars_os())?;
     // A certificate in the environment is for servers with a name; the demo connects to itself and shows it without one.
     config.tls = TlsFiles::default();
+    config.cluster = if args.nodes > 1 { nodes::first() } else { ClusterSettings::default() };
     logging::start(&config)?;
     open_files::raise_limit();
     let signals = Signals::listen()?;
@@ -73,7 +78,23 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     let uri =
         running.addresses().flight_uri().context("the demo needs its Flight front end: `--flight` is off")?;
     say(&format!("serving TPC-H at scale {} from {} on {uri}\n", args.scale, folder.display()))?;
+    // Ends behind the first node.
+    let _nodes = match running.addresses().cluster_address() {
+        Some(join) => Some(start_nodes(&args, &folder, &join, &config.cluster).await?),
+        None => None,
+    };
     show_and_stay(running, signals, &args, &uri).await
+}
+
+/// The other nodes, and where clients reach them.
+async fn start_nodes(args: &DemoArgs, folder: &Path, join: &str, cluster: &ClusterSettings) -> Result<Nodes> {
+    let mut nodes = Nodes::start(usize::from(args.nodes) - 1, folder, join, cluster)?;
+    let mut text = String::new();
+    for (number, uri) in (2..).zip(nodes.ready().await?) {
+        text.push_str(&format!("node {number} of the cluster on {uri}\n"));
+    }
+    say(&text)?;
+    Ok(nodes)
 }
 
 /// A signal ends the queries and then the server; so do `--exit` and a query that fails.
@@ -101,16 +122,14 @@ impl DemoArgs {
         Ok(cache.join("bowshot").join("demo").join(format!("sf{}", self.scale)))
     }
 
-    fn flags(&self, folder: &std::path::Path) -> Flags {
-        let paths =
-            Table::ALL.map(|table| format!("{}={}", table.name(), folder.join(table.name()).display()));
+    fn flags(&self, folder: &Path) -> Flags {
         let mut values = vec![
             ("flight".to_owned(), self.flight.clone()),
             ("http".to_owned(), self.http.clone()),
             ("data".to_owned(), "memory".to_owned()),
         ];
         values.extend(self.ports_file.clone().map(|path| ("ports_file".to_owned(), path)));
-        Flags { file: None, paths: paths.to_vec(), values }
+        Flags { file: None, paths: nodes::paths(folder), values }
     }
 }
 

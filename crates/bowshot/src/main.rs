@@ -7,6 +7,7 @@
 mod access;
 mod check;
 mod cli;
+mod cluster;
 mod config;
 mod connect;
 mod demo;
@@ -61,6 +62,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Access { what } => return block_on(access::run(what)),
         Command::HashPassword => password::run()?,
         Command::Audit { what: AuditCommand::Verify { file } } => audit(&file)?,
+        Command::Cluster { what } => cluster::run(&what)?,
         Command::Docs { page } => reference::print(page)?,
     }
     Ok(ExitCode::SUCCESS)

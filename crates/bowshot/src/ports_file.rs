@@ -24,6 +24,9 @@ struct Ports {
     pg: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mysql: Option<String>,
+    /// `HOST:PORT` of the internal port: nothing that a client connects to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
     pid: u32,
 }
 
@@ -35,6 +38,7 @@ impl PortsFile {
             http: addresses.http_uri(),
             pg: addresses.pg_uri(),
             mysql: addresses.mysql_uri(),
+            cluster: addresses.cluster_address(),
             pid: std::process::id(),
         };
         let content = format!("{}\n", serde_json::to_string(&ports)?);

@@ -7,9 +7,11 @@
 mod address;
 mod banner;
 mod client_authority;
+mod cluster;
 pub(crate) mod data_folder;
 pub(crate) mod folders;
 mod memory;
+mod nodes;
 mod parts;
 mod signal;
 mod tls;
@@ -78,6 +80,7 @@ pub(crate) struct Running {
     /// Where MySQL's protocol is served, unless it is off.
     pub(crate) mysql: Option<SocketAddr>,
     mysql_cleartext: bool,
+    node: Option<cluster::Node>,
     tls: Option<Tls>,
     _authority: Option<ClientAuthority>,
     certificates_required: bool,
@@ -108,10 +111,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         false => Reach::ThisMachine,
     };
     let tls = Tls::load(&config.tls, authority.as_ref()).await?;
-    let flight = address::bind("--flight", &config.flight, reach).await?;
-    let http = address::bind("--http", &config.http, reach).await?;
-    let pg = address::bind("--pg", &config.pg, reach).await?;
-    let mysql = address::bind("--mysql", &config.mysql, reach).await?;
+    let doors = Doors::bind(config, reach).await?;
     // Before what it counts.
     let render_metrics = metrics::start()?;
     let data = data_folder::take(config.data.as_ref())?;
@@ -120,18 +120,22 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     if let Some(folder) = &config.exchange_folder {
         remove_unfinished(folder);
     }
-    let parts = Parts::open(config, data.folder(), Some(spill.path())).await?;
+    let addresses = doors.addresses(config, tls.as_ref())?;
+    let node = cluster::join(config, data.folder(), &addresses).await?;
+    let cluster = node.as_ref().map(|node| node.cluster.clone());
+    let parts = Parts::open(config, data.folder(), Some(spill.path()), cluster).await?;
     let (stop, stopped) = watch::channel(false);
     let server = parts.server(config, authenticator);
     let mut running = Running {
-        flight: local(flight.as_ref())?,
-        http: local(http.as_ref())?,
-        pg: local(pg.as_ref())?,
+        flight: addresses.flight,
+        http: addresses.http,
+        pg: addresses.pg,
         pg_cleartext: config.pg_cleartext,
         http_cleartext: config.http_cleartext,
         http_origins: config.origins(),
-        mysql: local(mysql.as_ref())?,
+        mysql: addresses.mysql,
         mysql_cleartext: config.mysql_cleartext,
+        node,
         tls,
         _authority: authority,
         certificates_required: config.tls.client_trust()?.is_some_and(|trust| trust.required),
@@ -147,10 +151,10 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         data,
         _spill: spill,
     };
-    running.start_flight(flight, &stopped);
-    running.start_http(http, &render_metrics, &stopped);
-    running.start_pg(pg, &stopped);
-    running.start_mysql(mysql, &stopped);
+    running.start_flight(doors.flight, &stopped);
+    running.start_http(doors.http, &render_metrics, &stopped);
+    running.start_pg(doors.pg, &stopped);
+    running.start_mysql(doors.mysql, &stopped);
     // Reading the headers of many files takes a while, for which nobody waits long.
     let (sources, look) = parts.served_within(LOOK_PATIENCE).await?;
     running.sources = sources;
@@ -160,6 +164,37 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         running.ports_file = Some(PortsFile::write(path, &running.addresses())?);
     }
     Ok(running)
+}
+
+/// Sockets of the front ends that are not off.
+struct Doors {
+    flight: Option<TcpListener>,
+    http: Option<TcpListener>,
+    pg: Option<TcpListener>,
+    mysql: Option<TcpListener>,
+}
+
+impl Doors {
+    async fn bind(config: &Config, reach: Reach) -> Result<Self> {
+        Ok(Self {
+            flight: address::bind("--flight", &config.flight, reach).await?,
+            http: address::bind("--http", &config.http, reach).await?,
+            pg: address::bind("--pg", &config.pg, reach).await?,
+            mysql: address::bind("--mysql", &config.mysql, reach).await?,
+        })
+    }
+
+    fn addresses(&self, config: &Config, tls: Option<&Tls>) -> Result<Addresses> {
+        Ok(Addresses {
+            flight: local(self.flight.as_ref())?,
+            http: local(self.http.as_ref())?,
+            pg: local(self.pg.as_ref())?,
+            mysql: local(self.mysql.as_ref())?,
+            cluster: None,
+            encrypted: tls.is_some(),
+            http_cleartext: config.http_cleartext,
+        })
+    }
 }
 
 /// Waits for the word to stop. An error means that the server itself is gone, which is a reason to stop too.
@@ -179,6 +214,7 @@ impl Running {
             http: self.http,
             pg: self.pg,
             mysql: self.mysql,
+            cluster: self.node.as_ref().map(|node| node.cluster.listening()),
             encrypted: self.tls.is_some(),
             http_cleartext: self.http_cleartext,
         }
@@ -269,7 +305,13 @@ impl Running {
     /// # Errors
     /// When queries still ran at the end of the drain timeout.
     pub(crate) async fn stop(mut self) -> Result<()> {
-        let drained = self.server.drain().await;
+        // Others hear of it first, so that they send no new work while what runs here runs to its end.
+        let leave = async {
+            if let Some(node) = &self.node {
+                node.cluster.leave(self.drain_timeout).await;
+            }
+        };
+        let ((), drained) = tokio::join!(leave, self.server.drain());
         self.stop.send_replace(true);
         let all_ended = async { while self.front_ends.join_next().await.is_some() {} };
         if timeout(CLOSING_TIMEOUT, all_ended).await.is_err() {

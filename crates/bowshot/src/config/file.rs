@@ -1,7 +1,7 @@
 //! The configuration file: TOML whose tables are the sections of the settings. Only the shape is read here; what a key
 //! means, and whether it exists, the table of settings says.
 
-use super::settings::Raw;
+use super::settings::{Raw, SETTINGS};
 use crate::usage::Usage;
 use bowshot_access::AccessConfig;
 use std::path::Path;
@@ -36,16 +36,26 @@ fn parse(text: &str) -> Result<Content, String> {
     let mut values = Vec::new();
     for (key, value) in table {
         match value {
-            Value::Table(section) => {
-                for (inner, value) in section {
-                    let name = format!("{key}.{inner}");
-                    values.push((name.clone(), raw(&name, value)?));
-                }
-            }
+            Value::Table(section) => take_section(&key, section, &mut values)?,
             value => values.push((key.clone(), raw(&key, value)?)),
         }
     }
     Ok(Content { values, access })
+}
+
+/// The keys of a section, and of those below it that settings have.
+fn take_section(name: &str, section: Table, values: &mut Vec<(String, Raw)>) -> Result<(), String> {
+    for (inner, value) in section {
+        let name = format!("{name}.{inner}");
+        let below = format!("{name}.");
+        match value {
+            Value::Table(section) if SETTINGS.iter().any(|setting| setting.name.starts_with(&below)) => {
+                take_section(&name, section, values)?;
+            }
+            value => values.push((name.clone(), raw(&name, value)?)),
+        }
+    }
+    Ok(())
 }
 
 /// Users, tokens and issuers are lists of tables and no settings, so they are taken out before the settings are read.

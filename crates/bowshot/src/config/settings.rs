@@ -4,6 +4,7 @@
 
 use super::{Config, DataFolder, Dialect, LogFormat};
 use crate::config::value::{self, Listen};
+use bowshot_api::Secret;
 use bowshot_storage::SourceSpec;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,6 +34,8 @@ enum Slot<'a> {
     Dialect(&'a mut Dialect),
     LogFormat(&'a mut LogFormat),
     Sources(&'a mut Vec<SourceSpec>),
+    /// Shown to nobody, and never on the command line.
+    Secret(&'a mut Option<Secret>),
 }
 
 /// A value as it comes in, before its type is known.
@@ -160,6 +163,64 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "tls.client_name",
         |c| Slot::Text(&mut c.tls.client_name),
         "which name of a certificate is the user's: `common_name` of its subject, or `email` or `dns` of its alternative names; there must be exactly one",
+    ),
+    flag(
+        "cluster.listen",
+        "--cluster",
+        |c| Slot::Listen(&mut c.cluster.listen),
+        "address of the internal port, over which the nodes of a cluster reach one another; off: the server is alone",
+    ),
+    flag(
+        "cluster.join",
+        "--join",
+        |c| Slot::Text(&mut c.cluster.join),
+        "HOST:PORT of nodes of the cluster that are asked first, with commas between; they tell of the others",
+    ),
+    flag(
+        "cluster.advertise",
+        "--advertise",
+        |c| Slot::Text(&mut c.cluster.advertise),
+        "HOST:PORT under which other nodes reach the internal port; where it listens, when empty",
+    ),
+    key(
+        "cluster.public",
+        |c| Slot::Text(&mut c.cluster.public),
+        "URI under which clients reach this node's Flight SQL front end, such as grpc+tls://one.example.org:50051; when empty, the host of `cluster.advertise` or `cluster.listen` with that front end's port",
+    ),
+    key(
+        "cluster.tls.authority",
+        |c| Slot::Path(&mut c.cluster.authority),
+        "file with the certificate of the cluster's own authority (PEM): whoever has a certificate of it for a node is one",
+    ),
+    key(
+        "cluster.tls.certificate",
+        |c| Slot::Path(&mut c.cluster.certificate),
+        "file with this node's certificate (PEM), as `bowshot cluster init` and `bowshot cluster add-node` make it",
+    ),
+    key(
+        "cluster.tls.key",
+        |c| Slot::Path(&mut c.cluster.key),
+        "file with the private key of that certificate (PEM, without a password)",
+    ),
+    key(
+        "cluster.secret",
+        |c| Slot::Secret(&mut c.cluster.secret),
+        "instead of certificates, for nodes on one machine: what all of them know, 16 bytes or more; not on the command line",
+    ),
+    key(
+        "cluster.heartbeat",
+        |c| Slot::Duration(&mut c.cluster.heartbeat),
+        "how often each node asks every other one",
+    ),
+    key(
+        "cluster.suspect_after",
+        |c| Slot::Duration(&mut c.cluster.suspect_after),
+        "how long a node may be silent before it gets no more work",
+    ),
+    key(
+        "cluster.dead_after",
+        |c| Slot::Duration(&mut c.cluster.dead_after),
+        "how long a node may be silent before it counts as gone",
     ),
     flag(
         "access.users_file",
@@ -507,7 +568,13 @@ impl Setting {
             Slot::Dialect(_) => "`ansi`, `postgres` or `mysql`",
             Slot::LogFormat(_) => "`text` or `json`",
             Slot::Sources(_) => "list of paths",
+            Slot::Secret(_) => "text",
         }
+    }
+
+    /// Whether the value is shown to nobody.
+    pub(super) fn is_secret(&self) -> bool {
+        matches!((self.slot)(&mut Config::default()), Slot::Secret(_))
     }
 
     /// Whether the setting takes a list; its environment variable then separates the entries with `:`.
@@ -547,6 +614,7 @@ impl Slot<'_> {
             Self::Dialect(place) => *place = Dialect::parse(text)?,
             Self::LogFormat(place) => *place = LogFormat::parse(text)?,
             Self::Sources(place) => *place = sources(raw, base)?,
+            Self::Secret(place) => *place = Some(Secret::new(text)),
         }
         Ok(())
     }
@@ -571,6 +639,7 @@ impl Slot<'_> {
             Self::Dialect(place) => place.name().to_owned(),
             Self::LogFormat(place) => place.name().to_owned(),
             Self::Sources(place) => place.iter().map(show_source).collect::<Vec<_>>().join(", "),
+            Self::Secret(_) => String::new(),
         }
     }
 }

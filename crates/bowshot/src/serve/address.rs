@@ -22,6 +22,8 @@ pub(crate) struct Addresses {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) pg: Option<SocketAddr>,
     pub(crate) mysql: Option<SocketAddr>,
+    /// The port for other nodes.
+    pub(crate) cluster: Option<SocketAddr>,
     /// Whether Flight SQL, PostgreSQL and MySQL are encrypted, and HTTP can be.
     pub(crate) encrypted: bool,
     /// Whether HTTP takes credentials that are not encrypted.
@@ -47,6 +49,11 @@ impl Addresses {
         self.mysql.map(|address| format!("mysql://{}/{mode}", reachable(address)))
     }
 
+    /// What a node on this machine joins.
+    pub(crate) fn cluster_address(&self) -> Option<String> {
+        self.cluster.map(|address| reachable(address).to_string())
+    }
+
     /// What a browser on this machine opens.
     pub(crate) fn http_uri(&self) -> Option<String> {
         self.http.map(|address| format!("http://{}", reachable(address)))
@@ -54,7 +61,7 @@ impl Addresses {
 }
 
 /// An address that can be connected to: listening everywhere includes this machine's own address.
-fn reachable(address: SocketAddr) -> SocketAddr {
+pub(crate) fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

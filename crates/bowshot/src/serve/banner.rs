@@ -90,7 +90,8 @@ fn log(running: &Running, addresses: &Addresses) {
     }
     let (flight, http) = (addresses.flight_uri(), addresses.http_uri());
     let (pg, mysql) = (addresses.pg_uri(), addresses.mysql_uri());
-    tracing::info!(flight, http, pg, mysql, pid = std::process::id(), "ready");
+    let cluster = addresses.cluster_address();
+    tracing::info!(flight, http, pg, mysql, cluster, pid = std::process::id(), "ready");
 }
 
 fn text(running: &Running, addresses: &Addresses) -> String {
@@ -127,6 +128,10 @@ fn text(running: &Running, addresses: &Addresses) -> String {
         if let Some(uri) = uri {
             _ = writeln!(text, "{name:<11} {uri}");
         }
+    }
+    if let Some(node) = &running.node {
+        let (address, members) = (node.cluster.myself().address, node.cluster.members().len());
+        _ = writeln!(text, "{:<11} {address}, {members} known so far, this one included", "nodes");
     }
     if let Some(uri) = addresses.flight_uri() {
         text.push('\n');
@@ -236,6 +241,7 @@ mod tests {
             http: http.parse().ok(),
             pg: None,
             mysql: None,
+            cluster: None,
             encrypted: false,
             http_cleartext: false,
         };

@@ -2,12 +2,14 @@
 
 use super::banner::Served;
 use super::memory;
+use super::nodes::WithNodes;
 use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
 use bowshot_access::{AuditLog, AuditOptions, Authenticator};
 use bowshot_api::ErrorKind;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
+use bowshot_membership::Cluster;
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::tables::{StoreOptions, TableStore};
 use bowshot_storage::{ColumnCache, FileCatalog, TableSummary};
@@ -41,7 +43,12 @@ pub(crate) struct Parts {
 impl Parts {
     /// Opens everything that the configuration names, and the durable tables of a folder that nobody else uses. A
     /// broken file is no error here, a missing one is.
-    pub(crate) async fn open(config: &Config, data: Option<&Path>, spill: Option<&Path>) -> Result<Self> {
+    pub(crate) async fn open(
+        config: &Config,
+        data: Option<&Path>,
+        spill: Option<&Path>,
+        cluster: Option<Cluster>,
+    ) -> Result<Self> {
         let mut engine_config = config.engine();
         engine_config.spill_folder = spill.map(Path::to_path_buf).or(engine_config.spill_folder);
         engine_config.process_bytes = memory::budget(config.limits.memory_bytes);
@@ -58,7 +65,8 @@ impl Parts {
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
         let log = Arc::new(QueryLog::with_audit(audit(config)?));
-        let system: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
+        let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
+        let system: Arc<dyn SystemTables> = Arc::new(WithNodes { others, cluster });
         let tables = match data {
             Some(folder) => open_tables(folder, config, &environment, columns).await?,
             None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),

@@ -63,9 +63,17 @@ impl Helps {
         };
         let subcommand = rest.first().filter(|word| !word.starts_with('-'))?;
         // The shape of the command line, not a command: `bowshot serve [PATH…]`.
-        let Some(help) = self.help(program, subcommand) else {
+        let Some(mut help) = self.help(program, &[subcommand]) else {
             return Some(format!("`{program}` has no subcommand `{subcommand}`"));
         };
+        if let Some(below) =
+            rest.get(1).filter(|word| help.contains("\nCommands:\n") && !word.starts_with('-'))
+        {
+            let Some(of_below) = self.help(program, &[subcommand, below]) else {
+                return Some(format!("`{program} {subcommand}` has no subcommand `{below}`"));
+            };
+            help = of_below;
+        }
         let flags = rest.iter().filter_map(|word| word.trim_start_matches('[').split('=').next());
         let unknown = flags
             .filter(|word| word.starts_with("--") && word.len() > 2)
@@ -74,8 +82,8 @@ impl Helps {
         unknown.map(|flag| format!("`{program} {subcommand}` has no flag `{flag}`"))
     }
 
-    fn help(&mut self, program: &str, subcommand: &str) -> Option<String> {
-        let key = (program.to_owned(), subcommand.to_owned());
+    fn help(&mut self, program: &str, subcommand: &[&str]) -> Option<String> {
+        let key = (program.to_owned(), subcommand.join(" "));
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
@@ -85,7 +93,7 @@ impl Helps {
         };
         let output = path.and_then(|path| {
             let mut command = Command::new(path);
-            command.args([subcommand, "--help"]).current_dir(machine::root()).stdin(Stdio::null());
+            command.args(subcommand).arg("--help").current_dir(machine::root()).stdin(Stdio::null());
             command.output().ok()
         });
         let help = output

@@ -47,6 +47,7 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-http", &["bowshot-api", "bowshot-ipc"]),
     ("bowshot-postgres", &["bowshot-api"]),
     ("bowshot-mysql", &["bowshot-api"]),
+    ("bowshot-membership", &["bowshot-api"]),
     ("bowshot-cluster", &["bowshot-api", "bowshot-engine", "bowshot-ipc"]),
     (
         "bowshot",
@@ -58,6 +59,7 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-functions",
             "bowshot-http",
             "bowshot-ipc",
+            "bowshot-membership",
             "bowshot-mysql",
             "bowshot-os",
             "bowshot-postgres",

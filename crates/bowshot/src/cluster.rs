@@ -1,0 +1,89 @@
+//! `bowshot cluster`: the authority of a cluster, and the certificates of its nodes. Files alone; nothing is connected to.
+
+use crate::usage::Usage;
+use anyhow::{Context, Result};
+use bowshot_membership::NodeFiles;
+use clap::{Args, Subcommand};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Make the authority of a cluster, and the certificate of its first node
+    Init {
+        /// Folder of the authority, made if need be. Its key is needed to add nodes, and belongs on none of them
+        #[arg(long, value_name = "DIR")]
+        folder: PathBuf,
+        /// Name of the first node: its files are in the folder of that name
+        #[arg(long, value_name = "NAME")]
+        node: Option<String>,
+        /// Host by which other nodes reach it, a name or an IP address; may be given several times
+        #[arg(long = "address", value_name = "HOST", requires = "node")]
+        addresses: Vec<String>,
+    },
+    /// Make the certificate of another node
+    AddNode(NodeArgs),
+}
+
+/// A node.
+#[derive(Debug, Args)]
+pub(crate) struct NodeArgs {
+    /// Folder of the authority
+    #[arg(long, value_name = "DIR")]
+    folder: PathBuf,
+    /// Name of the node: its files are in the folder of that name
+    #[arg(long, value_name = "NAME")]
+    node: String,
+    /// Host by which other nodes reach it, a name or an IP address; may be given several times
+    #[arg(long = "address", value_name = "HOST", required = true)]
+    addresses: Vec<String>,
+}
+
+/// Runs what the arguments say.
+///
+/// # Errors
+/// [`Usage`] for files that are there already, or cannot be written or read.
+pub(crate) fn run(command: &ClusterCommand) -> Result<()> {
+    match command {
+        ClusterCommand::Init { folder, node, addresses } => {
+            let made = bowshot_membership::init(folder).map_err(mistake)?;
+            say(&format!(
+                "authority    {}\nits key      {}  keep it where no node is\n",
+                made.authority.display(),
+                made.key.display()
+            ))?;
+            let Some(node) = node else { return Ok(()) };
+            add(&NodeArgs { folder: folder.clone(), node: node.clone(), addresses: addresses.clone() })
+        }
+        ClusterCommand::AddNode(node) => add(node),
+    }
+}
+
+fn add(node: &NodeArgs) -> Result<()> {
+    let made = bowshot_membership::add_node(&node.folder, &node.node, &node.addresses).map_err(mistake)?;
+    say(&lines(&made))
+}
+
+/// What to paste into the configuration of the node.
+fn lines(files: &NodeFiles) -> String {
+    format!(
+        "\n[cluster.tls]\nauthority = {:?}\ncertificate = {:?}\nkey = {:?}\n",
+        files.authority.display().to_string(),
+        files.certificate.display().to_string(),
+        files.key.display().to_string()
+    )
+}
+
+/// A mistake of whoever called, with what to do.
+pub(crate) fn mistake(error: bowshot_membership::Error) -> Usage {
+    let usage = Usage::new(error.to_string());
+    match error.hint() {
+        Some(hint) => usage.with_hint(hint),
+        None => usage,
+    }
+}
+
+fn say(text: &str) -> Result<()> {
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
+}

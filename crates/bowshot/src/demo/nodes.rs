@@ -1,0 +1,128 @@
+//! `bowshot demo --nodes N`: further servers on this machine over the same data, each a process of its own, which make a
+//! cluster with the one that shows the queries. They end with it.
+
+use super::tables::Table;
+use crate::config::{ClusterSettings, Listen};
+use anyhow::{Context, Result, bail};
+use bowshot_api::Secret;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+/// How long the start of a node may take.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long its end may.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a node is looked at that starts or ends.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The first node's place in a cluster of this machine alone.
+pub(super) fn first() -> ClusterSettings {
+    let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    ClusterSettings {
+        listen: Listen::On("127.0.0.1:0".to_owned()),
+        secret: Some(Secret::new(secret)),
+        ..ClusterSettings::default()
+    }
+}
+
+/// The other nodes. Dropping this ends them.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    children: Vec<(Child, PathBuf)>,
+    _folder: TempDir,
+}
+
+impl Nodes {
+    /// Starts so many nodes, which join the first one.
+    ///
+    /// # Errors
+    /// When a process cannot be started.
+    pub(super) fn start(number: usize, data: &Path, join: &str, cluster: &ClusterSettings) -> Result<Self> {
+        let folder = tempfile::tempdir().context("cannot make a folder for the nodes")?;
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let mut nodes = Self { children: Vec::new(), _folder: folder };
+        for node in 0..number {
+            let ports = nodes._folder.path().join(format!("{node}.json"));
+            let mut command = Command::new(&program);
+            for (name, _) in std::env::vars_os() {
+                if name.to_string_lossy().starts_with("BOWSHOT_") {
+                    command.env_remove(name);
+                }
+            }
+            if let Some(secret) = &cluster.secret {
+                command.env("BOWSHOT_CLUSTER_SECRET", secret.expose());
+            }
+            command.args(["serve", "--flight", "127.0.0.1:0", "--http", "off", "--data", "memory"]);
+            command.args([
+                "--cluster",
+                "127.0.0.1:0",
+                "--join",
+                join,
+                "--log",
+                "warn",
+                "--log-format",
+                "json",
+            ]);
+            command.arg("--ports-file").arg(&ports).args(paths(data));
+            let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+            nodes.children.push((child.context("cannot start a node")?, ports));
+        }
+        Ok(nodes)
+    }
+
+    /// Waits until all are ready, and says where clients reach them.
+    ///
+    /// # Errors
+    /// When one ends, or takes too long.
+    pub(super) async fn ready(&mut self) -> Result<Vec<String>> {
+        let mut uris = Vec::new();
+        for (child, ports) in &mut self.children {
+            let deadline = Instant::now() + START_TIMEOUT;
+            let text = loop {
+                if let Ok(text) = std::fs::read_to_string(&ports) {
+                    break text;
+                }
+                if let Some(status) = child.try_wait().context("a node cannot be looked at")? {
+                    bail!("a node ended before it was ready: {status}");
+                }
+                if Instant::now() > deadline {
+                    bail!("a node is not ready after a minute");
+                }
+                sleep(LOOK_INTERVAL).await;
+            };
+            let ports: serde_json::Value = serde_json::from_str(&text).context("a ports file is no JSON")?;
+            uris.extend(ports.get("flight").and_then(|uri| uri.as_str()).map(str::to_owned));
+        }
+        Ok(uris)
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        for (child, _) in &self.children {
+            if let Ok(id) = i32::try_from(child.id()) {
+                // One that has ended already needs no signal.
+                _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+            }
+        }
+        let deadline = Instant::now() + END_TIMEOUT;
+        for (child, _) in &mut self.children {
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(LOOK_INTERVAL);
+            }
+            _ = child.kill();
+            _ = child.wait();
+        }
+    }
+}
+
+/// The tables of the demo as arguments of a server.
+pub(super) fn paths(folder: &Path) -> Vec<String> {
+    Table::ALL.map(|table| format!("{}={}", table.name(), folder.join(table.name()).display())).to_vec()
+}

@@ -1,0 +1,102 @@
+//! `system.nodes`: the members of the cluster, as this node sees them. For admins alone, since it tells where machines are;
+//! all else of schema `system` comes from the session.
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Int64Array, StringArray, TimestampMicrosecondArray, UInt32Array, UInt64Array,
+};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{Error, Principal, Result};
+use bowshot_engine::SystemTables;
+use bowshot_membership::{Cluster, Member};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const NAME: &str = "nodes";
+
+/// The tables of the session, and the one of the nodes.
+#[derive(Debug)]
+pub(super) struct WithNodes {
+    pub(super) others: Arc<dyn SystemTables>,
+    pub(super) cluster: Option<Cluster>,
+}
+
+impl SystemTables for WithNodes {
+    fn names(&self) -> Vec<&'static str> {
+        self.others.names()
+    }
+
+    fn admin_names(&self) -> Vec<&'static str> {
+        let mut names = self.others.admin_names();
+        names.push(NAME);
+        names.sort_unstable();
+        names
+    }
+
+    fn rows(&self, name: &str, principal: &Principal) -> Option<Result<RecordBatch>> {
+        match (name, &self.cluster) {
+            (NAME, Some(cluster)) => {
+                let myself = cluster.myself();
+                Some(rows(&cluster.members(), &myself))
+            }
+            // A server that is alone is no cluster.
+            (NAME, None) => Some(Ok(RecordBatch::new_empty(Arc::new(schema())))),
+            _ => self.others.rows(name, principal),
+        }
+    }
+}
+
+fn rows(members: &[Member], myself: &Member) -> Result<RecordBatch> {
+    let text = |value: &dyn Fn(&Member) -> String| -> ArrayRef {
+        Arc::new(members.iter().map(|member| Some(value(member))).collect::<StringArray>())
+    };
+    let times = |value: &dyn Fn(&Member) -> Option<SystemTime>| -> ArrayRef {
+        let times = members.iter().map(|member| value(member).map(micros));
+        Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("+00:00"))
+    };
+    let columns: Vec<ArrayRef> = vec![
+        text(&|member| member.id.to_string()),
+        text(&|member| member.address.clone()),
+        text(&|member| member.public.clone()),
+        text(&|member| member.state.name().to_owned()),
+        Arc::new(members.iter().map(|member| Some(member.id == myself.id)).collect::<BooleanArray>()),
+        Arc::new(
+            members.iter().map(|member| Some(member.takes_work_of(&myself.build))).collect::<BooleanArray>(),
+        ),
+        text(&|member| member.build.clone()),
+        times(&|member| Some(member.since)),
+        times(&|member| member.last_heard),
+        Arc::new(members.iter().map(|member| member.clock_skew_ms).collect::<Int64Array>()),
+        Arc::new(UInt32Array::from_iter_values(members.iter().map(|member| member.threads))),
+        Arc::new(UInt64Array::from_iter_values(members.iter().map(|member| member.memory))),
+    ];
+    RecordBatch::try_new(Arc::new(schema()), columns)
+        .map_err(|error| Error::internal("the nodes do not fit their table").with_source(error))
+}
+
+fn schema() -> Schema {
+    let text = |name: &str| Field::new(name, DataType::Utf8, false);
+    let truth = |name: &str| Field::new(name, DataType::Boolean, false);
+    let time = |name: &str, nullable: bool| {
+        Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())), nullable)
+    };
+    Schema::new(vec![
+        text("node_id"),
+        text("address"),
+        text("public"),
+        text("state"),
+        truth("this_node"),
+        truth("takes_work"),
+        text("build"),
+        time("since", false),
+        time("last_heard", true),
+        Field::new("clock_skew_ms", DataType::Int64, true),
+        Field::new("threads", DataType::UInt32, false),
+        Field::new("memory_bytes", DataType::UInt64, false),
+    ])
+}
+
+fn micros(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
