@@ -23,11 +23,11 @@ PATIENCE = 40
 class Node(Server):
     """A server with an internal port. `proof` is what it proves itself with: arguments and environment."""
 
-    def __init__(self, proof, join=(), listen="127.0.0.1:0", more=(), data="memory"):
+    def __init__(self, proof, join=(), listen="127.0.0.1:0", more=(), data="memory", sources=()):
         arguments, environment = proof
         joined = ["--join", ",".join(join)] if join else []
         super().__init__(
-            arguments=["--cluster", listen, *joined, *TIMES, *arguments, *more], environment=environment, data=data
+            *sources, arguments=["--cluster", listen, *joined, *TIMES, *arguments, *more], environment=environment, data=data
         )
 
     @property

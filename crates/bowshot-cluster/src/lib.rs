@@ -18,6 +18,7 @@ mod channels;
 mod parcel;
 mod parts;
 mod placement;
+mod telling;
 
 use bowshot_engine::Engine;
 use bowshot_engine::portable::Portable;
@@ -60,7 +61,8 @@ pub fn join(
         .map_err(|error| bowshot_api::Error::internal(error.to_string()))?;
     let portable = Portable::new(files, Arc::new(DistributedCodec));
     let channels = Channels::new(cluster.clone());
-    let sessions = PartSessions::new(engine.downgrade(), portable.clone(), Arc::clone(&channels));
+    let sessions =
+        PartSessions::new(engine.downgrade(), portable.clone(), Arc::clone(&channels), cluster.clone());
     let worker = Worker::from_session_builder(sessions)
         .with_runtime_env(Arc::clone(environment))
         .with_version(cluster.myself().build);

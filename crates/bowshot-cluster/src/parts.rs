@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowshot_engine::WeakEngine;
 use bowshot_engine::portable::Portable;
-use bowshot_membership::WorkStream;
+use bowshot_membership::{Cluster, WorkStream};
 use datafusion::common::{Result, exec_err, internal_datafusion_err, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
@@ -57,11 +57,17 @@ pub(crate) struct PartSessions {
     engine: WeakEngine,
     portable: Portable,
     channels: Arc<Channels>,
+    cluster: Cluster,
 }
 
 impl PartSessions {
-    pub(crate) fn new(engine: WeakEngine, portable: Portable, channels: Arc<Channels>) -> Self {
-        Self { engine, portable, channels }
+    pub(crate) fn new(
+        engine: WeakEngine,
+        portable: Portable,
+        channels: Arc<Channels>,
+        cluster: Cluster,
+    ) -> Self {
+        Self { engine, portable, channels, cluster }
     }
 }
 
@@ -70,10 +76,13 @@ impl WorkerSessionBuilder for PartSessions {
     async fn build_session_state(&self, ctx: WorkerQueryContext) -> Result<SessionState> {
         let Some(engine) = self.engine.upgrade() else { return exec_err!("the node is shutting down") };
         let options = options(&ctx.headers)?;
-        let part = ctx
-            .builder
+        let mut builder = ctx.builder;
+        // The node does not leave before it has ended.
+        builder.config().get_or_insert_default().set_extension(Arc::new(self.cluster.part()));
+        let part = builder
             .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
-            .with_distributed_channel_resolver(Between(Arc::clone(&self.channels)));
+            .with_distributed_channel_resolver(Between(Arc::clone(&self.channels)))
+            .with_distributed_worker_plan_rewrite_handler(telling);
         engine.state_of_part(part, &options, keep)
     }
 }
@@ -103,7 +112,11 @@ impl Connected for Incoming {
 }
 
 impl AsyncRead for Incoming {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_read(cx, buf)
     }
 }

@@ -13,7 +13,7 @@ use bowshot_api::Error;
 use bowshot_engine::WeakEngine;
 use bowshot_engine::distribution::{Distribution, Placed, PlanOnNodes};
 use bowshot_engine::portable::Portable;
-use bowshot_membership::{Cluster, Member, State};
+use bowshot_membership::{Cluster, Member};
 use bowshot_storage::portable::{is_portable, scanned_bytes};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -22,15 +22,15 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
-    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedConfig, DistributedExec, DistributedExt,
-    RouteTasksEvent, RouteTasksEventResponse, SessionStateBuilderExt, Worker, WorkerResolver,
-    display_plan_ascii,
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExec, DistributedExt,
+    DistributedGetterExt, RouteTasksEvent, RouteTasksEventResponse, SessionStateBuilderExt, Worker,
+    WorkerResolver, display_plan_ascii,
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
 use std::collections::HashMap;
@@ -72,16 +72,6 @@ impl Nodes {
         Self { engine, cluster, channels, worker, portable, placement, part: Mutex::default() }
     }
 
-    /// Members that get work: those of the same build that are there, and this one.
-    fn at_work(&self) -> Vec<Member> {
-        let myself = self.cluster.myself();
-        let members = self.cluster.members();
-        let at_work = members.iter().filter(|member| {
-            member.id == myself.id || (member.state == State::Alive && member.build == myself.build)
-        });
-        at_work.cloned().collect()
-    }
-
     async fn on_nodes(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -93,7 +83,9 @@ impl Nodes {
         options.push((NO_STEALING.0.to_owned(), NO_STEALING.1.to_owned()));
         let part = self.part(&engine, options.clone())?;
         let config = self.config(state, (options, &part), members)?;
-        let Some(plan) = self.split(Arc::clone(plan), &config, (state, &part)).await? else { return Ok(None) };
+        let Some(plan) = self.split(Arc::clone(plan), &config, (state, &part)).await? else {
+            return Ok(None);
+        };
         let shown = display_plan_ascii(plan.as_ref(), false);
         let runtime = Arc::clone(state.runtime_env());
         let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
@@ -198,18 +190,19 @@ impl Nodes {
             any |= split.is_some();
             children.push(split.unwrap_or_else(|| Arc::clone(child)));
         }
-        if any { plan.with_new_children(children).map(Some) } else { Ok(None) }
+        let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        if any { plan.replace_children(children, recompute).map(Some) } else { Ok(None) }
     }
 }
 
 #[async_trait]
 impl Distribution for Nodes {
     fn is_active(&self) -> bool {
-        self.at_work().len() > 1
+        self.cluster.workers().len() > 1
     }
 
     async fn place(&self, plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Placed {
-        let members = self.at_work();
+        let members = self.cluster.workers();
         let threads = state.config().target_partitions();
         let least = (self.placement.bytes_per_thread as u64).saturating_mul(threads as u64);
         if members.len() < 2 {
@@ -230,7 +223,7 @@ impl Distribution for Nodes {
             return false;
         }
         let myself = self.cluster.myself();
-        let others = self.at_work().into_iter().filter(|member| member.id != myself.id);
+        let others = self.cluster.workers().into_iter().filter(|member| member.id != myself.id);
         let asked = others.map(|member| async move {
             let answer = tokio::time::timeout(PATIENCE, self.cluster.connect(&member.address)).await;
             let lost = !matches!(answer, Ok(Ok(_)));

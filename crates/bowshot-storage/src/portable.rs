@@ -225,8 +225,7 @@ impl PortableFiles {
         if let Some(known) = self.lock().get(file) {
             return Ok(known.clone());
         }
-        let metadata =
-            std::fs::metadata(&file.path).map_err(|error| Error::of_known(&file.path, error))?;
+        let metadata = std::fs::metadata(&file.path).map_err(|error| Error::of_known(&file.path, error))?;
         let identity = FileIdentity::new(&metadata, SystemTime::now());
         if identity.size != file.size || identity.modified() != file.modified {
             return Err(Error::Changed { path: file.path.clone() });
@@ -249,10 +248,7 @@ impl PortableFiles {
     }
 }
 
-fn whole_file(
-    file: &PartitionedFile,
-    opened: &[Opened],
-) -> Result<PartitionedFile> {
+fn whole_file(file: &PartitionedFile, opened: &[Opened]) -> Result<PartitionedFile> {
     let place = file.object_meta.location.as_ref().parse::<usize>().ok();
     let Some((data, facts)) = place.and_then(|place| opened.get(place)) else {
         return internal_err!("a scan names a file that did not come with it: {}", file.path());

@@ -73,7 +73,8 @@ pub fn classify(error: DataFusionError) -> ApiError {
 }
 
 /// Errors of our own that passed through DataFusion: storage and the data plane wrap them as external errors.
-fn travelling(error: &DataFusionError) -> Option<&ApiError> {
+/// An [`ApiError`] that travels inside.
+pub(crate) fn travelling(error: &DataFusionError) -> Option<&ApiError> {
     let mut current: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = current {
         if let Some(found) = error.downcast_ref::<ApiError>() {

@@ -83,7 +83,8 @@ impl Portable {
         values: Values,
     ) -> datafusion::common::Result<Vec<u8>> {
         let codec = self.codec(Functions::of(context));
-        let bytes = physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &codec, &Converter(values))?;
+        let bytes =
+            physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &codec, &Converter(values))?;
         Ok(bytes.to_vec())
     }
 

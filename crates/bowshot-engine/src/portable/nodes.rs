@@ -67,7 +67,9 @@ impl Codec {
             in_order: scan.in_order,
         };
         into.push(SCAN);
-        message.encode(into).map_err(|error| internal_datafusion_err!("a scan cannot be written down: {error}"))
+        message
+            .encode(into)
+            .map_err(|error| internal_datafusion_err!("a scan cannot be written down: {error}"))
     }
 
     fn read_scan(

@@ -25,11 +25,11 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use std::sync::Arc;
 
 pub(crate) use analysis::with_our_meaning;
+pub(crate) use cross_joins::logical;
 pub(crate) use decimals::{narrow, narrow_arithmetic};
 pub(crate) use floats::{extreme, extreme_of};
 pub(crate) use forgetful::{Forgetful, Forgotten};
 pub(crate) use guards::{guard, guarded_operator};
-pub(crate) use cross_joins::logical;
 pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder};
 pub(crate) use subqueries::{OuterTypes, Unnest, one_row_function};
 

@@ -3,7 +3,7 @@
 //! A node may be lost while a plan runs on it. As long as no row has gone to the client, the plan is placed again without it,
 //! and nobody notices. Later the client has rows of which nobody knows which ones would come again, so it is told to ask again.
 
-use crate::distribution::{Placed, PlanOnNodes};
+use crate::distribution::{Placed, PlanOnNodes, heard};
 use crate::error::classify;
 use crate::execute;
 use crate::scheduling;
@@ -41,7 +41,17 @@ pub(super) async fn streams(
     let Placed::OnNodes(nodes) = &placed else { return execute::streams(plan, state, layout, schema) };
     let (plan, state, schema) = (Arc::clone(plan), state.clone(), SchemaRef::clone(schema));
     let rows = started(nodes, layout, &schema)?;
-    let run = OnNodes { session: session.clone(), plan, state, layout, schema, placed, rows, given: false, attempts: 1 };
+    let run = OnNodes {
+        session: session.clone(),
+        plan,
+        state,
+        layout,
+        schema,
+        placed,
+        rows,
+        given: false,
+        attempts: 1,
+    };
     Ok(vec![run.stream()])
 }
 
@@ -88,7 +98,7 @@ impl OnNodes {
                     self.given |= batch.num_rows() > 0;
                     return Some(Ok(batch));
                 }
-                Err(error) => error,
+                Err(error) => heard(error),
             };
             if !self.session.distribution().lost(&self.placed, &error).await {
                 return Some(Err(error));
@@ -120,9 +130,12 @@ impl OnNodes {
 }
 
 fn was_lost(error: Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "a node of the cluster was lost while it computed rows of this statement")
-        .with_hint("run the statement again; it runs on the other nodes then")
-        .with_source(error)
+    Error::new(
+        ErrorKind::Unavailable,
+        "a node of the cluster was lost while it computed rows of this statement",
+    )
+    .with_hint("run the statement again; it runs on the other nodes then")
+    .with_source(error)
 }
 
 /// What EXPLAIN shows, with the stages of the plan where it runs on several nodes, or why it does not. Formats for programs

@@ -47,8 +47,12 @@ async fn one(
     let physical = physical_plan(session, (state, run.form()), plan, ordered).await?;
     let rows = exact_rows(physical.as_ref());
     let progress = ProgressMeter::new(&physical);
-    let streams = on_nodes::streams(session, &physical, state, (run.layout, &schema)).await?;
     let input = run.plan.pinned().input();
+    // Rows that come along with a statement come once, and to this node.
+    let streams = match input {
+        None => on_nodes::streams(session, &physical, state, (run.layout, &schema)).await?,
+        Some(_) => streams(&physical, state, run.layout, &schema)?,
+    };
     let streams = streams.into_iter().map(|stream| located(stream, input)).collect();
     let streams = match recorder {
         Some(record) => record(Computed { streams, schema: SchemaRef::clone(&schema), ordered, rows }),

@@ -26,6 +26,8 @@ pub(crate) struct ClusterSettings {
     pub(crate) heartbeat: Duration,
     pub(crate) suspect_after: Duration,
     pub(crate) dead_after: Duration,
+    /// Bytes of files for each thread from which on a query is worth another node.
+    pub(crate) bytes_per_thread: u64,
 }
 
 impl Default for ClusterSettings {
@@ -42,6 +44,7 @@ impl Default for ClusterSettings {
             heartbeat: Duration::from_secs(1),
             suspect_after: Duration::from_secs(5),
             dead_after: Duration::from_secs(20),
+            bytes_per_thread: 16 << 20,
         }
     }
 }

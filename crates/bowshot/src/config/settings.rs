@@ -222,6 +222,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         |c| Slot::Duration(&mut c.cluster.dead_after),
         "how long a node may be silent before it counts as gone",
     ),
+    key(
+        "cluster.bytes_per_thread",
+        |c| Slot::LongSize(&mut c.cluster.bytes_per_thread),
+        "bytes of files for each thread of a node from which on a query is worth another node",
+    ),
     flag(
         "access.users_file",
         "--users-file",

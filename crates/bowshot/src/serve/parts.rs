@@ -8,6 +8,7 @@ use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
 use bowshot_access::{AuditLog, AuditOptions, Authenticator};
 use bowshot_api::ErrorKind;
+use bowshot_cluster::Placement;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
 use bowshot_membership::Cluster;
 use bowshot_session::{Bowshot, QueryLog};
@@ -66,14 +67,22 @@ impl Parts {
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
         let log = Arc::new(QueryLog::with_audit(audit(config)?));
         let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
-        let system: Arc<dyn SystemTables> = Arc::new(WithNodes { others, cluster });
+        let system: Arc<dyn SystemTables> = Arc::new(WithNodes { others, cluster: cluster.clone() });
         let tables = match data {
-            Some(folder) => open_tables(folder, config, &environment, columns).await?,
+            Some(folder) => open_tables(folder, config, &environment, Arc::clone(&columns)).await?,
             None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
         };
         let sources =
             Sources { main: catalog.schema_provider(), system: Some(system), tables: Arc::clone(&tables) };
+        let shared = Arc::clone(&environment);
         let engine = bowshot_reuse::start(&reuse, (&engine_config, environment), sources).map_err(mistake)?;
+        if let Some(cluster) = &cluster {
+            let placement = Placement {
+                bytes_per_thread: usize::try_from(config.cluster.bytes_per_thread).unwrap_or(usize::MAX),
+                max_open_files: config.storage.max_open_files,
+            };
+            bowshot_cluster::join(cluster, &engine, (&shared, &columns), placement)?;
+        }
         Ok(Self { catalog, engine, tables, log })
     }
 

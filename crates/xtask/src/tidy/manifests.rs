@@ -48,12 +48,13 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-postgres", &["bowshot-api"]),
     ("bowshot-mysql", &["bowshot-api"]),
     ("bowshot-membership", &["bowshot-api"]),
-    ("bowshot-cluster", &["bowshot-api", "bowshot-engine", "bowshot-ipc"]),
+    ("bowshot-cluster", &["bowshot-api", "bowshot-engine", "bowshot-membership", "bowshot-storage"]),
     (
         "bowshot",
         &[
             "bowshot-access",
             "bowshot-api",
+            "bowshot-cluster",
             "bowshot-engine",
             "bowshot-flight",
             "bowshot-functions",

@@ -1,0 +1,94 @@
+//! Errors of parts, with all that they say: on their way between nodes, errors that DataFusion does not know become texts.
+
+use bowshot_engine::distribution::told;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+};
+use datafusion_distributed::{
+    BroadcastExec, NetworkBoundaryExt, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse,
+};
+use futures::TryStreamExt;
+use std::fmt;
+use std::sync::Arc;
+
+/// The plan of a task that tells its errors. How rows are handed out stays on top, and is put there by whoever asks for them.
+pub(crate) fn telling(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
+    let plan = event.plan;
+    let hands_out = plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>();
+    let plan = match plan.children().as_slice() {
+        [child] if hands_out => {
+            let child = Telling::around(Arc::clone(child));
+            let same = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            plan.replace_children(vec![child], same)?
+        }
+        _ => Telling::around(plan),
+    };
+    Ok(WorkerPlanRewriteEventResponse::new(plan))
+}
+
+/// An operator that is another one in everything but its errors.
+#[derive(Debug)]
+struct Telling(Arc<dyn ExecutionPlan>);
+
+impl Telling {
+    fn around(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        // These are looked for by what they are.
+        let known = plan.is_network_boundary() || plan.name() == "ChildrenIsolatorUnionExec";
+        if known { plan } else { Arc::new(Self(plan)) }
+    }
+}
+
+impl DisplayAs for Telling {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_as(format, f)
+    }
+}
+
+impl ExecutionPlan for Telling {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.0.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.0.children()
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        Ok(Arc::new(Self(Arc::clone(&self.0).replace_children(children, recompute)?)))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.0.apply_expressions(f)
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        self.0.metrics()
+    }
+
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        self.0.partition_statistics(partition)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let rows = self.0.execute(partition, context).map_err(told)?;
+        Ok(Box::pin(RecordBatchStreamAdapter::new(rows.schema(), rows.map_err(told))))
+    }
+}

@@ -1,0 +1,184 @@
+"""TPC-H's 22 and TPC-DS's 99 queries, and forms that are hard to spread, on one server and on a cluster: the same answers.
+
+    same_answers.py [--nodes N] [--tpch SCALE] [--tpcds SCALE] [--only TEXT]
+
+Every query runs on a server that is alone and on each node of the cluster in turn, over the same Parquet files; the placement
+is set so that every scan is worth all nodes. Answers are compared as tests/tpch/answers.py says. Prints what did not leave its
+node and why, and `N passed, N failed`; a suite in which too few queries leave their node fails.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import contextlib
+import importlib
+import pathlib
+import re
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tpch"), str(HERE.parent / "clients")]
+
+import duckdb  # noqa: E402
+import pyarrow as pa  # noqa: E402
+import pyarrow.flight as flight  # noqa: E402
+
+import answers  # noqa: E402
+import run as tpch  # noqa: E402
+
+from nodes import Node, secret  # noqa: E402
+from server import Server  # noqa: E402
+
+# Shapes of joins that other engines have answered wrongly when a side of them was cut into tasks, and their kin.
+SHAPES = {
+    "semi": "SELECT count(*) FROM orders WHERE o_custkey IN (SELECT c_custkey FROM customer WHERE c_acctbal > 0)",
+    "anti": "SELECT count(*) FROM customer WHERE c_custkey NOT IN (SELECT o_custkey FROM orders)",
+    "anti of none": "SELECT count(*) FROM customer WHERE NOT EXISTS (SELECT 1 FROM orders WHERE o_custkey = c_custkey)",
+    "full": "SELECT count(*), count(c_custkey), count(o_orderkey), sum(o_totalprice) FROM customer FULL JOIN orders ON c_custkey = o_custkey + 1",
+    "full with a loop": "SELECT count(*), count(a.n_name), count(b.n_name) FROM nation a FULL JOIN nation b ON a.n_nationkey < b.n_regionkey",
+    "left with a loop": "SELECT count(*), count(r_name) FROM nation LEFT JOIN region ON n_nationkey < r_regionkey",
+    "cross": "SELECT count(*), sum(n_nationkey * r_regionkey) FROM nation, region",
+    "limit of the smaller side": "SELECT count(*) FROM orders JOIN (SELECT c_custkey FROM customer ORDER BY c_custkey LIMIT 7) AS few ON o_custkey = c_custkey",
+    "limit below a union": "SELECT count(*) FROM (SELECT c_custkey FROM customer LIMIT 11 UNION ALL SELECT o_custkey FROM orders LIMIT 13) AS some",
+    "right": "SELECT count(*), count(o_orderkey) FROM orders RIGHT JOIN customer ON o_custkey = c_custkey AND o_totalprice > 300000",
+    "in or": "SELECT count(*) FROM orders WHERE o_orderkey < 100 OR o_custkey IN (SELECT c_custkey FROM customer WHERE c_nationkey = 3)",
+    "one value": "SELECT count(*) FROM orders WHERE o_totalprice > (SELECT avg(o_totalprice) FROM orders)",
+    "values of values": "SELECT count(*) FROM orders WHERE o_totalprice > (SELECT avg(o_totalprice) FROM orders WHERE o_orderkey > (SELECT min(l_orderkey) FROM lineitem))",
+    "windows": "SELECT o_custkey, o_orderkey, rank() OVER (PARTITION BY o_custkey ORDER BY o_totalprice DESC, o_orderkey) AS r, sum(o_totalprice) OVER (PARTITION BY o_custkey ORDER BY o_orderkey) AS s FROM orders ORDER BY 2 LIMIT 100",
+    "distinct": "SELECT count(DISTINCT l_partkey), count(DISTINCT l_comment), approx_distinct(l_suppkey) > 0 FROM lineitem",
+    "grouping sets": "SELECT l_returnflag, l_linestatus, count(*) FROM lineitem GROUP BY ROLLUP (l_returnflag, l_linestatus)",
+    "top": "SELECT l_orderkey, l_linenumber, l_extendedprice FROM lineitem ORDER BY l_extendedprice DESC, 1, 2 LIMIT 25 OFFSET 10",
+    "sorted": "SELECT o_orderkey, o_orderdate FROM orders ORDER BY o_orderdate, o_orderkey",
+    "all rows": "SELECT * FROM customer",
+    "doubles": "SELECT max(CAST(l_quantity AS DOUBLE)), min(CAST(l_tax AS DOUBLE)), l_shipmode FROM lineitem GROUP BY l_shipmode",
+    "texts": "SELECT upper(substr(c_name, 1, 10)) AS n, count(*), string_agg(c_phone, ',' ORDER BY c_custkey) FROM customer GROUP BY 1 ORDER BY 1",
+    "recursive": "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 20) SELECT count(*), sum(o_totalprice) FROM t JOIN orders ON o_orderkey = n",
+    "intersect": "SELECT c_custkey FROM customer INTERSECT SELECT o_custkey FROM orders ORDER BY 1 LIMIT 50",
+    "except": "SELECT count(*) FROM (SELECT c_custkey FROM customer EXCEPT SELECT o_custkey FROM orders) AS none",
+    "lateral": "SELECT c_custkey, o.k FROM customer, LATERAL (SELECT max(o_orderkey) AS k FROM orders WHERE o_custkey = c_custkey) AS o ORDER BY 1 LIMIT 40",
+    "times": "SELECT date_trunc('month', o_orderdate) AS m, count(*), min(o_orderdate + INTERVAL '1' DAY) FROM orders GROUP BY 1 ORDER BY 1",
+}
+
+
+def extension(connection, name):
+    """DuckDB's extension from its package."""
+    package = importlib.import_module(f"duckdb_extension_{name}")
+    (path,) = pathlib.Path(next(iter(package.__path__))).glob(f"extensions/*/{name}.duckdb_extension")
+    connection.execute(f"LOAD '{path}'")
+
+
+def generated(name, scale, folder):
+    """Tables and query texts of a benchmark: its tables as Parquet files of several row groups in a folder."""
+    folder.mkdir()
+    connection = duckdb.connect(str(folder / "generated.db"))
+    extension(connection, name)
+    connection.execute(f"CALL {'dbgen' if name == 'tpch' else 'dsdgen'}(sf={scale})")
+    for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+        (rows,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+        size = max(2048, rows // 6)
+        connection.execute(f"COPY {table} TO '{folder / table}.parquet' (FORMAT parquet, ROW_GROUP_SIZE {size})")
+    queries = connection.execute(f"SELECT query_nr, query FROM {name}_queries() ORDER BY query_nr").fetchall()
+    connection.close()
+    (folder / "generated.db").unlink()
+    return {f"{name} q{number:02}": text.strip().rstrip(";") for number, text in queries}
+
+
+def answer(uri, query):
+    """The answer to a query, all endpoints together."""
+    with flight.connect(uri) as client:
+        options = flight.FlightCallOptions(timeout=120)
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(query.encode()), options)
+        parts = [client.do_get(endpoint.ticket, options).read_all() for endpoint in info.endpoints]
+        return pa.concat_tables(parts)
+
+
+def placed(node, query):
+    """`None` if the query runs on several nodes, else why it does not."""
+    lines = [row[1] for row in node.rows("EXPLAIN " + query)]
+    (line,) = [line for line in lines if line.startswith("Nodes:")]
+    return None if "Stage" in line else line.removeprefix("Nodes: this one alone, since ")
+
+
+def keys(name):
+    """The columns that an answer is in order of, as far as they are known."""
+    if name.startswith("tpch"):
+        return tpch.ORDER.get(int(name.removeprefix("tpch q")), [])
+    return {"top": [0, 1, 2], "sorted": [0, 1], "intersect": [0], "texts": [0], "times": [0]}.get(name, [])
+
+
+def compare(name, query, alone, nodes):
+    """What is wrong, and why the query stayed where it was asked, if it did."""
+    try:
+        expected = answer(alone.grpc_tcp, query)
+    except Exception as error:
+        return f"alone: {error}", None
+    node = nodes[hash(name) % len(nodes)]
+    try:
+        reason = placed(node, query)
+        found = answer(node.grpc_tcp, query)
+    except Exception as error:
+        return str(error), None
+    wrong = answers.difference(keys(name), found, expected)
+    return (wrong and wrong.replace("DuckDB", "alone")), reason
+
+
+def cluster(stack, sources, count):
+    proof = secret()
+    more = ["--set", "cluster.bytes_per_thread=1", "--set", "engine.threads=2"]
+    nodes = []
+    for _ in range(count):
+        join = [nodes[0].cluster] if nodes else []
+        nodes.append(stack.enter_context(Node(proof, join=join, more=[*more, "--set", "result_cache.memory_bytes=0"], sources=sources)))
+    for node in nodes:
+        node.until({other.cluster: "alive" for other in nodes})
+    return nodes
+
+
+def compared(queries, sources, arguments):
+    passed = failed = spread = 0
+    reasons = collections.Counter()
+    with contextlib.ExitStack() as stack:
+        alone = stack.enter_context(Server(*sources, environment={"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "0"}))
+        nodes = cluster(stack, sources, arguments.nodes)
+        chosen = {name: text for name, text in queries.items() if arguments.only in name}
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            results = pool.map(lambda item: (item[0], *compare(*item, alone, nodes)), chosen.items())
+            for name, wrong, reason in results:
+                passed, failed = passed + (not wrong), failed + bool(wrong)
+                spread += not wrong and reason is None
+                if wrong:
+                    print(f"{name}: {wrong}", flush=True)
+                elif reason:
+                    reasons[re.sub(r"[0-9]+", "N", reason)[:200]] += 1
+                    print(f"{name}: stays, since {reason}", flush=True)
+    for reason, count in reasons.most_common():
+        print(f"{count:4} stay, since {reason}")
+    print(f"{spread} of {len(chosen)} ran on {arguments.nodes} nodes")
+    return passed, failed, spread, len(chosen)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--tpch", type=float, default=0.05)
+    parser.add_argument("--tpcds", type=float, default=0.01)
+    parser.add_argument("--only", default="", help="queries whose names have this in them")
+    arguments = parser.parse_args()
+    passed = failed = spread = every = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, scale, more in [("tpch", arguments.tpch, SHAPES), ("tpcds", arguments.tpcds, {})]:
+            data = pathlib.Path(folder) / name
+            queries = generated(name, scale, data) | more
+            counts = compared(queries, sorted(map(str, data.glob("*.parquet"))), arguments)
+            passed, failed = passed + counts[0], failed + counts[1]
+            spread, every = spread + counts[2], every + counts[3]
+    if not arguments.only and spread < every * 0.7:
+        print(f"only {spread} of {every} queries ran on several nodes")
+        failed += 1
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
