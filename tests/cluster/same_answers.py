@@ -28,7 +28,7 @@ import answers  # noqa: E402
 import run as tpch  # noqa: E402
 
 from nodes import Node, secret  # noqa: E402
-from server import Server  # noqa: E402
+from server import Server, wait_until  # noqa: E402
 
 # Shapes of joins that other engines have answered wrongly when a side of them was cut into tasks, and their kin.
 SHAPES = {
@@ -40,7 +40,7 @@ SHAPES = {
     "left with a loop": "SELECT count(*), count(r_name) FROM nation LEFT JOIN region ON n_nationkey < r_regionkey",
     "cross": "SELECT count(*), sum(n_nationkey * r_regionkey) FROM nation, region",
     "limit of the smaller side": "SELECT count(*) FROM orders JOIN (SELECT c_custkey FROM customer ORDER BY c_custkey LIMIT 7) AS few ON o_custkey = c_custkey",
-    "limit below a union": "SELECT count(*) FROM (SELECT c_custkey FROM customer LIMIT 11 UNION ALL SELECT o_custkey FROM orders LIMIT 13) AS some",
+    "limit below a union": "SELECT count(*) FROM ((SELECT c_custkey FROM customer LIMIT 11) UNION ALL (SELECT o_custkey FROM orders LIMIT 13)) AS few",
     "right": "SELECT count(*), count(o_orderkey) FROM orders RIGHT JOIN customer ON o_custkey = c_custkey AND o_totalprice > 300000",
     "in or": "SELECT count(*) FROM orders WHERE o_orderkey < 100 OR o_custkey IN (SELECT c_custkey FROM customer WHERE c_nationkey = 3)",
     "one value": "SELECT count(*) FROM orders WHERE o_totalprice > (SELECT avg(o_totalprice) FROM orders)",
@@ -130,8 +130,9 @@ def cluster(stack, sources, count):
     for _ in range(count):
         join = [nodes[0].cluster] if nodes else []
         nodes.append(stack.enter_context(Node(proof, join=join, more=[*more, "--set", "result_cache.memory_bytes=0"], sources=sources)))
+    seen = f'bowshot_cluster_members{{state="alive"}} {count}'
     for node in nodes:
-        node.until({other.cluster: "alive" for other in nodes})
+        wait_until(lambda: seen in node.get("/metrics")[2], seen, 60)
     return nodes
 
 

@@ -2,6 +2,7 @@
 
 use crate::channels::{Between, Channels};
 use crate::parcel::ParcelCodec;
+use crate::telling::telling;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

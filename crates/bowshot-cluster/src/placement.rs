@@ -29,8 +29,8 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
     DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExec, DistributedExt,
-    DistributedGetterExt, RouteTasksEvent, RouteTasksEventResponse, SessionStateBuilderExt, Worker,
-    WorkerResolver, display_plan_ascii,
+    DistributedLeafExec, NetworkBoundaryExt, RouteTasksEvent, RouteTasksEventResponse, RouteTasksHandler,
+    SessionStateBuilderExt, Worker, WorkerResolver, display_plan_ascii,
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
 use std::collections::HashMap;
@@ -116,6 +116,7 @@ impl Nodes {
     ) -> Result<SessionConfig> {
         let urls = members.iter().map(|member| url(&member.address)).collect::<Result<Vec<_>>>()?;
         let myself = url(&self.cluster.myself().address)?;
+        let places = SamePlaces { all: urls.clone(), myself: myself.clone() };
         let outgoing = Outgoing {
             channels: Arc::clone(&self.channels),
             portable: self.portable.clone(),
@@ -129,7 +130,7 @@ impl Nodes {
             .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
             .with_distributed_local_worker_context(self.worker.to_local_worker_context(myself))
             .with_distributed_desired_task_count_handler(rows_in_memory_stay)
-            .with_distributed_route_tasks_handler(same_places)
+            .with_distributed_route_tasks_handler(places)
             .with_distributed_passthrough_headers(parts::header(&options)?)?
             .with_distributed_file_scan_config_bytes_per_partition(self.placement.bytes_per_thread)?;
         config.options_mut().set(NO_STEALING.0, NO_STEALING.1)?;
@@ -169,9 +170,10 @@ impl Nodes {
             if plan.exists(|node| Ok(node.is::<ScalarSubqueryExec>()))? {
                 return Err(plan_datafusion_err!("a subquery inside of it has to give its value first"));
             }
-            self.portable
-                .check(&without_rows(plan)?, part)
-                .map_err(|error| DataFusionError::External(Box::new(error)))?;
+            for stage in stages(&split)? {
+                let stays = |error| DataFusionError::External(Box::new(error));
+                self.portable.check(&by_itself(stage)?, part).map_err(stays)?;
+            }
             Ok(Some(split))
         }
         .boxed()
@@ -269,17 +271,35 @@ fn all_portable(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(!stays)
 }
 
-/// The plan as others see it: rows that stay here are nothing to them.
-fn without_rows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    plan.transform_up(|node| {
-        if !node.children().is_empty() || is_portable(node.as_ref()) {
+/// The plans of all stages but the last one, which stays here.
+fn stages(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
+    let mut stages = Vec::new();
+    plan.apply(|node| {
+        if node.is_network_boundary() {
+            stages.extend(node.children().into_iter().map(Arc::clone));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(stages)
+}
+
+/// A stage as its tasks see it: of the stages before it nothing is known but their columns, and rows that stay here are nothing.
+fn by_itself(stage: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let by_itself = stage.transform_down(|node| {
+        if let Some(leaf) = node.downcast_ref::<DistributedLeafExec>()
+            && let Some(first) = leaf.variants().first()
+        {
+            return Ok(Transformed::new(Arc::clone(first), true, TreeNodeRecursion::Jump));
+        }
+        let boundary = node.is_network_boundary();
+        if !boundary && (!node.children().is_empty() || is_portable(node.as_ref())) {
             return Ok(Transformed::no(node));
         }
         let count = node.properties().partitioning.partition_count();
-        let nothing = EmptyExec::new(node.schema()).with_partitions(count);
-        Ok(Transformed::yes(Arc::new(nothing) as Arc<dyn ExecutionPlan>))
-    })
-    .data()
+        let nothing: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(node.schema()).with_partitions(count));
+        Ok(Transformed::new(nothing, true, TreeNodeRecursion::Jump))
+    });
+    by_itself.data()
 }
 
 /// A leaf that cannot be written down is read in one task, which is one of this node.
@@ -288,18 +308,22 @@ fn rows_in_memory_stay(event: DesiredTaskCountEvent<'_>) -> Option<Result<Desire
     stays.then(|| Ok(DesiredTaskCountEventResponse::maximum(1)))
 }
 
-/// The same task of the same stage goes to the same node each time, which has the columns in memory then.
-fn same_places(event: RouteTasksEvent<'_>) -> Option<Result<RouteTasksEventResponse>> {
-    if event.task_count < 2 {
-        return None;
+/// The same task of the same stage goes to the same node each time, which has the columns in memory then. What is one task
+/// is one of this node, whose rows in memory it may read.
+#[derive(Debug)]
+struct SamePlaces {
+    all: Vec<Url>,
+    myself: Url,
+}
+
+impl RouteTasksHandler for SamePlaces {
+    fn handle(&self, event: RouteTasksEvent<'_>) -> Option<Result<RouteTasksEventResponse>> {
+        let urls = match event.task_count {
+            1 => vec![self.myself.clone()],
+            count => self.all.iter().cycle().take(count).cloned().collect(),
+        };
+        Some(Ok(RouteTasksEventResponse::new(urls)))
     }
-    let urls = match event.task_ctx.session_config().get_distributed_worker_resolver() {
-        Ok(resolver) => resolver.get_urls(),
-        Err(error) => return Some(Err(error)),
-    };
-    Some(urls.map(|urls| {
-        RouteTasksEventResponse::new(urls.iter().cycle().take(event.task_count).cloned().collect())
-    }))
 }
 
 /// The nodes that a plan was placed on.

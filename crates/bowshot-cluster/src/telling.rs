@@ -1,15 +1,16 @@
 //! Errors of parts, with all that they say: on their way between nodes, errors that DataFusion does not know become texts.
 
 use bowshot_engine::distribution::told;
+use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
 };
 use datafusion_distributed::{
     BroadcastExec, NetworkBoundaryExt, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse,
@@ -81,10 +82,6 @@ impl ExecutionPlan for Telling {
 
     fn metrics(&self) -> Option<MetricsSet> {
         self.0.metrics()
-    }
-
-    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
-        self.0.partition_statistics(partition)
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

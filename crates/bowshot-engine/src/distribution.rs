@@ -1,8 +1,8 @@
 //! What the engine asks of a cluster: [`Distribution`]. It says where a plan runs; the engine knows nothing else of nodes.
 //! An engine of one node ([`OneNode`]) runs every plan itself.
 
-use async_trait::async_trait;
 use crate::error::travelling;
+use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Reason};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SessionState, TaskContext};

@@ -3,17 +3,32 @@
 use super::stays;
 use crate::rules;
 use crate::types::zone;
-use datafusion::common::{Result, internal_err};
-use datafusion::execution::TaskContext;
+use datafusion::common::{Result, internal_datafusion_err, internal_err};
+use datafusion::execution::{SessionStateDefaults, TaskContext};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// In the place of a name that is found among the session's functions: one that rules put into plans.
 const OF_RULES: u8 = 1;
 /// `min` and `max` of floating-point numbers in order.
 const LEAST: u8 = 2;
 const GREATEST: u8 = 3;
+/// One of DataFusion's own that the session has another one in the place of, and DataFusion's planner still takes.
+const BUILT_IN: u8 = 4;
+
+static BUILT_IN_SCALAR: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
+    let functions = SessionStateDefaults::default_scalar_functions();
+    functions.into_iter().map(|function| (function.name().to_owned(), function)).collect()
+});
+static BUILT_IN_AGGREGATE: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(|| {
+    let functions = SessionStateDefaults::default_aggregate_functions();
+    functions.into_iter().map(|function| (function.name().to_owned(), function)).collect()
+});
+static BUILT_IN_WINDOW: LazyLock<HashMap<String, Arc<WindowUDF>>> = LazyLock::new(|| {
+    let functions = SessionStateDefaults::default_window_functions();
+    functions.into_iter().map(|function| (function.name().to_owned(), function)).collect()
+});
 
 /// The functions of a session.
 #[derive(Debug)]
@@ -43,19 +58,29 @@ impl Functions {
             into.push(OF_RULES);
             return Ok(());
         }
+        if BUILT_IN_SCALAR.get(function.name()).is_some_and(|own| own.as_ref() == function) {
+            into.push(BUILT_IN);
+            return Ok(());
+        }
         Err(stays(format!("the function `{}`", function.name())))
     }
 
     /// The function that was written with these bytes.
     pub(super) fn read_scalar(name: &str, bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
-        match (bytes, of_rules(name)) {
-            ([OF_RULES], Some(function)) => Ok(function),
-            _ => internal_err!("no function `{name}` is put into plans by rules"),
-        }
+        let function = match bytes {
+            [OF_RULES] => of_rules(name),
+            [BUILT_IN] => BUILT_IN_SCALAR.get(name).cloned(),
+            _ => None,
+        };
+        function.ok_or_else(|| internal_datafusion_err!("there is no function `{name}`"))
     }
 
     pub(super) fn write_aggregate(&self, function: &AggregateUDF, into: &mut Vec<u8>) -> Result<()> {
         if self.aggregate.get(function.name()).is_some_and(|own| own.as_ref() == function) {
+            return Ok(());
+        }
+        if BUILT_IN_AGGREGATE.get(function.name()).is_some_and(|own| own.as_ref() == function) {
+            into.push(BUILT_IN);
             return Ok(());
         }
         match rules::extreme(function) {
@@ -69,14 +94,26 @@ impl Functions {
         match bytes {
             [LEAST] => Ok(rules::extreme_of(false)),
             [GREATEST] => Ok(rules::extreme_of(true)),
-            _ => internal_err!("no aggregate `{name}` is put into plans by rules"),
+            [BUILT_IN] if BUILT_IN_AGGREGATE.contains_key(name) => Ok(Arc::clone(&BUILT_IN_AGGREGATE[name])),
+            _ => internal_err!("there is no aggregate `{name}`"),
         }
     }
 
-    pub(super) fn check_window(&self, function: &WindowUDF) -> Result<()> {
-        match self.window.get(function.name()).is_some_and(|own| own.as_ref() == function) {
-            true => Ok(()),
-            false => Err(stays(format!("the window function `{}`", function.name()))),
+    pub(super) fn write_window(&self, function: &WindowUDF, into: &mut Vec<u8>) -> Result<()> {
+        if self.window.get(function.name()).is_some_and(|own| own.as_ref() == function) {
+            return Ok(());
+        }
+        if BUILT_IN_WINDOW.get(function.name()).is_some_and(|own| own.as_ref() == function) {
+            into.push(BUILT_IN);
+            return Ok(());
+        }
+        Err(stays(format!("the window function `{}`", function.name())))
+    }
+
+    pub(super) fn read_window(name: &str, bytes: &[u8]) -> Result<Arc<WindowUDF>> {
+        match (bytes, BUILT_IN_WINDOW.get(name)) {
+            ([BUILT_IN], Some(function)) => Ok(Arc::clone(function)),
+            _ => internal_err!("there is no window function `{name}`"),
         }
     }
 

@@ -38,12 +38,13 @@ impl Portable {
         Self { files: Arc::new(files), others }
     }
 
-    /// Whether a plan can travel, before values of its subqueries are known.
+    /// Whether a plan can travel and is one where it arrives, before values of its subqueries are known.
     ///
     /// # Errors
     /// What keeps it here.
     pub fn check(&self, plan: &Arc<dyn ExecutionPlan>, context: &TaskContext) -> Result<(), Error> {
-        self.written(plan, context, Values::NotYet).map(drop).map_err(classify)
+        let bytes = self.written(plan, context, Values::NotYet).map_err(why)?;
+        self.decode(&bytes, context).map(drop).map_err(why)
     }
 
     /// The plan as bytes. Subqueries of which it takes single values have run.
@@ -93,8 +94,21 @@ impl Portable {
     }
 }
 
+/// What [`stays`] has said, if it has: DataFusion makes a text of it on the way, with the whole plan behind.
+fn why(error: DataFusionError) -> Error {
+    let said = error.to_string();
+    let said = said.split_once(STAYS).map(|(before, _)| {
+        let start = before.rfind(EXTERNAL).map_or(0, |start| start + EXTERNAL.len());
+        Error::unsupported(format!("{}{STAYS}", &before[start..]))
+    });
+    said.unwrap_or_else(|| classify(error))
+}
+
+const STAYS: &str = " does not leave the node of its session";
+const EXTERNAL: &str = "External error: ";
+
 /// What does not travel.
 fn stays(what: impl std::fmt::Display) -> DataFusionError {
-    let error = Error::unsupported(format!("{what} does not leave the node of its session"));
+    let error = Error::unsupported(format!("{what}{STAYS}"));
     DataFusionError::External(Box::new(error))
 }

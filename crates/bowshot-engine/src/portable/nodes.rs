@@ -164,8 +164,12 @@ impl PhysicalExtensionCodec for Codec {
         Functions::read_aggregate(name, buf)
     }
 
-    fn try_encode_udwf(&self, node: &WindowUDF, _buf: &mut Vec<u8>) -> Result<()> {
-        self.functions.check_window(node)
+    fn try_encode_udwf(&self, node: &WindowUDF, buf: &mut Vec<u8>) -> Result<()> {
+        self.functions.write_window(node, buf)
+    }
+
+    fn try_decode_udwf(&self, name: &str, buf: &[u8]) -> Result<Arc<WindowUDF>> {
+        Functions::read_window(name, buf)
     }
 
     fn try_encode_higher_order_function(&self, node: &HigherOrderUDF, _buf: &mut Vec<u8>) -> Result<()> {

@@ -27,9 +27,12 @@ impl SystemTables for WithNodes {
     }
 
     fn admin_names(&self) -> Vec<&'static str> {
-        let mut names = self.others.admin_names();
+        self.others.admin_names()
+    }
+
+    fn shared_names(&self) -> Vec<&'static str> {
+        let mut names = self.others.shared_names();
         names.push(NAME);
-        names.sort_unstable();
         names
     }
 

@@ -27,6 +27,11 @@ pub trait SystemTables: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
+    /// Names of those that admins have, and everybody where there are no rules.
+    fn shared_names(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// The rows that `principal` may see, or `None` for an unknown name.
     fn rows(&self, name: &str, principal: &Principal) -> Option<bowshot_api::Result<RecordBatch>>;
 }
@@ -59,6 +64,7 @@ impl SystemSchema {
     fn names(&self) -> impl Iterator<Item = &'static str> {
         // The caches and the files belong to everybody, and show what everybody asks and has.
         let shared = self.reuse.tables().iter().copied().chain(files::NAMES);
+        let shared = shared.chain(self.tables.shared_names());
         let shared = shared.filter(|_| self.access.is_everything());
         let admin = self.tables.admin_names().into_iter().chain(access::ADMIN_NAMES);
         let admin = admin.filter(|_| self.access.is_admin());
