@@ -99,8 +99,6 @@ def test_the_demo_has_as_many_nodes_as_it_is_told(tmp_path):
     arguments += ["--flight", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     with Process(binaries() / "bowshot", arguments) as demo:
         nodes.wait_until(lambda: "node 3 of the cluster on grpc://" in demo.log(), "three nodes", nodes.PATIENCE)
-        for line in demo.log().splitlines():
-            assert "error" not in line.lower(), line
 
 
 def test_who_is_no_admin_sees_no_nodes(tmp_path):

@@ -37,7 +37,7 @@ impl World {
 
     fn answered(&mut self, from: &Node, reaches_me: bool) {
         let word = Word { from: from.clone(), reaches_me, known: Vec::new() };
-        self.table.answered(&word, Some(3), self.now);
+        self.table.answered(&word, Some(3), self.now.at, self.now);
         self.table.judge(self.now);
     }
 
