@@ -141,9 +141,14 @@ impl Shared {
         let address = beat.from.address.clone();
         let word = Word { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
         let mut table = self.table();
+        let was_dead = table.state_at(&address) == Some(State::Dead);
         table.heard(&word, Moment::now());
         self.judge(&mut table, false);
         drop(table);
+        if was_dead {
+            // It is back, and is asked less often than others as long as it is not.
+            self.ask_now();
+        }
         Answer::Beat(self.beat(&address))
     }
 
