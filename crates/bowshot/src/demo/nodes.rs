@@ -46,7 +46,7 @@ impl Nodes {
     pub(super) fn start(number: usize, data: &Path, join: &str, cluster: &ClusterSettings) -> Result<Self> {
         let folder = tempfile::tempdir().context("cannot make a folder for the nodes")?;
         let program = std::env::current_exe().context("cannot find this program's own file")?;
-        let mut nodes = Self { children: Vec::new(), folder: folder };
+        let mut nodes = Self { children: Vec::new(), folder };
         for node in 0..number {
             let ports = nodes.folder.path().join(format!("{node}.json"));
             let mut command = Command::new(&program);
