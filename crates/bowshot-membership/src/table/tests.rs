@@ -1,3 +1,5 @@
+//! Judgement of members, by a clock that only moves when it is told to.
+
 use super::*;
 
 const TIMING: Timing = Timing { suspect_after: Duration::from_secs(5), dead_after: Duration::from_secs(20) };
