@@ -109,7 +109,8 @@ def test_who_is_no_admin_sees_no_nodes(tmp_path):
         f'[[users]]\nname = "ada"\npassword_hash = "{hashed}"\n'
     )
     sql = "SELECT state FROM system.nodes"
-    with Node(nodes.secret(), more=["--users-file", users]) as node:
+    # Before there is any rule, all users are alike.
+    with Node(nodes.secret(), more=["--users-file", users, "--set", "access.enforced=true"]) as node:
         assert node.rows(sql, user=("root", "a password")) == [["alive"]]
         with pytest.raises(urllib.error.HTTPError) as refused:
             node.rows(sql, user=("ada", "a password"))
