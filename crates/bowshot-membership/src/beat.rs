@@ -118,7 +118,7 @@ async fn exchange(shared: &Shared, address: &str, mut wire: Wire) -> io::Result<
     match read_frame(&mut wire).await? {
         Answer::Beat(beat) => {
             let skew = skew_ms(beat.now_us, micros(sent), begun.elapsed());
-            shared.take_answer(address, beat, skew)?;
+            shared.take_answer(address, beat, skew, begun)?;
             Ok((wire, skew))
         }
         Answer::Refused { reason } => Err(denied(reason)),

@@ -114,9 +114,14 @@ impl Cluster {
         self.shared.changes.subscribe()
     }
 
-    /// The cluster that this node belongs to. Whoever keeps data remembers it, and says so at the next start.
+    /// The cluster that this node belongs to.
     pub fn cluster(&self) -> Uuid {
         self.shared.cluster()
+    }
+
+    /// The same, for good: this node's data is about to remember it, so that no other node is believed that says otherwise.
+    pub fn settle(&self) -> Uuid {
+        self.shared.settle()
     }
 
     /// A call to the node at that address has failed: it is suspect until it answers, and asked at once.

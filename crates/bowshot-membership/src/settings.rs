@@ -1,6 +1,7 @@
 //! What a node is told at its start.
 
 use crate::error::Error;
+use crate::security::Keys;
 use bowshot_api::Secret;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -114,6 +115,14 @@ pub enum Security {
 }
 
 impl Security {
+    /// Reads the files, and keeps nothing of them: for whoever only wants to know whether they can be used.
+    ///
+    /// # Errors
+    /// For files that cannot be read, or do not fit one another.
+    pub fn examine(&self) -> Result<(), Error> {
+        Keys::load(self).map(|_| ())
+    }
+
     fn check(&self, listen: SocketAddr) -> Result<(), Error> {
         let Self::SharedSecret(secret) = self else { return Ok(()) };
         if !listen.ip().to_canonical().is_loopback() {

@@ -76,6 +76,13 @@ impl Shared {
         self.belonging.lock().unwrap_or_else(PoisonError::into_inner).cluster
     }
 
+    /// From now on it is this cluster and no other.
+    pub(crate) fn settle(&self) -> Uuid {
+        let mut mine = self.belonging.lock().unwrap_or_else(PoisonError::into_inner);
+        mine.firm = true;
+        mine.cluster
+    }
+
     /// Judges all members and shows what came of it.
     pub(crate) fn look(&self) {
         self.judge(&mut self.table(), true);
@@ -134,18 +141,24 @@ impl Shared {
         let address = beat.from.address.clone();
         let word = Word { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
         let mut table = self.table();
+        let was_dead = table.state_at(&address) == Some(State::Dead);
         table.heard(&word, Moment::now());
         self.judge(&mut table, false);
         drop(table);
+        if was_dead {
+            // It is back, and is asked less often than others as long as it is not.
+            self.ask_now();
+        }
         Answer::Beat(self.beat(&address))
     }
 
-    /// The node at an address has answered.
+    /// The node at an address has answered what it was asked then.
     pub(crate) fn take_answer(
         &self,
         address: &str,
         beat: Beat,
         clock_skew_ms: Option<i64>,
+        asked: Instant,
     ) -> io::Result<()> {
         self.check(&beat).map_err(denied)?;
         if beat.from.address != address {
@@ -154,7 +167,7 @@ impl Shared {
         }
         let word = Word { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
         let mut table = self.table();
-        table.answered(&word, clock_skew_ms, Moment::now());
+        table.answered(&word, clock_skew_ms, asked, Moment::now());
         self.judge(&mut table, false);
         Ok(())
     }
@@ -182,8 +195,9 @@ impl Shared {
 
     /// Tells all others that this node ends; since when.
     pub(crate) fn begin_leaving(&self) -> Instant {
-        let now = Moment::now();
         let mut table = self.table();
+        // Whoever is asked from now on hears of it.
+        let now = Moment::now();
         table.leave(now);
         self.judge(&mut table, false);
         drop(table);

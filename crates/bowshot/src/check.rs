@@ -1,5 +1,6 @@
 //! `bowshot check`: says what `bowshot serve` with the same arguments would serve, and starts nothing.
 
+use crate::cluster::mistake;
 use crate::config::{Config, Listen};
 use crate::serve::{
     ClientAuthority, Parts, Reach, Served, Tls, authenticator, data_folder, folders, resolve, source_table,
@@ -36,6 +37,9 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     resolve("--pg", &config.pg, reach).await?;
     resolve("--mysql", &config.mysql, reach).await?;
     resolve("--cluster", &config.cluster.listen, Reach::Anywhere).await?;
+    if let Some(security) = config.cluster.security()? {
+        security.examine().map_err(mistake)?;
+    }
     data_folder::examine(config.data.as_ref())?;
     folders::check_apart(config, None)?;
     let broken = data_folder::broken(config.data.as_ref())?;

@@ -15,7 +15,7 @@ pub(super) struct Entry {
     state: State,
     since: SystemTime,
     known: Instant,
-    /// When it last answered this node.
+    /// When it was last asked something that it has answered.
     answered: Option<Instant>,
     /// When it first did.
     first_answered: Option<Instant>,
@@ -73,9 +73,15 @@ impl Entry {
         self.note_reach(reaches_me);
     }
 
-    pub(super) fn answered(&mut self, reaches_me: bool, clock_skew_ms: Option<i64>, now: Moment) {
-        self.answered = Some(now.at);
-        self.first_answered.get_or_insert(now.at);
+    pub(super) fn answered(
+        &mut self,
+        reaches_me: bool,
+        clock_skew_ms: Option<i64>,
+        asked: Instant,
+        now: Moment,
+    ) {
+        self.answered = Some(asked);
+        self.first_answered.get_or_insert(asked);
         self.last_heard = Some(now.wall);
         self.failing = false;
         self.clock_skew_ms = clock_skew_ms.or(self.clock_skew_ms);

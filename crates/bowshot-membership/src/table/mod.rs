@@ -116,14 +116,15 @@ impl Table {
         }
     }
 
-    /// The node at an address that this one has connected to has answered: whoever answers there is the member.
-    pub(crate) fn answered(&mut self, word: &Word, clock_skew_ms: Option<i64>, now: Moment) {
+    /// The node at an address that this one has connected to has answered what it was asked then: whoever answers there is the
+    /// member.
+    pub(crate) fn answered(&mut self, word: &Word, clock_skew_ms: Option<i64>, asked: Instant, now: Moment) {
         self.learn(&word.known, now);
         if word.from.id == self.me.id || !self.admit(&word.from, true, now) {
             return;
         }
         if let Some(entry) = self.entries.get_mut(&word.from.address) {
-            entry.answered(word.reaches_me, clock_skew_ms, now);
+            entry.answered(word.reaches_me, clock_skew_ms, asked, now);
         }
     }
 
@@ -210,7 +211,7 @@ impl Table {
         heard.map(|entry| entry.node().clone()).collect()
     }
 
-    /// Whether all that are not dead have answered since `then`.
+    /// Whether all that can be expected to answer have done so to what they were asked after `then`.
     pub(crate) fn all_answered_since(&self, then: Instant) -> bool {
         self.entries.values().all(|entry| !entry.state_counts() || entry.has_answered_since(then))
     }

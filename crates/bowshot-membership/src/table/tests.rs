@@ -1,3 +1,5 @@
+//! Judgement of members, by a clock that only moves when it is told to.
+
 use super::*;
 
 const TIMING: Timing = Timing { suspect_after: Duration::from_secs(5), dead_after: Duration::from_secs(20) };
@@ -37,7 +39,7 @@ impl World {
 
     fn answered(&mut self, from: &Node, reaches_me: bool) {
         let word = Word { from: from.clone(), reaches_me, known: Vec::new() };
-        self.table.answered(&word, Some(3), self.now);
+        self.table.answered(&word, Some(3), self.now.at, self.now);
         self.table.judge(self.now);
     }
 

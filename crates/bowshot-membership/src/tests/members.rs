@@ -108,6 +108,10 @@ async fn data_of_another_cluster_is_refused() {
         Cluster::start(Settings { cluster: Some(Uuid::new_v4()), ..settings(&[&address(&first)]) }).await,
     );
     assert!(text.contains("belongs to cluster"), "{text}");
+    let settled = start(settings(&[])).await;
+    settled.settle();
+    let other = Settings { cluster: Some(Uuid::new_v4()), ..settings(&[&address(&settled)]) };
+    assert!(refused(Cluster::start(other).await).contains("belongs to cluster"));
     // One without data takes the word of the other.
     let second = start(settings(&[&address(&first)])).await;
     assert_eq!(first.cluster(), second.cluster());

@@ -267,3 +267,46 @@ fn users_come_from_the_file_and_from_a_file_of_their_own() {
     assert_eq!((config.access.users.len(), config.access.tokens.len()), (1, 1));
     assert_eq!(config.access_options.token_timeout.as_secs(), 3600);
 }
+
+#[test]
+fn a_cluster_has_one_proof_and_a_port() {
+    check_files(
+        &[
+            "[cluster]\nlisten = '127.0.0.1:0'",
+            "[cluster]\njoin = '127.0.0.1:1'",
+            "[cluster]\nlisten = '127.0.0.1:0'\nsecret = 'x'\n[cluster.tls]\nkey = 'k'",
+            "[cluster]\nlisten = '127.0.0.1:0'\n[cluster.tls]\nkey = 'k'",
+            "[cluster.tls]\nkeys = 'k'",
+            "[cluster.other]\nkey = 'k'",
+        ],
+        expect![[r#"
+            nothing says which nodes belong to the cluster
+                make certificates with `bowshot cluster init` and name them in `[cluster.tls]`, or, on one machine, set `BOWSHOT_CLUSTER_SECRET`
+            the server has settings of a cluster, but no port for one
+                say with `--cluster HOST:PORT` where other nodes reach this one
+            a cluster has certificates or a shared secret, not both
+                leave `cluster.secret` away: certificates are the stronger proof
+            a node needs its certificate, its key and the authority of its cluster
+                set `authority`, `certificate` and `key` of `[cluster.tls]`
+            unknown key `cluster.tls.keys` in `FOLDER/bowshot.toml`
+                did you mean `cluster.tls.key`?
+            the configuration file `FOLDER/bowshot.toml` is not valid: `cluster.other` is table, which no setting takes
+        "#]],
+    );
+    let file = "[cluster]\nlisten = '127.0.0.1:0'\njoin = 'a:1, b:2'\nheartbeat = '2s'\n[cluster.tls]\nauthority = 'a'\ncertificate = 'c'\nkey = 'k'";
+    let (folder, loaded) = load(file, &[], &[]);
+    let config = loaded.expect("good");
+    assert_eq!(config.cluster.join(), ["a:1", "b:2"]);
+    assert_eq!(config.cluster.key, Some(folder.path().join("k")));
+}
+
+#[test]
+fn a_secret_is_not_on_the_command_line() {
+    let said = refused("", &[("BOWSHOT_CLUSTER_LISTEN", "127.0.0.1:0")], &[("cluster.secret", "top secret")]);
+    assert!(said.contains("every user of this machine") && !said.contains("top secret"), "{said}");
+    let environment = [("BOWSHOT_CLUSTER_LISTEN", "127.0.0.1:0"), ("BOWSHOT_CLUSTER_SECRET", "top secret")];
+    let (_folder, loaded) = load("", &environment, &[]);
+    let mut config = loaded.expect("good");
+    assert_eq!(config.cluster.secret.as_ref().map(Secret::expose), Some("top secret"));
+    assert!(SETTINGS.iter().all(|setting| !setting.show(&mut config).contains("top secret")));
+}

@@ -35,7 +35,7 @@ pub(super) fn first() -> ClusterSettings {
 #[derive(Debug)]
 pub(super) struct Nodes {
     children: Vec<(Child, PathBuf)>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Nodes {
@@ -46,9 +46,9 @@ impl Nodes {
     pub(super) fn start(number: usize, data: &Path, join: &str, cluster: &ClusterSettings) -> Result<Self> {
         let folder = tempfile::tempdir().context("cannot make a folder for the nodes")?;
         let program = std::env::current_exe().context("cannot find this program's own file")?;
-        let mut nodes = Self { children: Vec::new(), _folder: folder };
+        let mut nodes = Self { children: Vec::new(), folder };
         for node in 0..number {
-            let ports = nodes._folder.path().join(format!("{node}.json"));
+            let ports = nodes.folder.path().join(format!("{node}.json"));
             let mut command = Command::new(&program);
             for (name, _) in std::env::vars_os() {
                 if name.to_string_lossy().starts_with("BOWSHOT_") {

@@ -121,7 +121,7 @@ async fn remember(cluster: Cluster, path: PathBuf) {
         }
     };
     _ = tokio::time::timeout(REMEMBER_AFTER, others).await;
-    let id = cluster.cluster();
+    let id = cluster.settle();
     let written = spawn_blocking(move || match path.exists() {
         true => Ok(()),
         false => std::fs::write(&path, format!("{id}\n")),
