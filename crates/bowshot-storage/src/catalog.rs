@@ -2,7 +2,7 @@
 
 use crate::columns::ColumnCache;
 use crate::delta_folder;
-use crate::discovery;
+use crate::discovery::{self, Source};
 use crate::entry::{Definition, TableEntry, Timing, pause};
 use crate::excel::Books;
 use crate::facts::FactSources;
@@ -10,6 +10,7 @@ use crate::file::HandlePool;
 use crate::listing::ListingLimits;
 use crate::named_files::{FilePlace, NamedFiles};
 use crate::rejects::Reject;
+use crate::remote::{Remotes, is_remote};
 use crate::snapshot::{SnapshotFile, Workshop};
 use crate::store::SnapshotStore;
 use crate::table::FileTable;
@@ -23,12 +24,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// All tables of the configured sources.
 #[derive(Debug)]
 pub struct FileCatalog {
-    sources: Vec<SourceSpec>,
+    sources: Vec<Source>,
     options: StorageOptions,
     limits: ListingLimits,
     workshop: Arc<Workshop>,
@@ -78,6 +79,9 @@ pub struct RejectedLine {
 /// Tables of named files that are kept: their files are looked at once for several statements.
 const MAX_NAMED: usize = 256;
 
+/// How long is waited for a store to say which tables it has.
+const STORE_PATIENCE: Duration = Duration::from_secs(3);
+
 type Entries = Arc<BTreeMap<String, Arc<TableEntry>>>;
 
 #[derive(Debug)]
@@ -116,6 +120,8 @@ impl FileCatalog {
             delta: delta_folder::session(runtime),
         });
         let books = Books::default();
+        let sources = with_stores(sources, options.remotes.as_deref())?;
+        expect_all(&sources);
         discovery::check(&sources, limits, &books)?;
         let tables = Mutex::new(Tables { entries: Entries::default(), next_check: Instant::now() });
         let places = Arc::new(places(&sources, &options));
@@ -196,10 +202,16 @@ impl FileCatalog {
             return Ok(Arc::clone(known));
         }
         let path = PathBuf::from(paths.join(", "));
-        let files = NamedFiles::new(Arc::clone(&self.places), paths)?;
+        let files = NamedFiles::new(Arc::clone(&self.places), self.options.remotes.as_deref(), paths)?;
         let named_files = Some(Arc::new(files));
-        let definition =
-            Definition { name: name.to_owned(), path, named: named_files, options, problem: None };
+        let definition = Definition {
+            name: name.to_owned(),
+            path,
+            named: named_files,
+            remote: None,
+            options,
+            problem: None,
+        };
         let entry = Arc::new(self.new_entry(definition));
         if named.len() >= MAX_NAMED {
             named.pop_front();
@@ -234,7 +246,11 @@ impl FileCatalog {
     }
 
     fn new_entry(&self, definition: Definition) -> TableEntry {
-        let timing = Timing { refresh: self.options.refresh, pinned: self.options.pinned };
+        let refresh = match &self.options.remotes {
+            Some(remotes) if definition.is_remote() => remotes.refresh(),
+            _ => self.options.refresh,
+        };
+        let timing = Timing { refresh, pinned: self.options.pinned };
         TableEntry::new(definition, timing, self.limits, Arc::clone(&self.workshop))
     }
 
@@ -247,9 +263,33 @@ impl FileCatalog {
         if due {
             let catalog = Arc::clone(self);
             let listed = tokio::task::spawn_blocking(move || catalog.entries()).await;
-            return find_in(&listed.ok()?, name);
+            if let Some(found) = find_in(&listed.ok()?, name) {
+                return Some(found);
+            }
+        } else if let Some(found) = self.find(name) {
+            return Some(found);
         }
-        self.find(name)
+        self.find_in_stores(name).await
+    }
+
+    /// A table that is not known may be in a store that has not been listed for a while.
+    async fn find_in_stores(self: &Arc<Self>, name: &str) -> Option<Arc<TableEntry>> {
+        let stores = self.sources.iter().filter(|source| source.spec.name.is_none());
+        let due: Vec<_> =
+            stores.filter_map(|source| source.remote.as_ref()).filter(|store| store.is_due()).collect();
+        if due.is_empty() {
+            return None;
+        }
+        futures::future::join_all(due.into_iter().map(|store| store.expected(STORE_PATIENCE))).await;
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).next_check = Instant::now();
+        let catalog = Arc::clone(self);
+        let listed = tokio::task::spawn_blocking(move || catalog.entries()).await;
+        find_in(&listed.ok()?, name)
+    }
+
+    /// The object stores of the server.
+    pub fn remotes(&self) -> Option<&Arc<Remotes>> {
+        self.options.remotes.as_ref()
     }
 
     fn find(&self, name: &str) -> Option<Arc<TableEntry>> {
@@ -257,12 +297,35 @@ impl FileCatalog {
     }
 }
 
+/// The sources with the stores that they are in.
+fn with_stores(sources: Vec<SourceSpec>, remotes: Option<&Remotes>) -> bowshot_api::Result<Vec<Source>> {
+    let of_one = |spec: SourceSpec| {
+        let remote = match remotes {
+            _ if !is_remote(&spec.path) => None,
+            Some(remotes) => Some(remotes.source(&spec.path)?),
+            None => return Err(bowshot_api::Error::unsupported("this server reads no object stores")),
+        };
+        Ok(Source { spec, remote })
+    };
+    sources.into_iter().map(of_one).collect()
+}
+
+/// Waits a moment for the stores whose tables have no names yet; one that does not answer is looked at again later.
+fn expect_all(sources: &[Source]) {
+    let stores = sources.iter().filter(|source| source.spec.name.is_none());
+    std::thread::scope(|scope| {
+        for store in stores.filter_map(|source| source.remote.as_ref()) {
+            scope.spawn(|| store.expect(STORE_PATIENCE));
+        }
+    });
+}
+
 /// Where the files are that statements may name.
-fn places(sources: &[SourceSpec], options: &StorageOptions) -> Vec<FilePlace> {
+fn places(sources: &[Source], options: &StorageOptions) -> Vec<FilePlace> {
     match &options.read_folder {
         _ if !options.read_by_path => Vec::new(),
         Some(folder) => FilePlace::new(folder).into_iter().collect(),
-        None => sources.iter().filter_map(|source| FilePlace::new(&source.path)).collect(),
+        None => sources.iter().filter_map(|source| FilePlace::new(&source.spec.path)).collect(),
     }
 }
 

@@ -6,27 +6,29 @@ use crate::format::{self, Format};
 use crate::listing::{self, ListingLimits};
 use crate::name;
 use crate::partition;
+use crate::remote::{self, RemoteSource};
 use crate::{Error, ReadOptions, SourceSpec};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Files of no known format that are named.
 const MAX_LEFT_OUT: usize = 100;
 
+/// What the operator has named, with the store that it is in.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) spec: SourceSpec,
+    pub(crate) remote: Option<Arc<RemoteSource>>,
+}
+
 /// What start-up must refuse: sources that are not there, hold nothing, or have the name of another source.
-pub(crate) fn check(sources: &[SourceSpec], limits: ListingLimits, books: &Books) -> Result<(), Error> {
+pub(crate) fn check(sources: &[Source], limits: ListingLimits, books: &Books) -> Result<(), Error> {
     let mut named: BTreeMap<String, PathBuf> = BTreeMap::new();
     for source in sources {
-        let metadata = std::fs::metadata(&source.path).map_err(|error| Error::io(&source.path, error))?;
-        if metadata.is_dir() {
-            listing::entries(&source.path)?;
-            if !listing::holds_data(&source.path, limits) && listing::foreign_table(&source.path).is_none() {
-                return Err(Error::Empty { path: source.path.clone() });
-            }
-        } else if !metadata.is_file() {
-            return Err(Error::NotRegular { path: source.path.clone() });
-        } else if source.options.kind(&source.path).is_none() {
-            return Err(Error::UnknownFormat { path: source.path.clone() });
+        // Whether a store answers is no question of the start: its tables say so when they are asked for.
+        if source.remote.is_none() {
+            check_local(&source.spec, limits)?;
         }
         for definition in tables_of(source, limits, books) {
             // Two files of one folder that claim one name are that table's problem; two sources are the operator's.
@@ -40,8 +42,23 @@ pub(crate) fn check(sources: &[SourceSpec], limits: ListingLimits, books: &Books
     Ok(())
 }
 
+fn check_local(source: &SourceSpec, limits: ListingLimits) -> Result<(), Error> {
+    let metadata = std::fs::metadata(&source.path).map_err(|error| Error::io(&source.path, error))?;
+    if metadata.is_dir() {
+        listing::entries(&source.path)?;
+        if !listing::holds_data(&source.path, limits) && listing::foreign_table(&source.path).is_none() {
+            return Err(Error::Empty { path: source.path.clone() });
+        }
+    } else if !metadata.is_file() {
+        return Err(Error::NotRegular { path: source.path.clone() });
+    } else if source.options.kind(&source.path).is_none() {
+        return Err(Error::UnknownFormat { path: source.path.clone() });
+    }
+    Ok(())
+}
+
 /// The tables of all sources as they are now. A name that two paths claim gives a table that says so.
-pub(crate) fn definitions(sources: &[SourceSpec], limits: ListingLimits, books: &Books) -> Vec<Definition> {
+pub(crate) fn definitions(sources: &[Source], limits: ListingLimits, books: &Books) -> Vec<Definition> {
     let mut tables: BTreeMap<String, Definition> = BTreeMap::new();
     for definition in sources.iter().flat_map(|source| tables_of(source, limits, books)) {
         let key = definition.name.to_lowercase();
@@ -59,9 +76,9 @@ pub(crate) fn definitions(sources: &[SourceSpec], limits: ListingLimits, books: 
 }
 
 /// Files below the sources whose names tell no format.
-pub(crate) fn left_out(sources: &[SourceSpec], limits: ListingLimits) -> Vec<PathBuf> {
+pub(crate) fn left_out(sources: &[Source], limits: ListingLimits) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for source in sources.iter().filter(|source| source.path.is_dir()) {
+    for source in sources.iter().map(|source| &source.spec).filter(|source| source.path.is_dir()) {
         add_left_out(&source.path, source, limits.max_depth, &mut files);
     }
     files
@@ -85,7 +102,11 @@ fn add_left_out(folder: &Path, source: &SourceSpec, depth: usize, files: &mut Ve
     }
 }
 
-fn tables_of(source: &SourceSpec, limits: ListingLimits, books: &Books) -> Vec<Definition> {
+fn tables_of(source: &Source, limits: ListingLimits, books: &Books) -> Vec<Definition> {
+    if let Some(store) = &source.remote {
+        return remote::definitions(store, &source.spec);
+    }
+    let source = &source.spec;
     let path = source.path.as_path();
     if let Some(name) = &source.name {
         return vec![named(name.clone(), source, path)];
@@ -176,7 +197,7 @@ fn of_sheets(definition: Definition, books: &Books) -> Vec<Definition> {
 
 fn named(name: String, source: &SourceSpec, path: &Path) -> Definition {
     let options = source.options.clone();
-    Definition { name, path: path.to_path_buf(), named: None, options, problem: None }
+    Definition { name, path: path.to_path_buf(), named: None, remote: None, options, problem: None }
 }
 
 /// The name of a folder, also for `.` and `data/..`.

@@ -4,6 +4,7 @@
 use crate::delta_folder::{self, DeltaFolder};
 use crate::listing::{self, FoundFile, ListingLimits};
 use crate::named_files::NamedFiles;
+use crate::remote::RemoteTable;
 use crate::snapshot::{KnownFiles, Snapshot, Workshop};
 use crate::{Error, ReadOptions};
 use std::path::PathBuf;
@@ -12,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// Listing takes at most one part of so many of the time.
 const LISTING_SHARE: u32 = 10;
+
+/// How long it is believed that an object store does not answer.
+const FAILURE_BELIEVED: Duration = Duration::from_secs(1);
 
 /// How often a table whose files change under its hands is looked at before it fails.
 const ATTEMPTS: usize = 3;
@@ -28,10 +32,25 @@ pub(crate) struct Definition {
     pub(crate) path: PathBuf,
     /// The files that a statement has named; else those at the path.
     pub(crate) named: Option<Arc<NamedFiles>>,
+    /// Set for a table in an object store.
+    pub(crate) remote: Option<RemoteTable>,
     /// How the files are read.
     pub(crate) options: ReadOptions,
     /// Why the table cannot be read whatever its files say, for instance because two files claim its name.
     pub(crate) problem: Option<Error>,
+}
+
+impl Definition {
+    /// Whether a store is known to have other files by now than were listed.
+    fn is_stale(&self) -> bool {
+        let named = self.named.as_ref().is_some_and(|named| named.is_stale());
+        named || self.remote.as_ref().is_some_and(RemoteTable::is_stale)
+    }
+
+    /// Whether it is of files in an object store.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.remote.is_some() || self.named.as_ref().is_some_and(|named| named.is_remote())
+    }
 }
 
 /// When files are looked at again.
@@ -68,8 +87,10 @@ impl TableEntry {
         limits: ListingLimits,
         workshop: Arc<Workshop>,
     ) -> Self {
-        let delta = (definition.named.is_none() && delta_folder::is_delta(&definition.path))
-            .then(|| DeltaFolder::new(definition.path.clone(), Arc::clone(&workshop.delta)));
+        let delta = (definition.named.is_none()
+            && definition.remote.is_none()
+            && delta_folder::is_delta(&definition.path))
+        .then(|| DeltaFolder::new(definition.path.clone(), Arc::clone(&workshop.delta)));
         let (published, known) = (RwLock::default(), Mutex::default());
         Self { definition, timing, limits, workshop, published, known, delta }
     }
@@ -102,8 +123,12 @@ impl TableEntry {
             return fresh;
         }
         let (started, surprises) = (Instant::now(), self.workshop.sources.surprises());
-        let outcome = self.rebuild(&mut known);
-        let pause = pause(self.timing.refresh, started);
+        let outcome = self.rebuild(&mut known).map_err(|error| error.of_table(self.named_as()));
+        let pause = match &outcome {
+            // What a store does not give now, it may give soon.
+            Err(error) if error.is_of_store() => FAILURE_BELIEVED.min(self.timing.refresh),
+            _ => pause(self.timing.refresh, started),
+        };
         let published = Published { outcome: outcome.clone(), next_check: Instant::now() + pause, surprises };
         *self.published.write().unwrap_or_else(PoisonError::into_inner) = Some(published);
         outcome
@@ -130,7 +155,8 @@ impl TableEntry {
         }
         let published = self.published.read().unwrap_or_else(PoisonError::into_inner);
         let published = published.as_ref()?;
-        let surprised = published.surprises != self.workshop.sources.surprises();
+        let surprised =
+            published.surprises != self.workshop.sources.surprises() || self.definition.is_stale();
         (Instant::now() < published.next_check && !surprised).then(|| published.outcome.clone())
     }
 
@@ -154,11 +180,17 @@ impl TableEntry {
         }
     }
 
+    /// The name, unless it is the one that carries what a statement names.
+    fn named_as(&self) -> &str {
+        if self.definition.named.is_some() { "files that the statement names" } else { &self.definition.name }
+    }
+
     fn list(&self) -> Result<Vec<FoundFile>, Error> {
         let options = &self.definition.options;
-        match &self.definition.named {
-            Some(named) => named.list(self.limits, options),
-            None => listing::list_table(&self.definition.path, self.limits, options),
+        match (&self.definition.named, &self.definition.remote) {
+            (Some(named), _) => named.list(self.limits, options),
+            (None, Some(remote)) => remote.list(self.limits, options),
+            (None, None) => listing::list_table(&self.definition.path, self.limits, options),
         }
     }
 

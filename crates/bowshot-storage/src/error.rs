@@ -66,6 +66,12 @@ pub enum Error {
     Options { detail: String, hint: String },
     #[error("`{text}` names no files of the server")]
     Pattern { text: String },
+    #[error("this is no address of an object store: {detail}")]
+    Address { detail: String },
+    #[error("{}`{}` cannot be read: {detail}", of_table(table.as_deref()), path.display())]
+    Remote { table: Option<String>, path: PathBuf, detail: String, hint: &'static str },
+    #[error("`{text}` is in no place that statements may read")]
+    NotOpened { text: String },
     #[error("no file `{text}` is in the served folders")]
     NotServed { text: String },
     #[error("reading `{}` stopped: {detail}", path.display())]
@@ -86,6 +92,21 @@ impl Error {
             Self::Missing { path } => Self::Gone { path },
             other => other,
         }
+    }
+
+    /// The same with the table that cannot be had for it; other errors name their file, which is enough.
+    pub(crate) fn of_table(self, name: &str) -> Self {
+        match self {
+            Self::Remote { table: None, path, detail, hint } => {
+                Self::Remote { table: Some(name.to_owned()), path, detail, hint }
+            }
+            other => other,
+        }
+    }
+
+    /// Whether it says nothing of the files, and may have passed soon.
+    pub(crate) fn is_of_store(&self) -> bool {
+        matches!(self, Self::Remote { .. })
     }
 
     pub(crate) fn corrupt(path: &Path, detail: impl ToString) -> Self {
@@ -127,7 +148,9 @@ impl Error {
             Self::Spec { .. } | Self::Option { .. } | Self::Options { .. } | Self::Pattern { .. } => {
                 ErrorKind::Invalid
             }
-            Self::Interrupted { .. } => ErrorKind::Unavailable,
+            Self::Address { .. } => ErrorKind::Invalid,
+            Self::NotOpened { .. } => ErrorKind::Denied,
+            Self::Interrupted { .. } | Self::Remote { .. } => ErrorKind::Unavailable,
         }
     }
 
@@ -176,8 +199,19 @@ impl Error {
             Self::Options { hint, .. } => hint.as_str(),
             Self::Option { .. } => "see the options of sources in the guide `sources`",
             Self::Interrupted { .. } => "run the query again",
+            Self::Address { .. } => {
+                "write s3://bucket/prefix, gs://…, az://container/…, or https://host/file.parquet"
+            }
+            Self::NotOpened { .. } => {
+                "the operator opens places with the setting `object_store.read`; what is served is asked for as a table"
+            }
+            Self::Remote { hint, .. } => hint,
         })
     }
+}
+
+fn of_table(table: Option<&str>) -> String {
+    table.map(|name| format!("table `{name}`: ")).unwrap_or_default()
 }
 
 impl From<Error> for bowshot_api::Error {

@@ -7,6 +7,7 @@
 use crate::Error;
 use crate::arrow_ipc;
 use crate::columns::{ColumnCache, FileColumns};
+use crate::remote::{RemoteFile, SEQUENTIAL_BYTES};
 use crate::tables::Segment;
 use crate::version::FileIdentity;
 use bowshot_ipc::{FilePages, MappedFile};
@@ -38,6 +39,8 @@ pub(crate) struct DataFile {
     number: u64,
     path: PathBuf,
     identity: FileIdentity,
+    /// Set for a file in an object store, which has neither handle nor pages.
+    remote: Option<Arc<RemoteFile>>,
     handle: Mutex<Option<Arc<File>>>,
     map: Mutex<Option<Arc<MappedFile>>>,
     pages: Mutex<Option<Arc<FilePages>>>,
@@ -52,11 +55,38 @@ pub(crate) struct DataFile {
 
 impl DataFile {
     pub(crate) fn new(path: PathBuf, identity: FileIdentity, pool: Arc<HandlePool>) -> Arc<Self> {
+        Self::of(path, identity, None, pool)
+    }
+
+    /// A file in an object store.
+    pub(crate) fn remote(file: Arc<RemoteFile>, pool: Arc<HandlePool>) -> Arc<Self> {
+        let identity = FileIdentity::of_remote(file.key(), file.content());
+        Self::of(file.path().to_path_buf(), identity, Some(file), pool)
+    }
+
+    fn of(
+        path: PathBuf,
+        identity: FileIdentity,
+        remote: Option<Arc<RemoteFile>>,
+        pool: Arc<HandlePool>,
+    ) -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (handle, map, pages) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (pages_shared, fault, columns) = (AtomicBool::new(false), OnceLock::new(), OnceLock::new());
-        Arc::new(Self { number, path, identity, handle, map, pages, pages_shared, fault, columns, pool })
+        Arc::new(Self {
+            number,
+            path,
+            identity,
+            remote,
+            handle,
+            map,
+            pages,
+            pages_shared,
+            fault,
+            columns,
+            pool,
+        })
     }
 
     /// The columns of this content that are kept decoded, in the cache that asked first.
@@ -86,8 +116,21 @@ impl DataFile {
         self.identity.size
     }
 
+    /// The file in an object store that this is.
+    pub(crate) fn as_remote(&self) -> Option<&Arc<RemoteFile>> {
+        self.remote.as_ref()
+    }
+
+    /// Opens a file of this machine, so that it can be read to its end whatever becomes of its name.
+    pub(crate) fn open_ahead(self: &Arc<Self>) -> Result<(), Error> {
+        if self.remote.is_none() {
+            self.open()?;
+        }
+        Ok(())
+    }
+
     /// The open file; opens it if need be.
-    pub(crate) fn open(self: &Arc<Self>) -> Result<Arc<File>, Error> {
+    fn open(self: &Arc<Self>) -> Result<Arc<File>, Error> {
         if let Some(file) = lock(&self.handle).as_ref() {
             return Ok(Arc::clone(file));
         }
@@ -111,9 +154,17 @@ impl DataFile {
         if let Some(map) = lock(&self.map).as_ref() {
             return Ok(Arc::clone(map));
         }
-        self.open()?;
-        let map = MappedFile::open(&self.path).map_err(|error| arrow_ipc::explain(self, error))?;
-        self.verify_path()?;
+        let explain = |error| arrow_ipc::explain(self, error);
+        let map = match &self.remote {
+            // The copy is of this content, and nobody but this server has it.
+            Some(remote) => MappedFile::open(&remote.copy()?).map_err(explain)?,
+            None => {
+                self.open()?;
+                let map = MappedFile::open(&self.path).map_err(explain)?;
+                self.verify_path()?;
+                map
+            }
+        };
         let map = Arc::new(map);
         *lock(&self.map) = Some(Arc::clone(&map));
         if let Some(oldest) = self.pool.maps.add(self) {
@@ -126,7 +177,7 @@ impl DataFile {
     /// them calls [`Self::check_pages`] afterwards.
     pub(crate) fn resident(self: &Arc<Self>, range: &Range<u64>) -> Option<Bytes> {
         let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
-        if range.len() < SHARED_BYTES {
+        if range.len() < SHARED_BYTES || self.remote.is_some() {
             return None;
         }
         let known = lock(&self.pages).clone();
@@ -189,6 +240,9 @@ impl DataFile {
     }
 
     fn read_unnoticed(self: &Arc<Self>, range: Range<u64>) -> Result<Bytes, Error> {
+        if let Some(remote) = &self.remote {
+            return remote.read_blocking(range);
+        }
         let file = self.open()?;
         let length = usize::try_from(range.end.saturating_sub(range.start))
             .map_err(|_| Error::corrupt(&self.path, "a part of it is larger than memory"))?;
@@ -249,7 +303,8 @@ impl FileReader {
     }
 
     fn fill(&mut self) -> Result<(), Error> {
-        let end = self.file.size().min(self.at + CHUNK_BYTES as u64);
+        let chunk = if self.file.as_remote().is_some() { SEQUENTIAL_BYTES } else { CHUNK_BYTES };
+        let end = self.file.size().min(self.at + chunk as u64);
         self.chunk = self.file.read(self.at..end)?;
         self.at = end;
         Ok(())

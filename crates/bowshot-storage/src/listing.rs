@@ -1,12 +1,15 @@
 //! The data files below a path, with what tells their content apart. Nothing is opened here, so a pipe or a device
 //! cannot hang it, and every loop has a limit: links are followed, but no folder is entered twice.
 
+use crate::file::{DataFile, HandlePool};
 use crate::format::{self, Kind};
+use crate::remote::RemoteFile;
 use crate::version::FileIdentity;
 use crate::{Error, ReadOptions};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Limits of one listing.
@@ -26,6 +29,18 @@ pub(crate) struct FoundFile {
     /// The path as rows show it that name their file.
     pub(crate) shown: String,
     pub(crate) identity: FileIdentity,
+    /// Set for a file in an object store.
+    pub(crate) remote: Option<Arc<RemoteFile>>,
+}
+
+impl FoundFile {
+    /// The file with this content.
+    pub(crate) fn data(&self, pool: &Arc<HandlePool>) -> Arc<DataFile> {
+        match &self.remote {
+            Some(remote) => DataFile::remote(Arc::clone(remote), Arc::clone(pool)),
+            None => DataFile::new(self.path.clone(), self.identity, Arc::clone(pool)),
+        }
+    }
 }
 
 /// The files of the table at `path`, sorted by path: one for a file, all below it for a folder.
@@ -40,7 +55,14 @@ pub(crate) fn list_table(
         let kind = options.kind(path).ok_or_else(|| Error::UnknownFormat { path: path.to_path_buf() })?;
         let identity = FileIdentity::new(&metadata, now);
         let shown = path.display().to_string();
-        return Ok(vec![FoundFile { path: path.to_path_buf(), folders: Vec::new(), kind, shown, identity }]);
+        return Ok(vec![FoundFile {
+            path: path.to_path_buf(),
+            folders: Vec::new(),
+            kind,
+            shown,
+            identity,
+            remote: None,
+        }]);
     }
     if !metadata.is_dir() {
         return Err(Error::NotRegular { path: path.to_path_buf() });
@@ -153,7 +175,8 @@ impl Walk<'_> {
                 let identity = FileIdentity::new(&metadata, self.now);
                 let link = entry.is_symlink();
                 let shown = entry.display().to_string();
-                let found = FoundFile { path: entry, folders: folders.clone(), kind, shown, identity };
+                let found =
+                    FoundFile { path: entry, folders: folders.clone(), kind, shown, identity, remote: None };
                 self.files.push((found, link));
                 if self.files.len() > self.limits.max_files {
                     return Err(Error::TooManyFiles {

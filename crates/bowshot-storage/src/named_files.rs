@@ -4,6 +4,7 @@
 //! to, links followed, must lie in one of the places still. What is outside is never told apart from what is not there.
 
 use crate::listing::{self, FoundFile, ListingLimits};
+use crate::remote::{NamedObjects, Remotes, is_remote};
 use crate::version::FileIdentity;
 use crate::{Error, ReadOptions};
 use std::collections::HashSet;
@@ -36,24 +37,59 @@ impl FilePlace {
 }
 
 /// See the module.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct NamedFiles {
     places: Arc<Vec<FilePlace>>,
-    patterns: Vec<String>,
+    patterns: Vec<Pattern>,
+}
+
+/// A path or pattern of a statement.
+#[derive(Debug, Clone)]
+enum Pattern {
+    Local(String),
+    Remote(NamedObjects),
+}
+
+impl Pattern {
+    fn text(&self) -> &str {
+        match self {
+            Self::Local(text) => text,
+            Self::Remote(objects) => objects.text(),
+        }
+    }
 }
 
 impl NamedFiles {
     /// Checks what the texts of the paths tell.
-    pub(crate) fn new(places: Arc<Vec<FilePlace>>, patterns: Vec<String>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        places: Arc<Vec<FilePlace>>,
+        remotes: Option<&Remotes>,
+        patterns: Vec<String>,
+    ) -> Result<Self, Error> {
         if patterns.is_empty() || patterns.len() > MAX_PATTERNS {
             return Err(Error::Pattern { text: format!("{} paths", patterns.len()) });
         }
-        for pattern in &patterns {
-            if pattern.contains("://") || pattern.contains('\0') || pattern.is_empty() {
-                return Err(Error::Pattern { text: pattern.clone() });
+        let read = |text: String| match remotes {
+            _ if text.contains('\0') || text.is_empty() => Err(Error::Pattern { text }),
+            Some(remotes) if is_remote(Path::new(&text)) => {
+                NamedObjects::new(remotes, &text).map(Pattern::Remote)
             }
-        }
+            _ if is_remote(Path::new(&text)) => Err(Error::NotOpened { text }),
+            _ if text.contains("://") => Err(Error::Pattern { text }),
+            _ => Ok(Pattern::Local(text)),
+        };
+        let patterns = patterns.into_iter().map(read).collect::<Result<_, _>>()?;
         Ok(Self { places, patterns })
+    }
+
+    /// Whether files of object stores are others by now than their last listing has.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.patterns.iter().any(|pattern| matches!(pattern, Pattern::Remote(objects) if objects.is_stale()))
+    }
+
+    /// Whether there are files of object stores.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.patterns.iter().any(|pattern| matches!(pattern, Pattern::Remote(_)))
     }
 
     /// The files as they are now, in the order of the list and by path.
@@ -62,6 +98,14 @@ impl NamedFiles {
         let mut seen = HashSet::new();
         for pattern in &self.patterns {
             let before = files.len();
+            let pattern = match pattern {
+                Pattern::Local(pattern) => pattern,
+                Pattern::Remote(objects) => {
+                    let found = objects.list(limits, options)?;
+                    files.extend(found.into_iter().filter(|file| seen.insert(file.path.clone())));
+                    continue;
+                }
+            };
             for place in self.places.iter() {
                 let Some(parts) = place.parts(pattern) else { continue };
                 let mut search = Search {
@@ -82,7 +126,8 @@ impl NamedFiles {
                 return Err(Error::NotServed { text: pattern.clone() });
             }
         }
-        let label = PathBuf::from(self.patterns.join(", "));
+        let texts: Vec<&str> = self.patterns.iter().map(Pattern::text).collect();
+        let label = PathBuf::from(texts.join(", "));
         listing::of_one_format(&label, files)
     }
 }
@@ -207,7 +252,14 @@ impl Search<'_> {
             true => name_of(&self.place.named),
             false => below.display().to_string(),
         };
-        self.files.push(FoundFile { path: resolved, folders: folders.to_vec(), kind, shown, identity });
+        self.files.push(FoundFile {
+            path: resolved,
+            folders: folders.to_vec(),
+            kind,
+            shown,
+            identity,
+            remote: None,
+        });
         if self.files.len() > self.limits.max_files {
             return Err(Error::TooManyFiles {
                 path: PathBuf::from(self.pattern),
@@ -222,12 +274,12 @@ fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn is_pattern(text: &str) -> bool {
+pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
 /// Whether a name is as a pattern of `*`, `?` and `[a-z]` says. In time that grows with both lengths, not faster.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut at, mut of) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -1,6 +1,8 @@
 //! Settings of the tables made of files, with their limits.
 
+use crate::remote::Remotes;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How files are found and read.
@@ -24,6 +26,8 @@ pub struct StorageOptions {
     pub read_by_path: bool,
     /// The folder whose files those are; the sources without it.
     pub read_folder: Option<PathBuf>,
+    /// The object stores, for sources and files that lie in one.
+    pub remotes: Option<Arc<Remotes>>,
     /// Threads that read the headers and footers of a table's files.
     pub scan_threads: usize,
 }
@@ -39,6 +43,7 @@ impl Default for StorageOptions {
             max_open_files: 512,
             read_by_path: true,
             read_folder: None,
+            remotes: None,
             scan_threads: 8,
         }
     }

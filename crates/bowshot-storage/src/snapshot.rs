@@ -40,6 +40,9 @@ pub(crate) struct Snapshot {
     groups: Mutex<Option<(usize, Groups)>>,
 }
 
+/// Threads that look at the files of an object store.
+const REMOTE_THREADS: usize = 32;
+
 /// Files as the partitions of a scan have them, and what the planner may believe about all of them.
 pub(crate) type Groups = Arc<(Vec<FileGroup>, Statistics)>;
 
@@ -243,7 +246,10 @@ fn look_at(
             let _ = results[*index].set(look_at_one(&found[*index], options, workshop));
         }
     };
-    let threads = workshop.threads.min(open.len());
+    let remote = found.iter().any(|file| file.remote.is_some());
+    // These wait for a network, not for a disk or a processor.
+    let most = if remote { workshop.threads.max(REMOTE_THREADS) } else { workshop.threads };
+    let threads = most.min(open.len());
     if threads <= 1 {
         work();
     } else {
@@ -263,7 +269,7 @@ fn look_at(
 }
 
 fn look_at_one(found: &FoundFile, options: &ReadOptions, workshop: &Workshop) -> LookedAt {
-    let data = DataFile::new(found.path.clone(), found.identity, Arc::clone(&workshop.pool));
+    let data = found.data(&workshop.pool);
     // A file of noise can make a reader panic; that is this table's problem and nobody else's.
     let facts =
         catch_unwind(AssertUnwindSafe(|| FileFacts::read(&data, &found.kind, options, &workshop.sources)))

@@ -7,6 +7,7 @@ use crate::facts::FileFacts;
 use crate::file::{DataFile, Lease};
 use crate::format::{Compression, Format};
 use crate::shared::SharedFiles;
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
@@ -18,9 +19,14 @@ use datafusion::error::DataFusionError;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{PhysicalExpr, apply_expression_roots};
+use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use object_store::ObjectStore;
 use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Batches that are read before they are asked for, where reading waits for a network.
+const AHEAD: usize = 2;
 
 /// What travels with each file of a plan.
 #[derive(Debug, Clone)]
@@ -145,15 +151,48 @@ impl FileOpener for RowOpener {
             shared: self.shared.clone(),
         };
         Ok(async move {
-            let mut batches = planned.facts.open(&planned.data, &request)?;
-            let fitted = std::iter::from_fn(move || {
-                let path = planned.data.path();
-                let batch = batches.next_of(path)?;
-                let fit = |batch| request.fit(&batch).map_err(|error| Error::corrupt(path, error));
-                Some(batch.and_then(fit).map_err(DataFusionError::from))
-            });
-            Ok(futures::stream::iter(fitted).boxed())
+            if planned.data.as_remote().is_some() {
+                return Ok(on_a_thread(planned, request));
+            }
+            Ok(futures::stream::iter(rows(planned, request)?).boxed())
         }
         .boxed())
     }
+}
+
+/// The batches of a file in the shape of its table.
+fn rows(planned: PlannedFile, request: Request) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send> {
+    let mut batches = planned.facts.open(&planned.data, &request)?;
+    Ok(std::iter::from_fn(move || {
+        let path = planned.data.path();
+        let batch = batches.next_of(path)?;
+        let fit = |batch| request.fit(&batch).map_err(|error| Error::corrupt(path, error));
+        Some(batch.and_then(fit).map_err(DataFusionError::from))
+    }))
+}
+
+/// The same from a thread that may wait for a network, a few batches ahead. It ends when nobody takes them any more.
+fn on_a_thread(planned: PlannedFile, request: Request) -> BoxStream<'static, Result<RecordBatch>> {
+    let (sender, receiver) = mpsc::channel(AHEAD);
+    let reader = tokio::task::spawn_blocking(move || {
+        let rows = match rows(planned, request) {
+            Ok(rows) => rows,
+            Err(error) => return drop(sender.blocking_send(Err(error))),
+        };
+        for batch in rows {
+            if sender.blocking_send(batch).is_err() {
+                return;
+            }
+        }
+    });
+    let taken = stream::unfold(Some((receiver, reader)), |state| async move {
+        let (mut receiver, reader) = state?;
+        if let Some(batch) = receiver.recv().await {
+            return Some((batch, Some((receiver, reader))));
+        }
+        // A reader that broke down must not look like one that came to the end.
+        let broken = reader.await.err()?;
+        Some((Err(DataFusionError::External(Box::new(broken))), None))
+    });
+    taken.boxed()
 }

@@ -162,11 +162,13 @@ impl fmt::Display for SnapshotStore {
 /// Reads on the blocking pool: a cold disk must not stall the threads that compute. A large row group is read by several
 /// threads, since nothing of it can be decoded before all of it is there.
 async fn read_all(file: Arc<DataFile>, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+    let failed = |error| object_store::Error::Generic { store: NAME, source: Box::new(error) };
+    if let Some(remote) = file.as_remote() {
+        return remote.read(ranges).await.map_err(failed);
+    }
     let shares = shares(ranges);
     let reads = shares.into_iter().map(|share| read_share(Arc::clone(&file), share));
-    let parts = futures::future::try_join_all(reads)
-        .await
-        .map_err(|error| object_store::Error::Generic { store: NAME, source: Box::new(error) })?;
+    let parts = futures::future::try_join_all(reads).await.map_err(failed)?;
     Ok(parts.into_iter().flatten().collect())
 }
 

@@ -110,7 +110,7 @@ impl TableProvider for FileTable {
         let lease = snapshot.lease();
         for place in kept.iter().take(OPENED_AHEAD) {
             if let Some(file) = snapshot.files.get(*place) {
-                file.data.open()?;
+                file.data.open_ahead()?;
             }
         }
         let schema = TableSchema::builder(Arc::clone(&snapshot.file_schema))

@@ -45,6 +45,12 @@ impl FileIdentity {
         }
     }
 
+    /// Of something that is no file of this machine: a number for its content in the place of device and inode.
+    pub(crate) fn given(number: (u64, u64), size: u64, modified_ms: i64, settled: bool) -> Self {
+        let modified_ns = i128::from(modified_ms) * 1_000_000;
+        Self { device: number.0, inode: number.1, size, modified_ns, changed_ns: 0, settled }
+    }
+
     /// Whether an open file still has the content that was looked at. The change time is left out, since renaming or
     /// unlinking a file that is being read sets it and harms nobody.
     pub(crate) fn has_content_of(&self, metadata: &Metadata) -> bool {

@@ -18,6 +18,7 @@ use bowshot_access::{AccessConfig, AccessOptions, hash_password, new_token};
 use bowshot_api::{Limits, Secret};
 use bowshot_engine::{AccessSettings, ConfiguredUser, EngineConfig};
 use bowshot_reuse::ReuseConfig;
+use bowshot_storage::remote::RemoteOptions;
 use bowshot_storage::{SourceSpec, StorageOptions};
 use settings::Raw;
 use std::collections::BTreeMap;
@@ -100,6 +101,7 @@ pub(crate) struct Config {
     /// The caches of joins and of whole results.
     pub(crate) reuse: ReuseConfig,
     pub(crate) storage: StorageOptions,
+    pub(crate) remote: RemoteOptions,
     pub(crate) limits: Limits,
 }
 
@@ -144,6 +146,7 @@ impl Default for Config {
             exchange_folder: None,
             reuse: ReuseConfig::default(),
             storage: StorageOptions::default(),
+            remote: RemoteOptions::default(),
             limits: Limits::default(),
         }
     }
@@ -187,6 +190,7 @@ impl Config {
                 config.set(name, raw, Origin::File(&path))?;
             }
             config.access = content.access;
+            config.remote.places = content.places;
         }
         for (variable, text) in &variables {
             config.set_from_environment(variable, text)?;
@@ -222,6 +226,7 @@ impl Config {
             scratch: self.scratch,
             temporary_bytes: self.temporary_bytes,
             exchange_folder: self.exchange_folder.clone(),
+            remotes: None,
             access: self.access_settings(),
             session_config: None,
         }
@@ -290,9 +295,7 @@ impl Config {
     fn set_from_environment(&mut self, variable: &str, text: &str) -> Result<(), Usage> {
         match SETTINGS.iter().find(|setting| setting.variable() == variable) {
             Some(setting) if setting.is_list() => {
-                let parts =
-                    std::env::split_paths(text).map(|part| part.to_string_lossy().into_owned()).collect();
-                self.set(setting.name, &Raw::Many(parts), Origin::Environment)
+                self.set(setting.name, &Raw::Many(value::entries(text)), Origin::Environment)
             }
             Some(setting) => self.set(setting.name, &Raw::One(text.to_owned()), Origin::Environment),
             None => refuse_mistyped(variable),

@@ -16,6 +16,11 @@ pub(crate) fn start(config: &Config) -> Result<()> {
             "write a level (error, warn, info, debug, trace) or pairs such as `warn,bowshot=debug`",
         )
     })?;
+    // Whatever is asked for: what this library logs below that quotes addresses, and some stores have signatures in theirs.
+    let filter = match "object_store=error".parse() {
+        Ok(quiet) => filter.add_directive(quiet),
+        Err(_) => filter,
+    };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

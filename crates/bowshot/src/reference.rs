@@ -48,6 +48,11 @@ sha256 = \"…\" # printed by `printf %s TOKEN | sha256sum`
 [[access.jwt]] # an identity provider; the guide to access has all keys
 issuer = \"https://id.example.org/realms/main\"
 audiences = [\"bowshot\"]
+
+[[object_store.places]] # a bucket; the guide to object stores has all keys
+url = \"s3://lake\"
+endpoint = \"https://storage.example.org\"
+secret_access_key = \"env:LAKE_SECRET\" # or file:PATH, never the secret itself
 ```
 
 Times are written `500ms`, `30s`, `5m`, `1h30m`, `1d`; sizes `4096` (bytes), `64KiB`, `16MiB`, `2GiB`, `1GB`. A list in an

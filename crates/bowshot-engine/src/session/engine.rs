@@ -19,6 +19,7 @@ use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG}
 use crate::{plan, types};
 use bowshot_api::{Principal, Result};
 use bowshot_storage::exchange::ExchangeFolder;
+use bowshot_storage::remote::Remotes;
 use bowshot_storage::tables::TableStore;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::config::ConfigOptions;
@@ -68,6 +69,8 @@ pub struct EngineConfig {
     pub temporary_bytes: u64,
     /// The one folder whose files COPY may read and write; none when `None`.
     pub exchange_folder: Option<PathBuf>,
+    /// The object stores, in some places of which COPY may read and write too.
+    pub remotes: Option<Arc<Remotes>>,
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
     /// survives the session, and no served file is visible.
     pub scratch: bool,
@@ -91,6 +94,7 @@ impl Default for EngineConfig {
             batch_rows: split_scan::DEFAULT_BATCH_ROWS,
             temporary_bytes: 1 << 30,
             exchange_folder: None,
+            remotes: None,
             scratch: false,
             access: AccessSettings::default(),
             session_config: None,
@@ -205,7 +209,7 @@ impl Engine {
         let memory = Arc::clone(&environment.memory_pool);
         let template = template(config, environment, &tables)?;
         let nothing = own_tables(0).snapshot();
-        let exchange = config.exchange_folder.as_deref().map(ExchangeFolder::open).transpose()?;
+        let exchange = ExchangeFolder::of(config.exchange_folder.as_deref(), config.remotes.clone())?;
         let reuse: Arc<dyn Reuse> = if config.scratch {
             Arc::new(NoReuse)
         } else {

@@ -263,7 +263,7 @@ async fn mistakes_are_told_with_what_to_do() {
         ("COPY t TO 'x.csv'", ErrorKind::Unsupported, "`b`"),
         ("COPY t TO 'inner'  WITH (FORMAT parquet, OVERWRITE)", ErrorKind::Invalid, "folder"),
         ("COPY t TO 'none/x.parquet'", ErrorKind::NotFound, "folder"),
-        ("COPY t TO 's3://bucket/x.parquet'", ErrorKind::Unsupported, "exchange folder"),
+        ("COPY t TO 's3://bucket/x.parquet'", ErrorKind::Denied, "object_store.exchange"),
         ("COPY t TO '' WITH (FORMAT parquet)", ErrorKind::Invalid, "no file"),
         ("COPY t TO STDOUT", ErrorKind::Syntax, "STDOUT"),
         ("COPY (SELECT 1 AS a, 2 AS a) TO 'x.csv'", ErrorKind::Invalid, "a"),

@@ -3,14 +3,23 @@
 use super::write::Place;
 use super::{FileRows, FileWriter, Shape, Wanted};
 use crate::ReadOptions;
+use crate::remote::{Remotes, is_remote};
 use arrow::datatypes::SchemaRef;
 use bowshot_api::{Error, ErrorKind, Result};
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// See the module above.
 #[derive(Debug)]
 pub struct ExchangeFolder {
+    folder: Option<Folder>,
+    /// Addresses in object stores, of which these decide by themselves.
+    remotes: Option<Arc<Remotes>>,
+}
+
+#[derive(Debug)]
+struct Folder {
     /// As the operator has written it, for paths that begin with it.
     named: PathBuf,
     /// Without links.
@@ -23,13 +32,17 @@ impl ExchangeFolder {
     /// # Errors
     /// `Invalid` when it is no folder that can be looked into.
     pub fn open(path: &Path) -> Result<Self> {
-        let wrong = |error: io::Error| {
-            Error::invalid(format!("the exchange folder `{}` cannot be used: {error}", path.display()))
-                .with_hint("make the folder, or correct `storage.exchange_folder`")
-        };
-        let root = path.canonicalize().map_err(wrong)?;
-        std::fs::read_dir(&root).map_err(wrong)?;
-        Ok(Self { named: path.to_path_buf(), root })
+        Ok(Self { folder: Some(Folder::open(path)?), remotes: None })
+    }
+
+    /// The folder, if one is named, and the places in object stores, if there are any; `None` where nothing is opened.
+    ///
+    /// # Errors
+    /// As [`ExchangeFolder::open`].
+    pub fn of(path: Option<&Path>, remotes: Option<Arc<Remotes>>) -> Result<Option<Self>> {
+        let folder = path.map(Folder::open).transpose()?;
+        let remotes = remotes.filter(|remotes| remotes.has_exchange());
+        Ok((folder.is_some() || remotes.is_some()).then_some(Self { folder, remotes }))
     }
 
     /// Checks what can be checked of a path before it is used.
@@ -37,7 +50,10 @@ impl ExchangeFolder {
     /// # Errors
     /// `Denied` for a path that leads out of the folder; `Invalid` for one that names no file.
     pub fn check(&self, path: &str) -> Result<()> {
-        self.relative(path).map(drop)
+        match self.stores(path)? {
+            Some(remotes) => remotes.check_exchange(path).map(drop),
+            None => self.folder()?.relative(path).map(drop),
+        }
     }
 
     /// Begins a file, which is there under its name once it is finished.
@@ -46,13 +62,13 @@ impl ExchangeFolder {
     /// As [`ExchangeFolder::check`]; `AlreadyExists` without `overwrite`; `Unsupported` for columns that the format
     /// has no form for.
     pub fn write(&self, path: &str, shape: Shape, schema: &SchemaRef, overwrite: bool) -> Result<FileWriter> {
-        let relative = self.relative(path)?;
-        let (Some(parent), Some(name)) = (relative.parent(), relative.file_name()) else {
-            return Err(no_file(path));
-        };
-        shape.check(schema)?;
-        let folder = self.resolved(parent, path)?;
-        FileWriter::create(&Place { folder: &folder, name, path }, shape, schema, overwrite)
+        match self.stores(path)? {
+            Some(remotes) => {
+                shape.check(schema)?;
+                FileWriter::upload(remotes.upload(path, overwrite)?, path, shape, schema)
+            }
+            None => self.folder()?.write(path, shape, schema, overwrite),
+        }
     }
 
     /// Opens a file whose rows go into the wanted columns.
@@ -65,6 +81,55 @@ impl ExchangeFolder {
         (shape, options): (Shape, &ReadOptions),
         wanted: &Wanted,
     ) -> Result<FileRows> {
+        match self.stores(path)? {
+            Some(remotes) => FileRows::of(remotes.exchange_file(path)?, shape, options, wanted),
+            None => self.folder()?.read(path, (shape, options), wanted),
+        }
+    }
+
+    /// The object stores, if a path is an address in one.
+    fn stores(&self, path: &str) -> Result<Option<&Remotes>> {
+        match &self.remotes {
+            _ if !is_remote(Path::new(path)) => Ok(None),
+            Some(remotes) => Ok(Some(remotes)),
+            None => Err(Error::new(ErrorKind::Denied, format!("`{path}` is in no place that COPY may use"))
+                .with_hint("the operator opens places with the setting `object_store.exchange`")),
+        }
+    }
+
+    fn folder(&self) -> Result<&Folder> {
+        self.folder.as_ref().ok_or_else(|| {
+            Error::new(
+                ErrorKind::Denied,
+                "this server has opened no folder for COPY, but places in object stores",
+            )
+            .with_hint("name a file in one of them, as s3://bucket/exchange/x.parquet")
+        })
+    }
+}
+
+impl Folder {
+    fn open(path: &Path) -> Result<Self> {
+        let wrong = |error: io::Error| {
+            Error::invalid(format!("the exchange folder `{}` cannot be used: {error}", path.display()))
+                .with_hint("make the folder, or correct `storage.exchange_folder`")
+        };
+        let root = path.canonicalize().map_err(wrong)?;
+        std::fs::read_dir(&root).map_err(wrong)?;
+        Ok(Self { named: path.to_path_buf(), root })
+    }
+
+    fn write(&self, path: &str, shape: Shape, schema: &SchemaRef, overwrite: bool) -> Result<FileWriter> {
+        let relative = self.relative(path)?;
+        let (Some(parent), Some(name)) = (relative.parent(), relative.file_name()) else {
+            return Err(no_file(path));
+        };
+        shape.check(schema)?;
+        let folder = self.resolved(parent, path)?;
+        FileWriter::create(&Place { folder: &folder, name, path }, shape, schema, overwrite)
+    }
+
+    fn read(&self, path: &str, (shape, options): (Shape, &ReadOptions), wanted: &Wanted) -> Result<FileRows> {
         let relative = self.relative(path)?;
         let file = self.resolved(&relative, path)?;
         FileRows::open(&file, shape, options, wanted)

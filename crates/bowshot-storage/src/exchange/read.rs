@@ -56,9 +56,20 @@ impl FileRows {
         if !metadata.is_file() {
             return Err(Error::invalid("this is no file").with_hint("name one file; folders are not read"));
         }
-        options.check(shape.format)?;
         let identity = FileIdentity::new(&metadata, SystemTime::now());
         let file = DataFile::new(path.to_path_buf(), identity, HandlePool::new(4));
+        Self::of(file, shape, options, wanted)
+    }
+
+    /// The same of a file that was found.
+    pub(super) fn of(
+        file: Arc<DataFile>,
+        shape: Shape,
+        options: &ReadOptions,
+        wanted: &Wanted,
+    ) -> Result<Self> {
+        options.check(shape.format)?;
+        let path = file.path();
         let mut kind = shape.kind(path);
         kind.compression = options.compression.unwrap_or(kind.compression);
         let opening = Opening { file, shape, kind, options, wanted };

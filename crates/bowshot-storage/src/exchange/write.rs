@@ -1,6 +1,7 @@
 //! One file on its way out: hidden until it is complete, removed if it does not get there.
 
 use super::{Shape, unfinished};
+use crate::remote::Upload;
 use crate::{Format, RowGroups};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -35,9 +36,14 @@ pub(super) struct Place<'a> {
 pub struct FileWriter {
     encoder: Option<Encoder>,
     fault: Fault,
+    /// Where it is until then, and where it is to be; nothing of a file that goes into an object store.
+    named: Option<Named>,
+    path: String,
+}
+
+struct Named {
     temporary: PathBuf,
     target: PathBuf,
-    path: String,
     overwrite: bool,
 }
 
@@ -71,9 +77,25 @@ impl FileWriter {
         }
         let (temporary, file) =
             unfinished::begin(place.folder).map_err(|error| unwritable(place.path, &error.to_string()))?;
-        let (fault, path) = (Fault::default(), place.path.to_owned());
-        let sink = Sink { file: BufWriter::with_capacity(BUFFER_BYTES, file), fault: Arc::clone(&fault) };
-        let mut writer = Self { encoder: None, fault, temporary, target, path, overwrite };
+        let named = Some(Named { temporary, target, overwrite });
+        let out = Out::File(BufWriter::with_capacity(BUFFER_BYTES, file));
+        Self::begin(named, out, place.path, (shape, schema))
+    }
+
+    /// Begins a file in an object store.
+    pub(super) fn upload(upload: Upload, path: &str, shape: Shape, schema: &SchemaRef) -> Result<Self> {
+        Self::begin(None, Out::Upload(Box::new(upload)), path, (shape, schema))
+    }
+
+    fn begin(
+        named: Option<Named>,
+        out: Out,
+        path: &str,
+        (shape, schema): (Shape, &SchemaRef),
+    ) -> Result<Self> {
+        let fault = Fault::default();
+        let sink = Sink { out, fault: Arc::clone(&fault) };
+        let mut writer = Self { encoder: None, fault, named, path: path.to_owned() };
         let encoder = Encoder::new(shape, schema, sink).map_err(|error| writer.failed(&error))?;
         writer.encoder = Some(encoder);
         Ok(writer)
@@ -103,26 +125,18 @@ impl FileWriter {
             return Err(Error::internal("a file that is not open was finished"));
         };
         let sink = encoder.finish().map_err(|error| self.failed(&error))?;
-        let file = sink.file.into_inner().map_err(|error| unwritable(&self.path, &error.to_string()))?;
+        let file = match sink.out {
+            Out::Upload(upload) => return upload.finish(check),
+            Out::File(file) => file,
+        };
+        let file = file.into_inner().map_err(|error| unwritable(&self.path, &error.to_string()))?;
         file.sync_all().map_err(|error| unwritable(&self.path, &error.to_string()))?;
         check()?;
-        let named = if self.overwrite {
-            std::fs::rename(&self.temporary, &self.target)
-        } else {
-            // Unlike a renaming, a link never takes the place of a file that is there. The other name goes with `self`.
-            std::fs::hard_link(&self.temporary, &self.target)
-        };
-        named.and_then(|()| self.sync_folder()).map_err(|error| match error.kind() {
+        let named = self.named.as_ref().map_or(Ok(()), Named::take_name);
+        named.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => exists(&self.path),
             _ => unwritable(&self.path, &error.to_string()),
         })
-    }
-
-    fn sync_folder(&self) -> io::Result<()> {
-        match self.target.parent() {
-            Some(folder) => File::open(folder)?.sync_all(),
-            None => Ok(()),
-        }
     }
 
     /// Encoders flatten what the file said to text, or hide it.
@@ -135,14 +149,31 @@ impl FileWriter {
     }
 }
 
+impl Named {
+    fn take_name(&self) -> io::Result<()> {
+        if self.overwrite {
+            std::fs::rename(&self.temporary, &self.target)?;
+        } else {
+            // Unlike a renaming, a link never takes the place of a file that is there. The other name goes with the writer.
+            std::fs::hard_link(&self.temporary, &self.target)?;
+        }
+        match self.target.parent() {
+            Some(folder) => File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Drop for FileWriter {
     fn drop(&mut self) {
+        // An upload takes itself back.
         self.encoder = None;
-        match std::fs::remove_file(&self.temporary) {
+        let Some(named) = &self.named else { return };
+        match std::fs::remove_file(&named.temporary) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::warn!(file = %self.temporary.display(), %error, "an unfinished file stays behind");
+                tracing::warn!(file = %named.temporary.display(), %error, "an unfinished file stays behind");
             }
         }
     }
@@ -208,8 +239,22 @@ fn write_parquet(
 type Fault = Arc<OnceLock<String>>;
 
 struct Sink {
-    file: BufWriter<File>,
+    out: Out,
     fault: Fault,
+}
+
+enum Out {
+    File(BufWriter<File>),
+    Upload(Box<Upload>),
+}
+
+impl Out {
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Self::File(file) => file,
+            Self::Upload(upload) => upload,
+        }
+    }
 }
 
 impl Sink {
@@ -222,12 +267,12 @@ impl Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let done = self.file.write(bytes);
+        let done = self.out.writer().write(bytes);
         self.noted(done)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let done = self.file.flush();
+        let done = self.out.writer().flush();
         self.noted(done)
     }
 }
@@ -240,5 +285,5 @@ fn exists(path: &str) -> Error {
 
 fn unwritable(path: &str, reason: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("`{path}` cannot be written: {reason}"))
-        .with_hint("check the permissions and the free space of the exchange folder")
+        .with_hint("check the permissions and the free space of the exchange folder, or the object store")
 }

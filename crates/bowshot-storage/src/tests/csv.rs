@@ -212,7 +212,8 @@ async fn statements_name_files_of_the_served_places_only() {
     for path in ["../secret.csv", "link.csv", "/etc/passwd", "none.csv", "x/../a.csv", ".hidden.csv"] {
         says(&named(&[path]).await.unwrap_err(), ErrorKind::NotFound, &["no file"]);
     }
-    says(&named(&["s3://a/b.csv"]).await.unwrap_err(), ErrorKind::Invalid, &["names no files"]);
+    says(&named(&["ftp://a/b.csv"]).await.unwrap_err(), ErrorKind::Invalid, &["names no files"]);
+    says(&named(&["s3://a/b.csv"]).await.unwrap_err(), ErrorKind::Denied, &["in no place"]);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 use super::settings::{Raw, SETTINGS};
 use crate::usage::Usage;
 use bowshot_access::AccessConfig;
+use bowshot_storage::remote::PlaceSettings;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -14,6 +15,8 @@ pub(super) struct Content {
     pub(super) values: Vec<(String, Raw)>,
     /// `[[access.users]]`, `[[access.tokens]]` and `[[access.jwt]]`.
     pub(super) access: AccessConfig,
+    /// `[[object_store.places]]`.
+    pub(super) places: Vec<PlaceSettings>,
 }
 
 pub(super) fn read(path: &Path) -> Result<Content, Usage> {
@@ -33,6 +36,7 @@ pub(super) fn read(path: &Path) -> Result<Content, Usage> {
 fn parse(text: &str) -> Result<Content, String> {
     let mut table: Table = toml::from_str(text).map_err(|error| describe(text, &error))?;
     let access = take_access(&mut table)?;
+    let places = take_places(&mut table)?;
     let mut values = Vec::new();
     for (key, value) in table {
         match value {
@@ -40,7 +44,7 @@ fn parse(text: &str) -> Result<Content, String> {
             value => values.push((key.clone(), raw(&key, value)?)),
         }
     }
-    Ok(Content { values, access })
+    Ok(Content { values, access, places })
 }
 
 /// The keys of a section, and of those below it that settings have.
@@ -68,6 +72,36 @@ fn take_access(table: &mut Table) -> Result<AccessConfig, String> {
         }
     }
     lists.try_into().map_err(|error: toml::de::Error| format!("in `access`: {}", error.message()))
+}
+
+/// What is to be known of single buckets is a list of tables too. Which keys there are, the stores know.
+fn take_places(table: &mut Table) -> Result<Vec<PlaceSettings>, String> {
+    let Some(Value::Table(section)) = table.get_mut("object_store") else { return Ok(Vec::new()) };
+    let Some(list) = section.remove("places") else { return Ok(Vec::new()) };
+    let Value::Array(entries) = list else {
+        return Err(
+            "`object_store.places` is a list of tables, each begun with `[[object_store.places]]`".to_owned()
+        );
+    };
+    entries.into_iter().map(place).collect()
+}
+
+fn place(entry: Value) -> Result<PlaceSettings, String> {
+    let Value::Table(entry) = entry else {
+        return Err("an entry of `object_store.places` is no table".to_owned());
+    };
+    let mut place = PlaceSettings::default();
+    for (key, value) in entry {
+        match raw(&format!("object_store.places.{key}"), value)? {
+            Raw::One(text) if key == "url" => place.url = text,
+            Raw::One(text) => drop(place.values.insert(key, text)),
+            Raw::Many(_) => return Err(format!("`object_store.places.{key}` takes one value")),
+        }
+    }
+    if place.url.is_empty() {
+        return Err("an entry of `object_store.places` has no `url`".to_owned());
+    }
+    Ok(place)
 }
 
 fn raw(name: &str, value: Value) -> Result<Raw, String> {

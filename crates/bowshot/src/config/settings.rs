@@ -5,7 +5,7 @@
 use super::{Config, DataFolder, Dialect, LogFormat};
 use crate::config::value::{self, Listen};
 use bowshot_api::Secret;
-use bowshot_storage::SourceSpec;
+use bowshot_storage::{SourceSpec, is_remote};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ enum Slot<'a> {
     Sources(&'a mut Vec<SourceSpec>),
     /// Shown to nobody, and never on the command line.
     Secret(&'a mut Option<Secret>),
+    /// Addresses in object stores.
+    Addresses(&'a mut Vec<String>),
 }
 
 /// A value as it comes in, before its type is known.
@@ -64,7 +66,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "paths",
         "PATH…",
         |c| Slot::Sources(&mut c.sources),
-        "files and folders to serve; each is a path or NAME=PATH, with options as in NAME=PATH?header=false&delim=;",
+        "files and folders to serve, also in object stores (s3://bucket/prefix, gs://, az://, https://); each is a path or NAME=PATH, with options as in NAME=PATH?header=false&delim=;",
     ),
     flag("flight", "--flight", |c| Slot::Listen(&mut c.flight), "address of the Arrow Flight SQL front end"),
     flag(
@@ -355,6 +357,51 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "the one folder whose files statements may read by their path; the served files and folders when empty",
     ),
     key(
+        "object_store.refresh",
+        |c| Slot::Duration(&mut c.remote.refresh),
+        "how often what is in use of an object store is listed again",
+    ),
+    key(
+        "object_store.timeout",
+        |c| Slot::Duration(&mut c.remote.timeout),
+        "longest wait for one read, listing or part of an upload, with all attempts",
+    ),
+    key(
+        "object_store.request_timeout",
+        |c| Slot::Duration(&mut c.remote.request_timeout),
+        "longest single request to an object store",
+    ),
+    key(
+        "object_store.max_retries",
+        |c| Slot::Count(&mut c.remote.max_retries, 0),
+        "attempts after the first, of requests that failed in a way that may pass",
+    ),
+    key(
+        "object_store.max_requests",
+        |c| Slot::Count(&mut c.remote.max_requests, 1),
+        "requests that are open at once to one bucket",
+    ),
+    key(
+        "object_store.cache_bytes",
+        |c| Slot::LongSize(&mut c.remote.cache_bytes),
+        "disk for parts of files in object stores that were read; nothing is kept when 0",
+    ),
+    key(
+        "object_store.cache_folder",
+        |c| Slot::Path(&mut c.remote.cache_folder),
+        "folder for them, for this server alone; `object_cache` in the data folder when empty, and without one a folder that goes with the server",
+    ),
+    key(
+        "object_store.read",
+        |c| Slot::Addresses(&mut c.remote.read),
+        "places in object stores whose files statements of administrators may read by their address: `FROM 's3://bucket/prefix/*.parquet'`, `read_csv(…)`; none when empty, whatever is served",
+    ),
+    key(
+        "object_store.exchange",
+        |c| Slot::Addresses(&mut c.remote.exchange),
+        "places in object stores whose files COPY may read and write, for every user; none when empty",
+    ),
+    key(
         "join_cache.enabled",
         |c| Slot::Truth(&mut c.reuse.joins.enabled),
         "keep joins that are asked for repeatedly, and compute those that come next before they are asked for",
@@ -574,6 +621,7 @@ impl Setting {
             Slot::LogFormat(_) => "`text` or `json`",
             Slot::Sources(_) => "list of paths",
             Slot::Secret(_) => "text",
+            Slot::Addresses(_) => "list of addresses",
         }
     }
 
@@ -584,7 +632,7 @@ impl Setting {
 
     /// Whether the setting takes a list; its environment variable then separates the entries with `:`.
     pub(super) fn is_list(&self) -> bool {
-        matches!((self.slot)(&mut Config::default()), Slot::Sources(_))
+        matches!((self.slot)(&mut Config::default()), Slot::Sources(_) | Slot::Addresses(_))
     }
 }
 
@@ -593,6 +641,8 @@ impl Slot<'_> {
         let text = match (&self, raw) {
             (Self::Sources(_), Raw::One(_)) => return Err("expected a list of paths".to_owned()),
             (Self::Sources(_), Raw::Many(_)) => "",
+            // From the command line they come as one text.
+            (Self::Addresses(_), _) => "",
             (_, Raw::One(text)) => text.as_str(),
             (_, Raw::Many(_)) => return Err("expected one value, not a list".to_owned()),
         };
@@ -620,6 +670,7 @@ impl Slot<'_> {
             Self::LogFormat(place) => *place = LogFormat::parse(text)?,
             Self::Sources(place) => *place = sources(raw, base)?,
             Self::Secret(place) => *place = Some(Secret::new(text)),
+            Self::Addresses(place) => *place = addresses(raw)?,
         }
         Ok(())
     }
@@ -643,6 +694,7 @@ impl Slot<'_> {
             },
             Self::Dialect(place) => place.name().to_owned(),
             Self::LogFormat(place) => place.name().to_owned(),
+            Self::Addresses(place) => place.join(", "),
             Self::Sources(place) => place.iter().map(show_source).collect::<Vec<_>>().join(", "),
             Self::Secret(_) => String::new(),
         }
@@ -658,8 +710,8 @@ fn path(text: &str, base: Option<&Path>) -> Result<PathBuf, String> {
 
 fn based(path: PathBuf, base: Option<&Path>) -> PathBuf {
     match base {
-        Some(base) => base.join(path),
-        None => path,
+        Some(base) if !is_remote(&path) => base.join(path),
+        _ => path,
     }
 }
 
@@ -670,6 +722,17 @@ fn sources(raw: &Raw, base: Option<&Path>) -> Result<Vec<SourceSpec>, String> {
         Ok(SourceSpec { path: based(spec.path.clone(), base), ..spec })
     };
     texts.iter().map(parse).collect()
+}
+
+fn addresses(raw: &Raw) -> Result<Vec<String>, String> {
+    let texts = match raw {
+        Raw::One(text) => text.split(',').map(|text| text.trim().to_owned()).collect(),
+        Raw::Many(texts) => texts.clone(),
+    };
+    match texts.iter().find(|text| !is_remote(Path::new(text))) {
+        Some(text) => Err(format!("expected addresses such as `s3://bucket/prefix`, not `{text}`")),
+        None => Ok(texts),
+    }
 }
 
 fn show_source(source: &SourceSpec) -> String {

@@ -76,6 +76,26 @@ pub(super) fn show_size(value: u64) -> String {
     exact.map_or_else(|| format!("{value}B"), |(unit, bytes)| format!("{}{unit}", value / bytes))
 }
 
+/// The entries of a list in a variable of the environment, with `:` between. That of an address ends no entry.
+pub(super) fn entries(text: &str) -> Vec<String> {
+    let mut entries: Vec<String> = Vec::new();
+    for part in text.split(':') {
+        let is_rest = |last: &String| {
+            let host = last.split_once("://").map(|(_, host)| host);
+            let is_port = part.split('/').next().is_some_and(|port| port.parse::<u16>().is_ok());
+            part.starts_with("//") || (is_port && host.is_some_and(|host| !host.contains('/')))
+        };
+        match entries.last_mut().filter(|last| is_rest(last)) {
+            Some(last) => {
+                last.push(':');
+                last.push_str(part);
+            }
+            None => entries.push(part.to_owned()),
+        }
+    }
+    entries
+}
+
 pub(super) fn count(text: &str, least: usize) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(value) if value >= least => Ok(value),
@@ -192,6 +212,13 @@ mod tests {
         for bad in ["", "MiB", "-1", "1.5GiB", "16M", "1 PiB", "99999999TiB", "0x10"] {
             assert!(size(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn addresses_are_one_entry_of_a_list() {
+        assert_eq!(entries("/a:/b"), ["/a", "/b"]);
+        assert_eq!(entries("/a:x=s3://b/c:gs://d"), ["/a", "x=s3://b/c", "gs://d"]);
+        assert_eq!(entries("http://h:81/x.csv:/b"), ["http://h:81/x.csv", "/b"]);
     }
 
     #[test]

@@ -56,6 +56,7 @@ pub(crate) fn check_apart(config: &Config, spill: Option<&Path>) -> Result<(), U
         ("the data folder", data),
         ("the folder of spilled data", config.spill_folder.as_deref()),
         ("the folder of spilled data", spill),
+        ("the cache of object stores", config.remote.cache_folder.as_deref()),
         ("the folder of cached joins", config.reuse.joins.folder.as_deref()),
     ];
     let wanted = resolved(exchange);

@@ -12,6 +12,7 @@ use bowshot_cluster::Placement;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
 use bowshot_membership::Cluster;
 use bowshot_session::{Bowshot, QueryLog};
+use bowshot_storage::remote::Remotes;
 use bowshot_storage::tables::{StoreOptions, TableStore};
 use bowshot_storage::{ColumnCache, FileCatalog, TableSummary};
 use std::collections::HashMap;
@@ -58,7 +59,10 @@ impl Parts {
         *cache = cache.take().or_else(|| data.map(|folder| folder.join("join_cache")));
         reuse.results.folder = data.map(|folder| folder.join("result_cache"));
         let environment = Engine::environment(&engine_config)?;
-        let (sources, storage) = (config.sources.clone(), config.storage.clone());
+        let remotes = remotes(config, data, spill)?;
+        engine_config.remotes = Some(Arc::clone(&remotes));
+        let (sources, mut storage) = (config.sources.clone(), config.storage.clone());
+        storage.remotes = Some(remotes);
         let columns = memory::share(config.column_cache_bytes, config.limits.memory_bytes);
         let columns = ColumnCache::new(columns);
         let (runtime, found) = (Arc::clone(&environment), Arc::clone(&columns));
@@ -143,6 +147,16 @@ impl Parts {
     pub(crate) fn server(&self, config: &Config, authenticator: Authenticator) -> Arc<Bowshot> {
         Bowshot::new(self.engine.clone(), authenticator, config.limits.clone(), Arc::clone(&self.log))
     }
+}
+
+/// The object stores. What was read of them is kept beside the tables if there is a folder of them, else as long as the
+/// server lives.
+fn remotes(config: &Config, data: Option<&Path>, spill: Option<&Path>) -> Result<Arc<Remotes>> {
+    let mut options = config.remote.clone();
+    let beside = data.map(|folder| folder.join("object_cache"));
+    let beside = beside.or_else(|| spill.map(|folder| folder.join("object_cache")));
+    options.cache_folder = options.cache_folder.or(beside);
+    Ok(Remotes::new(options).map_err(Usage::from)?)
 }
 
 /// The audit trail, if one is asked for.

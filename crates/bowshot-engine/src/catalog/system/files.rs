@@ -1,18 +1,23 @@
-//! What `system` says about files: `system.files`, how each table of files is read and why, and `system.rejects`, the lines
-//! that scans have left out.
+//! What `system` says about files: `system.files`, how each table of files is read and why, `system.rejects`, the lines
+//! that scans have left out, and `system.object_stores`, what was asked of each bucket and what came from the cache instead.
 
 use bowshot_api::{Error, Result};
+use bowshot_storage::remote::PlaceSummary;
 use bowshot_storage::{FileCatalog, TableSummary};
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use std::sync::Arc;
 
 /// The tables of `system` that are made here.
-pub(crate) const NAMES: [&str; 2] = ["files", "rejects"];
+pub(crate) const NAMES: [&str; 3] = ["files", "object_stores", "rejects"];
 
 /// The rows of one of [`NAMES`]; `None` for other names.
 pub(crate) async fn rows(catalog: Option<&Arc<FileCatalog>>, name: &str) -> Option<Result<RecordBatch>> {
     if !NAMES.contains(&name) {
         return None;
+    }
+    if name == "object_stores" {
+        let places = catalog.and_then(|catalog| catalog.remotes()).map(|remotes| remotes.describe());
+        return Some(object_stores(&places.unwrap_or_default()));
     }
     let summaries = match catalog.cloned() {
         None => Vec::new(),
@@ -51,6 +56,25 @@ fn files(summaries: &[TableSummary]) -> Result<RecordBatch> {
         ("path", text(&|one| Some(one.path.display().to_string()))),
         ("read_as", text(&|one| one.read_as.clone())),
         ("error", text(&|one| one.problem.clone())),
+    ])
+}
+
+/// One row for each bucket that is open.
+fn object_stores(places: &[PlaceSummary]) -> Result<RecordBatch> {
+    let number = |of: &dyn Fn(&PlaceSummary) -> u64| -> ArrayRef {
+        Arc::new(places.iter().map(|one| Some(of(one).cast_signed())).collect::<Int64Array>())
+    };
+    let names: StringArray = places.iter().map(|one| Some(one.place.as_str())).collect();
+    let errors: StringArray = places.iter().map(|one| one.last_error.as_deref()).collect();
+    batch([
+        ("place", Arc::new(names) as ArrayRef),
+        ("requests", number(&|one| one.requests)),
+        ("failed", number(&|one| one.failed)),
+        ("bytes_read", number(&|one| one.bytes_read)),
+        ("bytes_written", number(&|one| one.bytes_written)),
+        ("bytes_from_cache", number(&|one| one.bytes_from_cache)),
+        ("cache_bytes", number(&|one| one.cache_bytes)),
+        ("last_error", Arc::new(errors)),
     ])
 }
 

@@ -1,0 +1,141 @@
+//! What a source holds, as one listing of its store has shown it: all objects below it, by name. Folders are the parts of names.
+
+use crate::format;
+use object_store::ObjectMeta;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// By name, without those that are hidden, unfinished or markers.
+    objects: Vec<ObjectMeta>,
+    /// Whether the source is the one object, and no folder.
+    pub(super) is_file: bool,
+}
+
+/// What one folder holds.
+#[derive(Debug, Default)]
+pub(super) struct Level<'a> {
+    pub(super) files: Vec<(&'a str, &'a ObjectMeta)>,
+    pub(super) folders: BTreeSet<&'a str>,
+}
+
+impl Listing {
+    /// Of all objects below `base`.
+    pub(super) fn of_folder(mut objects: Vec<ObjectMeta>, base: &str) -> Self {
+        objects.retain(|object| below(object, base).is_some_and(|name| !name.is_empty()));
+        objects.sort_by(|one, other| one.location.as_ref().cmp(other.location.as_ref()));
+        Self { objects, is_file: false }
+    }
+
+    pub(super) fn of_file(object: ObjectMeta) -> Self {
+        Self { objects: vec![object], is_file: true }
+    }
+
+    /// The objects of a folder and all below it, with their names from there.
+    pub(super) fn below<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a str, &'a ObjectMeta)> {
+        let folder = folder.to_owned();
+        let first = self.objects.partition_point(|object| object.location.as_ref() < folder.as_str());
+        let prefix = folder.clone();
+        let rest = self.objects.get(first..).unwrap_or_default().iter();
+        // Names that go on otherwise (`a-b` between `a` and `a/b`) stand between.
+        rest.take_while(move |object| object.location.as_ref().starts_with(&prefix))
+            .filter_map(move |object| Some((below(object, &folder)?, object)))
+            .filter(|(name, _)| !name.is_empty())
+    }
+
+    /// The object of this name.
+    pub(super) fn object(&self, name: &str) -> Option<&ObjectMeta> {
+        let place = self.objects.binary_search_by(|object| object.location.as_ref().cmp(name)).ok()?;
+        self.objects.get(place)
+    }
+
+    /// What is directly in a folder, without what is ignored.
+    pub(super) fn level(&self, folder: &str) -> Level<'_> {
+        let mut level = Level::default();
+        for (name, object) in self.below(folder) {
+            match name.split_once('/') {
+                Some((first, _)) if !is_ignored(first) => drop(level.folders.insert(first)),
+                None if !is_ignored(name) => level.files.push((name, object)),
+                _ => {}
+            }
+        }
+        level
+    }
+
+    /// A folder that belongs to a table format whose log decides which files count.
+    pub(super) fn foreign_table(&self, folder: &str) -> Option<&'static str> {
+        self.below(folder).find_map(|(name, _)| match name.split_once('/') {
+            Some(("_delta_log", _)) => Some("a Delta table"),
+            Some((".hoodie", _)) => Some("a Hudi table"),
+            Some(("metadata", rest)) if rest.ends_with(".metadata.json") => Some("an Iceberg table"),
+            _ => None,
+        })
+    }
+
+    /// Whether a folder holds any data file.
+    pub(super) fn holds_data(&self, folder: &str) -> bool {
+        self.below(folder)
+            .any(|(name, _)| !name.split('/').any(is_ignored) && format::kind_of(Path::new(name)).is_some())
+    }
+}
+
+/// The name of an object from a folder on.
+fn below<'a>(object: &'a ObjectMeta, folder: &str) -> Option<&'a str> {
+    let name = object.location.as_ref();
+    if folder.is_empty() {
+        return Some(name);
+    }
+    let rest = name.strip_prefix(folder)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+}
+
+pub(super) fn is_ignored(name: &str) -> bool {
+    format::is_ignored(OsStr::new(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::path::Path as Location;
+
+    fn listing(names: &[&str]) -> Listing {
+        let object = |name: &&str| ObjectMeta {
+            location: Location::from(*name),
+            last_modified: chrono::DateTime::UNIX_EPOCH,
+            size: 1,
+            e_tag: None,
+            version: None,
+        };
+        Listing::of_folder(names.iter().map(object).collect(), "data")
+    }
+
+    #[test]
+    fn folders_are_parts_of_names() {
+        let listing = listing(&[
+            "data/a-b.csv",
+            "data/a/x.csv",
+            "data/a/y/z.csv",
+            "data/b.csv",
+            "data/_SUCCESS",
+            "data/.x/y.csv",
+            "database/x.csv",
+        ]);
+        let level = listing.level("data");
+        let files: Vec<&str> = level.files.iter().map(|(name, _)| *name).collect();
+        assert_eq!(files, ["a-b.csv", "b.csv"]);
+        assert_eq!(level.folders.into_iter().collect::<Vec<_>>(), ["a"]);
+        let below: Vec<&str> = listing.below("data/a").map(|(name, _)| name).collect();
+        assert_eq!(below, ["x.csv", "y/z.csv"]);
+        assert!(listing.holds_data("data/a") && !listing.holds_data("data/c"));
+        assert!(listing.object("data/b.csv").is_some() && listing.object("data/c.csv").is_none());
+    }
+
+    #[test]
+    fn tables_of_others_are_known() {
+        assert!(listing(&["data/t/_delta_log/0.json", "data/t/x.parquet"]).foreign_table("data/t").is_some());
+        assert!(listing(&["data/t/x.parquet"]).foreign_table("data/t").is_none());
+    }
+}

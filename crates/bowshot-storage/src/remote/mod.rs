@@ -1,0 +1,46 @@
+//! Files in object stores: S3 and what speaks its protocol, Google Cloud Storage, Azure, and single files of web servers.
+//!
+//! They are tables, or files that statements name, as local ones are; the rest of this crate sees [`RemoteFile`]s behind
+//! `file::DataFile`, and never a URL that a client has made up: sources, the places of [`RemoteOptions::read`] and those of
+//! [`RemoteOptions::exchange`] are the operator's, and everything else is refused by its text.
+//!
+//! # The road of a byte
+//!
+//! ```text
+//! DataFile ─ RemoteFile ─ blocks of the file that are asked for ─┬─ on disk (cache)      ─┐
+//!                                                                └─ client ─ object_store ─┴─▶ bytes, cut to what was asked for
+//! ```
+//!
+//! A file is known by its address, entity tag, size and time of change as a listing has shown them. Each request asks for that
+//! content alone and each answer is held against it, so that a query never mixes two contents, and a block on disk is right for
+//! as long as it is there, over restarts too.
+//!
+//! All requests run on threads of their own ([`io`]): whoever waits may be a thread that computes, or one of any runtime. Every
+//! wait ends within [`RemoteOptions::timeout`]. What a store answers is never repeated word for word, since it may quote
+//! credentials ([`fault`]).
+
+mod cache;
+mod client;
+mod credentials;
+mod discover;
+mod fault;
+mod file;
+mod io;
+mod listing;
+mod named;
+mod options;
+mod profile;
+mod source;
+mod stores;
+mod upload;
+mod url;
+
+pub use options::{PlaceSettings, RemoteOptions};
+pub use stores::{PlaceSummary, Remotes};
+pub use url::is_remote;
+
+pub(crate) use discover::definitions;
+pub(crate) use file::{RemoteFile, SEQUENTIAL_BYTES};
+pub(crate) use named::NamedObjects;
+pub(crate) use source::{RemoteSource, RemoteTable};
+pub(crate) use upload::Upload;

@@ -1,0 +1,64 @@
+//! Settings of object stores. Credentials are read where they lie when a store is opened, and are in no setting themselves.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How object stores are reached, and what of them statements may name.
+#[derive(Debug, Clone)]
+pub struct RemoteOptions {
+    /// How often what is in use is listed again.
+    pub refresh: Duration,
+    /// Longest wait for what is asked of a store, with all attempts.
+    pub timeout: Duration,
+    /// Longest single request.
+    pub request_timeout: Duration,
+    /// Attempts after the first that failed in a way that may pass.
+    pub max_retries: usize,
+    /// Requests that are open at once, for each bucket.
+    pub max_requests: usize,
+    /// Disk for parts of files that were read.
+    pub cache_bytes: u64,
+    /// Where they are; nothing is kept without it.
+    pub cache_folder: Option<PathBuf>,
+    /// What is to be known of single buckets and prefixes.
+    pub places: Vec<PlaceSettings>,
+    /// Places whose files statements of administrators may read by their address.
+    pub read: Vec<String>,
+    /// Places in which COPY may read and write, for every user.
+    pub exchange: Vec<String>,
+}
+
+impl Default for RemoteOptions {
+    fn default() -> Self {
+        Self {
+            refresh: Duration::from_secs(10),
+            timeout: Duration::from_secs(60),
+            request_timeout: Duration::from_secs(20),
+            max_retries: 6,
+            max_requests: 64,
+            cache_bytes: 10 << 30,
+            cache_folder: None,
+            places: Vec::new(),
+            read: Vec::new(),
+            exchange: Vec::new(),
+        }
+    }
+}
+
+/// What the configuration file says of a bucket or of a prefix in it: an entry of `[[object_store.places]]`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct PlaceSettings {
+    /// The bucket or prefix that it is about.
+    pub url: String,
+    /// Keys and values; those that are secret name where the secret lies.
+    pub values: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for PlaceSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<&String> = self.values.keys().collect();
+        f.debug_struct("PlaceSettings").field("url", &self.url).field("keys", &keys).finish()
+    }
+}

@@ -1,0 +1,71 @@
+"""One object store and one set of files for all tests; each server's whole output is looked through for credentials."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
+
+import lake as files  # noqa: E402
+import stores  # noqa: E402
+from durable import Database  # noqa: E402
+from server import Server  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--cases", type=int, default=300, help="random statements that are compared")
+    parser.addoption("--azurite", default="", help="where npm has installed Azurite")
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory):
+    return files.write(tmp_path_factory.mktemp("lake") / "lake")
+
+
+@pytest.fixture(scope="session")
+def s3(lake):
+    with stores.SeaweedFS() as store:
+        store.copy(lake, "lake/data")
+        yield store
+
+
+@pytest.fixture(scope="session")
+def local(lake):
+    with Server(lake) as server, Database(server) as database:
+        yield database
+
+
+class Remote(Server):
+    """A server over object stores. What it writes must never hold a secret, whatever it is asked."""
+
+    def __init__(self, *sources, environment=None, settings=(), data="memory", secrets=(stores.SECRET,)):
+        arguments = [word for setting in settings for word in ("--set", setting)]
+        self.secrets = secrets
+        self.checked = False
+        super().__init__(*sources, arguments=arguments, data=data,
+                         environment={**stores.without_credentials(), **(environment or {})})
+        self.database = Database(self)
+
+    def rows(self, sql):
+        return self.database.rows(sql)
+
+    def refused(self, sql):
+        """The words of the server."""
+        try:
+            self.database.rows(sql)
+        except Exception as error:  # The driver has a class for each kind.
+            text = str(error)
+            for secret in (*self.secrets, stores.KEY):
+                assert secret not in text, text
+            return text
+        raise AssertionError(f"went through: {sql}")
+
+    def stop(self):
+        if not self.checked:
+            self.checked = True
+            self.database.close()
+            log = self.log()
+            for secret in (*self.secrets, stores.KEY):
+                assert secret not in log, log
+        super().stop()
