@@ -1,6 +1,7 @@
 //! What one session has in the engine: its settings, its own tables and its view of the catalogs. Plans statements and
 //! makes them ready to run.
 
+mod circle;
 pub(crate) mod copy_rows;
 pub(crate) mod current_user;
 pub(crate) mod engine;
@@ -19,6 +20,7 @@ use crate::catalog::{CatalogParts, Visible, metadata, show_create};
 use crate::error::classify;
 use crate::execute::{self, Execution, Parallelism};
 use crate::job::leaving_others;
+use crate::models;
 use crate::plan::{self, Parsed, parameters, plan_limits, text_limits};
 use crate::policy::{self, Access, Gate, SeenFiles};
 use crate::reuse::{Asked, Purpose, Reuse};
@@ -29,7 +31,7 @@ use crate::statement::forms;
 use crate::write::access::AccessChange;
 use crate::write::ddl::{Ddl, Stores};
 use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{Write, copy, upkeep};
+use crate::write::{self, Write, copy, upkeep};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
 use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -80,6 +82,9 @@ impl EngineSession {
         let spare = SpareState::new(&shared.spare_states);
         let gate = Arc::new(Gate::new(&shared.access, &principal, &tables));
         if !scratch {
+            models::functions_without_models().into_iter().for_each(|function| {
+                context.register_udf(function.as_ref().clone());
+            });
             policy::user_attribute(&gate).into_iter().for_each(|function| context.register_udf(function));
             let facts = Facts {
                 principal: principal.clone(),
@@ -212,9 +217,13 @@ impl EngineSession {
 
     async fn plan_text(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
         let (options, names) = (self.options(), self.names(pinned));
-        if !self.scratch
-            && let Some(ddl) = upkeep::recognise(sql, &plan::dialect(&options), &names)?
-        {
+        let upkeep =
+            if self.scratch { None } else { upkeep::recognise(sql, &plan::dialect(&options), &names)? };
+        let ddl = match upkeep {
+            None if !self.scratch => write::models::recognise(sql, &plan::dialect(&options), &names)?,
+            upkeep => upkeep,
+        };
+        if let Some(ddl) = ddl {
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
             return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
         }
