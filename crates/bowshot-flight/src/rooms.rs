@@ -41,14 +41,12 @@ pub(crate) fn room(descriptor: &FlightDescriptor) -> Result<Option<Room>> {
         let read = match option.split_once('=') {
             Some(("members", value)) => count(value).map(|count| members = Some(count)),
             Some(("minimum", value)) => count(value).map(|count| minimum = Some(count)),
-            Some(("combine", "mean")) => Some(combination = Combination::Mean),
-            Some(("combine", "sum")) => Some(combination = Combination::Sum),
-            Some(("combine", "weighted_mean")) => Some(combination = Combination::WeightedMean),
+            Some(("combine", value)) => combination_of(value).map(|found| combination = found),
             Some(("timeout_ms", value)) => {
                 let time = value.parse::<u64>().ok().filter(|time| (1..=LONGEST_MS).contains(time));
                 time.map(|time| patience = Duration::from_millis(time))
             }
-            Some(("role", value)) if !value.is_empty() => Some(role = Some(value.to_owned())),
+            Some(("role", value)) => (!value.is_empty()).then(|| role = Some(value.to_owned())),
             _ => None,
         };
         read.ok_or_else(|| form(format!("`{option}` is no option of a room, or has another value")))?;
@@ -56,6 +54,15 @@ pub(crate) fn room(descriptor: &FlightDescriptor) -> Result<Option<Room>> {
     let members = members.ok_or_else(|| form("the room does not say how many members it has".to_owned()))?;
     let minimum = minimum.unwrap_or(members);
     Ok(Some(Room { name: name.clone(), role, members, minimum, combination, patience }))
+}
+
+fn combination_of(text: &str) -> Option<Combination> {
+    match text {
+        "mean" => Some(Combination::Mean),
+        "sum" => Some(Combination::Sum),
+        "weighted_mean" => Some(Combination::WeightedMean),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -125,7 +125,8 @@ pub(crate) fn rows(pinned: &Pinned, access: &Access) -> Result<RecordBatch> {
             && matches!(place.as_slice(), [catalog, schema, ..] if pinned.shared().has_schema(catalog, schema))
     };
     let all: Vec<(&Place, &Arc<ModelNote>)> = rules.models.iter().filter(seen).collect();
-    let owners = &access.rules().owners;
+    let now = access.rules();
+    let owners = &now.owners;
     let text = |value: &dyn Fn(&Place, &ModelNote) -> Option<String>| -> ArrayRef {
         Arc::new(all.iter().map(|(place, note)| value(place, note)).collect::<StringArray>())
     };

@@ -31,7 +31,7 @@ use crate::statement::forms;
 use crate::write::access::AccessChange;
 use crate::write::ddl::{Ddl, Stores};
 use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{self, Write, copy, upkeep};
+use crate::write::{Write, copy, models as statements_of_models, upkeep};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
 use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -220,7 +220,7 @@ impl EngineSession {
         let upkeep =
             if self.scratch { None } else { upkeep::recognise(sql, &plan::dialect(&options), &names)? };
         let ddl = match upkeep {
-            None if !self.scratch => write::models::recognise(sql, &plan::dialect(&options), &names)?,
+            None if !self.scratch => statements_of_models::recognise(sql, &plan::dialect(&options), &names)?,
             upkeep => upkeep,
         };
         if let Some(ddl) = ddl {
