@@ -217,13 +217,7 @@ impl EngineSession {
 
     async fn plan_text(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
         let (options, names) = (self.options(), self.names(pinned));
-        let upkeep =
-            if self.scratch { None } else { upkeep::recognise(sql, &plan::dialect(&options), &names)? };
-        let ddl = match upkeep {
-            None if !self.scratch => statements_of_models::recognise(sql, &plan::dialect(&options), &names)?,
-            upkeep => upkeep,
-        };
-        if let Some(ddl) = ddl {
+        if let Some(ddl) = self.ddl(sql, &options, &names)? {
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
             return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
         }
@@ -252,6 +246,16 @@ impl EngineSession {
         let source = Source { text: &spelled, dialect: plan::dialect(&options).name() };
         let plan = self.plan_statement(statement, pinned, source).await?;
         Ok(if self.asks_again() && pinned.input().is_none() { plan.with_text(sql) } else { plan })
+    }
+
+    /// Statements that the parser does not know, and that need no planning.
+    fn ddl(&self, sql: &str, options: &ConfigOptions, names: &Names) -> Result<Option<Ddl>> {
+        let dialect = plan::dialect(options);
+        match upkeep::recognise(sql, &dialect, names) {
+            _ if self.scratch => Ok(None),
+            Ok(None) => statements_of_models::recognise(sql, &dialect, names),
+            found => found,
+        }
     }
 
     /// Plans and authorises a statement that is parsed.
