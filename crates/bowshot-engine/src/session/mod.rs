@@ -31,7 +31,7 @@ use crate::statement::forms;
 use crate::write::access::AccessChange;
 use crate::write::ddl::{Ddl, Stores};
 use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{Write, copy, models as statements_of_models, upkeep};
+use crate::write::{Write, copy, upkeep};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
 use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -217,7 +217,9 @@ impl EngineSession {
 
     async fn plan_text(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
         let (options, names) = (self.options(), self.names(pinned));
-        if let Some(ddl) = self.ddl(sql, &options, &names)? {
+        if !self.scratch
+            && let Some(ddl) = upkeep::recognise(sql, &plan::dialect(&options), &names)?
+        {
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
             return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
         }
@@ -246,16 +248,6 @@ impl EngineSession {
         let source = Source { text: &spelled, dialect: plan::dialect(&options).name() };
         let plan = self.plan_statement(statement, pinned, source).await?;
         Ok(if self.asks_again() && pinned.input().is_none() { plan.with_text(sql) } else { plan })
-    }
-
-    /// Statements that the parser does not know, and that need no planning.
-    fn ddl(&self, sql: &str, options: &ConfigOptions, names: &Names) -> Result<Option<Ddl>> {
-        let dialect = plan::dialect(options);
-        match upkeep::recognise(sql, &dialect, names) {
-            _ if self.scratch => Ok(None),
-            Ok(None) => statements_of_models::recognise(sql, &dialect, names),
-            found => found,
-        }
     }
 
     /// Plans and authorises a statement that is parsed.
