@@ -1,11 +1,16 @@
-"""Scoring: rows through an XGBoost model, by the crate `bowshot-models` and by XGBoost itself, in turn, one thread each.
+"""Scoring: rows through an XGBoost model, by Bowshot and by XGBoost itself, in turn.
 
     cargo build --release -p bowshot -p bowshot-models --example predict_model
-    pip install -r tests/models/requirements.txt
-    python bench/scoring.py FOLDER_OF_PROGRAMS [--rows 1000000] [--columns 30] [--trees 100] [--depth 6] [--rounds 5]
+    pip install -r tests/models/requirements.txt fastapi uvicorn
+    python bench/scoring.py FOLDER_OF_PROGRAMS [--rows 1000000] [--columns 30] [--trees 100] [--depth 6] [--rounds 5] [--served]
 
-Ours is the time of `predict` over Arrow batches of 65,536 rows; XGBoost's that of `inplace_predict` over a NumPy matrix in
-rows, which is its fastest way, and of `DMatrix` and `predict` over an Arrow table, which is where its data would come from.
+Without `--served` it is the crate `bowshot-models`, one thread each: ours is the time of `predict` over Arrow batches of 65,536
+rows; XGBoost's that of `inplace_predict` over a NumPy matrix in rows, which is its fastest way, and of `DMatrix` and `predict`
+over an Arrow table, which is where its data would come from.
+
+With `--served` it is the server: `SELECT predict(…)` over a stored table, the answer read to its end by a client of Flight SQL,
+against XGBoost in process with as many threads as there are processors; a service of FastAPI that takes rows as JSON, with the rows that
+it manages within some seconds; and single rows over one open stream of the scoring service, and one request each of the other.
 Prints one JSON line. The answers are compared, too.
 """
 
@@ -28,14 +33,15 @@ def options():
     parser.add_argument("programs", type=pathlib.Path)
     for name, value in {"rows": 1_000_000, "columns": 30, "trees": 100, "depth": 6, "rounds": 5}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--served", action="store_true", help="ask the server instead of the crate")
     return parser.parse_args()
 
 
-def trained(chosen):
+def trained(chosen, threads=1):
     random = numpy.random.default_rng(1)
     x = random.normal(size=(50_000, chosen.columns)).astype(numpy.float32)
     y = (x[:, 0] * x[:, 1] + numpy.sin(x[:, 2]) + random.normal(size=len(x)) > 0).astype(int)
-    parameters = {"objective": "binary:logistic", "max_depth": chosen.depth, "nthread": 1, "seed": 1}
+    parameters = {"objective": "binary:logistic", "max_depth": chosen.depth, "nthread": threads, "seed": 1}
     return xgboost.train(parameters, xgboost.DMatrix(x, label=y), chosen.trees)
 
 
@@ -45,13 +51,22 @@ def timed(action):
     return time.perf_counter() - start, answer
 
 
-def main():
-    chosen = options()
-    booster = trained(chosen)
-    booster.set_param({"nthread": 1})
+def asked_rows(chosen):
     rows = numpy.random.default_rng(2).normal(size=(chosen.rows, chosen.columns)).astype(numpy.float32)
     rows[numpy.random.default_rng(3).random(rows.shape) < 0.05] = numpy.nan
-    table = pyarrow.table({f"f{at}": numpy.ascontiguousarray(rows[:, at]) for at in range(chosen.columns)})
+    return rows, pyarrow.table({f"f{at}": numpy.ascontiguousarray(rows[:, at]) for at in range(chosen.columns)})
+
+
+def main():
+    chosen = options()
+    if chosen.served:
+        import scoring_served
+
+        print(json.dumps(scoring_served.measured(chosen)))
+        return
+    booster = trained(chosen)
+    booster.set_param({"nthread": 1})
+    rows, table = asked_rows(chosen)
     times = {"ours": [], "xgboost_matrix": [], "xgboost_arrow": []}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

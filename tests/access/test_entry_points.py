@@ -192,6 +192,7 @@ SESSION = {
     "ingest": "CommandStatementIngest",
     "begin": "test_rules.py: transactions",
     "exchange": "test_exchange",
+    "join": "test_models.py: rooms",
     "end": "test_rules.py: transactions",
     "in_transaction": "says nothing of tables",
     "savepoint": "says nothing of tables",

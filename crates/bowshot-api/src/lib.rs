@@ -27,6 +27,7 @@ mod places;
 mod principal;
 mod proof;
 mod reason;
+mod rooms;
 mod server;
 mod session;
 mod settings;
@@ -44,6 +45,7 @@ pub use places::{Place, Places};
 pub use principal::{Claims, ClientCertificate, Credentials, Principal, Secret};
 pub use proof::PasswordExchange;
 pub use reason::{Position, Reason};
+pub use rooms::{Combination, Room};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};
 pub use session::{
     Answer, Delivery, Description, Endpoints, Prepared, Request, Session, Statement, SubstraitPlan,

@@ -1,7 +1,7 @@
 //! A session as front ends see it: statements in, answers out, options, prepared statements, metadata.
 
 use crate::{
-    BatchStream, Error, Ingest, Input, Layout, OptionValue, PrimaryKey, Principal, QueryId, Result,
+    BatchStream, Error, Ingest, Input, Layout, OptionValue, PrimaryKey, Principal, QueryId, Result, Room,
     SavepointId, SessionId, StatementId, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
 };
 use arrow::datatypes::SchemaRef;
@@ -196,6 +196,16 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     async fn exchange(&self, _: &Request, _: Input) -> Result<Answer> {
         Err(Error::unsupported("statements over a stream are not supported")
             .with_hint("write the rows into a table first"))
+    }
+
+    /// Takes a place in a room, in which workers exchange tensors: each row that comes is the contribution to a round, and each
+    /// batch of the stream that is given what the server has made of the contributions of all. Dropping it leaves the room.
+    ///
+    /// # Errors
+    /// `Invalid` for other options or columns than those of the room; `LimitReached` when it is full; `Denied` without the
+    /// role that it is for. The stream has an error for a contribution that is none, and when a round comes to nothing.
+    async fn join(&self, _: Room, _: BatchStream) -> Result<BatchStream> {
+        Err(Error::unsupported("this server has no rooms"))
     }
 
     /// Begins a transaction: its statements see the tables as they are at the first of them, and their own changes.

@@ -170,6 +170,8 @@ impl Nodes {
             if plan.exists(|node| Ok(node.is::<ScalarSubqueryExec>()))? {
                 return Err(plan_datafusion_err!("a subquery inside of it has to give its value first"));
             }
+            // The last stage stays, but loses what its plan knew of the stages before it.
+            by_itself(Arc::clone(&split))?;
             for stage in stages(&split)? {
                 let stays = |error| DataFusionError::External(Box::new(error));
                 self.portable.check(&by_itself(stage)?, part).map_err(stays)?;
@@ -247,7 +249,12 @@ fn reason(error: &DataFusionError) -> String {
             None => inner.to_string(),
         },
         DataFusionError::Plan(message) => message.clone(),
-        other => other.strip_backtrace(),
+        // What DataFusion says of itself is followed by where to report it.
+        other => {
+            let said = other.strip_backtrace();
+            let said = said.lines().next().unwrap_or_default();
+            format!("it cannot be cut into stages ({})", said.trim_end_matches('.'))
+        }
     }
 }
 

@@ -22,6 +22,7 @@
 //! | [`snapshot`] | the state of all tables at one moment, how the next one is made, and names that mean something |
 //! | [`types`], [`statement`] | types of SQL · forms of text |
 //! | [`scheduling`] | plans and functions that let others have their turn, and end when they should |
+//! | [`models`] | models that were read, and the functions that ask them |
 //! | [`plan`] | text → logical plan; which plans may run, and how large they may be |
 //! | [`policy`] | who may see and change what |
 //! | [`rules`] | rules of the optimiser |
@@ -43,6 +44,7 @@ mod error;
 mod execute;
 mod introspect;
 mod job;
+mod models;
 mod plan;
 mod policy;
 pub mod portable;
@@ -86,6 +88,7 @@ pub mod internals {
     pub use crate::error::classify;
     pub use crate::execute::checked_scan::CheckedScan;
     pub use crate::execute::file_views::{FileViews, watched};
+    pub use crate::models::asks_model;
     pub use crate::plan::dialect;
     pub use crate::rules::SessionJoinOrder;
     pub use crate::scheduling::multiplies;

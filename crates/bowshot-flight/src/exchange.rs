@@ -1,12 +1,14 @@
 //! DoExchange: a statement over the rows that its client sends. The rows go into the session as those of an upload do, and what
-//! the statement gives comes back as from DoGet, on the same call.
+//! the statement gives comes back as from DoGet, on the same call. Under the path `score` a model is asked about the rows,
+//! which is such a statement, too.
 
 use crate::caller::Caller;
 use crate::handle::{TransactionHandle, scope};
 use crate::messages::Messages;
+use crate::rooms;
 use crate::statement::is_path;
 use crate::status::refuse;
-use crate::stream::{attach, respond};
+use crate::stream::{Source, attach, respond};
 use crate::ticket::{Order, QueryTicket};
 use crate::upload::Upload;
 use arrow_flight::FlightDescriptor;
@@ -29,11 +31,20 @@ pub(crate) async fn exchange(
     messages: Messages,
 ) -> std::result::Result<Response<FlightBody>, Status> {
     let (descriptor, upload) = Upload::begin(messages, caller.server().limits()).await.map_err(refuse)?;
-    let order = Exchange::read(&descriptor).map_err(refuse)?;
+    let room = rooms::room(&descriptor).map_err(refuse)?;
+    let order = if room.is_some() { None } else { Some(Exchange::read(&descriptor).map_err(refuse)?) };
     // One message may grow by its compression, but not without bounds.
     let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
     let rows = upload.batches(max_bytes).await.map_err(refuse)?;
-    let (session, transaction) = scope(caller, order.transaction).await.map_err(refuse)?;
+    let transaction = order.as_ref().and_then(|order| order.transaction);
+    let (session, transaction) = scope(caller, transaction).await.map_err(refuse)?;
+    let order = match (room, order) {
+        (_, Some(order)) => order,
+        (Some(room), None) => {
+            return respond(Source::of(session.join(room, rows).await.map_err(refuse)?), caller);
+        }
+        (None, None) => return Err(refuse(Error::internal("an exchange is neither a statement nor a room"))),
+    };
     let (statement, input) = (order.statement.clone(), order.input(rows));
     let request = Request { statement, endpoints: None, delivery: None, transaction };
     let answer = session.exchange(&request, input).await.map_err(refuse)?;
@@ -55,8 +66,7 @@ struct Exchange {
 impl Exchange {
     fn read(descriptor: &FlightDescriptor) -> Result<Self> {
         if is_path(descriptor) {
-            return Err(Error::unsupported("there is no exchange under this path")
-                .with_hint("send SQL text as the command, which reads the rows as the table `input`"));
+            return scoring(&descriptor.path).map(Self::of_text);
         }
         if let Some(options) = json(&descriptor.cmd)? {
             return Self::of_json(options);
@@ -76,6 +86,7 @@ impl Exchange {
         Ok(Self { statement, transaction, ..Self::of_text(String::new()) })
     }
 
+    /// A statement under the usual options.
     fn of_text(sql: String) -> Self {
         let (statement, name) = (Statement::Sql(sql), INPUT.to_owned());
         Self { statement, transaction: None, name, ordered: true, batch_rows: None }
@@ -117,6 +128,27 @@ impl Exchange {
     }
 }
 
+/// The statement for `["score", model]`: what the model says of each row that the client sends.
+fn scoring(path: &[String]) -> Result<String> {
+    let (model, function, column) = match path {
+        [service, model] if service == "score" => (model, "predict", "prediction"),
+        [service, model, what] if service == "score" && what == "probabilities" => {
+            (model, "predict_proba", "probabilities")
+        }
+        _ => {
+            return Err(Error::unsupported("there is no exchange under this path").with_hint(
+                "send SQL text as the command, which reads the rows as the table `input`; or the path `score`, model[, `probabilities`]",
+            ));
+        }
+    };
+    // In some dialects it would keep the next quotation mark from ending the text.
+    if model.contains('\\') {
+        return Err(Error::not_found(format!("model `{model}` not found")));
+    }
+    let model = model.replace('\'', "''");
+    Ok(format!("SELECT {function}.{column} FROM {function}('{model}', TABLE {INPUT})"))
+}
+
 /// The command as a JSON object; `None` if it is anything else. No statement begins with a brace and ends as one.
 fn json(command: &[u8]) -> Result<Option<Map<String, Value>>> {
     if command.trim_ascii_start().first() != Some(&b'{') {
@@ -138,7 +170,11 @@ mod tests {
     use prost::Message;
 
     fn read(command: impl Into<bytes::Bytes>) -> String {
-        match Exchange::read(&FlightDescriptor::new_cmd(command)) {
+        told(&FlightDescriptor::new_cmd(command))
+    }
+
+    fn told(descriptor: &FlightDescriptor) -> String {
+        match Exchange::read(descriptor) {
             Ok(Exchange { statement: Statement::Sql(sql), name, ordered, batch_rows, transaction }) => {
                 format!("{sql} | {name} {ordered} {batch_rows:?} {}", transaction.is_some())
             }
@@ -172,7 +208,22 @@ mod tests {
         ] {
             assert_eq!(read(command), expected);
         }
-        let path = FlightDescriptor::new_path(vec!["score".to_owned()]);
-        assert_eq!(Exchange::read(&path).unwrap_err().message(), "there is no exchange under this path");
+        for (path, expected) in [
+            (
+                vec!["score", "s.it's"],
+                "SELECT predict.prediction FROM predict('s.it''s', TABLE input) | input true None false",
+            ),
+            (
+                vec!["score", "m", "probabilities"],
+                "SELECT predict_proba.probabilities FROM predict_proba('m', TABLE input) | input true None false",
+            ),
+            (vec!["score", "m\\"], "model `m\\` not found"),
+            (vec!["score"], "there is no exchange under this path"),
+            (vec!["score", "m", "x"], "there is no exchange under this path"),
+            (vec!["t"], "there is no exchange under this path"),
+        ] {
+            let path = path.into_iter().map(str::to_owned).collect();
+            assert_eq!(told(&FlightDescriptor::new_path(path)), expected);
+        }
     }
 }

@@ -45,6 +45,7 @@ mod proto;
 mod put;
 mod request_body;
 mod rewound;
+mod rooms;
 mod service;
 mod session_options;
 mod sql_info;

@@ -30,6 +30,13 @@ pub(crate) struct Source {
     query: Option<QueryId>,
 }
 
+impl Source {
+    /// What belongs to no query.
+    pub(crate) fn of(batches: BatchStream) -> Self {
+        Self { batches, compression: Compression::None, query: None }
+    }
+}
+
 /// Answers DoGet.
 pub(crate) async fn do_get<B>(caller: &Caller, body: B) -> std::result::Result<Response<FlightBody>, Status>
 where
@@ -67,7 +74,7 @@ async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Sta
             let answer = metadata::answer(session.as_ref(), about, limits, &command).await;
             let (schema, batches) = answer.map_err(refuse)?;
             let batches = BatchStream::from_batches(schema, batches);
-            Ok(Source { batches, compression: Compression::None, query: None })
+            Ok(Source::of(batches))
         }
     }
 }

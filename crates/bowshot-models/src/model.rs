@@ -160,6 +160,12 @@ impl Model {
         &self.parts.names
     }
 
+    /// The type of the numbers that its trees compare; others are converted to it.
+    #[must_use]
+    pub fn feature_type(&self) -> DataType {
+        self.number_type()
+    }
+
     /// How many trees it has.
     #[must_use]
     pub fn tree_count(&self) -> usize {

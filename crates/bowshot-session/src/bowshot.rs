@@ -7,6 +7,7 @@ use crate::options::Defaults;
 use crate::query_log::QueryLog;
 use crate::result::{House, QueryResult};
 use crate::results::Results;
+use crate::rooms::Rooms;
 use crate::session::ClientSession;
 use crate::sessions::Sessions;
 use crate::spill::Accounts;
@@ -62,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) live: Arc<Live>,
     pub(crate) results: Results,
     pub(crate) house: House,
+    pub(crate) rooms: Rooms,
     pub(crate) defaults: Defaults,
     logins: Logins,
     authenticator: Arc<Authenticator>,
@@ -88,6 +90,7 @@ impl Bowshot {
             live: Arc::clone(log.live()),
             results: Results::default(),
             house: House { accounts, log, limits, timers: Handle::current() },
+            rooms: Rooms::default(),
             defaults: Defaults { catalog, schema, dialect: engine.default_dialect().to_owned() },
             logins: Logins::new(authenticator.password_checks()),
             authenticator: Arc::new(authenticator),

@@ -29,6 +29,7 @@ mod query_log;
 mod result;
 mod results;
 mod retained;
+mod rooms;
 mod session;
 mod sessions;
 mod shown;

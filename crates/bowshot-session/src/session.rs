@@ -9,14 +9,14 @@ use crate::prepared::{PreparedStatement, PreparedStatements};
 use crate::query::{self, Expected};
 use crate::task;
 use crate::transactions::Transactions;
-use crate::{exchange, expanded, live, shown, work, write};
+use crate::{exchange, expanded, live, rooms, shown, work, write};
 use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, Schema, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
     Answer, BatchStream, Description, Error, ErrorKind, Ingest, Input, Layout, OptionValue, Prepared,
-    PrimaryKey, Principal, Request, Result, SavepointId, Session, SessionId, Statement, StatementId,
+    PrimaryKey, Principal, Request, Result, Room, SavepointId, Session, SessionId, Statement, StatementId,
     TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
 };
 use bowshot_engine::{Assignment, AuthorizedPlan, EngineSession, Pinned, apart, without_passwords};
@@ -325,6 +325,10 @@ impl Session for ClientSession {
             |me, live| async move { exchange::start(&me, &request, input, &live).await },
         )
         .await
+    }
+
+    async fn join(&self, room: Room, rows: BatchStream) -> Result<BatchStream> {
+        rooms::join(self, room, rows)
     }
 
     fn in_transaction(&self) -> bool {

@@ -1,10 +1,13 @@
 //! What a statement that changes something needs. Exhaustive on purpose: a new kind of change does not compile before it
 //! says what it needs.
 
+use crate::catalog::models::not_there;
 use crate::policy::access::{Access, Reading, denied, unseen};
+use crate::policy::rules::{Rules, model_place};
 use crate::snapshot::Pinned;
 use crate::write::alter::Alteration;
 use crate::write::ddl::Ddl;
+use crate::write::models::may_know;
 use crate::write::{WhenThere, Write};
 use bowshot_api::{Error, IfExists, Result};
 use bowshot_sql::Privilege;
@@ -132,6 +135,8 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
         }
         Ddl::CreateTable(new) => make(&new.name, new.when_there, pinned, access),
         Ddl::CreateView(new) => make(&new.name, new.when_there, pinned, access),
+        Ddl::CreateModel(new) => make_model(&new.name, new.when_there, pinned, access),
+        Ddl::DropModel { name, if_exists } => drop_model(name, *if_exists, access),
         Ddl::DropCatalog { name, .. } => place(Privilege::Own, std::slice::from_ref(name), "catalog", access),
         Ddl::DropSchema { catalog, name, .. } => {
             place(Privilege::Own, &[catalog.clone(), name.clone()], "schema", access)
@@ -170,6 +175,32 @@ fn make(name: &EntryName, when_there: WhenThere, pinned: &Pinned, access: &Acces
         });
     }
     Ok(())
+}
+
+/// A model comes from a file of the exchange folder, as the rows of COPY do.
+fn make_model(name: &EntryName, when_there: WhenThere, pinned: &Pinned, access: &Access) -> Result<()> {
+    exchange(access)?;
+    access.check_make(&name.catalog, &name.schema)?;
+    let place = model_place(name);
+    let there = pinned.shared().notes().read(Rules::of).models.contains_key(&place);
+    if when_there == WhenThere::Replace && there && !access.owns(&place) {
+        let message = format!("`{name}` cannot be made: the name is taken");
+        return Err(denied(&message).with_hint("choose another name"));
+    }
+    Ok(())
+}
+
+/// Whether one is there is found out later, for who may know it.
+fn drop_model(name: &EntryName, if_exists: bool, access: &Access) -> Result<()> {
+    let place = model_place(name);
+    if access.owns(&place) {
+        return Ok(());
+    }
+    if !may_know(name, access) {
+        return if if_exists { Ok(()) } else { Err(not_there(name)) };
+    }
+    Err(denied(&format!("`{}` may not drop model `{name}`", access.user()))
+        .with_hint(format!("its owner or an admin can say `GRANT OWN ON MODEL {name} TO …`")))
 }
 
 fn place(privilege: Privilege, place: &[String], what: &str, access: &Access) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The state that DataFusion plans a statement with, made when it is needed.
 
-use crate::catalog::Visible;
+use crate::catalog::{Visible, models};
 use crate::policy::Access;
 use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::execution::SessionState;
@@ -95,6 +95,7 @@ impl SpareState {
         match self.all.take(self.session) {
             // Whoever changes a setting makes other options of them.
             Some(mut state) if Arc::ptr_eq(state.config_options(), &visible.options()) => {
+                models::register(&mut state, &visible);
                 state.register_catalog_list(visible.into_catalogs());
                 state.mark_start_execution();
                 *state
@@ -107,6 +108,7 @@ impl SpareState {
     pub(crate) fn keep(&self, mut state: SessionState) {
         static NO_CATALOGS: LazyLock<Arc<MemoryCatalogProviderList>> = LazyLock::new(Arc::default);
         state.register_catalog_list(Arc::clone(&NO_CATALOGS) as _);
+        models::forget(&mut state);
         self.all.keep(self.session, Box::new(state));
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod lazy_state;
 pub(crate) mod lazy_table;
 pub(crate) mod listing;
 pub(crate) mod metadata;
+pub(crate) mod models;
 pub(crate) mod names;
 pub(crate) mod pg_catalog;
 pub(crate) mod providers;
@@ -24,6 +25,7 @@ pub(crate) mod time_travel;
 mod views;
 
 use crate::execute::input_scan::Guess;
+use crate::models::Models;
 use crate::policy::{self, Access, Reading};
 use crate::reuse::Reuse;
 use crate::snapshot::Pinned;
@@ -64,6 +66,8 @@ pub(crate) struct CatalogParts {
     pub(crate) nothing: Arc<Snapshot>,
     /// The folder of files that statements may name.
     pub(crate) exchange: Option<Arc<ExchangeFolder>>,
+    /// The models that were read.
+    pub(crate) models: Arc<Models>,
     /// What `system` tells about caches.
     pub(crate) reuse: Arc<dyn Reuse>,
 }
@@ -188,6 +192,7 @@ impl Visible {
     /// The session's state with these catalogs in it.
     pub(crate) fn state(&self) -> SessionState {
         let mut state = self.context.state();
+        models::register(&mut state, self);
         state.register_catalog_list(self.clone().into_catalogs());
         if let Some(input) = self.raw.input() {
             input.choose(state.config_mut().options_mut());

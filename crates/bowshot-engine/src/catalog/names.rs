@@ -75,6 +75,25 @@ impl Names {
         EntryName::new(&self.default_catalog, &self.default_schema, name)
     }
 
+    /// The full name of a model. None is temporary.
+    pub(crate) fn model(&self, name: &ObjectName) -> Result<EntryName> {
+        Self::model_within(name, (&self.default_catalog, &self.default_schema))
+    }
+
+    /// [`Self::model`], where names that do not say theirs are in this catalog and this schema.
+    pub(crate) fn model_within(name: &ObjectName, (catalog, schema): (&str, &str)) -> Result<EntryName> {
+        let full = match parts(name)?.as_slice() {
+            [name] => EntryName::new(catalog, schema, name),
+            [schema, name] => EntryName::new(catalog, schema, name),
+            [catalog, schema, name] => EntryName::new(catalog, schema, name),
+            _ => return Err(Error::invalid(format!("`{name}` has more than three parts"))),
+        };
+        if full.catalog == TEMPORARY_CATALOG || full.schema == TEMPORARY_CATALOG {
+            return Err(Error::invalid("there are no temporary models"));
+        }
+        Ok(full)
+    }
+
     /// The name of something to be made.
     pub(crate) fn new_name(&self, name: &ObjectName, temporary: bool) -> Result<EntryName> {
         let full = match parts(name)?.as_slice() {

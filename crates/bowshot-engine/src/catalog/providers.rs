@@ -71,7 +71,8 @@ impl CatalogProvider for Catalog {
             let about = AboutTables::new(&visible.pinned, &visible.parts.tables, &visible.access);
             let who = (visible.principal.clone(), visible.access.clone());
             let files = file_catalog(visible.parts.main.as_ref()).cloned();
-            let schema = SystemSchema::new(tables, who, about, Arc::clone(&visible.parts.reuse));
+            let schema =
+                SystemSchema::new(tables, who, (about, &visible.raw), Arc::clone(&visible.parts.reuse));
             return Some(Arc::new(schema.with_files(files)));
         }
         let changing = name == CHANGE_SCHEMA && visible.target.is_some();

@@ -56,6 +56,7 @@ fn with_modifier(mut words: Words<'_>, asked: &Asked<'_>, modifier: Modifier) ->
         "schemas" => show_names::schemas(words, asked),
         "tables" => show_tables::tables(words, asked, modifier),
         "views" => show_tables::views(words, asked),
+        "models" => show_tables::models(words, asked),
         "materialized" if words.take("views") => show_tables::materialised(words, asked),
         "all" if words.take("tables") => show_tables::all(words),
         "table" if words.take("status") => show_tables::status(words, asked),
@@ -97,7 +98,7 @@ fn name(first: &str, mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> 
     }
     if !words.at_end() {
         return Err(words.unexpected().with_hint(
-            "SHOW takes DATABASES, SCHEMAS, TABLES, VIEWS, COLUMNS FROM t, FUNCTIONS, ALL, or the name of a setting",
+            "SHOW takes DATABASES, SCHEMAS, TABLES, VIEWS, MODELS, COLUMNS FROM t, FUNCTIONS, ALL, or the name of a setting",
         ));
     }
     let unknown = match setting(&full, &full, asked) {

@@ -55,6 +55,23 @@ pub(super) fn views(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> {
     filtered(&shown, wanted)
 }
 
+/// `SHOW MODELS [FROM s] [LIKE …]`
+pub(super) fn models(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> {
+    let (catalog, schema) = if words.take_any(&["from", "in"]) {
+        asked.schema(&words.name()?)?
+    } else {
+        (asked.names.default_catalog.clone(), asked.names.default_schema.clone())
+    };
+    let wanted = wanted(&mut words)?;
+    let within = format!("model_catalog = {} AND model_schema = {}", quoted(&catalog), quoted(&schema));
+    let shown = Shown {
+        items: "model_name AS name, version, format, objective, feature_count, prediction_type, created",
+        from: &format!("FROM system.models WHERE {within}"),
+        order: "model_name",
+    };
+    filtered(&shown, wanted)
+}
+
 /// `SHOW MATERIALIZED VIEWS [FROM s] [LIKE …]`
 pub(super) fn materialised(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> {
     let schema = if words.take_any(&["from", "in"]) {

@@ -8,6 +8,7 @@ pub(crate) mod struct_fields;
 pub(crate) mod text_limits;
 
 use crate::error::classify;
+use crate::models;
 use crate::statement::copy::{self, CopyStatement, Direction};
 use bowshot_api::{Error, ErrorKind, Position, Result};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
@@ -60,7 +61,14 @@ pub(crate) fn kept_expression(
     let external = |error: Error| DataFusionError::External(Box::new(error));
     let mut expr = bowshot_sql::parse_expression(sql, Dialect::new(KEPT)).map_err(external)?;
     rewrite::expression(&mut expr, KEPT).map_err(external)?;
-    state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, columns)
+    let expr = state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, columns)?;
+    if models::asks_model_by_name(&expr) {
+        let error = Error::unsupported(
+            "models are asked in queries and views, but in no policies, masks, defaults, checks and generated columns",
+        );
+        return Err(external(error.with_hint("make a view that asks the model")));
+    }
+    Ok(expr)
 }
 
 /// A planned statement with the parameters that it wants.
@@ -102,6 +110,19 @@ const MAX_REPAIRS: usize = 64;
 /// The plan of a statement. Names of columns that are not found are looked for once more: in another spelling where only one
 /// column has it, and among the names of the result.
 pub(crate) fn logical<'a>(
+    state: &'a SessionState,
+    mut statement: Statement,
+) -> BoxFuture<'a, datafusion::error::Result<LogicalPlan>> {
+    async move {
+        if let Statement::Statement(statement) = &mut statement {
+            models::by_columns(state, statement).await?;
+        }
+        models::bind(by_names(state, statement).await?, state)
+    }
+    .boxed()
+}
+
+fn by_names<'a>(
     state: &'a SessionState,
     mut statement: Statement,
 ) -> BoxFuture<'a, datafusion::error::Result<LogicalPlan>> {

@@ -11,14 +11,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-type Changes = Vec<(String, Option<String>)>;
+pub(crate) type Changes = Vec<(String, Option<String>)>;
 
 /// The state after a change with the rules that go with it. Without rules there is nothing to do.
 ///
 /// # Errors
 /// `LimitReached` for too many rules.
 pub(crate) fn follow(before: &Pinned, after: Pinned, access: &Access) -> Result<Pinned> {
-    if access.is_off() || Arc::ptr_eq(before.shared(), after.shared()) {
+    if Arc::ptr_eq(before.shared(), after.shared()) {
+        return Ok(after);
+    }
+    let after = without_lost_models(after)?;
+    if access.is_off() {
         return Ok(after);
     }
     let (old, new) = (before.shared().names_and_ids(), after.shared().names_and_ids());
@@ -45,6 +49,27 @@ pub(crate) fn follow(before: &Pinned, after: Pinned, access: &Access) -> Result<
         return Ok(after);
     }
     after.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_notes(changes))
+}
+
+/// Models go with the schema that they are in.
+fn without_lost_models(after: Pinned) -> Result<Pinned> {
+    let rules = after.shared().notes().read(Rules::of);
+    let lost = rules.models.keys().filter(|place| match place.as_slice() {
+        [catalog, schema, ..] => !after.shared().has_schema(catalog, schema),
+        _ => true,
+    });
+    let changes: Changes = lost.flat_map(|place| without_model(&rules, place)).collect();
+    if changes.is_empty() {
+        return Ok(after);
+    }
+    after.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_notes(changes))
+}
+
+/// What takes a model out, with the rules about it.
+pub(crate) fn without_model(rules: &Rules, place: &Place) -> Changes {
+    let mut changes = vec![(Key::Model(place).text(), None)];
+    carry(rules, place, None, &mut changes);
+    changes
 }
 
 /// The rights that a user has given beforehand on what it makes.

@@ -29,7 +29,7 @@ pub(crate) mod rules;
 
 pub(crate) use access::{Access, Reading};
 pub(crate) use files::{SeenFiles, file_name};
-pub(crate) use follow::follow;
+pub(crate) use follow::{follow, without_model};
 pub(crate) use functions::user_attribute;
 pub use gate::{AccessSettings, CatalogUsers, ConfiguredUser, UsersSeen};
 pub(crate) use gate::{CurrentSettings, Gate, has_user, is_known};

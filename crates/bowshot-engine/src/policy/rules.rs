@@ -1,14 +1,17 @@
-//! The notes of a snapshot as rules. Keys are JSON arrays, so that no name can be taken for two.
+//! The notes of a snapshot as rules, and as models, which rules are about. Keys are JSON arrays, so that no name can be taken
+//! for two.
 
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::EntryName;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 /// Name of the role that everybody has.
 pub(crate) const PUBLIC: &str = "public";
 
-/// A catalog, a schema or a table: the parts of its name.
+/// A catalog, a schema, a table or a model: the parts of its name. That of a model has an empty one before the last, which no
+/// table has: a right on a table is none on a model, and the rights on a schema are those on the models in it.
 pub(crate) type Place = Vec<String>;
 
 /// What one grantee may do with one thing; for SELECT the columns, if it is not all.
@@ -30,6 +33,7 @@ pub(crate) struct Rules {
     pub(crate) policies: BTreeMap<Place, Vec<Policy>>,
     /// Tokens by user and name.
     pub(crate) tokens: BTreeMap<(String, String), Token>,
+    pub(crate) models: BTreeMap<Place, Arc<ModelNote>>,
     /// What the mask `hash` mixes in.
     pub(crate) salt: String,
     /// A note that cannot be read: nothing is granted then.
@@ -50,6 +54,22 @@ pub(crate) struct Token {
     pub(crate) sha256: String,
     pub(crate) made: u64,
     pub(crate) expires: Option<u64>,
+}
+
+/// What is kept of a model beside its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ModelNote {
+    /// Tells the model from others that have had its name.
+    pub(crate) id: String,
+    /// How often it was made: 1 for a new one, one more with each `CREATE OR REPLACE`.
+    pub(crate) version: u64,
+    /// Finds its file.
+    pub(crate) sha256: String,
+    pub(crate) bytes: u64,
+    /// Microseconds since 1970.
+    pub(crate) made: i64,
+    /// What `system.models` tells of it, so that no file has to be read for that.
+    pub(crate) facts: Value,
 }
 
 /// A filter of rows, or a mask of a column.
@@ -90,6 +110,8 @@ pub(crate) enum Key<'a> {
         user: &'a str,
         name: &'a str,
     },
+    /// No rule, but what rules are about.
+    Model(&'a [String]),
     Salt,
     /// Written with the first rule and never taken out: dropping the last one must not open everything.
     Closed,
@@ -106,6 +128,7 @@ impl Key<'_> {
             Self::Default { user, place, grantee } => json!(["default", user, place, grantee]),
             Self::Policy { place, mask, name } => json!(["policy", place, mask, name]),
             Self::Token { user, name } => json!(["token", user, name]),
+            Self::Model(place) => json!(["model", place]),
             Self::Salt => json!(["salt"]),
             Self::Closed => json!(["closed"]),
         }
@@ -119,13 +142,23 @@ pub(crate) fn closes(key: &str) -> bool {
         serde_json::from_str::<Value>(key).ok().and_then(|key| key.get(0)?.as_str().map(str::to_owned));
     !matches!(
         kind.as_deref(),
-        Some("role" | "user" | "member" | "grant" | "owner" | "default" | "salt" | "token")
+        Some("role" | "user" | "member" | "grant" | "owner" | "default" | "salt" | "token" | "model")
     )
 }
 
-/// Whether a note is a rule: with tokens alone, everybody may do everything.
+/// Whether a note is a rule: with tokens and models alone, everybody may do everything.
 fn is_rule(key: &str) -> bool {
-    !key.starts_with("[\"token\",")
+    !key.starts_with("[\"token\",") && !is_model(key)
+}
+
+/// Whether a note is that of a model, with which no right comes or goes.
+pub(crate) fn is_model(key: &str) -> bool {
+    key.starts_with("[\"model\",")
+}
+
+/// The place of a model.
+pub(crate) fn model_place(name: &EntryName) -> Place {
+    vec![name.catalog.clone(), name.schema.clone(), String::new(), name.name.clone()]
 }
 
 /// The place of a table or view.
@@ -134,6 +167,11 @@ pub(crate) fn place_of(name: &EntryName) -> Place {
 }
 
 impl Rules {
+    /// The files of all models, by their SHA-256.
+    pub(crate) fn files(&self) -> HashSet<String> {
+        self.models.values().map(|model| model.sha256.clone()).collect()
+    }
+
     /// Reads the notes. What cannot be read takes all rights away.
     pub(crate) fn of(notes: &BTreeMap<String, String>) -> Self {
         let mut rules = Self { any: notes.keys().any(|key| is_rule(key)), ..Self::default() };
@@ -193,6 +231,13 @@ impl Rules {
                 };
                 self.tokens.insert((part(1)?, part(2)?), token);
             }
+            ("model", 2) => {
+                let place = texts(parts.get(1)?)?;
+                if place.len() != 4 || place.get(2).is_some_and(|part| !part.is_empty()) {
+                    return None;
+                }
+                self.models.insert(place, Arc::new(model_from(&value)?));
+            }
             ("closed", 1) => {}
             ("salt", 1) => value.as_str()?.clone_into(&mut self.salt),
             _ => return None,
@@ -225,6 +270,23 @@ pub(crate) fn user_text(user: &User) -> String {
 
 pub(crate) fn token_text(token: &Token) -> String {
     json!({ "sha256": token.sha256, "made": token.made, "expires": token.expires }).to_string()
+}
+
+fn model_from(value: &Value) -> Option<ModelNote> {
+    Some(ModelNote {
+        id: value.get("id")?.as_str()?.to_owned(),
+        version: value.get("version")?.as_u64()?,
+        sha256: value.get("sha256")?.as_str()?.to_owned(),
+        bytes: value.get("bytes")?.as_u64()?,
+        made: value.get("made")?.as_i64()?,
+        facts: value.get("facts")?.clone(),
+    })
+}
+
+pub(crate) fn model_text(model: &ModelNote) -> String {
+    let ModelNote { id, version, sha256, bytes, made, facts } = model;
+    json!({ "id": id, "version": version, "sha256": sha256, "bytes": bytes, "made": made, "facts": facts })
+        .to_string()
 }
 
 fn given_from(value: &Value) -> Option<Given> {
@@ -286,6 +348,18 @@ mod tests {
         let alone = [(Key::Token { user: "u", name: "t" }.text(), token_text(&token))];
         let alone = Rules::of(&BTreeMap::from(alone));
         assert!(!alone.any && !alone.broken && alone.tokens.len() == 1, "tokens are no rules");
+        let model = ModelNote {
+            id: "i".into(),
+            version: 2,
+            sha256: "00".into(),
+            bytes: 3,
+            made: -4,
+            facts: json!({ "trees": 1 }),
+        };
+        let at = model_place(&EntryName::new("c", "s", "m"));
+        let alone = Rules::of(&BTreeMap::from([(Key::Model(&at).text(), model_text(&model))]));
+        assert!(!alone.any && !alone.broken, "models are no rules");
+        assert_eq!(alone.models.get(&at).map(AsRef::as_ref), Some(&model));
         assert_eq!(rules.users.get("u"), Some(&user));
         assert_eq!(rules.grants.get(&place).and_then(|grants| grants.get("r")), Some(&given));
         let defaults = rules.defaults.get(&("u".to_owned(), place[..2].to_vec()));
@@ -301,6 +375,11 @@ mod tests {
             ("[\"grant\",[\"c\"],\"r\"]", "{\"FLY\":null}"),
             ("[\"unheard of\"]", "true"),
             ("[\"role\"]", "true"),
+            ("[\"model\",[\"c\",\"s\",\"\",\"m\"]]", "true"),
+            (
+                "[\"model\",[\"c\",\"s\",\"m\"]]",
+                "{\"id\":\"i\",\"version\":1,\"sha256\":\"0\",\"bytes\":1,\"made\":1}",
+            ),
             (
                 "[\"policy\",[\"c\",\"s\",\"t\"],false,\"p\"]",
                 "{\"column\":\"a\",\"roles\":[],\"using\":\"true\"}",

@@ -8,6 +8,8 @@ use crate::error::{Error, classify};
 use crate::execute::split_scan;
 use crate::job::runtime::QueryRuntime;
 use crate::job::{Budget, Job, Planning, carry_jobs};
+use crate::models::Models;
+use crate::policy::rules::Rules;
 use crate::policy::{self, AccessSettings, CatalogUsers, ConfiguredUser, CurrentSettings, UsersSeen};
 use crate::reuse::{Background, NoReuse, Reuse, SessionCache};
 use crate::rules::{self, SessionJoinOrder};
@@ -216,7 +218,14 @@ impl Engine {
             let queries = runtime.handle();
             start(&Base { template: &template, main: &main, tables: &tables, queries })?
         };
-        let parts = CatalogParts { main, system, tables, nothing, exchange: exchange.map(Arc::new), reuse };
+        // What was left by who ended before its commit. Of rules that cannot be read nobody knows what they name.
+        let rules = tables.snapshot().notes().read(Rules::of);
+        if !rules.broken {
+            tables.model_files().sweep(&rules.files(), Duration::ZERO);
+        }
+        let models = Models::new(&tables);
+        let exchange = exchange.map(Arc::new);
+        let parts = CatalogParts { main, system, tables, nothing, exchange, models, reuse };
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         let shared = Arc::new(Shared {
             runtime,

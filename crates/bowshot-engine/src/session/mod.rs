@@ -1,6 +1,7 @@
 //! What one session has in the engine: its settings, its own tables and its view of the catalogs. Plans statements and
 //! makes them ready to run.
 
+mod circle;
 pub(crate) mod copy_rows;
 pub(crate) mod current_user;
 pub(crate) mod engine;
@@ -21,6 +22,7 @@ use crate::distribution::Distribution;
 use crate::error::classify;
 use crate::execute::{self, Execution, Parallelism};
 use crate::job::leaving_others;
+use crate::models;
 use crate::plan::{self, Parsed, parameters, plan_limits, text_limits};
 use crate::policy::{self, Access, Gate, SeenFiles};
 use crate::reuse::{Asked, Purpose, Reuse};
@@ -82,6 +84,9 @@ impl EngineSession {
         let spare = SpareState::new(&shared.spare_states);
         let gate = Arc::new(Gate::new(&shared.access, &principal, &tables));
         if !scratch {
+            models::functions_without_models().into_iter().for_each(|function| {
+                context.register_udf(function.as_ref().clone());
+            });
             policy::user_attribute(&gate).into_iter().for_each(|function| context.register_udf(function));
             let facts = Facts {
                 principal: principal.clone(),

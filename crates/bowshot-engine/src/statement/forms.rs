@@ -31,6 +31,11 @@ pub(crate) fn known<'sql>(sql: &'sql str, dialect: &dyn Dialect) -> Cow<'sql, st
         _ if mentions_type(sql) => Text::of(sql, dialect).map(|text| composed_types::edits(&text, false)),
         _ => None,
     };
+    let calls = mentions_predict(sql).then(|| Text::of(sql, dialect)).flatten().map(|text| predicted(&text));
+    let edits = match (edits, calls) {
+        (Some(edits), Some(calls)) => Some(edits.into_iter().chain(calls).collect()),
+        (edits, calls) => edits.or(calls),
+    };
     match edits {
         Some(edits) if !edits.is_empty() => Cow::Owned(edited(sql, edits)),
         _ => Cow::Borrowed(sql),
@@ -49,6 +54,10 @@ fn mentions(sql: &str, words: &[&str]) -> bool {
 
 fn mentions_type(sql: &str) -> bool {
     mentions(sql, &["struct", "map", "list", "array", "row"]) && sql.len() < 64 * HEAD
+}
+
+fn mentions_predict(sql: &str) -> bool {
+    sql.len() < 64 * HEAD && sql.as_bytes().windows(7).any(|part| part.eq_ignore_ascii_case(b"predict"))
 }
 
 /// What takes the place of some bytes.
@@ -151,6 +160,23 @@ fn length(rest: &str, token: &Token) -> Option<usize> {
     rest.starts_with(|c: char| c.eq_ignore_ascii_case(&first) || !c.is_alphanumeric()).then_some(1)
 }
 
+/// `predict('m', TABLE t)`: a query in the place of the table.
+fn predicted(text: &Text<'_>) -> Vec<Edit> {
+    let called = |at: &usize| {
+        matches!(text.word(*at).as_str(), "PREDICT" | "PREDICT_PROBA")
+            && matches!(text.token(at + 1), Some(Token::LParen))
+            && matches!(text.token(at + 3), Some(Token::Comma))
+            && text.word(at + 4) == "TABLE"
+    };
+    let edit = |at: usize| {
+        let end = text.behind_name(at + 5);
+        let name = text.sql.get(text.start(at + 5)..text.start(end))?.trim();
+        matches!(text.token(end), Some(Token::RParen))
+            .then(|| (text.start(at + 4)..text.start(end), format!("(SELECT * FROM {name})")))
+    };
+    (0..text.len()).filter(called).filter_map(edit).collect()
+}
+
 /// `REFRESH MATERIALIZED VIEW v`
 fn refresh(text: &Text<'_>) -> Option<Vec<Edit>> {
     if !text.words(0, &["REFRESH", "MATERIALIZED", "VIEW"]) {
@@ -223,6 +249,11 @@ mod tests {
                 "CREATE TABLE t (k INT) COMMENT 'c' ",
             ),
             ("CREATE TABLE t (k INT) ENGINE = InnoDB DEFAULT CHARSET=utf8mb4", "CREATE TABLE t (k INT) "),
+            (
+                "CREATE VIEW v AS SELECT * FROM predict('m', TABLE s.\"T\" ) AS p",
+                "CREATE VIEW v AS SELECT * FROM predict('m', (SELECT * FROM s.\"T\")) AS p",
+            ),
+            ("SELECT predict('m', a)", "SELECT predict('m', a)"),
             ("CREATE TABLE t (k INT, )", "CREATE TABLE t (k INT )"),
             ("CREATE TABLE t AS SELECT 1 AS engine", "CREATE TABLE t AS SELECT 1 AS engine"),
         ] {

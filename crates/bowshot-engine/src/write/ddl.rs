@@ -4,6 +4,7 @@ use crate::catalog::names::Names;
 use crate::snapshot::Pinned;
 use crate::write::access::AccessChange;
 use crate::write::alter::{self, Alteration, column_of};
+use crate::write::models::{self, NewModel};
 use crate::write::{NewTable, NewView, WhenThere};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{Entry, EntryName, Table, TableStore, View, What};
@@ -73,6 +74,11 @@ pub(crate) enum Ddl {
         name: EntryName,
         if_exists: bool,
     },
+    CreateModel(NewModel),
+    DropModel {
+        name: EntryName,
+        if_exists: bool,
+    },
     /// Who may do what.
     Access(AccessChange),
     /// One after the other, or none.
@@ -110,12 +116,14 @@ impl Ddl {
                 pinned.clone()
             }
             Self::DropCatalog { name, cascade, .. } => {
+                check_no_models(models::are_in(name, None, names) && !cascade, "catalog", name)?;
                 pinned.changed(name, |tables| tables.drop_catalog(name, *cascade))?
             }
             Self::DropSchema { catalog, name, if_exists: true, .. } if !pinned.has_schema(catalog, name) => {
                 pinned.clone()
             }
             Self::DropSchema { catalog, name, cascade, .. } => {
+                check_no_models(models::are_in(catalog, Some(name), names) && !cascade, "schema", name)?;
                 pinned.changed(catalog, |tables| tables.drop_schema(catalog, name, *cascade))?
             }
             Self::DropTable { name, if_exists } => drop_table(name, *if_exists, names)?,
@@ -127,6 +135,8 @@ impl Ddl {
                 comment(name, column.as_deref(), text.as_ref(), names, store)?
             }
             Self::DropMaterialized { name, if_exists } => drop_materialized(name, *if_exists, names)?,
+            Self::CreateModel(new) => models::create(new, names)?,
+            Self::DropModel { name, if_exists } => models::drop_model(name, *if_exists, names)?,
             Self::Access(change) => change.apply(pinned)?,
             Self::Several(changes) => {
                 let (mut names, mut rows) = (names.clone(), 0);
@@ -146,6 +156,15 @@ impl Ddl {
         };
         Ok((changed, 0))
     }
+}
+
+fn check_no_models(there: bool, what: &str, name: &str) -> Result<()> {
+    if !there {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what} `{name}` is not empty: there are models in it"))
+        .with_reason(Reason::DependentObjects)
+        .with_hint("drop what is in it first, or add CASCADE"))
 }
 
 /// Where new rows of a table are kept.

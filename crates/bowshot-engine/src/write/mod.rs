@@ -1,7 +1,7 @@
 //! Statements that change tables.
 //!
 //! ```text
-//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl)
+//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl, models)
 //!                             ├─► INSERT, CTAS: a query that gives the new rows   (DataFusion's own planning)
 //!                             ├─► UPDATE, DELETE, MERGE: a query over the target with the addresses of its rows
 //!                             │                                                   (change, merge)
@@ -32,6 +32,7 @@ mod insert;
 mod key;
 pub(crate) mod literal;
 mod merge;
+pub(crate) mod models;
 mod nulls;
 mod parts;
 pub(crate) mod recognise;

@@ -4,6 +4,7 @@
 //! Only what is listed here has a text. An expression of another kind, a function that is not immutable, a constant of a
 //! type without exact text: none of these is ever cached. Columns must be those of numbered tables, `"#2".name`.
 
+use bowshot_engine::internals::asks_model;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Column, Result, ScalarValue, TableReference, plan_err};
 use datafusion::execution::SessionState;
@@ -111,6 +112,8 @@ fn write(expr: &Expr, text: &mut String) -> Option<()> {
         Expr::InList(InList { expr, list: all, negated }) => {
             list(&format!("in {negated}"), iter::once(expr.as_ref()).chain(all), text)
         }
+        // Of a model there may be another version when the text is read again.
+        Expr::ScalarFunction(call) if asks_model(&call.func) => None,
         Expr::ScalarFunction(call) if call.func.signature().volatility == Volatility::Immutable => {
             list(&format!("fn {}", quoted(call.func.name())), &call.args, text)
         }

@@ -4,7 +4,7 @@
 //! CREATE ROLE [IF NOT EXISTS] r                 DROP ROLE [IF EXISTS] r
 //! CREATE USER [IF NOT EXISTS] u [PASSWORD 'p'] [ADMIN | NOADMIN] [SET name = 'value', …] [RESET name, …]
 //! ALTER USER u [the same]                       DROP USER [IF EXISTS] u
-//! GRANT what ON [TABLE | SCHEMA | CATALOG] o TO [ROLE | USER] r, …      REVOKE … FROM …
+//! GRANT what ON [TABLE | SCHEMA | CATALOG | MODEL] o TO [ROLE | USER] r, …      REVOKE … FROM …
 //! GRANT r, … TO s, …                            REVOKE r, … FROM s, …
 //! ALTER DEFAULT PRIVILEGES [FOR u, …] [IN SCHEMA s, …] GRANT what ON TABLES TO r, … | REVOKE what ON TABLES FROM r, …
 //! CREATE ROW POLICY p ON t [FOR r, …] USING (condition)                 DROP ROW POLICY [IF EXISTS] p ON t
@@ -200,6 +200,8 @@ pub enum Object {
     Schema(ObjectName),
     /// A catalog, with all schemas in it.
     Catalog(ObjectName),
+    /// A model. What may be read of a table, may be asked of it.
+    Model(ObjectName),
 }
 
 /// The text as logs may have it: without passwords.

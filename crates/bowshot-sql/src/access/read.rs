@@ -71,7 +71,7 @@ impl Kind {
             Self::DropRole => "write `DROP ROLE name`",
             Self::DropUser => "write `DROP USER name`",
             Self::Grant => {
-                "write `GRANT SELECT ON table TO role`, `GRANT ALL ON SCHEMA name TO role` or `GRANT role TO user`"
+                "write `GRANT SELECT ON table TO role`, `GRANT ALL ON SCHEMA name TO role`, `GRANT EXECUTE ON MODEL name TO role` or `GRANT role TO user`"
             }
             Self::Revoke => "write `REVOKE SELECT ON table FROM role` or `REVOKE role FROM user`",
             Self::RowPolicy => "write `CREATE ROW POLICY name ON table FOR role USING (condition)`",
@@ -224,9 +224,22 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 fn rights(parser: &mut Parser<'_>, give: bool) -> Parsed<AccessStatement> {
+    if is_word(parser, "execute")
+        && matches!(&parser.peek_nth_token_ref(1).token, Token::Word(next) if next.keyword == Keyword::ON)
+    {
+        parser.advance_token();
+        parser.advance_token();
+        if !word(parser, "model") {
+            return parser.expected("MODEL: nothing else is executed", parser.peek_token());
+        }
+        let (object, privileges) =
+            (Object::Model(parser.parse_object_name(false)?), vec![(Privilege::Select, Vec::new())]);
+        return Ok(AccessStatement::Rights { give, privileges, object, grantees: others(parser, give)? });
+    }
     if let Some(privileges) = privileges(parser)? {
         parser.expect_keyword(Keyword::ON)?;
         let object = object(parser)?;
+        let privileges = if matches!(object, Object::Model(_)) { of_model(privileges)? } else { privileges };
         let grantees = others(parser, give)?;
         return Ok(AccessStatement::Rights { give, privileges, object, grantees });
     }
@@ -295,7 +308,38 @@ fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Privileges>> {
     }
 }
 
+/// Rights on a model: to ask it, however that is called, and all that its owner may do.
+fn of_model(privileges: Privileges) -> Parsed<Privileges> {
+    let all = privileges.len() == Privilege::ALL.len();
+    let mut found = Privileges::new();
+    for (privilege, columns) in privileges {
+        let right = match privilege {
+            _ if !columns.is_empty() => {
+                return Err(ParserError::ParserError("a model has no columns".to_owned()));
+            }
+            Privilege::Usage | Privilege::Select => Privilege::Select,
+            Privilege::Own => Privilege::Own,
+            _ if all => continue,
+            other => {
+                let other = other.as_str();
+                return Err(ParserError::ParserError(format!("{other} is no right on a model")));
+            }
+        };
+        if !found.iter().any(|(there, _)| *there == right) {
+            found.push((right, columns));
+        }
+    }
+    Ok(found)
+}
+
 fn object(parser: &mut Parser<'_>) -> Parsed<Object> {
+    // A table may have this name: `GRANT SELECT ON model TO r`.
+    if is_word(parser, "model")
+        && matches!(&parser.peek_nth_token_ref(1).token, Token::Word(next) if !matches!(next.keyword, Keyword::TO | Keyword::FROM))
+    {
+        parser.advance_token();
+        return Ok(Object::Model(parser.parse_object_name(false)?));
+    }
     if parser.parse_keyword(Keyword::SCHEMA) {
         return Ok(Object::Schema(parser.parse_object_name(false)?));
     }

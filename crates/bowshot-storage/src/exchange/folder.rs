@@ -1,5 +1,6 @@
 //! The folder, and which paths lead into it.
 
+use super::read;
 use super::write::Place;
 use super::{FileRows, FileWriter, Shape, Wanted};
 use crate::ReadOptions;
@@ -133,6 +134,15 @@ impl Folder {
         let relative = self.relative(path)?;
         let file = self.resolved(&relative, path)?;
         FileRows::open(&file, shape, options, wanted)
+    }
+
+    /// All bytes of a file that is no table.
+    ///
+    /// # Errors
+    /// As [`ExchangeFolder::read`]; `LimitReached` for more than `most` bytes.
+    pub fn contents(&self, path: &str, most: usize) -> Result<Vec<u8>> {
+        let relative = self.relative(path)?;
+        read::contents(&self.resolved(&relative, path)?, most)
     }
 
     /// The path below the folder, by its text alone.

@@ -21,7 +21,9 @@ use ::parquet::arrow::arrow_reader::{
 };
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, ErrorKind, Result};
+use std::fs::{File, Metadata};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -52,10 +54,7 @@ pub struct FileRows {
 
 impl FileRows {
     pub(super) fn open(path: &Path, shape: Shape, options: &ReadOptions, wanted: &Wanted) -> Result<Self> {
-        let metadata = path.symlink_metadata().map_err(|error| FileError::io(path, error))?;
-        if !metadata.is_file() {
-            return Err(Error::invalid("this is no file").with_hint("name one file; folders are not read"));
-        }
+        let metadata = file_facts(path)?;
         let identity = FileIdentity::new(&metadata, SystemTime::now());
         let file = DataFile::new(path.to_path_buf(), identity, HandlePool::new(4));
         Self::of(file, shape, options, wanted)
@@ -103,6 +102,35 @@ impl FileRows {
         });
         Some(fitted.map_err(Error::from))
     }
+}
+
+/// What the disk says of a file; of anything else it is an error, before it is opened: a pipe would never end.
+fn file_facts(path: &Path) -> Result<Metadata> {
+    let metadata = path.symlink_metadata().map_err(|error| FileError::io(path, error))?;
+    if metadata.is_file() {
+        return Ok(metadata);
+    }
+    Err(Error::invalid("this is no file").with_hint("name one file; folders are not read"))
+}
+
+/// All bytes of a file.
+pub(super) fn contents(path: &Path, most: usize) -> Result<Vec<u8>> {
+    let metadata = file_facts(path)?;
+    let too_large = || {
+        Error::new(
+            ErrorKind::LimitReached,
+            format!("the file has more than {most} bytes, which is the limit"),
+        )
+    };
+    let limit = most as u64;
+    if metadata.len() > limit {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
+    read.map_err(|error| FileError::io(path, error))?;
+    // It may have grown meanwhile.
+    if bytes.len() > most { Err(too_large()) } else { Ok(bytes) }
 }
 
 struct Opening<'a> {

@@ -20,6 +20,8 @@ pub enum What {
     View,
     /// A rule about who may do what.
     Rule,
+    /// A model.
+    Model,
 }
 
 impl fmt::Display for What {
@@ -30,6 +32,7 @@ impl fmt::Display for What {
             Self::Table => "table",
             Self::View => "view",
             Self::Rule => "rule about access",
+            Self::Model => "model",
         })
     }
 }
@@ -143,13 +146,13 @@ impl Error {
                 What::Catalog => Reason::UndefinedCatalog,
                 What::Schema => Reason::UndefinedSchema,
                 What::Table | What::View => Reason::UndefinedTable,
-                What::Rule => return None,
+                What::Rule | What::Model => return None,
             },
             Self::Exists { what, .. } => match what {
                 What::Catalog => Reason::DuplicateCatalog,
                 What::Schema => Reason::DuplicateSchema,
                 What::Table | What::View => Reason::DuplicateTable,
-                What::Rule => return None,
+                What::Rule | What::Model => return None,
             },
             Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
             Self::Full { .. } => Reason::InsufficientResources,

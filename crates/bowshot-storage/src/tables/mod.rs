@@ -39,6 +39,7 @@ pub mod durable;
 mod error;
 mod file_scan;
 mod merge;
+mod model_files;
 mod name;
 mod notes;
 mod numbers;
@@ -58,6 +59,7 @@ pub use definition::{
 };
 pub use durable::{Opening, durable_type};
 pub use error::{Error, What};
+pub use model_files::ModelFiles;
 pub use name::EntryName;
 pub use notes::Notes;
 pub use numbers::Numbering;

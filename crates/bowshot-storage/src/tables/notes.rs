@@ -1,5 +1,5 @@
-//! Notes: short texts by key that belong to a snapshot as its tables do. The engine keeps in them who may do what. They are
-//! written in the same transaction as the tables, and each key is merged by itself: two transactions that changed the same
+//! Notes: short texts by key that belong to a snapshot as its tables do. The engine keeps in them who may do what, and which
+//! models there are. They are written in the same transaction as the tables, and each key is merged by itself: two transactions that changed the same
 //! one conflict.
 //!
 //! What the notes mean is their reader's affair, who reads them once for each state ([`Notes::read`]).
@@ -75,7 +75,7 @@ impl Notes {
             match text {
                 Some(text) if key.len() + text.len() > MAX_NOTE_BYTES => {
                     return Err(Error::TooMuch(format!(
-                        "a rule about access has more than {MAX_NOTE_BYTES} bytes"
+                        "a rule about access, or what is kept of a model, has more than {MAX_NOTE_BYTES} bytes"
                     )));
                 }
                 Some(text) => drop(texts.insert(key, text)),
@@ -83,7 +83,9 @@ impl Notes {
             }
         }
         if texts.len() > MAX_NOTES {
-            return Err(Error::TooMuch(format!("there would be more than {MAX_NOTES} rules about access")));
+            return Err(Error::TooMuch(format!(
+                "there would be more than {MAX_NOTES} rules about access and models"
+            )));
         }
         let base = self.base.clone().unwrap_or_else(|| Arc::clone(self));
         Ok(Arc::new(Self { texts, base: Some(base), read: OnceLock::new() }))
@@ -109,7 +111,8 @@ pub(super) fn merge(sides: &Sides<'_, Arc<Notes>>) -> Result<Arc<Notes>, Error> 
         }
         let now = head.texts.get(key);
         if now != before && now != after {
-            return Err(Error::Conflict { what: What::Rule, name: key.clone(), change: "changed" });
+            let (what, name) = told(key);
+            return Err(Error::Conflict { what, name, change: "changed" });
         }
         match after {
             Some(text) => texts.insert(key.clone(), text.clone()),
@@ -117,6 +120,17 @@ pub(super) fn merge(sides: &Sides<'_, Arc<Notes>>) -> Result<Arc<Notes>, Error> 
         };
     }
     Ok(Arc::new(Notes::restored(texts)))
+}
+
+/// What a note is about, for who changed it at the same time as somebody else.
+fn told(key: &str) -> (What, String) {
+    match serde_json::from_str::<(String, Vec<String>)>(key) {
+        Ok((kind, place)) if kind == "model" => {
+            let parts: Vec<String> = place.into_iter().filter(|part| !part.is_empty()).collect();
+            (What::Model, parts.join("."))
+        }
+        _ => (What::Rule, key.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -141,6 +155,12 @@ mod tests {
         let third = with(&base, "a", Some("3"));
         let error = merge(&Sides { base: &base, changed: &one, head: &third }).expect_err("both changed it");
         assert!(matches!(error, Error::Conflict { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_conflict_names_the_model() {
+        assert_eq!(told("[\"model\",[\"c\",\"s\",\"\",\"m\"]]"), (What::Model, "c.s.m".to_owned()));
+        assert_eq!(told("[\"role\",\"r\"]").0, What::Rule);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::durable::{
     Catalog, Disk, Keeper, Loaded, Opening, Persisted, StoredFile, load, persist, write_file,
 };
 use super::merge::Sides;
+use super::model_files::ModelFiles;
 use super::numbers::Numbers;
 use super::owned::owned;
 use super::segment::{Segment, without_dead_texts};
@@ -36,6 +37,7 @@ pub struct TableStore {
     account: Arc<Account>,
     folder: Option<Folder>,
     numbers: Numbers,
+    model_files: ModelFiles,
 }
 
 /// What a store has that outlives the server.
@@ -73,7 +75,8 @@ impl TableStore {
     /// A store with one empty schema, whose rows may take `limit_bytes` of memory.
     pub fn in_memory(default_catalog: &str, default_schema: &str, limit_bytes: u64) -> Arc<Self> {
         let defaults = Defaults { catalog: default_catalog.to_owned(), schema: default_schema.to_owned() };
-        Arc::new(Self::new(Snapshot::first(defaults), Arc::new(Account::new(limit_bytes, 0)), None))
+        let account = Arc::new(Account::new(limit_bytes, 0));
+        Arc::new(Self::new(Snapshot::first(defaults), account, None, ModelFiles::in_memory()))
     }
 
     /// The store of a data folder, which no other process may use: what was committed there, ready for more. Removes
@@ -103,13 +106,14 @@ impl TableStore {
             }
         };
         leftovers.remove(&catalog, &disk)?;
+        let model_files = ModelFiles::open(folder)?;
         let folder = Folder { catalog, disk, keeper: Keeper::default() };
-        let store = Arc::new(Self::new(head, account, Some(folder)));
+        let store = Arc::new(Self::new(head, account, Some(folder), model_files));
         Keeper::start(&store);
         Ok(store)
     }
 
-    fn new(head: Snapshot, account: Arc<Account>, folder: Option<Folder>) -> Self {
+    fn new(head: Snapshot, account: Arc<Account>, folder: Option<Folder>, model_files: ModelFiles) -> Self {
         Self {
             head: RwLock::new(Arc::new(head)),
             waiting: Mutex::default(),
@@ -117,6 +121,7 @@ impl TableStore {
             account,
             folder,
             numbers: Numbers::default(),
+            model_files,
         }
     }
 
@@ -128,6 +133,11 @@ impl TableStore {
     /// How the catalog of durable tables was opened; without one, nothing is known.
     pub fn opening(&self) -> Opening {
         self.folder.as_ref().map(|folder| folder.catalog.opening()).unwrap_or_default()
+    }
+
+    /// The files of models, which last as long as durable tables do.
+    pub fn model_files(&self) -> &ModelFiles {
+        &self.model_files
     }
 
     /// Whether tables can be durable.

@@ -146,7 +146,8 @@ fn rights((place, grantee): &(Place, String), wanted: &Rights, there: &Rights, s
     let kind = match place.len() {
         1 => "CATALOG",
         2 => "SCHEMA",
-        _ => "TABLE",
+        3 => "TABLE",
+        _ => "MODEL",
     };
     for (verb, to, rights) in [("REVOKE", "FROM", take), ("GRANT", "TO", give)] {
         if !rights.is_empty() {
@@ -226,7 +227,8 @@ fn quoted(name: &str) -> String {
 }
 
 fn whole(place: &Place) -> String {
-    place.iter().map(|part| quoted(part)).collect::<Vec<_>>().join(".")
+    let parts = place.iter().filter(|part| !part.is_empty());
+    parts.map(|part| quoted(part)).collect::<Vec<_>>().join(".")
 }
 
 fn literal(text: &str) -> String {

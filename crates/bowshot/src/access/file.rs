@@ -5,7 +5,7 @@ use super::diff::{creation, grantable};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A catalog, a schema or a table: the parts of its name.
+/// A catalog, a schema, a table or a model: the parts of its name. That of a model has an empty one, so that no table has it.
 pub(super) type Place = Vec<String>;
 
 /// Rights by name; for SELECT the columns, if it is not all.
@@ -75,6 +75,7 @@ struct Grant {
     table: Option<String>,
     schema: Option<String>,
     catalog: Option<String>,
+    model: Option<String>,
     rights: Vec<String>,
     columns: Option<Vec<String>>,
     to: Vec<String>,
@@ -141,18 +142,27 @@ fn memberships(entries: Vec<Membership>) -> Result<BTreeSet<(String, String)>, S
 
 fn rights(entries: Vec<Grant>, place: &[String; 2]) -> Result<BTreeMap<(Place, String), Rights>, String> {
     let mut all: BTreeMap<(Place, String), Rights> = BTreeMap::new();
-    for Grant { table, schema, catalog, rights, columns, to } in entries {
-        let at = match (table, schema, catalog) {
-            (Some(table), None, None) => full(&table, place, 3)?,
-            (None, Some(schema), None) => full(&schema, place, 2)?,
-            (None, None, Some(catalog)) => full(&catalog, place, 1)?,
-            _ => return Err("a grant is on one `table`, one `schema` or one `catalog`".to_owned()),
+    for Grant { table, schema, catalog, model, rights, columns, to } in entries {
+        let at = match (table, schema, catalog, model) {
+            (Some(table), None, None, None) => full(&table, place, 3)?,
+            (None, Some(schema), None, None) => full(&schema, place, 2)?,
+            (None, None, Some(catalog), None) => full(&catalog, place, 1)?,
+            (None, None, None, Some(model)) => {
+                let mut at = full(&model, place, 3)?;
+                at.insert(2, String::new());
+                at
+            }
+            _ => {
+                return Err(
+                    "a grant is on one `table`, one `schema`, one `catalog` or one `model`".to_owned()
+                );
+            }
         };
         if rights.is_empty() || to.is_empty() || columns.as_ref().is_some_and(Vec::is_empty) {
             return Err(format!("a grant on `{}` gives nothing, or to nobody", at.join(".")));
         }
-        let given = grantable(&rights)?;
-        if columns.is_some() && (at.len() < 3 || given.iter().any(|right| right != "SELECT")) {
+        let given = if at.len() > 3 { of_model(&rights)? } else { grantable(&rights)? };
+        if columns.is_some() && (at.len() != 3 || given.iter().any(|right| right != "SELECT")) {
             return Err("`columns` are for SELECT on a table alone".to_owned());
         }
         let columns: Option<BTreeSet<String>> = columns.map(|names| names.into_iter().collect());
@@ -169,6 +179,22 @@ fn rights(entries: Vec<Grant>, place: &[String; 2]) -> Result<BTreeMap<(Place, S
         }
     }
     Ok(all)
+}
+
+/// Rights on a model: to ask it, however that is called, and all that its owner may do.
+fn of_model(rights: &[String]) -> Result<BTreeSet<String>, String> {
+    let mut found = BTreeSet::new();
+    for right in rights {
+        let (ask, own) = match right.to_ascii_uppercase().as_str() {
+            "EXECUTE" | "SELECT" | "USAGE" => (true, false),
+            "OWN" => (false, true),
+            "ALL" => (true, true),
+            other => return Err(format!("`{other}` is no right on a model; those are EXECUTE, OWN and ALL")),
+        };
+        found.extend(ask.then(|| "SELECT".to_owned()));
+        found.extend(own.then(|| "OWN".to_owned()));
+    }
+    Ok(found)
 }
 
 fn policies(

@@ -25,6 +25,7 @@ const OURS: &[(&str, &[&str])] = &[
             "bowshot-sql",
             "bowshot-functions",
             "bowshot-kernels",
+            "bowshot-models",
             "bowshot-os",
             "bowshot-storage",
             "bowshot-access",

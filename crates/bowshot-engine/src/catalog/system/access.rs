@@ -67,12 +67,18 @@ fn kind(place: &Place) -> &'static str {
     match place.len() {
         1 => "CATALOG",
         2 => "SCHEMA",
-        _ => "TABLE",
+        3 => "TABLE",
+        _ => "MODEL",
     }
 }
 
 fn part(place: &Place, n: usize) -> Option<String> {
     place.get(n).cloned()
+}
+
+/// The name of a table or a model.
+fn named(place: &Place) -> Option<String> {
+    if place.len() > 2 { place.last().cloned() } else { None }
 }
 
 fn grants(access: &Access) -> Result<RecordBatch> {
@@ -83,7 +89,7 @@ fn grants(access: &Access) -> Result<RecordBatch> {
         ("object_type", column(&|right| Some(kind(&right.place).to_owned()))),
         ("table_catalog", column(&|right| part(&right.place, 0))),
         ("table_schema", column(&|right| part(&right.place, 1))),
-        ("table_name", column(&|right| part(&right.place, 2))),
+        ("table_name", column(&|right| named(&right.place))),
         ("privilege", column(&|right| Some(right.privilege.as_str().to_owned()))),
         ("columns", column(&|right| right.columns.clone())),
         ("is_owner", Arc::new(rights.iter().map(|right| Some(right.owner)).collect::<BooleanArray>())),
@@ -218,7 +224,10 @@ pub(crate) fn grants_of(access: &Access, name: &str) -> Vec<String> {
     let mine = |grantee: &str| grantee == name || (name == access.user() && access.has_role(grantee));
     for right in rights(access).iter().filter(|right| mine(&right.grantee)) {
         let columns = right.columns.as_ref().map(|columns| format!(" ({columns})")).unwrap_or_default();
-        let (privilege, kind, place) = (right.privilege.as_str(), kind(&right.place), right.place.join("."));
+        let (privilege, kind) = (right.privilege.as_str(), kind(&right.place));
+        let place: Vec<&str> =
+            right.place.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        let place = place.join(".");
         lines.push(format!("GRANT {privilege}{columns} ON {kind} {place} TO {}", right.grantee));
     }
     if access.is_admin() || name == access.user() {

@@ -5,8 +5,10 @@ pub(crate) mod access;
 pub(crate) mod files;
 pub(crate) mod tables;
 
+use crate::catalog::models;
 use crate::policy::Access;
 use crate::reuse::Reuse;
+use crate::snapshot::Pinned;
 use async_trait::async_trait;
 use bowshot_api::Principal;
 use bowshot_storage::FileCatalog;
@@ -42,6 +44,8 @@ pub(crate) struct SystemSchema {
     principal: Principal,
     access: Access,
     about: AboutTables,
+    /// All that there is: what is told of models is looked at by itself.
+    pinned: Pinned,
     reuse: Arc<dyn Reuse>,
     files: Option<Arc<FileCatalog>>,
 }
@@ -50,10 +54,10 @@ impl SystemSchema {
     pub(crate) fn new(
         tables: Arc<dyn SystemTables>,
         (principal, access): (Principal, Access),
-        about: AboutTables,
+        (about, pinned): (AboutTables, &Pinned),
         reuse: Arc<dyn Reuse>,
     ) -> Self {
-        Self { tables, principal, access, about, reuse, files: None }
+        Self { tables, principal, access, about, pinned: pinned.clone(), reuse, files: None }
     }
 
     /// The same with tables about files.
@@ -68,7 +72,8 @@ impl SystemSchema {
         let shared = shared.filter(|_| self.access.is_everything());
         let admin = self.tables.admin_names().into_iter().chain(access::ADMIN_NAMES);
         let admin = admin.filter(|_| self.access.is_admin());
-        self.tables.names().into_iter().chain(tables::NAMES).chain(access::NAMES).chain(shared).chain(admin)
+        let own = tables::NAMES.into_iter().chain(access::NAMES).chain([models::NAME]);
+        self.tables.names().into_iter().chain(own).chain(shared).chain(admin)
     }
 }
 
@@ -84,7 +89,8 @@ impl SchemaProvider for SystemSchema {
         if !self.table_exist(name) {
             return Ok(None);
         }
-        let about = self.about.rows(name).or_else(|| access::rows(name, &self.access));
+        let models = || (name == models::NAME).then(|| models::rows(&self.pinned, &self.access));
+        let about = self.about.rows(name).or_else(|| access::rows(name, &self.access)).or_else(models);
         let about = about.or_else(|| self.reuse.rows(name));
         let rows = about.or_else(|| self.tables.rows(name, &self.principal));
         let rows = match rows {

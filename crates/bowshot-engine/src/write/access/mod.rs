@@ -8,6 +8,7 @@ mod users;
 use self::membership::membership;
 use self::tokens::Told;
 use crate::catalog::Visible;
+use crate::catalog::models::not_there;
 use crate::catalog::names::Names;
 use crate::error::classify;
 use crate::plan;
@@ -15,9 +16,12 @@ use crate::policy::access::{Access, denied, unseen};
 use crate::policy::gate::AccessSettings;
 use crate::policy::guard;
 use crate::policy::mask::Mask;
-use crate::policy::rules::{Given, Key, PUBLIC, Place, Policy, Rules, given_text, place_of, policy_text};
+use crate::policy::rules::{
+    Given, Key, PUBLIC, Place, Policy, Rules, given_text, model_place, place_of, policy_text,
+};
 use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
+use crate::write::models::may_know;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::rewrite;
 use bowshot_sql::{AccessStatement, Object, Privilege, UserChange};
@@ -197,6 +201,12 @@ fn target(name: &ObjectName, (access, names): (&Access, &Names)) -> Result<Entry
 fn place(object: &Object, (access, names): (&Access, &Names)) -> Result<Place> {
     match object {
         Object::Table(table) => Ok(place_of(&target(table, (access, names))?)),
+        Object::Model(model) => {
+            let name = names.model(model)?;
+            let place = model_place(&name);
+            let there = names.pinned.shared().notes().read(Rules::of).models.contains_key(&place);
+            if there && may_know(&name, access) { Ok(place) } else { Err(not_there(&name)) }
+        }
         Object::Schema(schema) => {
             let (catalog, schema) = names.schema(schema)?;
             if names.pinned.has_schema(&catalog, &schema) {

@@ -230,12 +230,12 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     entries.map(|entry| Ok(entry.map_err(failed)?.path())).collect()
 }
 
-pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
+pub(in crate::tables) fn make_folder(folder: &Path) -> Result<(), Error> {
     private::folder(folder).map_err(|error| Error::file("make", folder, error))
 }
 
 /// Makes the names in a folder survive a crash of the machine.
-pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
+pub(in crate::tables) fn sync_folder(folder: &Path) -> Result<(), Error> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|error| Error::file("sync", folder, error))
 }

@@ -45,7 +45,7 @@ pub use upkeep::{Optimized, Vacuumed};
 pub(super) use catalog::Catalog;
 #[cfg(test)]
 pub(super) use codec::survives;
-pub(super) use disk::Disk;
+pub(super) use disk::{Disk, make_folder, sync_folder};
 pub(super) use file::StoredFile;
 pub(super) use keeper::Keeper;
 pub(super) use load::{Loaded, broken_in, load};

@@ -1,0 +1,94 @@
+"""A server whose models come from an exchange folder, and what tests ask it."""
+
+import contextlib
+import pathlib
+import sys
+import threading
+
+import numpy
+import pyarrow
+import pyarrow.flight as flight
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
+
+from server import Server  # noqa: E402
+
+
+class Served:
+    """A server over a data folder, and one connection to it, which is one session."""
+
+    def __init__(self, folder):
+        self.exchange = folder / "exchange"
+        self.exchange.mkdir(exist_ok=True)
+        (folder / "empty").mkdir(exist_ok=True)
+        self.server = Server(
+            folder / "empty", data=folder / "data", arguments=["--set", f"storage.exchange_folder={self.exchange}"]
+        )
+        self.client = flight.connect(self.server.grpc_tcp)
+
+    def run(self, sql):
+        info = self.client.get_flight_info(flight.FlightDescriptor.for_command(sql.encode()))
+        return pyarrow.concat_tables(self.client.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints)
+
+    def rows(self, sql):
+        return self.run(sql).to_pylist()
+
+    def value(self, sql):
+        [row] = self.rows(sql)
+        [value] = row.values()
+        return value
+
+    def fails(self, sql, *words):
+        try:
+            answer = self.run(sql).to_pylist()
+        except (pyarrow.ArrowException, flight.FlightError) as error:
+            said = str(error)
+        else:
+            raise AssertionError(f"{sql} answered {answer}")
+        for word in words:
+            assert word in said, said
+        return said
+
+    def model(self, name, file, more=""):
+        (self.exchange / f"{name}.model").write_bytes(file)
+        self.run(f"CREATE {more} MODEL {name} FROM '{name}.model'")
+
+    def store(self, name, table):
+        writer, reader = self.client.do_put(flight.FlightDescriptor.for_path(name), table.schema)
+        with writer:
+            writer.write_table(table)
+            writer.done_writing()
+            reader.read()
+
+    def exchanged(self, path, table, chunk=None):
+        """Sends rows to a service, from a thread of its own; gives the answer."""
+        writer, reader = self.client.do_exchange(flight.FlightDescriptor.for_path(*path))
+
+        def send():
+            with contextlib.suppress(Exception):  # The answer tells more.
+                writer.begin(table.schema)
+                writer.write_table(table, chunk) if chunk else writer.write_table(table)
+                writer.done_writing()
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            return reader.read_all()
+        finally:
+            sender.join()
+            with contextlib.suppress(Exception):
+                writer.close()
+
+    def close(self):
+        self.client.close()
+        self.server.stop()
+
+
+def columns(rows, nulls=True):
+    """The columns of a matrix with the numbers of its rows; what is missing is NULL, or NaN."""
+    values = {f"f{at}": pyarrow.array(rows[:, at], from_pandas=nulls) for at in range(rows.shape[1])}
+    return pyarrow.table({"id": pyarrow.array(range(len(rows)), pyarrow.int64()), **values})
+
+
+def matrix(column):
+    return numpy.array(column.to_pylist(), dtype=float)
