@@ -9,7 +9,7 @@ use crate::channels::{Channels, Outgoing, PATIENCE};
 use crate::parcel::ParcelCodec;
 use crate::parts;
 use async_trait::async_trait;
-use bowshot_api::Error;
+use bowshot_api::{Error, ErrorKind};
 use bowshot_engine::WeakEngine;
 use bowshot_engine::distribution::{Distribution, Placed, PlanOnNodes};
 use bowshot_engine::portable::Portable;
@@ -91,7 +91,8 @@ impl Nodes {
         let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
         let id = state.session_id().to_owned();
         let context = TaskContext::new(None, id, config, none.0, none.1, none.2, none.3, runtime);
-        Ok(Some(PlanOnNodes { plan, context: Arc::new(context), shown }))
+        let nodes = members.iter().map(|member| member.address.clone()).collect();
+        Ok(Some(PlanOnNodes { plan, context: Arc::new(context), nodes, shown }))
     }
 
     /// What parts of a session with these options run with elsewhere.
@@ -222,22 +223,30 @@ impl Distribution for Nodes {
         }
     }
 
-    async fn lost(&self, plan: &Placed, _error: &Error) -> bool {
-        if !matches!(plan, Placed::OnNodes(_)) {
+    async fn lost(&self, plan: &Placed, error: &Error) -> bool {
+        let Placed::OnNodes(plan) = plan else { return false };
+        if !matches!(error.kind(), ErrorKind::Internal | ErrorKind::Unavailable) {
             return false;
         }
-        let myself = self.cluster.myself();
-        let others = self.cluster.workers().into_iter().filter(|member| member.id != myself.id);
-        let asked = others.map(|member| async move {
-            let answer = tokio::time::timeout(PATIENCE, self.cluster.connect(&member.address)).await;
-            let lost = !matches!(answer, Ok(Ok(_)));
-            if lost {
-                self.cluster.report_failure(&member.address);
-                self.channels.forget(&member.address);
-            }
-            lost
-        });
-        join_all(asked).await.into_iter().any(|lost| lost)
+        let myself = self.cluster.myself().address;
+        let others = plan.nodes.iter().filter(|address| **address != myself);
+        join_all(others.map(|address| self.is_lost(address))).await.into_iter().any(|lost| lost)
+    }
+}
+
+impl Nodes {
+    /// Whether a node that has work is not there any more. Others may have noticed before.
+    async fn is_lost(&self, address: &str) -> bool {
+        if !self.cluster.workers().iter().any(|member| member.address == address) {
+            return true;
+        }
+        let answer = tokio::time::timeout(PATIENCE, self.cluster.connect(address)).await;
+        let lost = !matches!(answer, Ok(Ok(_)));
+        if lost {
+            self.cluster.report_failure(address);
+            self.channels.forget(address);
+        }
+        lost
     }
 }
 

@@ -40,6 +40,8 @@ pub struct PlanOnNodes {
     pub plan: Arc<dyn ExecutionPlan>,
     /// What it runs with.
     pub context: Arc<TaskContext>,
+    /// The addresses of the nodes.
+    pub nodes: Vec<String>,
     /// Its stages and their tasks, for people.
     pub shown: String,
 }
