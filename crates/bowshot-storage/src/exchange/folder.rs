@@ -88,6 +88,18 @@ impl ExchangeFolder {
         }
     }
 
+    /// All bytes of a file that is no table.
+    ///
+    /// # Errors
+    /// As [`ExchangeFolder::read`]; `LimitReached` for more than `most` bytes.
+    pub fn contents(&self, path: &str, most: usize) -> Result<Vec<u8>> {
+        if self.stores(path)?.is_some() {
+            return Err(Error::unsupported("files that are no tables are not read from object stores")
+                .with_hint("put the file into the exchange folder of the server"));
+        }
+        self.folder()?.contents(path, most)
+    }
+
     /// The object stores, if a path is an address in one.
     fn stores(&self, path: &str) -> Result<Option<&Remotes>> {
         match &self.remotes {
@@ -136,11 +148,7 @@ impl Folder {
         FileRows::open(&file, shape, options, wanted)
     }
 
-    /// All bytes of a file that is no table.
-    ///
-    /// # Errors
-    /// As [`ExchangeFolder::read`]; `LimitReached` for more than `most` bytes.
-    pub fn contents(&self, path: &str, most: usize) -> Result<Vec<u8>> {
+    fn contents(&self, path: &str, most: usize) -> Result<Vec<u8>> {
         let relative = self.relative(path)?;
         read::contents(&self.resolved(&relative, path)?, most)
     }
