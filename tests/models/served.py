@@ -20,9 +20,8 @@ class Served:
     def __init__(self, folder):
         self.exchange = folder / "exchange"
         self.exchange.mkdir(exist_ok=True)
-        (folder / "empty").mkdir(exist_ok=True)
         self.server = Server(
-            folder / "empty", data=folder / "data", arguments=["--set", f"storage.exchange_folder={self.exchange}"]
+            data=folder / "data", arguments=["--set", f"storage.exchange_folder={self.exchange}"]
         )
         self.client = flight.connect(self.server.grpc_tcp)
 

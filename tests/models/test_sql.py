@@ -38,7 +38,8 @@ def alone(tmp_path):
     yield start
     for served in running:
         served.client.close()
-        served.server.stop()
+        if served.server.alive():
+            served.server.stop()
 
 
 def stump(low, high, names=("a", "b")):
@@ -94,11 +95,12 @@ def named(served):
 def test_rows_of_a_table(served, named):
     """Columns are found by their names, wherever they stand and whatever their case."""
     expected = served.run(f"SELECT id, predict('named', {ARGUMENTS}) AS p FROM asked ORDER BY id")["p"]
+    upper = ", ".join(f'{name} AS "{name.upper()}"' for name in NAMES)
     for rows in (
         "TABLE asked",
         "table main.asked",
         "(SELECT 1 AS other, f7, f6, f5, f4, f3, f2, f1, f0, id FROM asked)",
-        f"(SELECT id, {', '.join(f'{name} AS "{name.upper()}"' for name in NAMES)} FROM asked)",
+        f"(SELECT id, {upper} FROM asked)",
     ):
         answer = served.run(f"SELECT id, prediction FROM predict('named', {rows}) ORDER BY id")
         assert answer["prediction"].equals(expected), rows

@@ -25,8 +25,8 @@ def test_files_are_read_by_address(remote):
     assert rows("SELECT count(*), min(year) FROM read_parquet('s3://lake/data/events/year=2024/**/*.parquet')") == [(3_000, 2024)]
     assert rows("SELECT count(*) FROM read_csv('s3://lake/data/lines.csv', all_varchar = true)") == [(5_000,)]
     assert rows("SELECT count(*) FROM read_json('s3://lake/data/objects.jsonl')") == [(2_000,)]
-    both = "read_parquet(['s3://lake/data/orders.parquet', 's3://lake/data/events/*/part-0.parquet'], union_by_name = true)"
-    assert rows(f"SELECT count(*) FROM {both}") == [(62_000,)]
+    both = "read_parquet(['s3://lake/data/events/year=2023/*.parquet', 's3://lake/data/events/year=2024/*.parquet'])"
+    assert rows(f"SELECT count(*), count(DISTINCT year) FROM {both}") == [(6_000, 2)]
 
 
 @pytest.mark.parametrize("address", [
@@ -60,7 +60,7 @@ def test_rows_go_out_and_come_back(s3, remote):
     wide = "SELECT o.*, e.id AS other FROM orders o CROSS JOIN (SELECT id FROM orders WHERE id < 8) e"
     remote.database.run(f"COPY ({wide}) TO 's3://lake/exchange/large.arrow'")
     info = s3.files.get_file_info("lake/exchange/large.arrow")
-    assert info.size > 32 << 20
+    assert info.size > 16 << 20
     remote.database.run("CREATE TABLE large (id BIGINT)", "COPY large (id) FROM 's3://lake/exchange/large.arrow'")
     assert remote.rows("SELECT count(*), sum(id) FROM large") == remote.rows("SELECT count(*) * 8, sum(id) * 8 FROM orders")
     assert s3.unfinished_uploads() == []

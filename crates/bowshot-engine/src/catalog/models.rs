@@ -85,10 +85,6 @@ impl FindModel for SeenModels {
         self.lock().insert(name.to_owned(), Arc::clone(&found));
         Ok(found)
     }
-
-    fn has_found(&self) -> bool {
-        !self.lock().is_empty()
-    }
 }
 
 /// A model that a statement may ask.

@@ -10,7 +10,7 @@ use bowshot_models::Model;
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
@@ -57,9 +57,6 @@ pub(crate) trait FindModel: fmt::Debug + Send + Sync {
     /// # Errors
     /// `NotFound` if there is none that the statement may ask.
     fn find(&self, name: &str) -> bowshot_api::Result<Arc<Found>>;
-
-    /// Whether any has been found.
-    fn has_found(&self) -> bool;
 }
 
 /// What is asked of a model.
@@ -137,11 +134,24 @@ pub fn asks_model(function: &ScalarUDF) -> bool {
 /// # Errors
 /// None that planning has not had.
 pub(crate) fn bind(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
-    if !finder(state).is_some_and(|finder| finder.has_found()) {
+    if finder(state).is_none() || !asks_any(&plan)? {
         return Ok(plan);
     }
     let bound = |node: LogicalPlan| node.map_expressions(|expr| expr.transform_up(with_model));
     plan.transform_up_with_subqueries(bound).data()
+}
+
+/// Whether some expression of a plan asks a model. Of those that rows are ordered by, planning wants to know no type.
+fn asks_any(plan: &LogicalPlan) -> Result<bool> {
+    let mut asks = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            asks |= asks_model_by_name(expr);
+            Ok(if asks { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        Ok(if asks { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(asks)
 }
 
 fn with_model(expr: Expr) -> Result<Transformed<Expr>> {
@@ -150,11 +160,10 @@ fn with_model(expr: Expr) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     };
     let found = function.found(call.args.first().and_then(constant))?;
-    let mut args = call.args.into_iter();
-    let first = args.next().map(|name| name.schema_name().to_string()).unwrap_or_default();
     let (wanted, signature) = (function.wanted, function.signature.clone());
-    let function = Arc::new(ScalarUDF::new_from_impl(OfModel { wanted, found, first, signature }));
-    let args = args.map(number_parameter).collect();
+    let function = Arc::new(ScalarUDF::new_from_impl(OfModel { wanted, found, signature }));
+    // The name stays among the arguments: columns are called by it, in windows and in the text of orders, too.
+    let args = call.args.into_iter().map(number_parameter).collect();
     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { func: function, args })))
 }
 
@@ -283,15 +292,12 @@ fn field(wanted: Wanted, found: &Found, columns: &[FieldRef]) -> Result<FieldRef
 struct OfModel {
     wanted: Wanted,
     found: Arc<Found>,
-    /// The first argument as columns are called by it: what stands for the function keeps the name of its column.
-    first: String,
     signature: Signature,
 }
 
 impl PartialEq for OfModel {
     fn eq(&self, other: &Self) -> bool {
-        let of =
-            |one: &Self| (one.wanted, one.found.sha256.clone(), one.found.name.clone(), one.first.clone());
+        let of = |one: &Self| (one.wanted, one.found.sha256.clone(), one.found.name.clone());
         of(self) == of(other)
     }
 }
@@ -300,7 +306,7 @@ impl Eq for OfModel {}
 
 impl Hash for OfModel {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.wanted, &self.found.sha256, &self.found.name, &self.first).hash(state);
+        (self.wanted, &self.found.sha256, &self.found.name).hash(state);
     }
 }
 
@@ -319,12 +325,6 @@ impl ScalarUDFImpl for OfModel {
         self.wanted.function()
     }
 
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        let rest = args.iter().map(|arg| arg.schema_name().to_string());
-        let all: Vec<String> = std::iter::once(self.first.clone()).chain(rest).collect();
-        Ok(format!("{}({})", self.wanted.function(), all.join(",")))
-    }
-
     fn signature(&self) -> &Signature {
         &self.signature
     }
@@ -334,14 +334,15 @@ impl ScalarUDFImpl for OfModel {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        field(self.wanted, &self.found, args.arg_fields)
+        field(self.wanted, &self.found, args.arg_fields.get(1..).unwrap_or_default())
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        // The first one is the name.
+        let given = args.args.get(1..).unwrap_or_default();
+        let constant = given.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
-        let columns =
-            args.args.iter().map(|value| value.to_array(rows)).collect::<Result<Vec<ArrayRef>>>()?;
+        let columns = given.iter().map(|value| value.to_array(rows)).collect::<Result<Vec<ArrayRef>>>()?;
         let step = (STEP / self.found.model.tree_count().max(1)).max(STEP_ROWS);
         let mut parts = Vec::with_capacity(rows / step + 1);
         let mut first = 0;
