@@ -126,7 +126,8 @@ def test_a_node_that_ends(table):
         answers = known(members[0])
         with Load(members[0], answers) as load:
             time.sleep(1)
-            members[2].stop()
+            members[2].terminate()
+            nodes.wait_until(lambda: not members[2].alive(), "the end of the node", 40)
             time.sleep(1)
         assert not load.wrong and not load.told, (load.wrong[:3], load.told[:3])
         assert load.right > 3

@@ -154,7 +154,7 @@ def test_in_every_place_of_a_statement(served, named):
     assert served.value(f"SELECT id FROM t ORDER BY {one}, id LIMIT 1") == 1
     assert served.value(f"SELECT count(*) FROM t AS x JOIN t AS y ON predict('small', x.a, x.b) = predict('small', y.a, y.b)") == 5
     assert served.value(f"SELECT max(p) FROM (SELECT {one} AS p, row_number() OVER (ORDER BY {one}) AS n FROM t) AS s") == 2.0
-    assert served.run(f"SELECT {one} FROM t").schema.names == ["predict"]
+    assert served.run(f"SELECT {one} AS p FROM t").schema.names == ["p"]
     served.run(f"CREATE OR REPLACE TABLE u AS SELECT id, {one} AS p FROM t")
     served.run(f"UPDATE u SET p = predict('small', t.a, t.b) + 1 FROM t WHERE t.id = u.id")
     served.run(f"INSERT INTO u SELECT id + 10, {one} FROM t")

@@ -63,6 +63,7 @@ pub fn join(
     let channels = Channels::new(cluster.clone());
     let sessions =
         PartSessions::new(engine.downgrade(), portable.clone(), Arc::clone(&channels), cluster.clone());
+    let kept = sessions.kept();
     let worker = Worker::from_session_builder(sessions)
         .with_runtime_env(Arc::clone(environment))
         .with_version(cluster.myself().build);
@@ -70,6 +71,7 @@ pub fn join(
         // What a part computes, it computes where its rows are asked for: on the threads of queries.
         engine.runtime().handle().spawn(parts::serve(worker.clone(), incoming));
     }
+    engine.runtime().handle().spawn(parts::let_go(worker.clone(), kept));
     let nodes = Nodes::new(engine.downgrade(), (cluster.clone(), channels), (worker, portable), placement);
     engine.distribute_by(Arc::new(nodes));
     Ok(())

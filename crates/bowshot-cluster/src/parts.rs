@@ -8,21 +8,24 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowshot_engine::WeakEngine;
 use bowshot_engine::portable::Portable;
-use bowshot_membership::{Cluster, WorkStream};
+use bowshot_membership::{Cluster, Part, WorkStream};
 use datafusion::common::{Result, exec_err, internal_datafusion_err, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion_distributed::{
-    DistributedConfig, DistributedExt, Worker, WorkerQueryContext, WorkerSessionBuilder,
+    DistributedConfig, DistributedExt, ExecuteTaskRequest, ProducerHead, TaskKey, Worker, WorkerQueryContext,
+    WorkerSessionBuilder,
 };
 use futures::{Stream, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
+use uuid::Uuid;
 
 /// The header in which the options of the session travel.
 const OPTIONS: HeaderName = HeaderName::from_static("x-bowshot-session-options");
@@ -53,22 +56,62 @@ pub(crate) fn keep(given: &ConfigOptions, own: &mut ConfigOptions) {
     }
 }
 
+/// How often parts that are over are looked for.
+const LOOKED_EVERY: Duration = Duration::from_millis(500);
+
+/// A part that is kept: running, or over and not let go of yet. The node does not leave before.
+#[derive(Debug)]
+struct Kept {
+    _of_cluster: Part,
+    _one: Arc<()>,
+}
+
+/// Lets go of parts that are over, with the memory that they hold, until the engine ends.
+///
+/// The table of tasks drops what was taken out of it when it is used the next time, which may be never. Asking it for a task
+/// that there never is is such a use.
+pub(crate) async fn let_go(worker: Worker, kept: Weak<()>) {
+    loop {
+        tokio::time::sleep(LOOKED_EVERY).await;
+        match kept.strong_count() {
+            0 => return,
+            1 => {}
+            _ => {
+                let nothing = ExecuteTaskRequest {
+                    task_key: TaskKey { query_id: Uuid::nil(), stage_id: 0, task_number: 0 },
+                    target_partition_start: 0,
+                    target_partition_end: 0,
+                    producer_head: ProducerHead::None,
+                };
+                // It would wait for the task.
+                let _ = tokio::time::timeout(Duration::from_millis(1), worker.execute_task(nothing)).await;
+            }
+        }
+    }
+}
+
 /// Makes the sessions in which parts run.
 pub(crate) struct PartSessions {
     engine: WeakEngine,
     portable: Portable,
     channels: Arc<Channels>,
     cluster: Cluster,
+    kept: Arc<()>,
 }
 
 impl PartSessions {
+    /// As many of these as there are parts, and one.
+    pub(crate) fn kept(&self) -> Weak<()> {
+        Arc::downgrade(&self.kept)
+    }
+
     pub(crate) fn new(
         engine: WeakEngine,
         portable: Portable,
         channels: Arc<Channels>,
         cluster: Cluster,
     ) -> Self {
-        Self { engine, portable, channels, cluster }
+        Self { engine, portable, channels, cluster, kept: Arc::default() }
     }
 }
 
@@ -78,8 +121,8 @@ impl WorkerSessionBuilder for PartSessions {
         let Some(engine) = self.engine.upgrade() else { return exec_err!("the node is shutting down") };
         let options = options(&ctx.headers)?;
         let mut builder = ctx.builder;
-        // The node does not leave before it has ended.
-        builder.config().get_or_insert_default().set_extension(Arc::new(self.cluster.part()));
+        let kept = Kept { _of_cluster: self.cluster.part(), _one: Arc::clone(&self.kept) };
+        builder.config().get_or_insert_default().set_extension(Arc::new(kept));
         let part = builder
             .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
             .with_distributed_channel_resolver(Between(Arc::clone(&self.channels)))

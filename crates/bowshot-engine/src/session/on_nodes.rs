@@ -101,7 +101,16 @@ impl OnNodes {
                 Err(error) => heard(error),
             };
             if !self.session.distribution().lost(&self.placed, &error).await {
-                return Some(Err(error));
+                if self.given || error.kind() != ErrorKind::Internal || matches!(self.placed, Placed::Here(_))
+                {
+                    return Some(Err(error));
+                }
+                // Plans may turn out not to fit together where they arrive, which nobody knows before.
+                tracing::warn!(error = %error.chain(), "a plan fails on several nodes: it runs on this one");
+                if let Err(error) = self.here() {
+                    return Some(Err(error));
+                }
+                continue;
             }
             if self.given || self.attempts == MOST_ATTEMPTS {
                 return Some(Err(was_lost(error)));
@@ -118,13 +127,19 @@ impl OnNodes {
     async fn again(&mut self) -> Result<()> {
         self.plan = reset_plan_states(Arc::clone(&self.plan)).map_err(classify)?;
         self.placed = self.session.distribution().place(&self.plan, &self.state).await;
-        self.rows = match &self.placed {
-            Placed::OnNodes(nodes) => started(nodes, self.layout, &self.schema)?,
-            Placed::Here(_) => {
-                let streams = execute::streams(&self.plan, &self.state, self.layout, &self.schema)?;
-                BatchStream::new(SchemaRef::clone(&self.schema), execute::merged(streams))
-            }
-        };
+        match &self.placed {
+            Placed::OnNodes(nodes) => self.rows = started(nodes, self.layout, &self.schema)?,
+            Placed::Here(_) => self.here()?,
+        }
+        Ok(())
+    }
+
+    /// Runs the plan on this node.
+    fn here(&mut self) -> Result<()> {
+        self.placed = Placed::Here(None);
+        self.plan = reset_plan_states(Arc::clone(&self.plan)).map_err(classify)?;
+        let streams = execute::streams(&self.plan, &self.state, self.layout, &self.schema)?;
+        self.rows = BatchStream::new(SchemaRef::clone(&self.schema), execute::merged(streams));
         Ok(())
     }
 }
