@@ -222,10 +222,12 @@ impl PortableFiles {
     }
 
     fn open(&self, file: &PortableFile) -> Result<Opened, Error> {
-        if let Some(known) = self.lock().get(file) {
-            return Ok(known.clone());
-        }
         let metadata = std::fs::metadata(&file.path).map_err(|error| Error::of_known(&file.path, error))?;
+        if let Some((data, facts)) = self.lock().get(file)
+            && data.identity().has_content_of(&metadata)
+        {
+            return Ok((Arc::clone(data), Arc::clone(facts)));
+        }
         let identity = FileIdentity::new(&metadata, SystemTime::now());
         if identity.size != file.size || identity.modified() != file.modified {
             return Err(Error::Changed { path: file.path.clone() });

@@ -5,7 +5,7 @@ use crate::rules;
 use crate::types::zone;
 use datafusion::common::{Result, internal_datafusion_err, internal_err};
 use datafusion::execution::{SessionStateDefaults, TaskContext};
-use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, Volatility, WindowUDF};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -51,6 +51,10 @@ impl Functions {
 
     /// Writes what there is to say of a function beside its name, which is nothing for those of the session.
     pub(super) fn write_scalar(&self, function: &ScalarUDF, into: &mut Vec<u8>) -> Result<()> {
+        // Such as the next number of a table, which this node alone counts.
+        if function.signature().volatility == Volatility::Volatile {
+            return Err(stays(format!("the function `{}`", function.name())));
+        }
         if self.scalar.get(function.name()).is_some_and(|own| own.as_ref() == function) {
             return Ok(());
         }

@@ -12,11 +12,16 @@ mod nodes;
 
 use crate::error::classify;
 use bowshot_api::Error;
-use bowshot_storage::portable::PortableFiles;
+use bowshot_storage::portable::{PortableFiles, is_portable};
 use converter::{Converter, Values};
+use datafusion::common::exec_err;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::datasource::sink::DataSinkExec;
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
 };
@@ -69,12 +74,12 @@ impl Portable {
         context: &TaskContext,
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
         let codec = self.codec(Functions::of(context));
-        physical_plan_from_bytes_with_proto_converter(
-            bytes,
-            context,
-            &codec,
-            &DeduplicatingProtoConverter::default(),
-        )
+        let converter = DeduplicatingProtoConverter::default();
+        let plan = physical_plan_from_bytes_with_proto_converter(bytes, context, &codec, &converter)?;
+        match plan.exists(|node| Ok(!may_come(node.as_ref())))? {
+            true => exec_err!("a plan of another node has a part that none of its kind has"),
+            false => Ok(plan),
+        }
     }
 
     fn written(
@@ -106,6 +111,14 @@ fn why(error: DataFusionError) -> Error {
 
 const STAYS: &str = " does not leave the node of its session";
 const EXTERNAL: &str = "External error: ";
+
+/// Whether an operator may come from another node: DataFusion's messages have sinks, and scans of any file, too.
+fn may_come(node: &dyn ExecutionPlan) -> bool {
+    let from_elsewhere = || node.name().starts_with("Network");
+    let reads_nothing = || node.is::<EmptyExec>() || node.is::<PlaceholderRowExec>();
+    let leaf = node.children().is_empty();
+    !node.is::<DataSinkExec>() && (!leaf || is_portable(node) || reads_nothing() || from_elsewhere())
+}
 
 /// What does not travel.
 fn stays(what: impl std::fmt::Display) -> DataFusionError {

@@ -1,6 +1,7 @@
 //! The rules that make joins of `FROM a, b WHERE …`, and keys of conditions, take all keys for of one kind.
 
 use super::constant_conditions::{DecidedAbove, FILTERS};
+use super::constant_sides::ConstantsOnTheRight;
 use super::dependencies::{AllKeys, LEAVES_OUT};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
@@ -21,7 +22,7 @@ pub(crate) fn logical(scratch: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>
         .map(|rule| match rule.name() {
             CROSS_JOINS => Arc::new(OnlyPlainEqualities(rule)) as Arc<dyn OptimizerRule + Send + Sync>,
             KEYS => Arc::new(OnlyOneKind(rule)) as Arc<_>,
-            FILTERS => Arc::new(DecidedAbove(rule)) as Arc<_>,
+            FILTERS => Arc::new(DecidedAbove(Arc::new(ConstantsOnTheRight(rule)))) as Arc<_>,
             LEAVES_OUT if !scratch => Arc::new(AllKeys(rule)) as Arc<_>,
             _ => rule,
         })

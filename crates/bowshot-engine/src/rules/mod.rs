@@ -3,6 +3,7 @@
 mod analysis;
 mod barrier;
 mod constant_conditions;
+mod constant_sides;
 mod constants;
 mod cross_joins;
 mod decimals;

@@ -5,23 +5,26 @@
 
 use crate::distribution::{Placed, PlanOnNodes, heard};
 use crate::error::classify;
-use crate::execute;
+use crate::execute::{self, Parallelism};
 use crate::scheduling;
 use crate::session::EngineSession;
+use crate::session::query::physical_plan;
 use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::display::{PlanType, StringifiedPlan};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Explain, ExplainFormat};
+use datafusion::logical_expr::{Explain, ExplainFormat, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::explain::ExplainExec;
 use futures::stream::{self, StreamExt};
 use std::sync::Arc;
 
 /// How often a plan is placed again.
 const MOST_ATTEMPTS: usize = 3;
+
+/// What a plan is made of: the state of its session, the query, in what form it goes to the client, and whether it has an order.
+pub(super) type Made<'a> = (&'a SessionState, &'a LogicalPlan, (Layout, Parallelism), bool);
 
 /// The streams of a plan, wherever it runs.
 ///
@@ -30,28 +33,20 @@ const MOST_ATTEMPTS: usize = 3;
 pub(super) async fn streams(
     session: &EngineSession,
     plan: &Arc<dyn ExecutionPlan>,
-    state: &SessionState,
-    (layout, schema): (Layout, &SchemaRef),
+    (state, query, form, ordered): Made<'_>,
+    schema: &SchemaRef,
 ) -> Result<Vec<BatchStream>> {
     let distribution = session.distribution();
     if !distribution.is_active() {
-        return execute::streams(plan, state, layout, schema);
+        return execute::streams(plan, state, form.0, schema);
     }
     let placed = distribution.place(plan, state).await;
-    let Placed::OnNodes(nodes) = &placed else { return execute::streams(plan, state, layout, schema) };
-    let (plan, state, schema) = (Arc::clone(plan), state.clone(), SchemaRef::clone(schema));
-    let rows = started(nodes, layout, &schema)?;
-    let run = OnNodes {
-        session: session.clone(),
-        plan,
-        state,
-        layout,
-        schema,
-        placed,
-        rows,
-        given: false,
-        attempts: 1,
-    };
+    let Placed::OnNodes(nodes) = &placed else { return execute::streams(plan, state, form.0, schema) };
+    let (state, schema) = (state.clone(), SchemaRef::clone(schema));
+    let rows = started(nodes, form.0, &schema)?;
+    let (session, query) = (session.clone(), query.clone());
+    let run =
+        OnNodes { session, query, form, ordered, state, schema, placed, rows, given: false, attempts: 1 };
     Ok(vec![run.stream()])
 }
 
@@ -66,9 +61,10 @@ fn started(nodes: &PlanOnNodes, layout: Layout, schema: &SchemaRef) -> Result<Ba
 /// A plan that runs on several nodes.
 struct OnNodes {
     session: EngineSession,
-    plan: Arc<dyn ExecutionPlan>,
+    query: LogicalPlan,
+    form: (Layout, Parallelism),
+    ordered: bool,
     state: SessionState,
-    layout: Layout,
     schema: SchemaRef,
     placed: Placed,
     rows: BatchStream,
@@ -107,7 +103,7 @@ impl OnNodes {
                 }
                 // Plans may turn out not to fit together where they arrive, which nobody knows before.
                 tracing::warn!(error = %error.chain(), "a plan fails on several nodes: it runs on this one");
-                if let Err(error) = self.here() {
+                if let Err(error) = self.here().await {
                     return Some(Err(error));
                 }
                 continue;
@@ -123,22 +119,30 @@ impl OnNodes {
         }
     }
 
-    /// Places the plan again. What operators had begun is forgotten.
+    /// Plans the query again, and places it. What operators of the plan before have learned is that of rows which count for nothing.
     async fn again(&mut self) -> Result<()> {
-        self.plan = reset_plan_states(Arc::clone(&self.plan)).map_err(classify)?;
-        self.placed = self.session.distribution().place(&self.plan, &self.state).await;
+        let plan = self.planned().await?;
+        self.placed = self.session.distribution().place(&plan, &self.state).await;
         match &self.placed {
-            Placed::OnNodes(nodes) => self.rows = started(nodes, self.layout, &self.schema)?,
-            Placed::Here(_) => self.here()?,
+            Placed::OnNodes(nodes) => self.rows = started(nodes, self.form.0, &self.schema)?,
+            Placed::Here(_) => self.run_here(&plan)?,
         }
         Ok(())
     }
 
-    /// Runs the plan on this node.
-    fn here(&mut self) -> Result<()> {
+    /// Runs the query on this node.
+    async fn here(&mut self) -> Result<()> {
+        let plan = self.planned().await?;
+        self.run_here(&plan)
+    }
+
+    async fn planned(&mut self) -> Result<Arc<dyn ExecutionPlan>> {
+        physical_plan(&self.session, (&self.state, self.form), &self.query, self.ordered).await
+    }
+
+    fn run_here(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
         self.placed = Placed::Here(None);
-        self.plan = reset_plan_states(Arc::clone(&self.plan)).map_err(classify)?;
-        let streams = execute::streams(&self.plan, &self.state, self.layout, &self.schema)?;
+        let streams = execute::streams(plan, &self.state, self.form.0, &self.schema)?;
         self.rows = BatchStream::new(SchemaRef::clone(&self.schema), execute::merged(streams));
         Ok(())
     }

@@ -50,7 +50,7 @@ async fn one(
     let input = run.plan.pinned().input();
     // Rows that come along with a statement come once, and to this node.
     let streams = match input {
-        None => on_nodes::streams(session, &physical, state, (run.layout, &schema)).await?,
+        None => on_nodes::streams(session, &physical, (state, plan, run.form(), ordered), &schema).await?,
         Some(_) => streams(&physical, state, run.layout, &schema)?,
     };
     let streams = streams.into_iter().map(|stream| located(stream, input)).collect();
@@ -94,7 +94,11 @@ pub(crate) async fn prepare_bound(
     Ok(Execution { schema, streams: vec![stream], ordered: true, rows: None, progress })
 }
 
-async fn physical_plan(
+/// The physical plan of a query, with what is there already in the place of what would compute it.
+///
+/// # Errors
+/// From planning.
+pub(super) async fn physical_plan(
     session: &EngineSession,
     (state, form): (&SessionState, (Layout, Parallelism)),
     plan: &LogicalPlan,

@@ -153,8 +153,12 @@ pub(crate) fn create(new: &NewModel, names: &Names) -> Result<Pinned> {
     }
     let bytes = folder(names)?.contents(&new.path, bowshot_models::limits::FILE_BYTES)?;
     let length = bytes.len() as u64;
-    let named: HashSet<String> = names.parts.tables.snapshot().notes().read(Rules::of).files();
-    names.parts.models.sweep(&named);
+    let committed = names.parts.tables.snapshot().notes().read(Rules::of);
+    // Of rules that cannot be read nobody knows what they name.
+    if !committed.broken {
+        let named: HashSet<String> = committed.files().into_iter().chain(rules.files()).collect();
+        names.parts.models.sweep(&named);
+    }
     let (sha256, model) = names.parts.models.put(bytes).map_err(|error| {
         let message = format!("`{}`: {}", new.path, error.message());
         error.with_message(message)

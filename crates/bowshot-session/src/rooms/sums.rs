@@ -2,7 +2,7 @@
 //! of it counts, so that one with a wrong shape or a number that is none changes nothing.
 
 use arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, Float32Array, Float64Array};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Combination, Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -149,6 +149,15 @@ impl Sums {
     /// None for contributions of this shape.
     pub(super) fn combined(self, shape: &Shape, combination: Combination) -> Result<RecordBatch> {
         let parts = if combination == Combination::Sum { 1.0 } else { self.weight };
+        let is_finite = |(sums, field): (&Vec<f64>, &FieldRef)| {
+            let single = matches!(kind_of(field.data_type()), DataType::Float32);
+            let most = if single { f64::from(f32::MAX) } else { f64::MAX };
+            sums.iter().all(|sum| (sum / parts).abs() <= most)
+        };
+        if !self.columns.iter().zip(shape.given.fields()).all(is_finite) {
+            return Err(Error::invalid("the contributions together are too large for their type")
+                .with_hint("send smaller numbers, or smaller weights"));
+        }
         let columns = self.columns.into_iter().zip(shape.given.fields()).map(|(sums, field)| {
             let numbers = sums.into_iter().map(|sum| sum / parts);
             match field.data_type() {
@@ -161,6 +170,14 @@ impl Sums {
         });
         let combined = RecordBatch::try_new(Arc::clone(&shape.given), columns.collect());
         combined.map_err(|error| Error::internal("contributions cannot be combined").with_source(error))
+    }
+}
+
+/// The type of the numbers of a column.
+fn kind_of(column: &DataType) -> &DataType {
+    match column {
+        DataType::FixedSizeList(item, _) => item.data_type(),
+        kind => kind,
     }
 }
 

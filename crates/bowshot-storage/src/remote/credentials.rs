@@ -235,8 +235,29 @@ impl<'a> Said<'a> {
         }
     }
 
+    /// Whether the place names any: those of the environment are another's then, and go nowhere near it.
+    fn has_own_credentials(&self) -> bool {
+        const SECRETS: [&str; 5] = ["key", "token", "secret", "sas", "password"];
+        let is_secret = |name: &str| SECRETS.iter().any(|word| name.contains(word));
+        self.profile.is_some() || self.options.iter().any(|(name, _)| is_secret(name))
+    }
+
     fn s3(&self) -> Result<AmazonS3Builder> {
-        let mut builder = AmazonS3Builder::from_env().with_bucket_name(&self.url.authority);
+        let environment = AmazonS3Builder::from_env();
+        let mut builder = if self.has_own_credentials() {
+            let mut own = AmazonS3Builder::new();
+            for key in
+                [AmazonS3ConfigKey::Region, AmazonS3ConfigKey::DefaultRegion, AmazonS3ConfigKey::Endpoint]
+            {
+                if let Some(value) = environment.get_config_value(&key) {
+                    own = own.with_config(key, value);
+                }
+            }
+            own
+        } else {
+            environment
+        };
+        builder = builder.with_bucket_name(&self.url.authority);
         if let Some(endpoint) = self.endpoint() {
             builder = builder.with_endpoint(endpoint);
         }
@@ -275,7 +296,18 @@ impl<'a> Said<'a> {
     }
 
     fn azure(&self) -> Result<MicrosoftAzureBuilder> {
-        let builder = MicrosoftAzureBuilder::from_env();
+        let environment = MicrosoftAzureBuilder::from_env();
+        let builder = if self.has_own_credentials() {
+            let mut own = MicrosoftAzureBuilder::new();
+            for key in [AzureConfigKey::AccountName, AzureConfigKey::Endpoint, AzureConfigKey::UseEmulator] {
+                if let Some(value) = environment.get_config_value(&key) {
+                    own = own.with_config(key, value);
+                }
+            }
+            own
+        } else {
+            environment
+        };
         let mut builder = match self.url.authority.contains('@') {
             true => builder.with_url(&self.url.root),
             false => builder.with_container_name(&self.url.authority),
