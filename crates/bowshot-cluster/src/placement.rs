@@ -168,6 +168,11 @@ impl Nodes {
             if !split.exists(|node| Ok(node.is::<DistributedExec>()))? {
                 return Ok(None);
             }
+            if limits_inside(&plan)? {
+                return Err(plan_datafusion_err!(
+                    "each node would take its own rows for a LIMIT inside of it"
+                ));
+            }
             if plan.exists(|node| Ok(node.is::<ScalarSubqueryExec>()))? {
                 return Err(plan_datafusion_err!("a subquery inside of it has to give its value first"));
             }
@@ -270,6 +275,28 @@ fn reason(error: &DataFusionError) -> String {
 fn url(address: &str) -> Result<Url> {
     Url::parse(&format!("http://{address}"))
         .map_err(|error| internal_datafusion_err!("`{address}` is no address of a node: {error}"))
+}
+
+/// Operators above all others, in which a number of rows is that of the answer.
+const OF_THE_ANSWER: [&str; 8] = [
+    "ProjectionExec",
+    "SortExec",
+    "SortExec(TopK)",
+    "SortPreservingMergeExec",
+    "CoalescePartitionsExec",
+    "GlobalLimitExec",
+    "LocalLimitExec",
+    "CooperativeExec",
+];
+
+/// Whether some operator takes a number of rows for others above it, such as joins: each task of a stage would take as many.
+fn limits_inside(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let mut inside = plan;
+    while OF_THE_ANSWER.contains(&inside.name()) {
+        let Some(below) = inside.children().first().copied() else { return Ok(false) };
+        inside = below;
+    }
+    inside.exists(|node| Ok(node.fetch().is_some() || node.name().contains("Limit")))
 }
 
 /// Bytes of the files that a plan reads.
