@@ -23,16 +23,19 @@ QUERIES = [
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    path = tmp_path_factory.mktemp("lost") / "t.parquet"
+    path = tmp_path_factory.mktemp("lost") / "t"
+    path.mkdir()
     numbers = pa.array(range(ROWS), pa.int64())
     groups = pa.array([number * 7919 % 997 for number in range(ROWS)], pa.int32())
-    pq.write_table(pa.table({"x": numbers, "g": groups}), path, row_group_size=20_000)
+    rows, part = pa.table({"x": numbers, "g": groups}), ROWS // 5
+    for number in range(5):
+        pq.write_table(rows.slice(number * part, part), path / f"part-{number}.parquet", row_group_size=20_000)
     return path
 
 
 def started(count, table):
     more = ["--set", "cluster.bytes_per_thread=1", "--set", "result_cache.memory_bytes=0", "--set", "engine.threads=2"]
-    return nodes.cluster(count, more=more, sources=[str(table)])
+    return nodes.cluster(count, more=more, sources=[f"t={table}"])
 
 
 def ask(node, sql):

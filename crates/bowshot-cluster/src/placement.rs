@@ -22,13 +22,14 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
-    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExec, DistributedExt,
+    BroadcastExec, DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExec, DistributedExt,
     DistributedLeafExec, NetworkBoundaryExt, RouteTasksEvent, RouteTasksEventResponse, RouteTasksHandler,
     SessionStateBuilderExt, Worker, WorkerResolver, display_plan_ascii,
 };
@@ -86,6 +87,11 @@ impl Nodes {
         let Some(plan) = self.split(Arc::clone(plan), &config, (state, &part)).await? else {
             return Ok(None);
         };
+        // Where subqueries alone run on several nodes, the rest may have several partitions.
+        let plan = match plan.properties().partitioning.partition_count() {
+            1 => plan,
+            _ => Arc::new(CoalescePartitionsExec::new(plan)),
+        };
         let shown = display_plan_ascii(plan.as_ref(), false);
         let runtime = Arc::clone(state.runtime_env());
         let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
@@ -130,7 +136,7 @@ impl Nodes {
             .with_distributed_channel_resolver(outgoing)
             .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
             .with_distributed_local_worker_context(self.worker.to_local_worker_context(myself))
-            .with_distributed_desired_task_count_handler(rows_in_memory_stay)
+            .with_distributed_desired_task_count_handler(one_partition_in_one_task)
             .with_distributed_route_tasks_handler(places)
             .with_distributed_passthrough_headers(parts::header(&options)?)?
             .with_distributed_file_scan_config_bytes_per_partition(self.placement.bytes_per_thread)?;
@@ -167,11 +173,6 @@ impl Nodes {
             let split = planner.query_planner().create_physical_plan(&nothing, &planner).await?;
             if !split.exists(|node| Ok(node.is::<DistributedExec>()))? {
                 return Ok(None);
-            }
-            if limits_inside(&plan)? {
-                return Err(plan_datafusion_err!(
-                    "each node would take its own rows for a LIMIT inside of it"
-                ));
             }
             if plan.exists(|node| Ok(node.is::<ScalarSubqueryExec>()))? {
                 return Err(plan_datafusion_err!("a subquery inside of it has to give its value first"));
@@ -277,28 +278,6 @@ fn url(address: &str) -> Result<Url> {
         .map_err(|error| internal_datafusion_err!("`{address}` is no address of a node: {error}"))
 }
 
-/// Operators above all others, in which a number of rows is that of the answer.
-const OF_THE_ANSWER: [&str; 8] = [
-    "ProjectionExec",
-    "SortExec",
-    "SortExec(TopK)",
-    "SortPreservingMergeExec",
-    "CoalescePartitionsExec",
-    "GlobalLimitExec",
-    "LocalLimitExec",
-    "CooperativeExec",
-];
-
-/// Whether some operator takes a number of rows for others above it, such as joins: each task of a stage would take as many.
-fn limits_inside(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    let mut inside = plan;
-    while OF_THE_ANSWER.contains(&inside.name()) {
-        let Some(below) = inside.children().first().copied() else { return Ok(false) };
-        inside = below;
-    }
-    inside.exists(|node| Ok(node.fetch().is_some() || node.name().contains("Limit")))
-}
-
 /// Bytes of the files that a plan reads.
 fn scanned(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let mut bytes: u64 = 0;
@@ -345,10 +324,19 @@ fn by_itself(stage: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     by_itself.data()
 }
 
-/// A leaf that cannot be written down is read in one task, which is one of this node.
-fn rows_in_memory_stay(event: DesiredTaskCountEvent<'_>) -> Option<Result<DesiredTaskCountEventResponse>> {
-    let stays = event.plan.children().is_empty() && !is_portable(event.plan.as_ref());
-    stays.then(|| Ok(DesiredTaskCountEventResponse::maximum(1)))
+/// What is one partition is one task. A plan has one partition where all rows have to come by one operator: where they are
+/// counted, numbered, put in order or cut off, or where nobody has seen to it that rows of one group come together. In several
+/// tasks each would do that to its own rows. Only what is handed to all tasks whole may be one partition in each. A leaf that
+/// cannot be written down is read in one task too, which is one of this node.
+fn one_partition_in_one_task(
+    event: DesiredTaskCountEvent<'_>,
+) -> Option<Result<DesiredTaskCountEventResponse>> {
+    let plan = event.plan;
+    let handed_to_all = plan.is::<CoalescePartitionsExec>()
+        && plan.children().first().is_some_and(|child| child.is::<BroadcastExec>());
+    let one = plan.properties().partitioning.partition_count() == 1 && !handed_to_all;
+    let stays = plan.children().is_empty() && !is_portable(plan.as_ref());
+    (one || stays).then(|| Ok(DesiredTaskCountEventResponse::maximum(1)))
 }
 
 /// The same task of the same stage goes to the same node each time, which has the columns in memory then. What is one task
