@@ -22,17 +22,19 @@ def command(sql, **options):
 
 
 def exchange(client, sql, table, *, chunk=None, call=None, **options):
-    """Sends a table along with a statement, from a thread of its own; gives the answer."""
-    writer, reader = client.do_exchange(command(sql, **options), call or flight.FlightCallOptions())
-    refused = []
+    """Sends a table along with a statement; gives the answer."""
+    return exchanged(client, command(sql, **options), table, chunk, call)
+
+
+def exchanged(client, descriptor, table, chunk=None, call=None):
+    """Sends a table from a thread of its own; gives the answer."""
+    writer, reader = client.do_exchange(descriptor, call or flight.FlightCallOptions())
 
     def send():
-        try:
+        with contextlib.suppress(Exception):  # The answer tells more: it may have ended before the rows did.
             writer.begin(table.schema)
             writer.write_table(table, chunk) if chunk else writer.write_table(table)
             writer.done_writing()
-        except Exception as error:  # The answer tells more: it may have ended before the rows did.
-            refused.append(error)
 
     sender = threading.Thread(target=send)
     sender.start()

@@ -1,9 +1,7 @@
 """A server whose models come from an exchange folder, and what tests ask it."""
 
-import contextlib
 import pathlib
 import sys
-import threading
 
 import numpy
 import pyarrow
@@ -11,6 +9,7 @@ import pyarrow.flight as flight
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
+from exchanges import exchanged  # noqa: E402
 from server import Server  # noqa: E402
 
 
@@ -60,23 +59,8 @@ class Served:
             reader.read()
 
     def exchanged(self, path, table, chunk=None):
-        """Sends rows to a service, from a thread of its own; gives the answer."""
-        writer, reader = self.client.do_exchange(flight.FlightDescriptor.for_path(*path))
-
-        def send():
-            with contextlib.suppress(Exception):  # The answer tells more.
-                writer.begin(table.schema)
-                writer.write_table(table, chunk) if chunk else writer.write_table(table)
-                writer.done_writing()
-
-        sender = threading.Thread(target=send)
-        sender.start()
-        try:
-            return reader.read_all()
-        finally:
-            sender.join()
-            with contextlib.suppress(Exception):
-                writer.close()
+        """Sends rows to a service; gives the answer."""
+        return exchanged(self.client, flight.FlightDescriptor.for_path(*path), table, chunk)
 
     def close(self):
         self.client.close()

@@ -133,6 +133,41 @@ def test_malicious_members(served, name):
                 room.combined(two)
 
 
+def test_no_one_takes_all_rooms(served, name):
+    within = []
+
+    def enter(at, schema):
+        client = flight.connect(served.server.grpc_tcp)
+        writer, reader = client.do_exchange(flight.FlightDescriptor.for_path("room", f"{name}{at}", "members=1"))
+        writer.begin(schema)
+        within.append((client, writer))
+        return reader.schema  # It comes when the room is entered.
+
+    def leave():
+        for client, writer in within:
+            writer.done_writing()
+            writer.close()
+            client.close()
+        within.clear()
+
+    for at in range(8):
+        assert enter(at, tensor(1, 1).schema).names == ["t"]
+    with pytest.raises(Exception, match="you have 8 rooms, which is the limit"):
+        enter(8, tensor(1, 1).schema)
+    within.pop()[0].close()
+    leave()
+    # A third of this size is more than all rooms together may have.
+    large = pa.schema([("t", pa.list_(pa.float32(), 1 << 25))])
+    for at in ("first", "second"):
+        enter(at, large)
+    with pytest.raises(Exception, match="all rooms together have 67108864 numbers"):
+        enter("third", tensor(1, 1).schema)
+    within.pop()[0].close()
+    leave()
+    assert enter("after", large).names == ["t"]
+    leave()
+
+
 def test_federated_digits(served):
     """As good as training on all rows."""
     test = federated.digits()[1]

@@ -2,7 +2,7 @@
 
 use crate::channels::{Between, Channels};
 use crate::parcel::ParcelCodec;
-use crate::telling::telling;
+use crate::telling::{OfPart, telling};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -66,26 +66,23 @@ struct Kept {
     _one: Arc<()>,
 }
 
-/// Lets go of parts that are over, with the memory that they hold, until the engine ends.
+/// Lets go of parts that are over, with the memory that they hold, as long as there is a runtime to do it.
 ///
 /// The table of tasks drops what was taken out of it when it is used the next time, which may be never. Asking it for a task
 /// that there never is is such a use.
 pub(crate) async fn let_go(worker: Worker, kept: Weak<()>) {
     loop {
         tokio::time::sleep(LOOKED_EVERY).await;
-        match kept.strong_count() {
-            0 => return,
-            1 => {}
-            _ => {
-                let nothing = ExecuteTaskRequest {
-                    task_key: TaskKey { query_id: Uuid::nil(), stage_id: 0, task_number: 0 },
-                    target_partition_start: 0,
-                    target_partition_end: 0,
-                    producer_head: ProducerHead::None,
-                };
-                // It would wait for the task.
-                let _ = tokio::time::timeout(Duration::from_millis(1), worker.execute_task(nothing)).await;
-            }
+        // One is that of who makes them.
+        if kept.strong_count() > 1 {
+            let nothing = ExecuteTaskRequest {
+                task_key: TaskKey { query_id: Uuid::nil(), stage_id: 0, task_number: 0 },
+                target_partition_start: 0,
+                target_partition_end: 0,
+                producer_head: ProducerHead::None,
+            };
+            // It would wait for the task.
+            let _ = tokio::time::timeout(Duration::from_millis(1), worker.execute_task(nothing)).await;
         }
     }
 }
@@ -122,7 +119,9 @@ impl WorkerSessionBuilder for PartSessions {
         let options = options(&ctx.headers)?;
         let mut builder = ctx.builder;
         let kept = Kept { _of_cluster: self.cluster.part(), _one: Arc::clone(&self.kept) };
-        builder.config().get_or_insert_default().set_extension(Arc::new(kept));
+        let config = builder.config().get_or_insert_default();
+        config.set_extension(Arc::new(kept));
+        config.set_extension(Arc::new(OfPart::new(&engine)));
         let part = builder
             .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
             .with_distributed_channel_resolver(Between(Arc::clone(&self.channels)))

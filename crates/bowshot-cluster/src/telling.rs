@@ -1,8 +1,11 @@
-//! Errors of parts, with all that they say: on their way between nodes, errors that DataFusion does not know become texts.
+//! Parts as pieces of work: with the limits of a statement, and with errors that say all. On their way between nodes, errors
+//! that DataFusion does not know become texts.
 
 use bowshot_engine::distribution::told;
+use bowshot_engine::{Engine, Job, Stop};
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::MetricsSet;
@@ -15,9 +18,27 @@ use datafusion::physical_plan::{
 use datafusion_distributed::{
     BroadcastExec, NetworkBoundaryExt, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse,
 };
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use std::fmt;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
+
+/// The work of one part: what it takes of memory counts, and steps within it end when nobody wants its rows any more.
+pub(crate) struct OfPart(Arc<Job>);
+
+impl OfPart {
+    pub(crate) fn new(engine: &Engine) -> Self {
+        Self(engine.job("a part of another node's plan", None))
+    }
+}
+
+impl Drop for OfPart {
+    fn drop(&mut self) {
+        self.0.stop(Stop::Over);
+    }
+}
 
 /// The plan of a task that tells its errors. How rows are handed out stays on top, and is put there by whoever asks for them.
 pub(crate) fn telling(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
@@ -85,7 +106,16 @@ impl ExecutionPlan for Telling {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let rows = self.0.execute(partition, context).map_err(told)?;
-        Ok(Box::pin(RecordBatchStreamAdapter::new(rows.schema(), rows.map_err(told))))
+        let part = context.session_config().get_extension::<OfPart>();
+        let mut rows = self.0.execute(partition, context).map_err(told)?;
+        let schema = rows.schema();
+        let rows = stream::poll_fn(move |cx| {
+            let Some(OfPart(job)) = part.as_deref() else { return rows.poll_next_unpin(cx) };
+            if let Err(error) = job.check() {
+                return Poll::Ready(Some(Err(DataFusionError::External(Box::new(error)))));
+            }
+            pin!(job.inside(rows.next())).poll(cx)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.map_err(told))))
     }
 }

@@ -5,6 +5,7 @@
 mod cluster;
 mod file;
 mod settings;
+mod slot;
 mod tls;
 mod value;
 
@@ -20,7 +21,7 @@ use bowshot_engine::{AccessSettings, ConfiguredUser, EngineConfig};
 use bowshot_reuse::ReuseConfig;
 use bowshot_storage::remote::RemoteOptions;
 use bowshot_storage::{SourceSpec, StorageOptions};
-use settings::Raw;
+use slot::Raw;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

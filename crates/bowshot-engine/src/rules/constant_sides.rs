@@ -2,9 +2,9 @@
 //! column as they are written. Conditions come in the second form from joins, subqueries and columns that are constants, after
 //! the rule that turns them has run. Here they are turned before that rule looks at them.
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
@@ -30,57 +30,42 @@ impl OptimizerRule for ConstantsOnTheRight {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = plan else { return self.0.rewrite(plan, config) };
-        let turned = turned(filter)?;
-        let mut rewritten = self.0.rewrite(LogicalPlan::Filter(turned.data), config)?;
-        rewritten.transformed |= turned.transformed;
-        Ok(rewritten)
+        match plan {
+            LogicalPlan::Filter(filter) if to_be_turned(&filter) => {
+                let mut rewritten = self.0.rewrite(LogicalPlan::Filter(turned(filter)?), config)?;
+                rewritten.transformed = true;
+                Ok(rewritten)
+            }
+            plan => self.0.rewrite(plan, config),
+        }
     }
 }
 
-/// The filter, and those right below it, which the rule puts together.
-fn turned(filter: Filter) -> Result<Transformed<Filter>> {
-    let mut changed = false;
-    let conditions: Vec<Expr> = split_conjunction_owned(filter.predicate)
-        .into_iter()
-        .map(|condition| {
-            let turned = turn(condition);
-            changed |= turned.transformed;
-            turned.data
-        })
-        .collect();
+/// Whether a filter, or one right below it, which the rule puts together with it, has such a condition.
+fn to_be_turned(filter: &Filter) -> bool {
+    split_conjunction(&filter.predicate).into_iter().any(|condition| other_way(condition).is_some())
+        || matches!(filter.input.as_ref(), LogicalPlan::Filter(below) if to_be_turned(below))
+}
+
+fn turned(filter: Filter) -> Result<Filter> {
+    let conditions = split_conjunction_owned(filter.predicate);
+    let conditions = conditions.into_iter().map(|condition| other_way(&condition).unwrap_or(condition));
+    let Some(predicate) = conjunction(conditions) else { return internal_err!("a filter has a condition") };
     let input = match filter.input.as_ref() {
-        LogicalPlan::Filter(below) if below_needs_it(below) => {
-            changed = true;
-            Arc::new(LogicalPlan::Filter(turned(below.clone())?.data))
-        }
+        LogicalPlan::Filter(below) => Arc::new(LogicalPlan::Filter(turned(below.clone())?)),
         _ => filter.input,
     };
-    let Some(predicate) = conjunction(conditions) else {
-        return datafusion::common::internal_err!("a filter has a condition");
-    };
-    let filter = Filter::try_new(predicate, input)?;
-    Ok(if changed { Transformed::yes(filter) } else { Transformed::no(filter) })
+    Filter::try_new(predicate, input)
 }
 
-fn below_needs_it(filter: &Filter) -> bool {
-    let here = split_conjunction_owned(filter.predicate.clone()).into_iter().any(|one| turn(one).transformed);
-    here || matches!(filter.input.as_ref(), LogicalPlan::Filter(below) if below_needs_it(below))
-}
-
-/// `2 < c` as `c > 2`.
-fn turn(condition: Expr) -> Transformed<Expr> {
-    match condition {
-        Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if matches!(*left, Expr::Literal(..)) && !matches!(*right, Expr::Literal(..)) =>
-        {
-            match op.swap() {
-                Some(other) => Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(right, other, left))),
-                None => Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right))),
-            }
-        }
-        other => Transformed::no(other),
+/// `2 < c` as `c > 2`; `None` for what is not of that kind.
+fn other_way(condition: &Expr) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = condition else { return None };
+    let constant = |side: &Expr| matches!(side, Expr::Literal(..));
+    if !constant(left) || constant(right) {
+        return None;
     }
+    Some(Expr::BinaryExpr(BinaryExpr::new(right.clone(), op.swap()?, left.clone())))
 }
 
 #[cfg(test)]

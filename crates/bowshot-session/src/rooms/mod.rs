@@ -27,6 +27,11 @@ use tokio::time::timeout_at;
 
 /// Rooms at the same time.
 const MAX_ROOMS: usize = 32;
+/// Rooms of those who see the same ones: nobody keeps the others out.
+const MAX_OF_A_CIRCLE: usize = 8;
+/// Numbers of all rooms together, each of which may be there three times: in the sums, in the newest result, and while they are
+/// made of one another.
+const MAX_NUMBERS: usize = 1 << 26;
 /// Members of a room.
 const MAX_MEMBERS: usize = 1_000;
 
@@ -114,6 +119,18 @@ impl Rooms {
             }
             None => {
                 let shape = Shape::of(sent, room.combination)?;
+                let there = || all.iter().filter_map(|(key, open)| Some((key, open.upgrade()?)));
+                if there().filter(|((of, _), _)| *of == circle).count() >= MAX_OF_A_CIRCLE {
+                    let message = format!("you have {MAX_OF_A_CIRCLE} rooms, which is the limit");
+                    return Err(Error::new(ErrorKind::LimitReached, message).with_hint("leave one of them"));
+                }
+                let numbers: usize = there().map(|(_, open)| open.shape.numbers).sum();
+                if numbers.saturating_add(shape.numbers) > MAX_NUMBERS {
+                    let message =
+                        format!("all rooms together have {MAX_NUMBERS} numbers, which is the limit");
+                    return Err(Error::new(ErrorKind::LimitReached, message)
+                        .with_hint("send fewer numbers, or wait until others have left their rooms"));
+                }
                 let open =
                     Arc::new(Open { room, shape, state: Mutex::default(), over: watch::Sender::new(0) });
                 all.insert(key, Arc::downgrade(&open));

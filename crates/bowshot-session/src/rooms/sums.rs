@@ -18,6 +18,8 @@ pub(super) struct Shape {
     pub(super) sent: SchemaRef,
     pub(super) given: SchemaRef,
     weight: Option<usize>,
+    /// How many there are of what members get.
+    pub(super) numbers: usize,
 }
 
 impl Shape {
@@ -47,7 +49,7 @@ impl Shape {
         }
         let fields: Vec<_> = tensors.into_iter().map(|(_, field)| Arc::clone(field)).collect();
         let given = Arc::new(Schema::new_with_metadata(fields, sent.metadata().clone()));
-        Ok(Self { sent: Arc::clone(sent), given, weight })
+        Ok(Self { sent: Arc::clone(sent), given, weight, numbers })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The configuration file: TOML whose tables are the sections of the settings. Only the shape is read here; what a key
 //! means, and whether it exists, the table of settings says.
 
-use super::settings::{Raw, SETTINGS};
+use super::settings::SETTINGS;
+use super::slot::Raw;
 use crate::usage::Usage;
 use bowshot_access::AccessConfig;
 use bowshot_storage::remote::PlaceSettings;

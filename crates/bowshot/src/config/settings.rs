@@ -2,12 +2,9 @@
 //! The one table of settings. Reading files, environment variables and flags, checking values, `bowshot check` and the
 //! reference page all go through it; a setting that is not here does not exist.
 
-use super::{Config, DataFolder, Dialect, LogFormat};
-use crate::config::value::{self, Listen};
-use bowshot_api::Secret;
-use bowshot_storage::{SourceSpec, is_remote};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use super::Config;
+use super::slot::{Raw, Slot};
+use std::path::Path;
 
 /// One setting: its name (`section.key`, or `key` for those that are flags too), where its value lives, what it does.
 pub(crate) struct Setting {
@@ -15,36 +12,6 @@ pub(crate) struct Setting {
     pub(crate) flag: Option<&'static str>,
     slot: fn(&mut Config) -> Slot<'_>,
     pub(crate) text: &'static str,
-}
-
-/// The place of a value in the configuration, with the type that decides how it is written.
-enum Slot<'a> {
-    Listen(&'a mut Listen),
-    Count(&'a mut usize, usize),
-    LongCount(&'a mut u64, u64),
-    /// A count that the machine decides when it is `auto`.
-    Auto(&'a mut Option<usize>),
-    Size(&'a mut usize),
-    LongSize(&'a mut u64),
-    Duration(&'a mut Duration),
-    Truth(&'a mut bool),
-    Text(&'a mut String),
-    Path(&'a mut Option<PathBuf>),
-    Data(&'a mut Option<DataFolder>),
-    Dialect(&'a mut Dialect),
-    LogFormat(&'a mut LogFormat),
-    Sources(&'a mut Vec<SourceSpec>),
-    /// Shown to nobody, and never on the command line.
-    Secret(&'a mut Option<Secret>),
-    /// Addresses in object stores.
-    Addresses(&'a mut Vec<String>),
-}
-
-/// A value as it comes in, before its type is known.
-#[derive(Debug, Clone)]
-pub(super) enum Raw {
-    One(String),
-    Many(Vec<String>),
 }
 
 const fn flag(
@@ -607,22 +574,7 @@ impl Setting {
     /// The type, for people.
     pub(crate) fn kind(&self) -> &'static str {
         // Only the variant counts, so any configuration will do.
-        match (self.slot)(&mut Config::default()) {
-            Slot::Listen(_) => "`HOST:PORT` or `off`",
-            Slot::Count(..) | Slot::LongCount(..) => "whole number",
-            Slot::Auto(_) => "whole number or `auto`",
-            Slot::Size(_) | Slot::LongSize(_) => "size",
-            Slot::Duration(_) => "time",
-            Slot::Truth(_) => "`true` or `false`",
-            Slot::Text(_) => "text",
-            Slot::Path(_) => "path",
-            Slot::Data(_) => "path or `memory`",
-            Slot::Dialect(_) => "`ansi`, `postgres` or `mysql`",
-            Slot::LogFormat(_) => "`text` or `json`",
-            Slot::Sources(_) => "list of paths",
-            Slot::Secret(_) => "text",
-            Slot::Addresses(_) => "list of addresses",
-        }
+        (self.slot)(&mut Config::default()).kind()
     }
 
     /// Whether the value is shown to nobody.
@@ -633,111 +585,5 @@ impl Setting {
     /// Whether the setting takes a list; its environment variable then separates the entries with `:`.
     pub(super) fn is_list(&self) -> bool {
         matches!((self.slot)(&mut Config::default()), Slot::Sources(_) | Slot::Addresses(_))
-    }
-}
-
-impl Slot<'_> {
-    fn set(self, raw: &Raw, base: Option<&Path>) -> Result<(), String> {
-        let text = match (&self, raw) {
-            (Self::Sources(_), Raw::One(_)) => return Err("expected a list of paths".to_owned()),
-            (Self::Sources(_), Raw::Many(_)) => "",
-            // From the command line they come as one text.
-            (Self::Addresses(_), _) => "",
-            (_, Raw::One(text)) => text.as_str(),
-            (_, Raw::Many(_)) => return Err("expected one value, not a list".to_owned()),
-        };
-        match self {
-            Self::Listen(place) => *place = Listen::parse(text)?,
-            Self::Count(place, least) => *place = value::count(text, least)?,
-            Self::LongCount(place, least) => {
-                let least = usize::try_from(least).unwrap_or(usize::MAX);
-                *place = value::count(text, least)? as u64;
-            }
-            Self::Auto(place) if text == "auto" => *place = None,
-            Self::Auto(place) => *place = Some(value::count(text, 1)?),
-            Self::Size(place) => {
-                *place = usize::try_from(value::size(text)?)
-                    .map_err(|_| "too large for this machine".to_owned())?;
-            }
-            Self::LongSize(place) => *place = value::size(text)?,
-            Self::Duration(place) => *place = value::duration(text)?,
-            Self::Truth(place) => *place = value::truth(text)?,
-            Self::Text(place) => text.clone_into(place),
-            Self::Path(place) => *place = Some(path(text, base)?),
-            Self::Data(place) if text == "memory" => *place = Some(DataFolder::Memory),
-            Self::Data(place) => *place = Some(DataFolder::At(path(text, base)?)),
-            Self::Dialect(place) => *place = Dialect::parse(text)?,
-            Self::LogFormat(place) => *place = LogFormat::parse(text)?,
-            Self::Sources(place) => *place = sources(raw, base)?,
-            Self::Secret(place) => *place = Some(Secret::new(text)),
-            Self::Addresses(place) => *place = addresses(raw)?,
-        }
-        Ok(())
-    }
-
-    fn show(self) -> String {
-        match self {
-            Self::Listen(place) => place.to_string(),
-            Self::Count(place, _) => place.to_string(),
-            Self::LongCount(place, _) => place.to_string(),
-            Self::Auto(place) => place.map_or_else(|| "auto".to_owned(), |value| value.to_string()),
-            Self::Size(place) => value::show_size(*place as u64),
-            Self::LongSize(place) => value::show_size(*place),
-            Self::Duration(place) => value::show_duration(*place),
-            Self::Truth(place) => place.to_string(),
-            Self::Text(place) => place.clone(),
-            Self::Path(place) => place.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
-            Self::Data(place) => match place {
-                None => String::new(),
-                Some(DataFolder::Memory) => "memory".to_owned(),
-                Some(DataFolder::At(path)) => path.display().to_string(),
-            },
-            Self::Dialect(place) => place.name().to_owned(),
-            Self::LogFormat(place) => place.name().to_owned(),
-            Self::Addresses(place) => place.join(", "),
-            Self::Sources(place) => place.iter().map(show_source).collect::<Vec<_>>().join(", "),
-            Self::Secret(_) => String::new(),
-        }
-    }
-}
-
-fn path(text: &str, base: Option<&Path>) -> Result<PathBuf, String> {
-    if text.is_empty() {
-        return Err("expected a path".to_owned());
-    }
-    Ok(based(PathBuf::from(text), base))
-}
-
-fn based(path: PathBuf, base: Option<&Path>) -> PathBuf {
-    match base {
-        Some(base) if !is_remote(&path) => base.join(path),
-        _ => path,
-    }
-}
-
-fn sources(raw: &Raw, base: Option<&Path>) -> Result<Vec<SourceSpec>, String> {
-    let Raw::Many(texts) = raw else { return Err("expected a list of paths".to_owned()) };
-    let parse = |text: &String| {
-        let spec: SourceSpec = text.parse().map_err(|error: bowshot_storage::Error| error.to_string())?;
-        Ok(SourceSpec { path: based(spec.path.clone(), base), ..spec })
-    };
-    texts.iter().map(parse).collect()
-}
-
-fn addresses(raw: &Raw) -> Result<Vec<String>, String> {
-    let texts = match raw {
-        Raw::One(text) => text.split(',').map(|text| text.trim().to_owned()).collect(),
-        Raw::Many(texts) => texts.clone(),
-    };
-    match texts.iter().find(|text| !is_remote(Path::new(text))) {
-        Some(text) => Err(format!("expected addresses such as `s3://bucket/prefix`, not `{text}`")),
-        None => Ok(texts),
-    }
-}
-
-fn show_source(source: &SourceSpec) -> String {
-    match &source.name {
-        Some(name) => format!("{name}={}", source.path.display()),
-        None => source.path.display().to_string(),
     }
 }
