@@ -9,7 +9,7 @@ import tempfile
 from . import data
 
 # Of one order in each of the two formats, about.
-CSV_ROW_BYTES, JSON_ROW_BYTES = 191, 455
+CSV_ROW_BYTES, JSON_ROW_BYTES = 195, 391
 ORDERS = """
     SELECT id,
         (a % 100000)::INTEGER AS customer, (a // 100000 % 500)::INTEGER AS store, (b % 100)::INTEGER AS quantity,
