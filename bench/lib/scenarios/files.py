@@ -76,7 +76,7 @@ def compared(what: str, path, options: Options) -> None:
         answers = measure.in_turn(chosen, options, once)
         missing, versions = dict(arena.missing), arena.versions()
     contest.equal(Case("files", what, QUERY, {}), digests)
-    figures = {label: {**measure.transfer(found), "peak_rss": peaks[label]} for label, found in answers.items()}
+    figures = {label: {**kept(measure.transfer(found)), "peak_rss": peaks[label]} for label, found in answers.items()}
     for label, _, contender in chosen:
         seconds = [first_answer(contender, tables, options) for _ in range(options.rounds)]
         figures[label]["first_answer_seconds"] = statistics.median(seconds)
@@ -84,6 +84,11 @@ def compared(what: str, path, options: Options) -> None:
         "files", what, figures, wanted(figures), options, axes={"what": what}, query=QUERY, answers="equal",
         missing=missing, peer_versions=versions, **file_data.facts(path),
     )
+
+
+def kept(figures: dict) -> dict:
+    """Without what is told for each byte of an answer, of which there are few here."""
+    return {name: value for name, value in figures.items() if not name.endswith(("_per_gb", "_per_second"))}
 
 
 def wanted(figures: dict) -> dict:
