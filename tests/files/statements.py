@@ -88,7 +88,7 @@ ANSWERS = [
     ("SELECT count(*) FROM outer_sales", [(15,)]),
     ("CREATE EXTERNAL TABLE typed (x SMALLINT, \"Y\" VARCHAR) STORED AS CSV LOCATION 'raw.txt' OPTIONS (delimiter ';', header false)", None),
     ("DESCRIBE typed", [
-        ("x", "SMALLINT", "YES", None, None, None), ("Y", "VARCHAR", "YES", None, None, None)]),
+        ("x", "SMALLINT", "YES", "", None, ""), ("Y", "VARCHAR", "YES", "", None, "")]),
     ("SELECT x + 1, \"Y\" FROM typed ORDER BY 1", [(2, "x"), (3, "y")]),
     ("CREATE EXTERNAL TABLE outer_json (a DOUBLE) STORED AS NDJSON LOCATION 'late.json'", None),
     ("SELECT sum(a) FROM outer_json", [(20001.5,)]),
