@@ -92,7 +92,7 @@ impl OptimizerRule for OnlyPlainEqualities {
 
 fn is_long_without_need(plan: &LogicalPlan) -> Result<bool> {
     let (mut joins, mut crossed) = (0_usize, false);
-    plan.apply(|node| {
+    plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Join(join) = node
             && join.join_type == JoinType::Inner
         {
@@ -104,9 +104,10 @@ fn is_long_without_need(plan: &LogicalPlan) -> Result<bool> {
     Ok(!crossed && joins > MOST_JOINS_WITHOUT_NEED)
 }
 
+/// In subqueries too, which the rule goes into by itself.
 fn equals_nulls(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply(|node| {
+    plan.apply_with_subqueries(|node| {
         // The rule touches inner joins only; those of INTERSECT and EXCEPT are none.
         found = matches!(node, LogicalPlan::Join(join)
             if join.join_type == JoinType::Inner && join.null_equality == NullEquality::NullEqualsNull);

@@ -19,6 +19,7 @@ mod limits;
 mod multisets;
 mod offsets;
 mod operators;
+mod running_extremes;
 mod same_names;
 mod subqueries;
 
@@ -38,7 +39,7 @@ pub(crate) use subqueries::{OuterTypes, Unnest, one_row_function};
 /// is constant and needed.
 pub(crate) fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
-        vec![Arc::new(grouping_sets::NothingKnownOfSets)];
+        vec![Arc::new(grouping_sets::NothingKnownOfSets), Arc::new(running_extremes::NoOrderByExtremes)];
     let mut stock = same_names::physical();
     if !scratch {
         rules.push(Arc::new(constants::NothingConstantOfParts));

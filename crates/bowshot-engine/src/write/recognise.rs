@@ -59,12 +59,11 @@ pub(crate) fn recognise<'a>(
             return Ok(Some(Recognised::Transaction(transaction)));
         }
         if let Some(ddl) = catalog_change(statement, names)? {
-            return Ok(Some(Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())));
+            return Ok(Some(defined(ddl)));
         }
         let recognised = match statement.as_ref() {
             Statement::CreateTable(create) if create.external => {
-                let ddl = Box::pin(external::table(create, names)).await?;
-                Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())
+                defined(Box::pin(external::table(create, names)).await?)
             }
             Statement::CreateTable(create) => {
                 let state = visible.state();
@@ -76,9 +75,8 @@ pub(crate) fn recognise<'a>(
                 Recognised::Write(Box::new(write), rows.unwrap_or_else(nothing))
             }
             Statement::AlterTable(alter) => {
-                let ddl =
-                    Box::pin(altering::alteration(alter, names, &LazyState::new(visible.clone()))).await?;
-                Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())
+                let state = LazyState::new(visible.clone());
+                defined(Box::pin(altering::alteration(alter, names, &state)).await?)
             }
             Statement::Insert(insert) => Box::pin(insert::insert(insert, leading, visible, names)).await?,
             Statement::Delete(delete) => {
@@ -116,6 +114,10 @@ pub(crate) fn recognise<'a>(
         Ok(Some(recognised))
     }
     .boxed()
+}
+
+fn defined(ddl: Ddl) -> Recognised {
+    Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())
 }
 
 /// The queries of a `WITH` before a statement that changes rows.
