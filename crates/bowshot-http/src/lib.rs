@@ -45,6 +45,7 @@ mod routes;
 mod sql;
 mod status;
 mod tables;
+mod traced;
 mod upload;
 mod whole;
 
