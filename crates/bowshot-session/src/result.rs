@@ -111,8 +111,7 @@ impl QueryResult {
             expires: (launch.delivery == Delivery::Spool).then(|| SystemTime::now() + expires),
         };
         let (streams_count, whole) = (streams.len() as i64, &launch.statement.span);
-        let stream =
-            tracing::info_span!(target: TRACES, parent: whole, "stream", bowshot.partitions = streams_count);
+        let stream = tracing::info_span!(target: TRACES, parent: whole, "stream", bowshot.partitions = streams_count);
         let query = Arc::new(Self {
             id: launch.id,
             principal: launch.principal,

@@ -21,11 +21,10 @@ pub(crate) fn start(config: &Config) -> Result<Option<Collected>> {
     })?;
     // Whatever is asked for: what this library logs below that quotes addresses, and some stores have signatures in theirs.
     // And what traces are made of is in no log.
-    let filter =
-        ["object_store=error", "traces=off"].into_iter().fold(filter, |filter, text| match text.parse() {
-            Ok(quiet) => filter.add_directive(quiet),
-            Err(_) => filter,
-        });
+    let filter = ["object_store=error", "traces=off"].into_iter().fold(filter, |filter, text| match text.parse() {
+        Ok(quiet) => filter.add_directive(quiet),
+        Err(_) => filter,
+    });
     let collected = Collected::begin(&config.traces)?;
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)

@@ -106,11 +106,7 @@ impl Collected {
         exporter.set_resource(&self.resource);
         let (stop, stopped) = oneshot::channel();
         let delivery = Delivery { exporter, timeout: self.settings.timeout, is_down: false };
-        Ok(Sending {
-            stop,
-            task: tokio::spawn(send_all(self.spans, delivery, stopped)),
-            patience: self.settings.timeout,
-        })
+        Ok(Sending { stop, task: tokio::spawn(send_all(self.spans, delivery, stopped)), patience: self.settings.timeout })
     }
 }
 

@@ -41,8 +41,7 @@ impl TraceSettings {
     /// Host and port of the collector.
     pub(crate) fn address(&self) -> Option<String> {
         let rest = self.endpoint.strip_prefix("http://")?.trim_end_matches('/');
-        let has_port =
-            rest.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        let has_port = rest.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
         (has_port && !rest.contains(['/', '@', '?', ' '])).then(|| rest.to_owned())
     }
 
@@ -71,11 +70,9 @@ impl TraceSettings {
     pub(crate) fn headers(&self) -> Result<Vec<(String, String)>, Usage> {
         let Some(path) = &self.headers_file else { return Ok(Vec::new()) };
         let shown = path.display();
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Usage::new(format!("`traces.headers_file` `{shown}` cannot be read: {error}"))
-        })?;
-        let lines =
-            text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Usage::new(format!("`traces.headers_file` `{shown}` cannot be read: {error}")))?;
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         let header = |(number, line): (usize, &str)| {
             let wrong = || {
                 Usage::new(format!("`traces.headers_file` `{shown}`, line {}: no header", number + 1))
@@ -83,11 +80,8 @@ impl TraceSettings {
             };
             let (name, value) = line.split_once(':').ok_or_else(wrong)?;
             let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
-            let is_name =
-                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
-            let is_good = !name.is_empty()
-                && name.bytes().all(is_name)
-                && value.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+            let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+            let is_good = !name.is_empty() && name.bytes().all(is_name) && value.bytes().all(|byte| (0x20..0x7f).contains(&byte));
             if is_good { Ok((name, value.to_owned())) } else { Err(wrong()) }
         };
         lines.map(header).collect()
