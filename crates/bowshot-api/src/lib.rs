@@ -32,7 +32,6 @@ mod server;
 mod session;
 mod settings;
 mod stream;
-mod traces;
 mod write;
 
 pub use callers::KnownCallers;
@@ -53,7 +52,4 @@ pub use session::{
 };
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
 pub use stream::{BatchStream, Origin, batch_bytes};
-pub use traces::{
-    TRACEPARENT, TRACES, TraceChoices, call_span, set_trace_choices, shows_statements, statement_span,
-};
 pub use write::{IfExists, IfMissing, Ingest, Input, TransactionEnd};

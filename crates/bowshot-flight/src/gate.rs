@@ -12,7 +12,7 @@ use crate::service::FlightSql;
 use crate::status::{framing, refuse};
 use crate::{cookie, exchange, stream};
 use arrow_flight::flight_service_server::FlightServiceServer;
-use bowshot_api::{Error, ErrorKind, TRACEPARENT, call_span};
+use bowshot_api::{Error, ErrorKind};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response};
@@ -23,7 +23,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tonic::Status;
 use tower::Service;
-use tracing::Instrument;
 
 /// The calls of the protocol, as metrics name them.
 const METHODS: [&str; 10] = [
@@ -127,9 +126,7 @@ impl hyper::service::Service<Request<Incoming>> for Gate {
         let observation = Observation::begin(method);
         let timeout = timeout(request.headers());
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let parent = request.headers().get(TRACEPARENT).and_then(|name| name.to_str().ok());
-        let span = call_span("flight", method, parent);
-        let answer = self.clone().answer(request, method, deadline).instrument(span);
+        let answer = self.clone().answer(request, method, deadline);
         async move {
             let answer = AssertUnwindSafe(answer).catch_unwind();
             let outcome = match deadline {

@@ -45,7 +45,6 @@ mod routes;
 mod sql;
 mod status;
 mod tables;
-mod traced;
 mod upload;
 mod whole;
 

@@ -15,14 +15,13 @@ use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
     BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result, Statement,
-    SubstraitPlan, TRACES,
+    SubstraitPlan,
 };
 use bowshot_engine::{
     Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, Stop, placed, without_passwords,
 };
 use std::sync::Arc;
 use std::time::Duration;
-use tracing::{Instrument, info_span};
 
 /// How often a statement is planned again because a file changed under it before its first row.
 const RETRIES: usize = 2;
@@ -113,18 +112,15 @@ async fn attempt(
     };
     // Before the slot: who waits for another statement of its transaction keeps nobody else waiting.
     live.is(State::Blocked);
-    let waiting = info_span!(target: TRACES, parent: &live.span, "admission");
-    let mut scope = session.transactions().scope(transaction).instrument(waiting.clone()).await?;
+    let mut scope = session.transactions().scope(transaction).await?;
     live.is(State::Queued);
-    admit(session, live).instrument(waiting).await?;
+    admit(session, live).await?;
     accept(session)?;
     let (options, pinned) = (session.current_options(), live.sees(scope.pin(session.engine())));
     let endpoints = endpoints(request, &options, session);
     live.is(State::Planning);
     let (authorised, execution) = placed(async {
-        let planning = info_span!(target: TRACES, parent: &live.span, "plan");
-        let authorised =
-            Box::pin(authorise(session, &request.statement, &pinned).instrument(planning)).await?;
+        let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
         live.touches(authorised.plan.tables());
         exchange::check(live, &authorised.plan)?;
         // What has acted is not to act again, and rows that have come do not come again.
@@ -134,11 +130,7 @@ async fn attempt(
                 .with_hint("run it as a query"));
         }
         let execution = match authorised.plan.action() {
-            Action::Query => {
-                let executing = info_span!(target: TRACES, parent: &live.span, "execute");
-                let begun = execute(session, &authorised, endpoints, &options).instrument(executing);
-                Some(Box::pin(begun).await?)
-            }
+            Action::Query => Some(Box::pin(execute(session, &authorised, endpoints, &options)).await?),
             _ => None,
         };
         Ok((authorised, execution))
@@ -153,8 +145,7 @@ async fn attempt(
         (None, Action::Write(_)) => {
             let layout = (expected == Expected::Anything).then_some(options.layout);
             let begun = Begun::of(live, layout);
-            let writing = info_span!(target: TRACES, parent: &live.span, "write");
-            Box::pin(write::write(session, &authorised, scope, begun).instrument(writing)).await?
+            Box::pin(write::write(session, &authorised, scope, begun)).await?
         }
         (None, _) => {
             // What ends a transaction must not wait for itself.

@@ -10,7 +10,7 @@ use crate::spill::Accounts;
 use crate::task::AbortOnDrop;
 use bowshot_api::{
     Answer, BatchStream, Delivery, Error, ErrorKind, Layout, Limits, Principal, QueryId, Reason, Result,
-    SessionId, TRACES,
+    SessionId,
 };
 use bowshot_engine::{Execution, ProgressMeter, QueryRuntime, Stop};
 use fill::fill;
@@ -19,7 +19,6 @@ use futures::future::select_all;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use tracing::Span;
 
 /// How soon a client comes for a result that it has started.
 const FETCH_GRACE: Duration = Duration::from_secs(5);
@@ -66,8 +65,6 @@ pub(crate) struct QueryResult {
     slot: Mutex<Option<Arc<Slot>>>,
     /// Until its work has ended.
     statement: Mutex<Option<Arc<Statement>>>,
-    /// Of the way of its rows, for traces; as long.
-    stream: Mutex<Option<Span>>,
     /// Producers that do not wait for a reader.
     active: AtomicUsize,
     started: Instant,
@@ -110,8 +107,6 @@ impl QueryResult {
             rows,
             expires: (launch.delivery == Delivery::Spool).then(|| SystemTime::now() + expires),
         };
-        let (streams_count, whole) = (streams.len() as i64, &launch.statement.span);
-        let stream = tracing::info_span!(target: TRACES, parent: whole, "stream", bowshot.partitions = streams_count);
         let query = Arc::new(Self {
             id: launch.id,
             principal: launch.principal,
@@ -124,7 +119,6 @@ impl QueryResult {
             tasks: Mutex::new(Vec::new()),
             slot: Mutex::new(Some(launch.slot)),
             statement: Mutex::new(Some(launch.statement)),
-            stream: Mutex::new(Some(stream)),
             active: AtomicUsize::new(streams.len()),
             started: launch.started,
             started_at: SystemTime::now(),
@@ -323,15 +317,13 @@ impl QueryResult {
             return;
         }
         drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
-        drop(self.stream.lock().unwrap_or_else(PoisonError::into_inner).take());
         let (mut tables, mut rows_in) = (Vec::new(), 0);
-        let (rows, bytes) = self.totals();
         if let Some(statement) = self.statement.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // The line in the log is written here.
             statement.is_logged();
             (tables, rows_in) = (statement.tables(), statement.rows_in());
-            statement.has_ended(outcome.name(), (rows, bytes), error.as_ref());
         }
+        let (rows, bytes) = self.totals();
         self.house.log.add(QueryRecord {
             id: self.id,
             session: self.session,

@@ -7,13 +7,11 @@ mod file;
 mod settings;
 mod slot;
 mod tls;
-mod traces;
 mod value;
 
 pub(crate) use cluster::ClusterSettings;
 pub(crate) use settings::{SETTINGS, Setting};
 pub(crate) use tls::TlsFiles;
-pub(crate) use traces::TraceSettings;
 pub(crate) use value::Listen;
 
 use crate::usage::Usage;
@@ -75,8 +73,6 @@ pub(crate) struct Config {
     pub(crate) tls: TlsFiles,
     /// Other nodes.
     pub(crate) cluster: ClusterSettings,
-    /// Who gets traces, and of what.
-    pub(crate) traces: TraceSettings,
     pub(crate) data: Option<DataFolder>,
     pub(crate) dialect: Dialect,
     pub(crate) ports_file: Option<PathBuf>,
@@ -125,7 +121,6 @@ impl Default for Config {
             mysql_cleartext: false,
             tls: TlsFiles::default(),
             cluster: ClusterSettings::default(),
-            traces: TraceSettings::default(),
             data: None,
             dialect: Dialect::Ansi,
             ports_file: None,
@@ -330,7 +325,6 @@ impl Config {
                 .with_hint("set both `tls.certificate` and `tls.key`, or none of them"));
         }
         self.cluster.security()?;
-        self.traces.check()?;
         if self.tls.client_trust()?.is_some() && self.access.is_empty() {
             return Err(Usage::new("certificates of clients name users, and this server has none")
                 .with_hint(
