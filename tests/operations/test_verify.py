@@ -91,6 +91,14 @@ def flipped(path, at):
     path.write_bytes(content)
 
 
+def torn(path):
+    """Nothing but its size and its footer are left."""
+    content = bytearray(path.read_bytes())
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    content[4:-footer] = b"\xff" * (len(content) - footer - 4)
+    path.write_bytes(content)
+
+
 def newest_entry(folder):
     log = folder / "tables" / table_id(folder, "big") / "_delta_log"
     return sorted(log.glob("*.json"))[-1]
@@ -165,7 +173,7 @@ DAMAGES = {
 }  # fmt: skip
 # What only a look at every value shows.
 DEEP = {
-    "a page of a file": (lambda folder: flipped(current_file(folder), current_file(folder).stat().st_size // 3), ".parquet", "rows"),
+    "pages of a file": (lambda folder: torn(current_file(folder)), ".parquet", "rows"),
 }
 
 

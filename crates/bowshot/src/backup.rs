@@ -132,7 +132,8 @@ fn told(done: &Copied, as_json: bool) -> Result<()> {
         });
         return say(&format!("{text}\n"));
     }
-    let shared = if *shared_bytes > 0 { format!(", of which {shared_bytes} are shared") } else { String::new() };
+    let shared =
+        if *shared_bytes > 0 { format!(", of which {shared_bytes} are shared") } else { String::new() };
     say(&format!("state of {taken}: {tables} tables, {files} files, {bytes} bytes{shared}\n"))
 }
 
@@ -166,9 +167,10 @@ fn as_text(found: &Found) -> String {
 }
 
 fn as_json(found: &Found) -> String {
-    let faults = found.faults.iter().map(|fault| {
-        json!({ "place": fault.place, "problem": fault.problem, "remedy": fault.remedy })
-    });
+    let faults = found
+        .faults
+        .iter()
+        .map(|fault| json!({ "place": fault.place, "problem": fault.problem, "remedy": fault.remedy }));
     let text = json!({
         "kind": kind(found),
         "faults": faults.collect::<Vec<_>>(),

@@ -106,7 +106,11 @@ async fn looked_at(args: ServerArgs) -> Vec<Line> {
     let config = match Config::load(&flags, std::env::vars_os()) {
         Ok(config) => config,
         Err(usage) => {
-            lines.push(Line::error("configuration", &usage.into(), "`bowshot docs settings` lists all settings"));
+            lines.push(Line::error(
+                "configuration",
+                &usage.into(),
+                "`bowshot docs settings` lists all settings",
+            ));
             return lines;
         }
     };

@@ -2,7 +2,8 @@
 
 use super::account::Account;
 use super::durable::{
-    Catalog, Disk, Keeper, Loaded, Opening, Persisted, StoredFile, load, persist, remove_abandoned_holds, write_file,
+    Catalog, Disk, Keeper, Loaded, Opening, Persisted, StoredFile, load, persist, remove_abandoned_holds,
+    write_file,
 };
 use super::merge::Sides;
 use super::model_files::ModelFiles;

@@ -23,14 +23,18 @@ pub(super) fn users(config: &Config) -> Vec<Line> {
         return vec![Line::good(CHECK, "none: every caller is anonymous, and may do everything")];
     }
     let access = &config.access;
-    let has_admin = access.users.iter().any(|user| user.admin) || access.tokens.iter().any(|token| token.admin);
+    let has_admin =
+        access.users.iter().any(|user| user.admin) || access.tokens.iter().any(|token| token.admin);
     let others: usize = made_by_sql.iter().filter(|user| user.admin).count();
     if !has_admin && others == 0 && access.jwt.is_empty() {
         let remedy = "give one user `admin = true`: nobody can change rules about access else";
         lines.push(Line::doubtful(CHECK, "none of them is an admin", remedy));
     }
     let count = access.users.len() + made_by_sql.len();
-    lines.push(Line::good(CHECK, format!("{count} users, {} tokens, {} issuers", access.tokens.len(), access.jwt.len())));
+    lines.push(Line::good(
+        CHECK,
+        format!("{count} users, {} tokens, {} issuers", access.tokens.len(), access.jwt.len()),
+    ));
     lines.extend(verifiers(config, &made_by_sql));
     if let Some(file) = config.users_file.as_deref().filter(|file| others_read(file)) {
         let finding = format!("other users of this machine may read the hashes in `{}`", file.display());
@@ -45,7 +49,8 @@ fn verifiers(config: &Config, made_by_sql: &[Made]) -> Option<Line> {
     if config.pg == Listen::Off {
         return None;
     }
-    let configured = config.access.users.iter().filter_map(|user| Some((&user.name, user.password_hash.as_ref()?)));
+    let configured =
+        config.access.users.iter().filter_map(|user| Some((&user.name, user.password_hash.as_ref()?)));
     let made = made_by_sql.iter().filter_map(|user| Some((&user.name, user.hash.as_ref()?)));
     let without: Vec<&str> = configured
         .chain(made)
@@ -56,7 +61,10 @@ fn verifiers(config: &Config, made_by_sql: &[Made]) -> Option<Line> {
         return Some(Line::good(CHECK, "every password can be proven by SCRAM-SHA-256"));
     }
     let shown = without.iter().take(5).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let finding = format!("{} users have no SCRAM verifier, and send PostgreSQL's clients' passwords as they are: {shown}", without.len());
+    let finding = format!(
+        "{} users have no SCRAM verifier, and send PostgreSQL's clients' passwords as they are: {shown}",
+        without.len()
+    );
     let remedy = "make their hashes anew with `bowshot hash-password`, or ALTER USER … PASSWORD";
     Some(Line::doubtful(CHECK, finding, remedy))
 }

@@ -45,7 +45,11 @@ pub(super) async fn ports(config: &Config, in_use: bool) -> Vec<Line> {
             beyond.push(flag);
             if cleartext {
                 let finding = format!("`{flag}` takes passwords of other machines that are not encrypted");
-                lines.push(Line::doubtful("cleartext", finding, "set `tls.certificate`, and the `…_cleartext` setting to false"));
+                lines.push(Line::doubtful(
+                    "cleartext",
+                    finding,
+                    "set `tls.certificate`, and the `…_cleartext` setting to false",
+                ));
             }
         }
     }
@@ -60,7 +64,8 @@ fn open(config: &Config, beyond: &[&str], has_users: bool) -> Option<Line> {
         return Some(Line::good("reach", "this machine alone"));
     }
     if !has_users {
-        let finding = format!("{doors}: everybody who reaches this machine is let in, without a name (`--insecure`)");
+        let finding =
+            format!("{doors}: everybody who reaches this machine is let in, without a name (`--insecure`)");
         return Some(Line::doubtful("reach", finding, "configure users: `bowshot hash-password`"));
     }
     if config.tls.certificate.is_none() {
@@ -78,9 +83,10 @@ fn port(
 ) -> Line {
     match TcpListener::bind(addresses) {
         Ok(_) => Line::good(check, format!("{listen} is free")),
-        Err(error) if in_use && error.kind() == std::io::ErrorKind::AddrInUse => {
-            Line::good(check, format!("{listen} is taken, by the running server if it has the same configuration"))
-        }
+        Err(error) if in_use && error.kind() == std::io::ErrorKind::AddrInUse => Line::good(
+            check,
+            format!("{listen} is taken, by the running server if it has the same configuration"),
+        ),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             let remedy = "choose a port from 1024 on, or give the program CAP_NET_BIND_SERVICE";
             Line::bad(check, format!("`{flag} {listen}` may not be used: {error}"), remedy)
@@ -130,7 +136,8 @@ fn chain(check: &'static str, path: &Path) -> Vec<Line> {
     };
     let mut lines: Vec<Line> = chain.iter().filter_map(|facts| ends(check, path, facts)).collect();
     if own.is_authority && chain.len() == 1 && own.subject == own.issuer {
-        let remedy = "make one with basicConstraints=CA:FALSE: many clients refuse this one (CaUsedAsEndEntity)";
+        let remedy =
+            "make one with basicConstraints=CA:FALSE: many clients refuse this one (CaUsedAsEndEntity)";
         lines.push(Line::doubtful(check, format!("`{shown}` is the certificate of an authority"), remedy));
     }
     let is_broken = chain.windows(2).any(|pair| match pair {
@@ -139,9 +146,14 @@ fn chain(check: &'static str, path: &Path) -> Vec<Line> {
     });
     if is_broken {
         let remedy = "put them in order: the server's first, then who signed it, then who signed that";
-        lines.push(Line::bad(check, format!("a certificate in `{shown}` did not sign the one before it"), remedy));
+        lines.push(Line::bad(
+            check,
+            format!("a certificate in `{shown}` did not sign the one before it"),
+            remedy,
+        ));
     } else if chain.len() == 1 && own.subject != own.issuer {
-        let finding = format!("`{shown}` has the server's certificate alone: clients must know who has signed it");
+        let finding =
+            format!("`{shown}` has the server's certificate alone: clients must know who has signed it");
         let remedy = "add those between it and the authority, unless the authority itself has signed it";
         lines.push(Line::doubtful(check, finding, remedy));
     }

@@ -47,7 +47,8 @@ fn memory(config: &Config) -> Line {
     let (process, queries) = (config.limits.memory_bytes, config.limits.query_memory_bytes as u64);
     let budget = if process == 0 { available / 8 * 7 } else { process };
     if process > available {
-        let finding = format!("`limits.memory_bytes` is {}, and there are {}", size(process), size(available));
+        let finding =
+            format!("`limits.memory_bytes` is {}, and there are {}", size(process), size(available));
         return Line::bad(CHECK, finding, "lower it, or set it to 0: the system would end the process");
     }
     // Caches give memory back; rows of tables and of running queries cannot.

@@ -23,7 +23,8 @@ pub(super) fn configuration(file: Option<&Path>, config: &Config) -> Line {
     let Some(file) = file else { return Line::good(CHECK, "flags, variables and defaults; no file") };
     let has_secrets = !config.own_access.users.is_empty() || config.cluster.secret.is_some();
     if has_secrets && others_read(file) {
-        let finding = format!("other users of this machine may read `{}`, which has hashes or secrets", file.display());
+        let finding =
+            format!("other users of this machine may read `{}`, which has hashes or secrets", file.display());
         return Line::doubtful(CHECK, finding, format!("chmod 640 {}", file.display()));
     }
     Line::good(CHECK, format!("`{}` is understood", file.display()))
@@ -57,9 +58,7 @@ pub(super) fn data(config: &Config, in_use: bool) -> Vec<Line> {
         match writable(path) {
             Ok(()) if path.is_dir() => Line::good(CHECK, format!("`{shown}` can be written to")),
             Ok(()) => Line::good(CHECK, format!("`{shown}` will be made")),
-            Err(error) => {
-                Line::bad(CHECK, format!("`{shown}` cannot be written to: {error}"), own(path))
-            }
+            Err(error) => Line::bad(CHECK, format!("`{shown}` cannot be written to: {error}"), own(path)),
         }
     }];
     if path.is_dir() && others_read(path) {
@@ -68,11 +67,17 @@ pub(super) fn data(config: &Config, in_use: bool) -> Vec<Line> {
     }
     if let Some(kind) = file_system(path) {
         if matches!(kind.as_str(), "tmpfs" | "ramfs") {
-            let finding = format!("`{shown}` lies in memory ({kind}): it is gone after a restart of the machine");
+            let finding =
+                format!("`{shown}` lies in memory ({kind}): it is gone after a restart of the machine");
             lines.push(Line::bad("data-disk", finding, "name a folder on a disk with `--data`"));
         } else if OF_OTHERS.contains(&kind.as_str()) {
-            let finding = format!("`{shown}` lies on another machine ({kind}), where commits may be lost or torn");
-            lines.push(Line::bad("data-disk", finding, "name a folder on a disk of this machine with `--data`"));
+            let finding =
+                format!("`{shown}` lies on another machine ({kind}), where commits may be lost or torn");
+            lines.push(Line::bad(
+                "data-disk",
+                finding,
+                "name a folder on a disk of this machine with `--data`",
+            ));
         }
     }
     lines.push(room("data-room", path));
@@ -124,7 +129,9 @@ pub(super) fn others(config: &Config) -> Vec<Line> {
         .sources
         .iter()
         .map(|source| &source.path)
-        .filter(|path| !is_remote(path) && !path.exists() && !path.to_string_lossy().contains(['*', '?', '[']))
+        .filter(|path| {
+            !is_remote(path) && !path.exists() && !path.to_string_lossy().contains(['*', '?', '['])
+        })
         .collect();
     for path in gone {
         let finding = format!("`{}` is not there", path.display());
@@ -165,9 +172,7 @@ fn exchange(config: &Config, folder: &Path) -> Line {
     }
     match writable(folder) {
         Ok(()) => Line::good(CHECK, format!("`{shown}` can be written to, and every user may")),
-        Err(error) => {
-            Line::doubtful(CHECK, format!("COPY can only read `{shown}`: {error}"), own(folder))
-        }
+        Err(error) => Line::doubtful(CHECK, format!("COPY can only read `{shown}`: {error}"), own(folder)),
     }
 }
 
@@ -176,7 +181,9 @@ fn room(check: &'static str, path: &Path) -> Line {
     let remedy = "make room: the runbook says where it goes (`du`, VACUUM, spilled data)";
     match free_bytes(path) {
         None => Line::doubtful(check, format!("nobody says how much room `{shown}` has"), "look with `df`"),
-        Some(free) if free < NO_ROOM => Line::bad(check, format!("`{shown}` has {} left", size(free)), remedy),
+        Some(free) if free < NO_ROOM => {
+            Line::bad(check, format!("`{shown}` has {} left", size(free)), remedy)
+        }
         Some(free) if free < LITTLE_ROOM => {
             Line::doubtful(check, format!("`{shown}` has only {} left", size(free)), remedy)
         }

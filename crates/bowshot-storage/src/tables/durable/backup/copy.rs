@@ -69,7 +69,8 @@ pub fn backup(wanted: &Backup, stop: &Stop) -> Result<Copied, Error> {
         return Err(Error::Damaged { place: name.clone(), problem });
     }
     let place = around(&wanted.into)?;
-    let unfinished = Scratch::named(&place, UNFINISHED).map_err(|error| Error::file("write to", &place, error))?;
+    let unfinished =
+        Scratch::named(&place, UNFINISHED).map_err(|error| Error::file("write to", &place, error))?;
     let mut copying = Copying {
         from: hold.path(),
         to: unfinished.path(),
@@ -127,7 +128,8 @@ impl Copying<'_> {
     /// given twice.
     fn of_earlier(&self, name: &str, from: &Path, to: &Path) -> Option<Listed> {
         let (folder, manifest) = self.earlier.as_ref()?;
-        let is_unique = name.ends_with(".model") || name.ends_with(".parquet") && !name.contains("/_delta_log/");
+        let is_unique =
+            name.ends_with(".model") || name.ends_with(".parquet") && !name.contains("/_delta_log/");
         let listed = manifest.files.get(name).filter(|_| is_unique)?;
         let there = folder.join(name);
         let same = [from, there.as_path()].iter().all(|path| {

@@ -60,7 +60,8 @@ impl Hold {
             return Err(Error::NoData { path: data.to_path_buf() });
         }
         let holds = data.join(HOLDS);
-        let scratch = Scratch::named(&holds, PREFIX).map_err(|error| Error::file("write to", &holds, error))?;
+        let scratch =
+            Scratch::named(&holds, PREFIX).map_err(|error| Error::file("write to", &holds, error))?;
         let mut hold = Self { scratch, files: BTreeSet::new(), missing: BTreeSet::new(), tables: 0 };
         let mut lacking = BTreeSet::new();
         for _ in 0..ATTEMPTS {
@@ -178,9 +179,8 @@ fn entries_until(log: &Path, version: u64) -> Result<Vec<String>, Error> {
         }
     }
     let Some(last) = last else { return Ok(Vec::new()) };
-    let is_wanted = |ending: &str| {
-        ending == "json" || ending.starts_with("checkpoint") && ending.ends_with("parquet")
-    };
+    let is_wanted =
+        |ending: &str| ending == "json" || ending.starts_with("checkpoint") && ending.ends_with("parquet");
     let wanted = numbered.into_iter().filter(|(number, ending, _)| *number <= last && is_wanted(ending));
     Ok(wanted.map(|(_, _, name)| name).collect())
 }
@@ -192,7 +192,8 @@ fn number_text(number: u64) -> String {
 /// Who has noted what it knows of the catalog's tables under the number of this opening (`catalog.rs`) must not take the
 /// copy for that catalog: from here on the two go different ways.
 fn forget_opening(copy: &Path) -> Result<(), Error> {
-    let failed = |error: rusqlite::Error| Error::Catalog { doing: "cannot be copied", reason: error.to_string() };
+    let failed =
+        |error: rusqlite::Error| Error::Catalog { doing: "cannot be copied", reason: error.to_string() };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(copy, flags).map_err(failed)?;
     let there: i64 = connection

@@ -17,7 +17,8 @@ pub fn restore(from: &Path, data: &Path, stop: &Stop) -> Result<Copied, Error> {
     check_free(data)?;
     let manifest = Manifest::read(from)?;
     let place = around(data)?;
-    let unfinished = Scratch::named(&place, UNFINISHED).map_err(|error| Error::file("write to", &place, error))?;
+    let unfinished =
+        Scratch::named(&place, UNFINISHED).map_err(|error| Error::file("write to", &place, error))?;
     for (name, listed) in &manifest.files {
         let to = unfinished.path().join(name);
         if let Some(folder) = to.parent() {

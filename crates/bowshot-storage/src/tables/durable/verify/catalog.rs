@@ -46,7 +46,8 @@ pub(super) fn look(folder: &Path, found: &mut Found) -> Option<Known> {
         Ok(catalog) => catalog,
         Err(error) => return broken(found, &error),
     };
-    let layout = match catalog.read(|catalog| catalog.query_row("PRAGMA user_version", [], |row| row.get(0))) {
+    let layout: i64 = match catalog.read(|catalog| catalog.query_row("PRAGMA user_version", [], |row| row.get(0)))
+    {
         Ok(layout) => layout,
         Err(error) => return broken(found, &error),
     };
@@ -120,7 +121,9 @@ fn inner(catalog: &Connection, found: &mut Found) -> rusqlite::Result<()> {
         ),
     ];
     for (sql, remedy) in lines {
-        for (table, problem) in all(catalog, sql, |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))? {
+        for (table, problem) in
+            all(catalog, sql, |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?
+        {
             found.fault(format!("table {table}"), problem, remedy);
         }
     }

@@ -22,7 +22,8 @@ pub(super) fn look(folder: &Path, found: &mut Found) -> Result<(), Error> {
     let ids = |sql: &str| {
         catalog.read(|catalog| all(catalog, sql, |row| row.get::<_, String>(0))).map(BTreeSet::from_iter)
     };
-    let Ok(tables): Result<BTreeSet<String>, Error> = ids("SELECT id FROM entries WHERE kind = 'table'") else {
+    let Ok(tables): Result<BTreeSet<String>, Error> = ids("SELECT id FROM entries WHERE kind = 'table'")
+    else {
         // It was told that the catalog cannot be read.
         return Ok(());
     };

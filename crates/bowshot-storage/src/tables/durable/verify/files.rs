@@ -12,8 +12,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-const OF_A_BACKUP: &str =
-    "stop the server and copy the file back from a backup under the same name: files never change, so any backup that has it will do";
+const OF_A_BACKUP: &str = "stop the server and copy the file back from a backup under the same name: files never change, so any backup that has it will do";
 
 /// Looks at every file that the catalog names.
 ///
@@ -49,7 +48,12 @@ pub(super) fn look(
     known.models.iter().try_for_each(|hash| model(folder, hash, stop, found))
 }
 
-fn file(path: &Path, segment: &KnownSegment, columns: Option<&SchemaRef>, depth: Depth) -> Result<(), String> {
+fn file(
+    path: &Path,
+    segment: &KnownSegment,
+    columns: Option<&SchemaRef>,
+    depth: Depth,
+) -> Result<(), String> {
     let about = fs::symlink_metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => "it is missing".to_owned(),
         _ => error.to_string(),
@@ -70,7 +74,9 @@ fn file(path: &Path, segment: &KnownSegment, columns: Option<&SchemaRef>, depth:
     if let Some(columns) = columns {
         for field in reader.schema().fields() {
             let column = columns.field_with_name(field.name()).ok();
-            if let Some(column) = column.filter(|column| !can_cast_types(field.data_type(), column.data_type())) {
+            if let Some(column) =
+                column.filter(|column| !can_cast_types(field.data_type(), column.data_type()))
+            {
                 let (name, theirs, ours) = (field.name(), field.data_type(), column.data_type());
                 return Err(format!("its column `{name}` is of type {theirs}, that of the table of {ours}"));
             }
@@ -98,6 +104,10 @@ fn model(folder: &Path, hash: &str, stop: &Stop, found: &mut Found) -> Result<()
         Err(_) if fs::symlink_metadata(&path).is_err() => "it is missing".to_owned(),
         Err(error) => error.to_string(),
     };
-    found.fault(name, problem, "CREATE OR REPLACE the model from its own file, or copy this one back from a backup");
+    found.fault(
+        name,
+        problem,
+        "CREATE OR REPLACE the model from its own file, or copy this one back from a backup",
+    );
     Ok(())
 }

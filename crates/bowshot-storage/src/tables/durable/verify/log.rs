@@ -7,7 +7,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-const LEFT_ALONE: &str = "no program but Bowshot may write there. Copy the table with CREATE TABLE … AS and drop it";
+const LEFT_ALONE: &str =
+    "no program but Bowshot may write there. Copy the table with CREATE TABLE … AS and drop it";
 
 /// Looks at the newest entries of the log of every table.
 pub(super) fn look(folder: &Path, known: &Known, found: &mut Found) {

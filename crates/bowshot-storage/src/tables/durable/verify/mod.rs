@@ -138,7 +138,9 @@ fn of_backup(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> {
         let problem = match hashed(&path, stop) {
             Ok(found) if found == *listed => continue,
             Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Ok(found) if found.bytes == listed.bytes => "its bytes are not those that were written".to_owned(),
+            Ok(found) if found.bytes == listed.bytes => {
+                "its bytes are not those that were written".to_owned()
+            }
             Ok(found) => format!("it has {} bytes, {} were written", found.bytes, listed.bytes),
             Err(_) if fs::symlink_metadata(&path).is_err() => "it is missing".to_owned(),
             Err(error) => error.to_string(),
@@ -185,7 +187,7 @@ fn without_catalog(folder: &Path) -> Result<Found, Error> {
 enum Lock {
     Held,
     /// By us, if there is anything to lock.
-    Free(#[expect(dead_code, reason = "kept for the lock")] Option<File>),
+    Free(Option<File>),
 }
 
 fn lock(folder: &Path) -> Result<Lock, Error> {
