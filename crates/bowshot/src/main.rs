@@ -21,7 +21,6 @@ mod ports_file;
 mod reference;
 mod serve;
 mod sql;
-mod traces;
 mod usage;
 
 use anyhow::{Context, Result};
