@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE.parent / "clients"))
 import pyarrow as pa
 
 from durable import Database
-from program import LIGHTGBM, bowshot
+from program import LIGHTGBM, TOKEN, admin, bowshot
 from server import Server
 
 STATEMENTS = [
@@ -63,13 +63,14 @@ def main(name):
         folder = pathlib.Path(folder)
         (folder / "exchange").mkdir()
         (folder / "exchange" / "m.txt").write_text(LIGHTGBM)
-        server = Server(data=folder / "data", arguments=["--set", f"storage.exchange_folder={folder / 'exchange'}"])
-        with Database(server) as database:
-            rows = pa.table({"n": pa.array(range(6_000), pa.int64()), "t": [f"row {n}" for n in range(6_000)]})
-            database.ingest("big", rows)
-            database.run(*STATEMENTS)
-            known = answers(database)
-        server.kill()
+        arguments = [*admin(folder), "--set", f"storage.exchange_folder={folder / 'exchange'}"]
+        with Server(data=folder / "data", arguments=arguments) as server:
+            with Database(server, token=TOKEN) as database:
+                rows = pa.table({"n": pa.array(range(6_000), pa.int64()), "t": [f"row {n}" for n in range(6_000)]})
+                database.ingest("big", rows)
+                database.run(*STATEMENTS)
+                known = answers(database)
+            server.kill()
         # As a backup has it: the newest rows are in the catalog, and nothing of the killed one lies about.
         code, _, err = bowshot("backup", folder / "backup", "--data", folder / "data")
         assert code == 0, err

@@ -1,5 +1,6 @@
 """Runs the commands that work on folders, and reads what they say."""
 
+import hashlib
 import json
 import subprocess
 
@@ -37,6 +38,19 @@ def bowshot(*arguments, environment=None, prefix=(), seconds=120):
     )
     assert "panicked" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr
+
+
+# Of the one user that `admin` makes.
+TOKEN = "a token of tests alone"
+
+
+def admin(folder):
+    """Arguments of a server that knows an admin, who shows `TOKEN`."""
+    path = folder / "admin.toml"
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    path.write_text(f'[[tokens]]\nuser = "root"\nsha256 = "{digest}"\nadmin = true\n')
+    path.chmod(0o600)
+    return ["--users-file", path]
 
 
 def backup(data, into, *arguments, **options):

@@ -16,7 +16,7 @@ import pytest
 from backups import Rounds
 from durable import Database, contents, rows_of
 from faults import WRITE, Faults, compile_into
-from program import LIGHTGBM, backup, bowshot, restore, verify
+from program import LIGHTGBM, TOKEN, admin, backup, bowshot, restore, verify
 from server import Server, binaries, clean_environment, wait_until
 
 
@@ -73,15 +73,15 @@ def test_users_rules_and_models_are_in_it(tmp_path):
     data, into, again, exchange = (tmp_path / name for name in ("data", "one", "again", "exchange"))
     exchange.mkdir()
     (exchange / "m.txt").write_text(LIGHTGBM)
-    arguments = ["--set", f"storage.exchange_folder={exchange}"]
-    with Server(data=data, arguments=arguments) as server, Database(server) as database:
+    arguments = [*admin(tmp_path), "--set", f"storage.exchange_folder={exchange}"]
+    with Server(data=data, arguments=arguments) as server, Database(server, token=TOKEN) as database:
         database.run("CREATE TABLE t (n BIGINT)", "CREATE MODEL m FROM 'm.txt'", "CREATE ROLE readers")
         database.run("GRANT SELECT ON t TO readers")
         backup(data, into)
         before = database.one("SELECT predict('m', 0.75)")
     assert len(list((into / "models").glob("*.model"))) == 1
     restore(into, again)
-    with Server(data=again, arguments=arguments) as server, Database(server) as database:
+    with Server(data=again, arguments=arguments) as server, Database(server, token=TOKEN) as database:
         assert database.one("SELECT predict('m', 0.75)") == before
         assert database.one("SELECT count(*) FROM bowshot.system.grants WHERE grantee = 'readers'") == 1
 

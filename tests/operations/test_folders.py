@@ -8,7 +8,7 @@ import pytest
 
 from durable import Database
 from make_folder import answers
-from program import restore, verify
+from program import TOKEN, admin, restore, verify
 from server import Server
 
 FOLDERS = sorted((pathlib.Path(__file__).resolve().parent / "folders").glob("*.tar.xz"))
@@ -22,7 +22,7 @@ def test_a_folder_of_an_earlier_program(tmp_path, archive):
     data = tmp_path / "data"
     assert verify(tmp_path / "backup", "--deep")["faults"] == []
     restore(tmp_path / "backup", data)
-    with Server(data=data) as server, Database(server) as database:
+    with Server(data=data, arguments=admin(tmp_path)) as server, Database(server, token=TOKEN) as database:
         found = answers(database)
         for sql, rows in known.items():
             # Later commits of its own upkeep are no loss.
@@ -33,7 +33,7 @@ def test_a_folder_of_an_earlier_program(tmp_path, archive):
             "ALTER TABLE big ADD COLUMN more BIGINT",
             "OPTIMIZE big",
         )
-    with Server(data=data) as server, Database(server) as database:
+    with Server(data=data, arguments=admin(tmp_path)) as server, Database(server, token=TOKEN) as database:
         assert database.one("SELECT count(*) FROM sales.orders") == 3
         assert database.rows("SELECT n, t FROM late ORDER BY n")[-1] == (3, "goes on")
     assert verify(data, "--deep")["faults"] == []

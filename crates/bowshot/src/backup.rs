@@ -121,7 +121,23 @@ async fn until_stopped<T: Send + 'static>(
             working.await
         }
     };
-    Ok(done.context("the work broke down")?.map_err(bowshot_api::Error::from)?)
+    Ok(done.context("the work broke down")?.map_err(in_words)?)
+}
+
+/// The error as it is shown: once, since its source says the same, and with a hint for a command instead of a statement.
+fn in_words(error: Error) -> bowshot_api::Error {
+    let of_disk = matches!(error, Error::File { .. } | Error::Catalog { .. });
+    let whole = bowshot_api::Error::from(error);
+    let hint = if of_disk {
+        Some("make room on the disk or mend it, or run the command as the user of the server")
+    } else {
+        whole.hint()
+    };
+    let bare = bowshot_api::Error::new(whole.kind(), whole.message());
+    match hint {
+        Some(hint) => bare.with_hint(hint),
+        None => bare,
+    }
 }
 
 fn told(done: &Copied, as_json: bool) -> Result<()> {

@@ -78,10 +78,11 @@ impl Line {
     fn error(check: &'static str, error: &anyhow::Error, otherwise: &str) -> Self {
         let usage = error.downcast_ref::<crate::usage::Usage>();
         let door = error.chain().find_map(|cause| cause.downcast_ref::<bowshot_api::Error>());
-        let hint = usage.and_then(|usage| usage.hint()).or(door.and_then(bowshot_api::Error::hint));
-        let finding = match door {
-            Some(door) if usage.is_none() && error.chain().count() == 1 => door.message().to_owned(),
-            _ => format!("{error:#}"),
+        let hint = usage.and_then(crate::usage::Usage::hint).or(door.and_then(bowshot_api::Error::hint));
+        // The door's error has its hint and its sources in its text, too.
+        let finding = match error.downcast_ref::<bowshot_api::Error>() {
+            Some(door) => door.message().to_owned(),
+            None => format!("{error:#}"),
         };
         Self::bad(check, finding, hint.unwrap_or(otherwise))
     }
