@@ -35,7 +35,9 @@ def test_a_folder_of_an_earlier_program(tmp_path, archive):
         )
     with Server(data=data, arguments=admin(tmp_path)) as server, Database(server, token=TOKEN) as database:
         assert database.one("SELECT count(*) FROM sales.orders") == 3
-        assert database.rows("SELECT n, t FROM late ORDER BY n")[-1] == (3, "goes on")
+        # Numbers are taken in portions, of which a start begins a new one.
+        number, text = database.rows("SELECT n, t FROM late ORDER BY n")[-1]
+        assert number > 2 and text == "goes on"
     assert verify(data, "--deep")["faults"] == []
 
 
