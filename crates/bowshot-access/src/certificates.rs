@@ -4,8 +4,10 @@
 //! and certificates expire or be revoked while a connection lives. A name counts only if the certificate has exactly one of
 //! the kind that the operator has chosen; that there is such a user, others look at.
 
+mod facts;
 mod names;
 
+pub use self::facts::CertificateFacts;
 use self::names::Names;
 use crate::Error;
 use crate::authenticator::check_name;

@@ -25,7 +25,7 @@ mod token;
 
 pub use audit::{AuditLog, AuditOptions, Verified, verify};
 pub use authenticator::{AccessOptions, Authenticator, PasswordProof, refused};
-pub use certificates::{CertificateName, ClientTrust, ClientTrustOptions, TrustedFiles};
+pub use certificates::{CertificateFacts, CertificateName, ClientTrust, ClientTrustOptions, TrustedFiles};
 pub use config::{AccessConfig, TokenConfig, UserConfig};
 pub use error::Error;
 pub use jwt::JwtConfig;

@@ -5,6 +5,8 @@
 //! BASE/bowshot-spill-ID.lock   locked as long as the process lives
 //! BASE/bowshot-spill-ID/       what it puts there
 //! ```
+//!
+//! Those of other purposes have other prefixes.
 
 use crate::private;
 use std::fs::{self, File};
@@ -29,12 +31,20 @@ impl Scratch {
     /// # Errors
     /// When nothing can be made there.
     pub fn take(base: &Path) -> io::Result<Self> {
+        Self::named(base, PREFIX)
+    }
+
+    /// The same under another prefix.
+    ///
+    /// # Errors
+    /// When nothing can be made there.
+    pub fn named(base: &Path, prefix: &str) -> io::Result<Self> {
         private::folder(base)?;
-        let removed = remove_abandoned(base);
+        let removed = remove_abandoned(base, prefix);
         if removed > 0 {
-            tracing::debug!(removed, "spilled data of servers that were killed is removed");
+            tracing::debug!(removed, "what processes that were killed have left is removed");
         }
-        let path = base.join(format!("{PREFIX}{}", Uuid::new_v4()));
+        let path = base.join(format!("{prefix}{}", Uuid::new_v4()));
         let lock_path = path.with_extension(LOCK);
         let lock = private::new_file(&lock_path)?;
         lock.try_lock()?;
@@ -54,11 +64,12 @@ impl Drop for Scratch {
     }
 }
 
-fn remove_abandoned(base: &Path) -> usize {
+/// Removes what processes that were killed have left in `base` under a prefix; gives their number.
+pub fn remove_abandoned(base: &Path, prefix: &str) -> usize {
     let Ok(entries) = fs::read_dir(base) else { return 0 };
     let locks = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(PREFIX) && path.extension().is_some_and(|ending| ending == LOCK)
+        name.starts_with(prefix) && path.extension().is_some_and(|ending| ending == LOCK)
     });
     let is_abandoned =
         |path: &PathBuf| File::options().write(true).open(path).is_ok_and(|lock| lock.try_lock().is_ok());
@@ -74,7 +85,7 @@ fn remove(path: &Path, lock: &Path) {
         _ => fs::remove_file(lock),
     };
     if let Err(error) = removed {
-        tracing::warn!(path = %path.display(), %error, "spilled data that nobody needs stays");
+        tracing::warn!(path = %path.display(), %error, "a folder that nobody needs stays");
     }
 }
 
@@ -85,15 +96,37 @@ pub fn is_in_memory(path: &Path) -> bool {
     is_ram(&mounts, &path)
 }
 
+/// Bytes that the file system of a folder, or of what is there of the folders around it, has for this user; `None` if it
+/// does not say.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let absolute = std::path::absolute(path).ok()?;
+    let there = absolute.ancestors().find(|folder| folder.exists())?;
+    let about = rustix::fs::statvfs(there).ok()?;
+    about.f_bavail.checked_mul(about.f_frsize)
+}
+
+/// The kind of file system that a folder lies on, as the system calls it.
+pub fn file_system(path: &Path) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let absolute = std::path::absolute(path).ok()?;
+    let there = absolute.ancestors().find(|folder| folder.exists())?.canonicalize().ok()?;
+    mounted(&mounts, &there).map(|(_, kind)| kind.to_owned())
+}
+
 fn is_ram(mounts: &str, path: &Path) -> bool {
+    mounted(mounts, path).is_some_and(|(_, kind)| matches!(kind, "tmpfs" | "ramfs"))
+}
+
+/// Length of the place and kind of the file system that a path lies on.
+fn mounted<'a>(mounts: &'a str, path: &Path) -> Option<(usize, &'a str)> {
     let places = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);
         let place = words.next()?.replace("\\040", " ");
         let kind = words.next()?;
-        path.starts_with(&place).then_some((place.len(), matches!(kind, "tmpfs" | "ramfs")))
+        path.starts_with(&place).then_some((place.len(), kind))
     });
     // Of several in one place the last one counts.
-    places.max_by_key(|(length, _)| *length).is_some_and(|(_, ram)| ram)
+    places.max_by_key(|(length, _)| *length)
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 //! they are read as text here and checked where all settings are.
 
 use crate::access::AccessCommand;
+use crate::backup::{BackupArgs, RestoreArgs, VerifyArgs};
 use crate::cluster::ClusterCommand;
 use crate::config::Flags;
 use crate::demo::DemoArgs;
+use crate::doctor::DoctorArgs;
 use crate::sql::SqlArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -27,6 +29,14 @@ pub(crate) enum Command {
     Sql(SqlArgs),
     /// Validate the configuration and say what would be served
     Check(ServerArgs),
+    /// Say what is wrong with a set-up, and what to do
+    Doctor(DoctorArgs),
+    /// Copy the tables of a data folder while its server serves
+    Backup(BackupArgs),
+    /// Make a data folder of a backup
+    Restore(RestoreArgs),
+    /// Hold catalog and files of a data folder, or of a backup, against one another
+    Verify(VerifyArgs),
     /// Read a password from stdin and print its hash for the configuration
     HashPassword,
     /// Rules about access that are kept in a file

@@ -5,12 +5,14 @@
 //! Exit codes: 0 good, 1 failed at run time, 2 wrong usage. Data goes to stdout, everything else to stderr.
 
 mod access;
+mod backup;
 mod check;
 mod cli;
 mod cluster;
 mod config;
 mod connect;
 mod demo;
+mod doctor;
 mod logging;
 mod metrics;
 mod open_files;
@@ -57,6 +59,10 @@ fn run(command: Command) -> Result<ExitCode> {
             let config = prepare(args)?;
             block_on(check::run(&config))?;
         }
+        Command::Backup(args) => block_on(backup::run_backup(args))?,
+        Command::Restore(args) => block_on(backup::run_restore(args))?,
+        Command::Verify(args) => return block_on(backup::run_verify(args)),
+        Command::Doctor(args) => return block_on(doctor::run(args)),
         Command::Demo(args) => block_on(demo::run(args))?,
         Command::Sql(args) => return block_on(sql::run(args)),
         Command::Access { what } => return block_on(access::run(what)),

@@ -20,6 +20,7 @@ mod users;
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::{Served, table as source_table};
 pub(crate) use client_authority::ClientAuthority;
+pub(crate) use memory::available as available_memory;
 use parts::Look;
 pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;

@@ -3,19 +3,19 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const SEQUENCE: u8 = 0x30;
+pub(super) const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-const INTEGER: u8 = 0x02;
-const BOOLEAN: u8 = 0x01;
-const OCTETS: u8 = 0x04;
-const OBJECT: u8 = 0x06;
+pub(super) const INTEGER: u8 = 0x02;
+pub(super) const BOOLEAN: u8 = 0x01;
+pub(super) const OCTETS: u8 = 0x04;
+pub(super) const OBJECT: u8 = 0x06;
 const UTF8: u8 = 0x0c;
 const PRINTABLE: u8 = 0x13;
 const IA5: u8 = 0x16;
 const UTC_TIME: u8 = 0x17;
 const TIME: u8 = 0x18;
-const VERSION: u8 = 0xa0;
-const EXTENSIONS: u8 = 0xa3;
+pub(super) const VERSION: u8 = 0xa0;
+pub(super) const EXTENSIONS: u8 = 0xa3;
 /// Within a subject's alternative names.
 const EMAIL: u8 = 0x81;
 const DNS: u8 = 0x82;
@@ -106,10 +106,10 @@ impl Names {
 }
 
 /// Values one after the other (X.690): a tag of one byte, a length, and the content.
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn next(&mut self) -> Option<(u8, &'a [u8])> {
+    pub(super) fn next(&mut self) -> Option<(u8, &'a [u8])> {
         let (tag, rest) = self.0.split_first()?;
         let (first, rest) = rest.split_first()?;
         let (length, rest) = match *first {
@@ -126,17 +126,17 @@ impl<'a> Reader<'a> {
         (tag & 0x1f != 0x1f).then_some((*tag, content))
     }
 
-    fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
+    pub(super) fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
         self.next().filter(|(found, _)| *found == tag).map(|(_, content)| content)
     }
 
     /// The content of the one value that there is.
-    fn only(mut self, tag: u8) -> Option<&'a [u8]> {
+    pub(super) fn only(mut self, tag: u8) -> Option<&'a [u8]> {
         let content = self.take(tag)?;
         self.0.is_empty().then_some(content)
     }
 
-    fn skip(&mut self, tag: u8) {
+    pub(super) fn skip(&mut self, tag: u8) {
         if self.0.first() == Some(&tag) {
             self.next();
         }
@@ -154,7 +154,7 @@ fn text(tag: u8, content: &[u8]) -> Option<String> {
 }
 
 /// `YYMMDDhhmmssZ`, or with four digits of the year.
-fn seconds(tag: u8, content: &[u8]) -> Option<u64> {
+pub(super) fn seconds(tag: u8, content: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(content).ok()?.strip_suffix('Z')?;
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -1,8 +1,9 @@
 //! Entries of the catalog that cannot be read: they keep their names, so that everybody is told why, and nothing of them is
 //! changed unless they are dropped. The others are served.
 
-use super::durable::broken_in;
+use super::durable::{broken_in, notes_of};
 use super::{EntryName, Error, What};
+use std::collections::BTreeMap;
 use std::path::Path;
 use uuid::Uuid;
 
@@ -46,4 +47,13 @@ impl Broken {
 /// When the catalog as a whole cannot be read.
 pub fn examine(folder: &Path) -> Result<Vec<(String, String)>, Error> {
     broken_in(folder)
+}
+
+/// The notes in the catalog of a data folder: see `notes.rs`. Changes nothing, and may be asked while a server uses the
+/// folder. A folder without a catalog has none.
+///
+/// # Errors
+/// When the catalog cannot be read.
+pub fn notes_in(folder: &Path) -> Result<BTreeMap<String, String>, Error> {
+    notes_of(folder)
 }

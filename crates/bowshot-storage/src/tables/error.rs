@@ -97,6 +97,24 @@ pub enum Error {
     /// Values that `rewrite` cannot give another type.
     #[error("{0}")]
     Invalid(String),
+    /// A folder that is to be made is there, with something in it.
+    #[error("`{}` is there and not empty", path.display())]
+    Occupied { path: PathBuf },
+    /// A folder has no catalog, so that it is none of tables.
+    #[error("`{}` is no data folder: it has no `catalog.sqlite`", path.display())]
+    NoData { path: PathBuf },
+    /// A folder has no manifest, so that it is no backup.
+    #[error("`{}` is no backup: it has no `manifest.json`", path.display())]
+    NoBackup { path: PathBuf },
+    /// Something of a data folder or of a backup is not as it was written.
+    #[error("{place}: {problem}")]
+    Damaged { place: String, problem: String },
+    /// Tables were dropped and vacuumed faster than their files could be held.
+    #[error("the tables change faster than a backup can hold their files")]
+    Restless,
+    /// Somebody stopped a backup or its like.
+    #[error("stopped; nothing is left of it")]
+    Interrupted,
     /// What else the caller's own part of a change (`rewrite`) failed with.
     #[error(transparent)]
     Caller(#[from] bowshot_api::Error),
@@ -131,7 +149,11 @@ impl Error {
                 ErrorKind::LimitReached
             }
             Self::File { .. } | Self::Catalog { .. } | Self::Stopped { .. } => ErrorKind::Unavailable,
-            Self::NoCatalog { .. } | Self::OldCatalog { .. } => ErrorKind::Corrupt,
+            Self::NoCatalog { .. } | Self::OldCatalog { .. } | Self::Damaged { .. } => ErrorKind::Corrupt,
+            Self::Occupied { .. } => ErrorKind::AlreadyExists,
+            Self::NoData { .. } | Self::NoBackup { .. } => ErrorKind::NotFound,
+            Self::Restless => ErrorKind::Unavailable,
+            Self::Interrupted => ErrorKind::Cancelled,
             Self::NoVersion(_) => ErrorKind::NotFound,
             Self::NoRow { .. } | Self::Rewritten { .. } | Self::Rows(_) | Self::Read(_) => {
                 ErrorKind::Internal
@@ -171,7 +193,13 @@ impl Error {
             | Self::Rows(_)
             | Self::Invalid(_)
             | Self::Read(_)
+            | Self::Interrupted
             | Self::Caller(_) => None,
+            Self::Occupied { .. } => Some("name a folder that is not there yet"),
+            Self::NoData { .. } => Some("name the folder that the server has as `--data`"),
+            Self::NoBackup { .. } => Some("name a folder that `bowshot backup` has made"),
+            Self::Damaged { .. } => Some("`bowshot verify` lists all that is wrong; take another backup"),
+            Self::Restless => Some("try again when fewer tables are dropped and vacuumed"),
             Self::File { .. } | Self::Catalog { .. } => {
                 Some("make room on the disk or mend it, and run the statement again")
             }

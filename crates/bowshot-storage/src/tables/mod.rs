@@ -54,7 +54,7 @@ mod table;
 mod unite;
 mod writer;
 
-pub use broken::{Broken, examine};
+pub use broken::{Broken, examine, notes_in};
 pub use definition::{
     Check, Column, DECLARED, Definition, Generated, Identity, Key, Materialized, Reference, Storage,
 };

@@ -2,7 +2,8 @@
 
 use super::account::Account;
 use super::durable::{
-    Catalog, Disk, Keeper, Loaded, Opening, Persisted, StoredFile, load, persist, write_file,
+    Catalog, Disk, Keeper, Loaded, Opening, Persisted, StoredFile, load, persist, remove_abandoned_holds,
+    write_file,
 };
 use super::merge::Sides;
 use super::model_files::ModelFiles;
@@ -106,6 +107,7 @@ impl TableStore {
             }
         };
         leftovers.remove(&catalog, &disk)?;
+        remove_abandoned_holds(folder);
         let model_files = ModelFiles::open(folder)?;
         let folder = Folder { catalog, disk, keeper: Keeper::default() };
         let store = Arc::new(Self::new(head, account, Some(folder), model_files));

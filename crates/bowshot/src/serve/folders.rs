@@ -29,7 +29,7 @@ pub(crate) fn take_spill(config: &Config) -> Result<Scratch> {
 }
 
 /// Beside the tables if there is a folder of them: that is where the operator has made room.
-fn spill_base(config: &Config) -> PathBuf {
+pub(crate) fn spill_base(config: &Config) -> PathBuf {
     match (&config.spill_folder, &config.data) {
         (Some(folder), _) => folder.clone(),
         (None, Some(DataFolder::At(data))) => data.join("spill"),

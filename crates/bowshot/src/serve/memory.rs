@@ -27,7 +27,7 @@ pub(super) fn budget(bytes: u64) -> u64 {
 }
 
 /// Bytes of memory for this process; `None` on systems that do not say.
-fn available() -> Option<u64> {
+pub(crate) fn available() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let own = fs::read_to_string("/proc/self/cgroup")
         .ok()

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-const FILE: &str = "catalog.sqlite";
+/// The file in a data folder.
+pub(super) const FILE: &str = "catalog.sqlite";
 
 /// Number of the layout below. A catalog with an unknown one is not touched.
-const LAYOUT: i64 = 1;
+pub(super) const LAYOUT: i64 = 1;
 /// The same with notes in it: who knows only the other one must not serve the tables, since the notes say to whom.
 pub(super) const LAYOUT_WITH_NOTES: i64 = 2;
 

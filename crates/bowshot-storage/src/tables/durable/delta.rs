@@ -185,7 +185,7 @@ fn foreign(path: &Path) -> Error {
 }
 
 /// The version of the table that an entry shows, and the columns if it names them. `None` if it is not ours.
-fn our_entry(text: &str) -> Option<(u64, Option<String>)> {
+pub(super) fn our_entry(text: &str) -> Option<(u64, Option<String>)> {
     let (mut version, mut columns) = (None, None);
     for line in text.lines() {
         let action: Value = serde_json::from_str(line).ok()?;

@@ -208,6 +208,11 @@ pub(in crate::tables) fn broken_in(folder: &Path) -> Result<Vec<(String, String)
     Ok(found)
 }
 
+/// See [`crate::tables::notes_in`].
+pub(in crate::tables) fn notes_of(folder: &Path) -> Result<BTreeMap<String, String>, Error> {
+    if Catalog::is_in(folder) { Catalog::look_into(folder)?.read(notes) } else { Ok(BTreeMap::new()) }
+}
+
 fn examined(catalog: &Catalog, entry: &EntryRow) -> Result<(), Error> {
     let id = parsed(Uuid::parse_str(&entry.id))?;
     if entry.kind == "view" {

@@ -23,7 +23,13 @@
 //!
 //! Each table counts its commits. A segment is part of the versions `added <= v < removed`, so that an earlier version
 //! is a query of the catalog ([`history`]), until VACUUM forgets it.
+//!
+//! # From outside
+//!
+//! [`backup`] copies one state of a folder that a server may be using, and [`verify`] holds catalog and files against
+//! one another. Both are work of another process and ask the server nothing.
 
+pub mod backup;
 mod catalog;
 mod codec;
 mod delta;
@@ -35,6 +41,7 @@ mod load;
 mod persist;
 mod types;
 mod upkeep;
+pub mod verify;
 mod writer;
 
 pub use catalog::Opening;
@@ -42,12 +49,13 @@ pub use history::{AsOf, Version};
 pub use types::durable_type;
 pub use upkeep::{Optimized, Vacuumed};
 
+pub(super) use backup::remove_abandoned_holds;
 pub(super) use catalog::Catalog;
 #[cfg(test)]
 pub(super) use codec::survives;
 pub(super) use disk::{Disk, make_folder, sync_folder};
 pub(super) use file::StoredFile;
 pub(super) use keeper::Keeper;
-pub(super) use load::{Loaded, broken_in, load};
+pub(super) use load::{Loaded, broken_in, load, notes_of};
 pub(super) use persist::{Persisted, persist};
 pub(super) use writer::write_file;

@@ -1,0 +1,203 @@
+//! `bowshot backup`, `bowshot restore` and `bowshot verify`: data folders as files. No server is asked for anything, and one may be
+//! at work on the folder; what keeps its files there meanwhile is `bowshot-storage`'s.
+
+use crate::serve::Signals;
+use anyhow::{Context, Result};
+use bowshot_storage::tables::Error;
+use bowshot_storage::tables::durable::backup::{Backup, Copied, Share, Stop, backup, restore};
+use bowshot_storage::tables::durable::verify::{Depth, Found, Kind, verify};
+use clap::Args;
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What to back up, and where to.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Run it as the user of the server, on its machine. The server goes on to serve; what it has committed before the \
+                  command began is in the backup, and each transaction is in it as a whole or not at all."
+)]
+pub(crate) struct BackupArgs {
+    /// Folder to make; it must not be there, or be empty
+    #[arg(value_name = "DEST")]
+    into: PathBuf,
+    /// Data folder of the server
+    #[arg(long, value_name = "DIR", env = "BOWSHOT_DATA")]
+    data: PathBuf,
+    /// Share files with this earlier backup, on the same file system, instead of copying them again
+    #[arg(long, value_name = "DIR", conflicts_with = "link")]
+    since: Option<PathBuf>,
+    /// Share files with the data folder, on the same file system, instead of copying them: quick, and lost with that disk
+    #[arg(long)]
+    link: bool,
+    /// Tell what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to bring back, and where to.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// Folder that `bowshot backup` has made
+    #[arg(value_name = "SRC")]
+    from: PathBuf,
+    /// Data folder to make; it must not be there, or be empty
+    #[arg(long, value_name = "DIR", env = "BOWSHOT_DATA")]
+    data: PathBuf,
+    /// Tell what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to verify.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit code 1 if anything is wrong: one line for each fault on stdout, with what to do. Nothing is changed. \
+                  While a server uses the folder, one state of it is held and looked at."
+)]
+pub(crate) struct VerifyArgs {
+    /// Data folder, or a folder that `bowshot backup` has made
+    #[arg(long, value_name = "DIR", env = "BOWSHOT_DATA")]
+    data: PathBuf,
+    /// Read every value of every row, too
+    #[arg(long)]
+    deep: bool,
+    /// Tell what was found as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Makes a backup.
+///
+/// # Errors
+/// What went wrong; nothing is left of it then.
+pub(crate) async fn run_backup(args: BackupArgs) -> Result<()> {
+    let share = match (args.since, args.link) {
+        (Some(earlier), _) => Share::With(earlier),
+        (None, true) => Share::WithData,
+        (None, false) => Share::Nothing,
+    };
+    let wanted = Backup { data: args.data, into: args.into, share };
+    let done = until_stopped(move |stop| backup(&wanted, stop)).await?;
+    told(&done, args.json)
+}
+
+/// Brings one back.
+///
+/// # Errors
+/// What went wrong; nothing is left of it then.
+pub(crate) async fn run_restore(args: RestoreArgs) -> Result<()> {
+    let (from, data) = (args.from, args.data);
+    let done = until_stopped(move |stop| restore(&from, &data, stop)).await?;
+    told(&done, args.json)
+}
+
+/// Verifies a folder; the exit code says whether all is well.
+///
+/// # Errors
+/// When it cannot be looked at.
+pub(crate) async fn run_verify(args: VerifyArgs) -> Result<ExitCode> {
+    let depth = if args.deep { Depth::Rows } else { Depth::Footers };
+    let found = until_stopped(move |stop| verify(&args.data, depth, stop)).await?;
+    say(&if args.json { as_json(&found) } else { as_text(&found) })?;
+    Ok(if found.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Does something that blocks, until it is done or a signal comes.
+async fn until_stopped<T: Send + 'static>(
+    work: impl FnOnce(&Stop) -> Result<T, Error> + Send + 'static,
+) -> Result<T> {
+    let mut signals = Signals::listen()?;
+    let stop = Arc::new(Stop::new(false));
+    let told = Arc::clone(&stop);
+    let mut working = tokio::task::spawn_blocking(move || work(&told));
+    let done = tokio::select! {
+        done = &mut working => done,
+        _ = signals.next() => {
+            stop.store(true, Ordering::Relaxed);
+            working.await
+        }
+    };
+    Ok(done.context("the work broke down")?.map_err(in_words)?)
+}
+
+/// The error as it is shown: once, since its source says the same, and with a hint for a command instead of a statement.
+fn in_words(error: Error) -> bowshot_api::Error {
+    let of_disk = matches!(error, Error::File { .. } | Error::Catalog { .. });
+    let whole = bowshot_api::Error::from(error);
+    let hint = if of_disk {
+        Some("make room on the disk or mend it, or run the command as the user of the server")
+    } else {
+        whole.hint()
+    };
+    let bare = bowshot_api::Error::new(whole.kind(), whole.message());
+    match hint {
+        Some(hint) => bare.with_hint(hint),
+        None => bare,
+    }
+}
+
+fn told(done: &Copied, as_json: bool) -> Result<()> {
+    let Copied { taken, tables, files, bytes, shared_bytes } = done;
+    if as_json {
+        let text = json!({
+            "taken": taken, "tables": tables, "files": files, "bytes": bytes, "shared_bytes": shared_bytes,
+        });
+        return say(&format!("{text}\n"));
+    }
+    let shared =
+        if *shared_bytes > 0 { format!(", of which {shared_bytes} are shared") } else { String::new() };
+    say(&format!("state of {taken}: {tables} tables, {files} files, {bytes} bytes{shared}\n"))
+}
+
+fn kind(found: &Found) -> &'static str {
+    match found.kind {
+        Kind::Stopped => "data folder",
+        Kind::Running => "data folder in use",
+        Kind::Backup => "backup",
+    }
+}
+
+fn as_text(found: &Found) -> String {
+    let mut text = String::new();
+    for fault in &found.faults {
+        text.push_str(&format!("FAULT   {}: {}. {}\n", fault.place, fault.problem, fault.remedy));
+    }
+    for remark in &found.remarks {
+        text.push_str(&format!("remark  {remark}\n"));
+    }
+    let Found { tables, files, rows, .. } = found;
+    let faults = match found.faults.len() {
+        0 => "all is well".to_owned(),
+        1 => "1 fault".to_owned(),
+        many => format!("{many} faults"),
+    };
+    text.push_str(&format!("{}: {tables} tables, {rows} rows, {files} files: {faults}\n", kind(found)));
+    if found.kind == Kind::Running {
+        text.push_str("a server uses it: files that nobody refers to were not looked for\n");
+    }
+    text
+}
+
+fn as_json(found: &Found) -> String {
+    let faults = found
+        .faults
+        .iter()
+        .map(|fault| json!({ "place": fault.place, "problem": fault.problem, "remedy": fault.remedy }));
+    let text = json!({
+        "kind": kind(found),
+        "faults": faults.collect::<Vec<_>>(),
+        "remarks": found.remarks,
+        "tables": found.tables,
+        "files": found.files,
+        "rows": found.rows,
+    });
+    format!("{text}\n")
+}
+
+fn say(text: &str) -> Result<()> {
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
+}

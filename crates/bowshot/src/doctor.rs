@@ -1,0 +1,155 @@
+//! `bowshot doctor`: what is wrong with a set-up, before clients find out, and what to do. It takes the arguments of `bowshot
+//! serve`, starts nothing and changes nothing; what it tries in folders, it takes away again.
+//!
+//! `bowshot check` says whether this configuration would be served; this says whether it should be.
+
+mod access;
+mod doors;
+mod machine;
+mod places;
+
+use crate::cli::ServerArgs;
+use crate::config::Config;
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// What to look at, and how to tell.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "One line for each thing that was looked at: `ok`, `WARN` for what may be meant so, `FAIL` for what does not work. \
+                  Exit code 1 if anything fails."
+)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Tell it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Good,
+    /// It works, and may not be meant so.
+    Doubtful,
+    /// It does not work.
+    Bad,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Doubtful => "WARN",
+            Self::Bad => "FAIL",
+        }
+    }
+}
+
+/// What was found of one thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// What was looked at: a word that scripts can rely on.
+    check: &'static str,
+    state: State,
+    finding: String,
+    /// What to do.
+    remedy: Option<String>,
+}
+
+impl Line {
+    fn good(check: &'static str, finding: impl Into<String>) -> Self {
+        Self { check, state: State::Good, finding: finding.into(), remedy: None }
+    }
+
+    fn doubtful(check: &'static str, finding: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, state: State::Doubtful, finding: finding.into(), remedy: Some(remedy.into()) }
+    }
+
+    fn bad(check: &'static str, finding: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, state: State::Bad, finding: finding.into(), remedy: Some(remedy.into()) }
+    }
+
+    /// An error with its hint.
+    fn error(check: &'static str, error: &anyhow::Error, otherwise: &str) -> Self {
+        let usage = error.downcast_ref::<crate::usage::Usage>();
+        let door = error.chain().find_map(|cause| cause.downcast_ref::<bowshot_api::Error>());
+        let hint = usage.and_then(crate::usage::Usage::hint).or(door.and_then(bowshot_api::Error::hint));
+        // The door's error has its hint and its sources in its text, too.
+        let finding = match error.downcast_ref::<bowshot_api::Error>() {
+            Some(door) => door.message().to_owned(),
+            None => format!("{error:#}"),
+        };
+        Self::bad(check, finding, hint.unwrap_or(otherwise))
+    }
+}
+
+/// Looks at everything and tells it; the exit code says whether anything fails.
+///
+/// # Errors
+/// When stdout cannot be written to.
+pub(crate) async fn run(args: DoctorArgs) -> Result<ExitCode> {
+    let lines = looked_at(args.server).await;
+    let text = if args.json { as_json(&lines) } else { as_text(&lines) };
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")?;
+    let fails = lines.iter().any(|line| line.state == State::Bad);
+    Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn looked_at(args: ServerArgs) -> Vec<Line> {
+    let mut lines = vec![Line::good("version", format!("bowshot {}", env!("CARGO_PKG_VERSION")))];
+    let flags = args.into_flags();
+    let file = flags.file.clone().or_else(|| std::env::var_os("BOWSHOT_CONFIG").map(Into::into));
+    let config = match Config::load(&flags, std::env::vars_os()) {
+        Ok(config) => config,
+        Err(usage) => {
+            lines.push(Line::error(
+                "configuration",
+                &usage.into(),
+                "`bowshot docs settings` lists all settings",
+            ));
+            return lines;
+        }
+    };
+    lines.push(places::configuration(file.as_deref(), &config));
+    let in_use = places::is_in_use(&config);
+    lines.extend(doors::ports(&config, in_use).await);
+    lines.extend(doors::tls(&config).await);
+    lines.extend(doors::cluster(&config));
+    lines.extend(access::users(&config));
+    lines.extend(places::data(&config, in_use));
+    lines.extend(places::others(&config));
+    lines.extend(machine::limits(&config));
+    lines.extend(machine::clock(&config));
+    lines
+}
+
+fn as_text(lines: &[Line]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&format!("{:<5} {:<14} {}\n", line.state.name(), line.check, line.finding));
+        if let Some(remedy) = &line.remedy {
+            text.push_str(&format!("{:<20} → {remedy}\n", ""));
+        }
+    }
+    let count = |state| lines.iter().filter(|line| line.state == state).count();
+    let (good, doubtful, bad) = (count(State::Good), count(State::Doubtful), count(State::Bad));
+    text.push_str(&format!("{good} ok, {doubtful} to look at, {bad} to mend\n"));
+    text
+}
+
+fn as_json(lines: &[Line]) -> String {
+    let checks = lines.iter().map(|line| {
+        json!({
+            "check": line.check,
+            "state": line.state.name().to_ascii_lowercase(),
+            "finding": line.finding,
+            "remedy": line.remedy,
+        })
+    });
+    format!("{}\n", json!({ "checks": checks.collect::<Vec<_>>() }))
+}

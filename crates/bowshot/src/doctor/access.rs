@@ -1,0 +1,90 @@
+//! Who comes in.
+
+use super::Line;
+use super::places::others_read;
+use crate::config::{Config, DataFolder, Listen};
+use crate::serve::authenticator;
+use serde_json::Value;
+use std::path::Path;
+
+/// What a password that PostgreSQL's clients can prove without showing it is kept with.
+const VERIFIER: &str = "SCRAM-SHA-256$";
+
+/// Users of the configuration and of the catalog.
+pub(super) fn users(config: &Config) -> Vec<Line> {
+    const CHECK: &str = "users";
+    let found = match authenticator(config) {
+        Ok(found) => found,
+        Err(error) => return vec![Line::error(CHECK, &error, "mend the users of the configuration")],
+    };
+    let mut lines = Vec::new();
+    let made_by_sql = made_by_sql(config);
+    if !found.requires_credentials() && made_by_sql.is_empty() {
+        return vec![Line::good(CHECK, "none: every caller is anonymous, and may do everything")];
+    }
+    let access = &config.access;
+    let has_admin =
+        access.users.iter().any(|user| user.admin) || access.tokens.iter().any(|token| token.admin);
+    let others: usize = made_by_sql.iter().filter(|user| user.admin).count();
+    if !has_admin && others == 0 && access.jwt.is_empty() {
+        let remedy = "give one user `admin = true`: nobody can change rules about access else";
+        lines.push(Line::doubtful(CHECK, "none of them is an admin", remedy));
+    }
+    let count = access.users.len() + made_by_sql.len();
+    lines.push(Line::good(
+        CHECK,
+        format!("{count} users, {} tokens, {} issuers", access.tokens.len(), access.jwt.len()),
+    ));
+    lines.extend(verifiers(config, &made_by_sql));
+    if let Some(file) = config.users_file.as_deref().filter(|file| others_read(file)) {
+        let finding = format!("other users of this machine may read the hashes in `{}`", file.display());
+        lines.push(Line::doubtful("users-file", finding, format!("chmod 640 {}", file.display())));
+    }
+    lines
+}
+
+/// Those who cannot log in by SCRAM, which PostgreSQL's clients do.
+fn verifiers(config: &Config, made_by_sql: &[Made]) -> Option<Line> {
+    const CHECK: &str = "scram";
+    if config.pg == Listen::Off {
+        return None;
+    }
+    let configured =
+        config.access.users.iter().filter_map(|user| Some((&user.name, user.password_hash.as_ref()?)));
+    let made = made_by_sql.iter().filter_map(|user| Some((&user.name, user.hash.as_ref()?)));
+    let without: Vec<&str> = configured
+        .chain(made)
+        .filter(|(_, hash)| !hash.contains(VERIFIER))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if without.is_empty() {
+        return Some(Line::good(CHECK, "every password can be proven by SCRAM-SHA-256"));
+    }
+    let shown = without.iter().take(5).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let finding = format!(
+        "{} users have no SCRAM verifier, and send PostgreSQL's clients' passwords as they are: {shown}",
+        without.len()
+    );
+    let remedy = "make their hashes anew with `bowshot hash-password`, or ALTER USER … PASSWORD";
+    Some(Line::doubtful(CHECK, finding, remedy))
+}
+
+/// A user that SQL has made.
+struct Made {
+    name: String,
+    hash: Option<String>,
+    admin: bool,
+}
+
+fn made_by_sql(config: &Config) -> Vec<Made> {
+    let Some(DataFolder::At(path)) = &config.data else { return Vec::new() };
+    // What is wrong with the catalog has a line of its own.
+    let notes = bowshot_storage::tables::notes_in(Path::new(path)).unwrap_or_default();
+    let user = |(key, text): (String, String)| {
+        let (kind, name): (String, String) = serde_json::from_str(&key).ok()?;
+        let value: Value = serde_json::from_str(&text).ok()?;
+        let hash = value["hash"].as_str().map(str::to_owned);
+        (kind == "user").then(|| Made { name, hash, admin: value["admin"].as_bool().unwrap_or(false) })
+    };
+    notes.into_iter().filter_map(user).collect()
+}

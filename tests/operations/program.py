@@ -1,0 +1,78 @@
+"""Runs the commands that work on folders, and reads what they say."""
+
+import hashlib
+import json
+import subprocess
+
+from server import binaries, clean_environment
+
+# A tree of one split.
+LIGHTGBM = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+max_feature_idx=0
+objective=regression
+feature_names=id
+
+Tree=0
+num_leaves=2
+num_cat=0
+split_feature=0
+threshold=2.5
+decision_type=2
+left_child=-1
+right_child=-2
+leaf_value=10 20
+is_linear=0
+
+end of trees
+"""
+
+
+def bowshot(*arguments, environment=None, prefix=(), seconds=120):
+    """Exit code, stdout and stderr of a command."""
+    command = [*prefix, binaries() / "bowshot", *arguments]
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, env=clean_environment(environment), timeout=seconds
+    )
+    assert "panicked" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+# Of the one user that `admin` makes.
+TOKEN = "a token of tests alone"
+
+
+def admin(folder):
+    """Arguments of a server that knows an admin, who shows `TOKEN`."""
+    path = folder / "admin.toml"
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    path.write_text(f'[[tokens]]\nuser = "root"\nsha256 = "{digest}"\nadmin = true\n')
+    path.chmod(0o600)
+    return ["--users-file", path]
+
+
+def backup(data, into, *arguments, **options):
+    """What a backup that must succeed says of itself."""
+    code, out, err = bowshot("backup", into, "--data", data, "--json", *arguments, **options)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def restore(source, data, *arguments):
+    code, out, err = bowshot("restore", source, "--data", data, "--json", *arguments)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def verify(folder, *arguments, code=0):
+    """What `bowshot verify` finds; it must end with this exit code."""
+    found, out, err = bowshot("verify", "--data", folder, "--json", *arguments)
+    assert found == code, f"exit code {found}\n{out}{err}"
+    return json.loads(out)
+
+
+def faults(folder, *arguments):
+    """Place and problem of each fault of a folder that has some."""
+    return [(fault["place"], fault["problem"]) for fault in verify(folder, *arguments, code=1)["faults"]]
