@@ -9,8 +9,6 @@ use std::time::Duration;
 
 /// Bytes of the models that are kept; plans hold theirs for as long as they need them.
 const KEPT_BYTES: usize = 1 << 30;
-/// Bytes of one node, about.
-const NODE_BYTES: usize = 32;
 /// How long the file of a model is kept that nobody names any more: a transaction may see it still.
 const GRACE: Duration = Duration::from_secs(60 * 60);
 
@@ -79,7 +77,7 @@ impl Models {
     }
 
     fn keep(&self, sha256: String, model: &Arc<Model>, file_bytes: usize) {
-        let bytes = file_bytes.max(model.node_count().saturating_mul(NODE_BYTES));
+        let bytes = model.memory(file_bytes);
         let mut read = self.lock();
         read.retain(|kept| kept.sha256 != sha256);
         read.push(Kept { sha256, model: Arc::clone(model), bytes });
@@ -106,7 +104,7 @@ fn read(bytes: &[u8]) -> Result<Model> {
             bowshot_models::Error::Damaged(_) | bowshot_models::Error::Input(_) => ErrorKind::Invalid,
         };
         Error::new(kind, error.to_string()).with_hint(
-            "models are files of XGBoost (JSON, UBJSON), LightGBM (text) and ONNX (ensembles of trees)",
+            "models are files of XGBoost (JSON, UBJSON), LightGBM (text) and ONNX",
         )
     })
 }
