@@ -157,7 +157,9 @@ impl Model {
     pub fn feature_count(&self) -> usize {
         match &self.parts.inputs {
             Some(inputs) => inputs.columns,
-            None => with_forest!(&self.parts.evaluator, forest => forest.features(), network => network.columns()),
+            None => {
+                with_forest!(&self.parts.evaluator, forest => forest.features(), network => network.columns())
+            }
         }
     }
 
@@ -263,7 +265,9 @@ impl Model {
     ///
     /// If the columns are not what [`check`](Self::check) takes.
     pub fn predict(&self, columns: &[ArrayRef]) -> Result<ArrayRef> {
-        if let (Evaluator::Network(network), Task::Classification(classes)) = (&self.parts.evaluator, &self.parts.task) {
+        if let (Evaluator::Network(network), Task::Classification(classes)) =
+            (&self.parts.evaluator, &self.parts.task)
+        {
             self.check_columns(columns)?;
             if let Some(said) = network.labels(columns, classes)? {
                 return Ok(said);

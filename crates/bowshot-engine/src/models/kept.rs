@@ -4,6 +4,7 @@ use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_models::Model;
 use bowshot_storage::tables::TableStore;
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -96,6 +97,18 @@ impl Models {
     }
 }
 
+/// Loads the library of ONNX Runtime, which computes ONNX graphs that are no tree ensembles from then on. Once in a process.
+///
+/// # Errors
+/// `Invalid` when the file is no such library, or an old one.
+pub fn load_onnx_runtime(path: &Path) -> Result<()> {
+    bowshot_models::load_onnx_runtime(path).map_err(|error| {
+        Error::invalid(error.to_string()).with_hint(
+            "name the library of ONNX Runtime 1.17 or later with `models.onnx_runtime`, or leave it empty",
+        )
+    })
+}
+
 fn read(bytes: &[u8]) -> Result<Model> {
     Model::read(bytes).map_err(|error| {
         let kind = match &error {
@@ -103,8 +116,7 @@ fn read(bytes: &[u8]) -> Result<Model> {
             bowshot_models::Error::TooLarge { .. } => ErrorKind::LimitReached,
             bowshot_models::Error::Damaged(_) | bowshot_models::Error::Input(_) => ErrorKind::Invalid,
         };
-        Error::new(kind, error.to_string()).with_hint(
-            "models are files of XGBoost (JSON, UBJSON), LightGBM (text) and ONNX",
-        )
+        Error::new(kind, error.to_string())
+            .with_hint("models are files of XGBoost (JSON, UBJSON), LightGBM (text) and ONNX")
     })
 }

@@ -1,7 +1,7 @@
 //! The messages of a file that was screened, with all constants where they are looked for: among the initialisers.
 
-use super::tensors::Kind;
 use super::Input;
+use super::tensors::Kind;
 use crate::error::{Error, Result};
 use crate::limits::{self, within};
 use prost::Message;
@@ -49,8 +49,9 @@ fn constants(graph: &mut GraphProto) -> Result<()> {
             continue;
         }
         let name = node.output.first().cloned().ok_or_else(|| Error::damaged("a constant has no name"))?;
-        let mut tensor = constant(&node)
-            .ok_or_else(|| Error::unsupported("this form of the ONNX operator `Constant` is not evaluated"))?;
+        let mut tensor = constant(&node).ok_or_else(|| {
+            Error::unsupported("this form of the ONNX operator `Constant` is not evaluated")
+        })?;
         tensor.name = name;
         graph.initializer.push(tensor);
     }
@@ -89,8 +90,13 @@ fn check(tensor: &TensorProto) -> Result<()> {
             return Err(Error::unsupported(format!("ONNX constants of type {other} are not evaluated")));
         }
     };
-    let there = if tensor.raw_data.is_empty() { listed } else { tensor.raw_data.len().checked_div(size).unwrap_or(0) };
-    let whole = tensor.raw_data.is_empty() || (listed == 0 && tensor.raw_data.len() == count.saturating_mul(size));
+    let there = if tensor.raw_data.is_empty() {
+        listed
+    } else {
+        tensor.raw_data.len().checked_div(size).unwrap_or(0)
+    };
+    let whole =
+        tensor.raw_data.is_empty() || (listed == 0 && tensor.raw_data.len() == count.saturating_mul(size));
     if there == count && whole && tensor.segment.is_none() { Ok(()) } else { Err(wrong()) }
 }
 
@@ -140,7 +146,9 @@ pub(super) fn whole(tensor: &TensorProto) -> Option<Vec<i64>> {
         INT64 if raw.is_empty() => Some(tensor.int64_data.clone()),
         INT64 => Some(raw.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()),
         INT32 if raw.is_empty() => Some(tensor.int32_data.iter().map(|number| i64::from(*number)).collect()),
-        INT32 => Some(raw.as_chunks::<4>().0.iter().map(|bytes| i64::from(i32::from_le_bytes(*bytes))).collect()),
+        INT32 => {
+            Some(raw.as_chunks::<4>().0.iter().map(|bytes| i64::from(i32::from_le_bytes(*bytes))).collect())
+        }
         _ => None,
     }
 }

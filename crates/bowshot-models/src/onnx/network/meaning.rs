@@ -6,9 +6,9 @@ use super::tensors::{Numbers, Output};
 use crate::error::{Error, Result};
 use crate::limits::{self, within};
 use crate::model::Classes;
+use tract_onnx::pb::ModelProto;
 use tract_onnx::pb::type_proto::{Tensor, Value};
 use tract_onnx::pb::{GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto};
-use tract_onnx::pb::ModelProto;
 
 /// Operators behind which a result is what it was.
 const PASSING: [&str; 6] = ["Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
@@ -142,7 +142,9 @@ impl Meaning {
             return Err(Error::unsupported("the ONNX graph does not give the outputs that it names"));
         }
         let is_number = |output: &Output| matches!(output.numbers, Numbers::Floats(_) | Numbers::Doubles(_));
-        let is_label = |output: &Output| matches!(output.numbers, Numbers::Integers(_) | Numbers::Texts(_)) && output.count() == ROWS;
+        let is_label = |output: &Output| {
+            matches!(output.numbers, Numbers::Integers(_) | Numbers::Texts(_)) && output.count() == ROWS
+        };
         let (label, numbers) = match outputs {
             [one] if is_number(one) => (None, 0),
             [label, numbers] if is_label(label) && is_number(numbers) => (Some(0), 1),
@@ -157,7 +159,9 @@ impl Meaning {
         within("outputs", width, limits::OUTPUTS)?;
         let double = matches!(given.numbers, Numbers::Doubles(_));
         let classes = match label {
-            None if self.outputs[numbers].operator == "Softmax" && width > 1 => Some(Classes::numbered(width)),
+            None if self.outputs[numbers].operator == "Softmax" && width > 1 => {
+                Some(Classes::numbered(width))
+            }
             None => None,
             Some(label) => Some(self.classes(label, numbers, width)?),
         };
@@ -179,9 +183,10 @@ impl Meaning {
                 numbers.name,
                 classes.count()
             ))),
-            None => {
-                Err(Error::unsupported(format!("the ONNX graph does not tell the classes of `{}`", label.name)))
-            }
+            None => Err(Error::unsupported(format!(
+                "the ONNX graph does not tell the classes of `{}`",
+                label.name
+            ))),
         }
     }
 

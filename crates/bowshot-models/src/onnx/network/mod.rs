@@ -11,8 +11,8 @@
 
 mod decode;
 mod meaning;
-mod operators;
 mod onnx_runtime;
+mod operators;
 mod probe;
 mod rewrite;
 mod shapes;
@@ -22,13 +22,13 @@ mod tract;
 use super::screen::Screened;
 use crate::error::{Error, Result};
 use crate::limits::{self, within};
-use crate::model::{Classes, Evaluator, Model, Parts, Task};
 use crate::link::Link;
+use crate::model::{Classes, Evaluator, Model, Parts, Task};
 use arrow::array::{ArrayRef, Float32Array, Float64Array, Int64Array, StringArray};
+pub use onnx_runtime::{has_runtime, load_onnx_runtime};
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-pub use onnx_runtime::{has_runtime, load_onnx_runtime};
 use tensors::{Kind, Numbers, Output, Tensor};
 
 /// Rows that are computed in one go: how much memory that takes was looked at for so many.

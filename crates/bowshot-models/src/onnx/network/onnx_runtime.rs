@@ -1,7 +1,7 @@
 //! Graphs computed by ONNX Runtime, whose library the operator of the server has named. It is loaded once for the process.
 
-use super::tensors::{Numbers, Output, Tensor};
 use super::Engine;
+use super::tensors::{Numbers, Output, Tensor};
 use crate::error::{Error, Result};
 use ort::environment::Environment;
 use ort::session::builder::GraphOptimizationLevel;

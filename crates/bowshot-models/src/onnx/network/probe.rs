@@ -32,12 +32,15 @@ fn same(together: &Output, alone: &Output, row: usize) -> bool {
         return false;
     }
     let own = row * width..(row + 1) * width;
-    let close = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= CLOSE * (1.0 + b.abs());
+    let close =
+        |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= CLOSE * (1.0 + b.abs());
     match (&together.numbers, &alone.numbers) {
         (Numbers::Floats(all), Numbers::Floats(one)) => {
             all[own].iter().zip(one).all(|(a, b)| close(f64::from(*a), f64::from(*b)))
         }
-        (Numbers::Doubles(all), Numbers::Doubles(one)) => all[own].iter().zip(one).all(|(a, b)| close(*a, *b)),
+        (Numbers::Doubles(all), Numbers::Doubles(one)) => {
+            all[own].iter().zip(one).all(|(a, b)| close(*a, *b))
+        }
         (Numbers::Integers(all), Numbers::Integers(one)) => all[own] == one[..],
         (Numbers::Texts(all), Numbers::Texts(one)) => all[own] == one[..],
         _ => false,

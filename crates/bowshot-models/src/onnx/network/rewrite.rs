@@ -36,7 +36,11 @@ fn texts_to_places(graph: &mut GraphProto) -> Result<()> {
         if tensor.dims.len() != 1 {
             return Err(Error::unsupported("ONNX constants of texts that are no lists are not evaluated"));
         }
-        *tensor = integers(&tensor.name, &[tensor.string_data.len()], (0..).take(tensor.string_data.len()).collect());
+        *tensor = integers(
+            &tensor.name,
+            &[tensor.string_data.len()],
+            (0..).take(tensor.string_data.len()).collect(),
+        );
     }
     for node in &graph.node {
         if node.op_type == "Cast" && integer(node, "to") == Some(i64::from(TEXT)) {
@@ -153,7 +157,11 @@ impl Writer {
         let sums = match norm {
             "L1" => self.write("ReduceL1", &[&x], axis()),
             "L2" => self.write("ReduceL2", &[&x], axis()),
-            other => return Err(Error::unsupported(format!("the ONNX operator `Normalizer` by `{other}` is not evaluated"))),
+            other => {
+                return Err(Error::unsupported(format!(
+                    "the ONNX operator `Normalizer` by `{other}` is not evaluated"
+                )));
+            }
         };
         let zero = self.constant(|name| floats(name, &[1], vec![0.0]));
         let one = self.constant(|name| floats(name, &[1], vec![1.0]));
@@ -167,8 +175,10 @@ impl Writer {
     fn linear(&mut self, node: &NodeProto, targets: usize, output: &str) -> Result<()> {
         let (coefficients, intercepts) = (list(node, "coefficients"), list(node, "intercepts"));
         let wrong = || Error::damaged(format!("`{}` has not the coefficients that it says", node.op_type));
-        let features = coefficients.len().checked_div(targets).filter(|features| *features > 0).ok_or_else(wrong)?;
-        if features * targets != coefficients.len() || !(intercepts.is_empty() || intercepts.len() == targets) {
+        let features =
+            coefficients.len().checked_div(targets).filter(|features| *features > 0).ok_or_else(wrong)?;
+        if features * targets != coefficients.len() || !(intercepts.is_empty() || intercepts.len() == targets)
+        {
             return Err(wrong());
         }
         let turned = (0..features)
@@ -239,12 +249,16 @@ fn behind(node: &NodeProto, transform: &str) -> Error {
 }
 
 fn input(node: &NodeProto, at: usize) -> Result<&str> {
-    let input = node.input.get(at).ok_or_else(|| Error::damaged(format!("`{}` has too few inputs", node.op_type)))?;
+    let input =
+        node.input.get(at).ok_or_else(|| Error::damaged(format!("`{}` has too few inputs", node.op_type)))?;
     Ok(input)
 }
 
 fn output(node: &NodeProto, at: usize) -> Result<&str> {
-    let output = node.output.get(at).ok_or_else(|| Error::damaged(format!("`{}` has too few outputs", node.op_type)))?;
+    let output = node
+        .output
+        .get(at)
+        .ok_or_else(|| Error::damaged(format!("`{}` has too few outputs", node.op_type)))?;
     Ok(output)
 }
 

@@ -33,7 +33,8 @@ pub(super) fn cost(model: &ModelProto, inputs: &[Input]) -> Result<usize> {
     within("operators", graph.node.len(), OPERATORS)?;
     let standard = |domain: &str| domain.is_empty() || domain == "ai.onnx";
     let version = model.opset_import.iter().find(|set| standard(&set.domain)).map_or(0, |set| set.version);
-    let mut shapes = Shapes { version, shapes: HashMap::new(), constants: HashMap::new(), numbers: 0, work: 0 };
+    let mut shapes =
+        Shapes { version, shapes: HashMap::new(), constants: HashMap::new(), numbers: 0, work: 0 };
     for input in inputs {
         shapes.put(&input.name, vec![BLOCK, input.width])?;
     }
@@ -51,7 +52,10 @@ pub(super) fn cost(model: &ModelProto, inputs: &[Input]) -> Result<usize> {
             return Err(Error::damaged(format!("`{}` has no output", node.op_type)));
         };
         if rest.iter().any(|name| !name.is_empty()) {
-            return Err(Error::unsupported(format!("the ONNX operator `{}` with several outputs is not evaluated", node.op_type)));
+            return Err(Error::unsupported(format!(
+                "the ONNX operator `{}` with several outputs is not evaluated",
+                node.op_type
+            )));
         }
         shapes.put(name, shape)?;
     }
@@ -98,7 +102,10 @@ impl<'a> Shapes<'a> {
         match node.input.get(at).filter(|name| !name.is_empty()) {
             None => Ok(None),
             Some(input) => self.constants.get(input.as_str()).cloned().map(Some).ok_or_else(|| {
-                Error::unsupported(format!("the ONNX operator `{}` without constant {name} is not evaluated", node.op_type))
+                Error::unsupported(format!(
+                    "the ONNX operator `{}` without constant {name} is not evaluated",
+                    node.op_type
+                ))
             }),
         }
     }
@@ -128,8 +135,8 @@ impl<'a> Shapes<'a> {
                 let axes = self.list(node, 1, "axes")?;
                 reduced(self.shape(node, 0)?, axes, node)
             }
-            "Add" | "And" | "Div" | "Equal" | "Greater" | "GreaterOrEqual" | "Less" | "LessOrEqual" | "Max" | "Mean" | "Min" | "Mul"
-            | "Or" | "PRelu" | "Pow" | "Sub" | "Sum" | "Where" | "Xor" => {
+            "Add" | "And" | "Div" | "Equal" | "Greater" | "GreaterOrEqual" | "Less" | "LessOrEqual"
+            | "Max" | "Mean" | "Min" | "Mul" | "Or" | "PRelu" | "Pow" | "Sub" | "Sum" | "Where" | "Xor" => {
                 let mut shape = self.shape(node, 0)?.clone();
                 for at in 1..node.input.len() {
                     shape = broadcast(&shape, self.shape(node, at)?, node)?;
@@ -164,7 +171,8 @@ impl<'a> Shapes<'a> {
             return Err(misfit(node));
         }
         let mut shape = broadcast(outer, other, node)?;
-        let multiplications = product(&shape).saturating_mul(*rows).saturating_mul(*columns).saturating_mul(*inner);
+        let multiplications =
+            product(&shape).saturating_mul(*rows).saturating_mul(*columns).saturating_mul(*inner);
         if !row {
             shape.push(*rows);
         }
@@ -229,7 +237,9 @@ impl<'a> Shapes<'a> {
                     open = Some(at);
                     1
                 }
-                (size, _) => usize::try_from(size).ok().filter(|size| *size > 0).ok_or_else(|| misfit(node))?,
+                (size, _) => {
+                    usize::try_from(size).ok().filter(|size| *size > 0).ok_or_else(|| misfit(node))?
+                }
             });
         }
         let (count, known) = (product(from), product(&shape));
@@ -242,9 +252,14 @@ impl<'a> Shapes<'a> {
     fn transposed(&self, node: &NodeProto) -> Result<Shape> {
         let shape = self.shape(node, 0)?;
         let Some(order) = attribute(node, "perm") else { return Ok(shape.iter().rev().copied().collect()) };
-        let turned: Option<Shape> =
-            order.ints.iter().map(|at| usize::try_from(*at).ok().and_then(|at| shape.get(at)).copied()).collect();
-        turned.filter(|turned| turned.len() == shape.len() && product(turned) == product(shape)).ok_or_else(|| misfit(node))
+        let turned: Option<Shape> = order
+            .ints
+            .iter()
+            .map(|at| usize::try_from(*at).ok().and_then(|at| shape.get(at)).copied())
+            .collect();
+        turned
+            .filter(|turned| turned.len() == shape.len() && product(turned) == product(shape))
+            .ok_or_else(|| misfit(node))
     }
 
     fn squeezed(&self, node: &NodeProto) -> Result<Shape> {

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use std::sync::Arc;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::{
-    Datum, DatumType, Framework, InferenceFact, InferenceModelExt, IntoRunnable, TDim, TValue, TractResult, TypedRunnableModel,
-    tvec,
+    Datum, DatumType, Framework, InferenceFact, InferenceModelExt, IntoRunnable, TDim, TValue, TractResult,
+    TypedRunnableModel, tvec,
 };
 use tract_onnx::tract_hir::prelude::Tensor as Given;
 
@@ -26,7 +26,10 @@ pub(super) fn engine(model: &ModelProto, inputs: &[Input]) -> Result<Box<dyn Eng
 
 fn plan(model: &ModelProto, inputs: &[Input]) -> TractResult<Arc<TypedRunnableModel>> {
     // What the file says of the shapes of results is not believed.
-    let framework = tract_onnx::onnx().with_ignore_output_shapes(true).with_ignore_output_types(true).with_ignore_value_info(true);
+    let framework = tract_onnx::onnx()
+        .with_ignore_output_shapes(true)
+        .with_ignore_output_types(true)
+        .with_ignore_value_info(true);
     let mut graph = framework.model_for_proto_model(model)?;
     let rows = TDim::from(graph.symbols.sym("rows"));
     for (at, input) in inputs.iter().enumerate() {
