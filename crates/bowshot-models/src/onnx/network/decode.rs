@@ -40,6 +40,12 @@ pub(super) fn graph(model: &mut ModelProto) -> Result<&mut GraphProto> {
     model.graph.as_mut().ok_or_else(|| Error::damaged("the ONNX model has no graph"))
 }
 
+/// The version of the standard's operators.
+pub(super) fn version(model: &ModelProto) -> i64 {
+    let standard = |domain: &str| domain.is_empty() || domain == "ai.onnx";
+    model.opset_import.iter().find(|set| standard(&set.domain)).map_or(0, |set| set.version)
+}
+
 /// Operators that are constants become initialisers.
 fn constants(graph: &mut GraphProto) -> Result<()> {
     let nodes = std::mem::take(&mut graph.node);

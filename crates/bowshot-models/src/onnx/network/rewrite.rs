@@ -9,13 +9,17 @@ struct Writer {
     nodes: Vec<NodeProto>,
     constants: Vec<TensorProto>,
     made: usize,
+    /// Of the standard's operators.
+    version: i64,
 }
 
 /// Rewrites all operators that the standard does not have.
 pub(super) fn rewrite(model: &mut ModelProto) -> Result<()> {
+    let version = decode::version(model);
     let graph = decode::graph(model)?;
     texts_to_places(graph)?;
-    let mut writer = Writer { nodes: Vec::with_capacity(graph.node.len()), constants: Vec::new(), made: 0 };
+    let mut writer =
+        Writer { nodes: Vec::with_capacity(graph.node.len()), constants: Vec::new(), made: 0, version };
     for node in std::mem::take(&mut graph.node) {
         let constant = |name: &String| graph.initializer.iter().any(|tensor| tensor.name == *name);
         let over_constant = node.input.first().is_some_and(constant);
@@ -152,11 +156,9 @@ impl Writer {
     fn normalizer(&mut self, node: &NodeProto) -> Result<()> {
         let norm = text(node, "norm").unwrap_or("MAX");
         let x = self.floats(node)?;
-        let axis = || vec![list_of("axes", vec![1]), number("keepdims", 1)];
-        // These two have their axes among the attributes in every version that converters write.
         let sums = match norm {
-            "L1" => self.write("ReduceL1", &[&x], axis()),
-            "L2" => self.write("ReduceL2", &[&x], axis()),
+            "L1" => self.summed("ReduceL1", &x),
+            "L2" => self.summed("ReduceL2", &x),
             other => {
                 return Err(Error::unsupported(format!(
                     "the ONNX operator `Normalizer` by `{other}` is not evaluated"
@@ -169,6 +171,15 @@ impl Writer {
         let divisor = self.write("Where", &[&empty, &one, &sums], Vec::new());
         self.write_as("Div", &[&x, &divisor], Vec::new(), output(node, 0)?);
         Ok(())
+    }
+
+    /// One number for each row. Since version 18 the axes of these are an input.
+    fn summed(&mut self, operator: &str, x: &str) -> String {
+        if self.version < 18 {
+            return self.write(operator, &[x], vec![list_of("axes", vec![1]), number("keepdims", 1)]);
+        }
+        let axes = self.constant(|name| integers(name, &[1], vec![1]));
+        self.write(operator, &[x, &axes], vec![number("keepdims", 1)])
     }
 
     /// Columns by coefficients, and what is added to each.

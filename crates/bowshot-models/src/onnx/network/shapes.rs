@@ -19,7 +19,6 @@ type Shape = Vec<usize>;
 
 /// What is known of the values of a graph.
 struct Shapes<'a> {
-    version: i64,
     shapes: HashMap<&'a str, Shape>,
     /// Whole numbers of constants, which shapes and axes are.
     constants: HashMap<&'a str, Vec<i64>>,
@@ -31,10 +30,7 @@ struct Shapes<'a> {
 pub(super) fn cost(model: &ModelProto, inputs: &[Input]) -> Result<usize> {
     let graph = model.graph.as_ref().ok_or_else(|| Error::damaged("the ONNX model has no graph"))?;
     within("operators", graph.node.len(), OPERATORS)?;
-    let standard = |domain: &str| domain.is_empty() || domain == "ai.onnx";
-    let version = model.opset_import.iter().find(|set| standard(&set.domain)).map_or(0, |set| set.version);
-    let mut shapes =
-        Shapes { version, shapes: HashMap::new(), constants: HashMap::new(), numbers: 0, work: 0 };
+    let mut shapes = Shapes { shapes: HashMap::new(), constants: HashMap::new(), numbers: 0, work: 0 };
     for input in inputs {
         shapes.put(&input.name, vec![BLOCK, input.width])?;
     }
