@@ -314,11 +314,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "the one folder whose files COPY may read and write, for every user; COPY is refused when empty",
     ),
     key(
-        "models.onnx_runtime",
-        |c| Slot::Path(&mut c.onnx_runtime),
-        "the library of ONNX Runtime (`libonnxruntime.so`), which then computes ONNX models that are no tree ensembles; without it, what is part of the program does",
-    ),
-    key(
         "storage.read_by_path",
         |c| Slot::Truth(&mut c.storage.read_by_path),
         "let statements read files by their path: `FROM 'orders/*.csv'`, `read_csv(…)`",
@@ -327,6 +322,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "storage.read_folder",
         |c| Slot::Path(&mut c.storage.read_folder),
         "the one folder whose files statements may read by their path; the served files and folders when empty",
+    ),
+    key(
+        "models.onnx_runtime",
+        |c| Slot::Path(&mut c.onnx_runtime),
+        "the library of ONNX Runtime (`libonnxruntime.so`), which then computes ONNX models that are no tree ensembles; without it, what is part of the program does",
     ),
     key(
         "object_store.refresh",
