@@ -1,5 +1,6 @@
 //! A look through a whole ONNX file before anything of it is decoded: which operators it has, and whether there is more in it
-//! than a decoder could be given. What costs memory once it is decoded is counted here, where it costs none.
+//! than a decoder could be given. What costs memory once it is decoded is counted here, where it costs none. The reader of tree
+//! ensembles needs no more than the operators: it takes nothing that it does not count.
 
 use super::wire::{Fields, Wire, not_onnx};
 use crate::error::{Error, Result};
@@ -41,19 +42,22 @@ pub(super) fn screen(bytes: &[u8]) -> Result<Screened<'_>> {
             }
             (20, _) => found.odd = Some("training"),
             (25, _) => found.odd = Some("functions of their own"),
-            (_, value) => found.other(value)?,
+            (_, value) => found.other(value),
         }
     }
     if has_graph { Ok(found) } else { Err(not_onnx()) }
 }
 
 impl<'a> Screened<'a> {
-    /// Refuses what is neither an operator nor known.
+    /// Refuses what is neither an operator nor known, and what is too much to be decoded.
     pub(super) fn check(&self) -> Result<()> {
-        match self.odd {
-            Some(what) => Err(Error::unsupported(format!("ONNX models with {what} are not evaluated"))),
-            None => Ok(()),
+        if let Some(what) = self.odd {
+            return Err(Error::unsupported(format!("ONNX models with {what} are not evaluated")));
         }
+        within("attributes", self.attributes, ATTRIBUTES)?;
+        within("constants", self.tensors, TENSORS)?;
+        within("names and dimensions", self.parts, PARTS)?;
+        within("bytes of whole numbers", self.integers, INTEGER_BYTES)
     }
 
     fn graph(&mut self, bytes: &'a [u8]) -> Result<()> {
@@ -63,7 +67,7 @@ impl<'a> Screened<'a> {
                 (1, Wire::Bytes(node)) => self.node(node)?,
                 (5, Wire::Bytes(tensor)) => self.tensor(tensor)?,
                 (15, _) => self.odd = Some("sparse constants"),
-                (_, value) => self.other(value)?,
+                (_, value) => self.other(value),
             }
         }
         Ok(())
@@ -78,7 +82,7 @@ impl<'a> Screened<'a> {
                 (4, value) => operator = value.text()?,
                 (7, value) => domain = value.text()?,
                 (5, Wire::Bytes(attribute)) => self.attribute(attribute)?,
-                (_, value) => self.other(value)?,
+                (_, value) => self.other(value),
             }
         }
         self.operators.push((domain, operator));
@@ -87,17 +91,16 @@ impl<'a> Screened<'a> {
 
     fn attribute(&mut self, bytes: &'a [u8]) -> Result<()> {
         self.attributes += 1;
-        within("attributes", self.attributes, ATTRIBUTES)?;
         let mut fields = Fields(bytes);
         while let Some((field, value)) = fields.next()? {
             match (field, value) {
                 (5, Wire::Bytes(tensor)) => self.tensor(tensor)?,
                 (6 | 11, _) => self.odd = Some("graphs within operators"),
                 (10 | 22 | 23, _) => self.odd = Some("sparse constants"),
-                // Packed floats have their size in memory, too.
-                (7, Wire::Bytes(_)) => self.part(1)?,
-                (8, Wire::Bytes(numbers)) => self.whole(numbers)?,
-                (_, value) => self.other(value)?,
+                // Floats have their size in memory, too.
+                (7, _) => {}
+                (8, value) => self.whole(value),
+                (_, value) => self.other(value),
             }
         }
         Ok(())
@@ -105,38 +108,31 @@ impl<'a> Screened<'a> {
 
     fn tensor(&mut self, bytes: &'a [u8]) -> Result<()> {
         self.tensors += 1;
-        within("constants", self.tensors, TENSORS)?;
         let mut fields = Fields(bytes);
         while let Some((field, value)) = fields.next()? {
             match (field, value) {
-                (13, _) | (14, Wire::Varint(1)) => {
-                    return Err(Error::unsupported(
-                        "ONNX models whose numbers are in another file are not read",
-                    ));
-                }
-                (1 | 5 | 7 | 11, Wire::Bytes(numbers)) => self.whole(numbers)?,
-                (4 | 9 | 10, Wire::Bytes(_)) => self.part(1)?,
-                (_, value) => self.other(value)?,
+                (13, _) | (14, Wire::Varint(1)) => self.odd = Some("numbers in another file"),
+                (1 | 5 | 7 | 11, value) => self.whole(value),
+                (4 | 9 | 10, _) => {}
+                (_, value) => self.other(value),
             }
         }
         Ok(())
     }
 
     /// What is small, or should be: a message within it takes at most about thirty times its bytes.
-    fn other(&mut self, value: Wire<'_>) -> Result<()> {
-        self.part(match value {
+    fn other(&mut self, value: Wire<'_>) {
+        self.parts += match value {
             Wire::Bytes(bytes) => 1 + bytes.len() / 2,
             _ => 1,
-        })
+        };
     }
 
-    fn whole(&mut self, numbers: &[u8]) -> Result<()> {
-        self.integers += numbers.len();
-        within("bytes of whole numbers", self.integers, INTEGER_BYTES)
-    }
-
-    fn part(&mut self, count: usize) -> Result<()> {
-        self.parts += count;
-        within("names and dimensions", self.parts, PARTS)
+    /// Whole numbers, packed or one.
+    fn whole(&mut self, value: Wire<'_>) {
+        self.integers += match value {
+            Wire::Bytes(bytes) => bytes.len(),
+            _ => 1,
+        };
     }
 }
