@@ -34,7 +34,7 @@ pub fn load_onnx_runtime(path: &Path) -> Result<()> {
 }
 
 /// Whether there is a library.
-pub fn has_runtime() -> bool {
+pub(crate) fn has_runtime() -> bool {
     RUNTIME.get().is_some()
 }
 
