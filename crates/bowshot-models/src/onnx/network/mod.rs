@@ -33,10 +33,10 @@ use std::sync::Arc;
 use tensors::{Kind, Numbers, Output, Tensor};
 
 /// Rows that are computed in one go: how much memory that takes was looked at for so many.
-pub(super) const BLOCK: usize = 256;
+const BLOCK: usize = 256;
 
 /// Computes a graph.
-pub(super) trait Engine: Debug + Send + Sync {
+trait Engine: Debug + Send + Sync {
     /// The outputs, in the order of the graph's, for inputs in the order of its inputs.
     fn run(&self, inputs: Vec<Tensor>, rows: usize) -> Result<Vec<Output>>;
 }
@@ -59,7 +59,7 @@ pub(crate) struct Network {
 
 /// An input of a graph.
 #[derive(Debug, Clone)]
-pub(super) struct Input {
+struct Input {
     name: String,
     width: usize,
     kind: Kind,
