@@ -90,6 +90,13 @@ STARTS = {
     "mariadb": lambda arena: mariadb.server(arena.folder(), arena.tables),
 }
 
+# Text files, each read anew by every query.
+FILES = {
+    "bowshot": lambda arena: processes.bowshot(arena.tables),
+    "duckdb": lambda arena: in_process("duckdb", "duckdb2", arena.over_files()),
+    "polars": lambda arena: in_process("polars", "polars", arena.over_files()),
+}
+
 # Of scenarios that write: every server keeps its tables in a folder of its own.
 DURABLE = {
     "bowshot": lambda arena: processes.bowshot({}, data=str(arena.folder() / "bowshot")),
@@ -124,10 +131,11 @@ VERSIONS = {
     "duckdb-flight": lambda: environments.pinned("duckdb2")["duckdb"],
     "duckdb": lambda: environments.pinned("duckdb2")["duckdb"],
     "chdb": lambda: environments.pinned("chdb")["chdb"],
+    "polars": lambda: environments.pinned("polars")["polars"],
     "roapi": lambda: environments.pinned("roapi")["roapi"],
     "postgres": postgres.version,
     "mariadb": mariadb.version,
 }
 
 # What `--peers` may name; the last three are no servers.
-PEERS = sorted({*STARTS, *DURABLE, *TRANSPORT, "iperf3", "memcpy", "turbodbc"} - set(OURS))
+PEERS = sorted({*STARTS, *FILES, *DURABLE, *TRANSPORT, "iperf3", "memcpy", "turbodbc"} - set(OURS))

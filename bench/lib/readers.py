@@ -198,6 +198,21 @@ class Chdb:
         return self.table(text).to_pandas()
 
 
+class Polars:
+    """polars in this process over the text files that the JSON text `uri` names, by its streaming engine."""
+
+    def __init__(self, uri):
+        import polars
+
+        self.context = polars.SQLContext()
+        for name, path in json.loads(uri).items():
+            scan = polars.scan_ndjson if path.endswith(".jsonl") else polars.scan_csv
+            self.context.register(name, scan(f"{path}/*.csv" if pathlib.Path(path).is_dir() else path))
+
+    def table(self, text):
+        return self.context.execute(text).collect(engine="streaming").to_arrow()
+
+
 class DbApi:
     """Rows of a DBAPI connection, and pandas' usual way over them."""
 
@@ -297,6 +312,7 @@ KINDS = {
     "quack": Quack,
     "duckdb": Duck,
     "chdb": Chdb,
+    "polars": Polars,
     "postgres-adbc": PostgresAdbc,
     "psycopg": Psycopg,
     "pymysql": PyMySql,
@@ -317,7 +333,7 @@ NEEDED_FILES = {
 }
 
 # Which environment of `bench/requirements` a reader needs, if not `main`.
-ENVIRONMENTS = {"duckdb": "duckdb2", "chdb": "chdb", "turbodbc-postgres": "turbodbc"}
+ENVIRONMENTS = {"duckdb": "duckdb2", "chdb": "chdb", "polars": "polars", "turbodbc-postgres": "turbodbc"}
 
 # What docs/guides/clients.md advises to pyarrow for results of gigabytes: glibc asks for memory in larger pieces and huge
 # pages, and all threads share one heap. Variables of a client that reads whole results.

@@ -28,6 +28,10 @@ INSERTS = Metric("inserts_per_second", "committed inserts per second", "1/s", lo
 PEAK = Metric("peak_above_idle", "peak of the server's memory above idle", "bytes")
 UPDATE = Metric("update_seconds", "time of UPDATE", "s")
 DELETE = Metric("delete_seconds", "time of DELETE", "s")
+FIRST_ANSWER = Metric("first_answer_seconds", "time from starting everything to the first answer", "s")
+READING = Metric("peak_rss", "peak of the memory of the process that reads", "bytes")
+READY = Metric("ready_seconds", "time until the server is ready", "s")
+LISTING = Metric("listing_seconds", "time of listing the tables", "s")
 GEOMETRIC = Metric("geometric_mean_s", "geometric mean of a query's time", "s")
 
 
@@ -96,6 +100,10 @@ SCENARIOS = {scenario.name: scenario for scenario in (
     ),
     Scenario(
         "select", "Parquet into an Arrow table", "`SELECT *` of three tables into a pyarrow table.", (SECONDS,),
+    ),
+    Scenario(
+        "files", "Files as they come", "One query over 1 GB of CSV, 1 GB of JSON lines and 10,000 small files, read whole each "
+        "time; and a folder of 100,000 files before the first query.", (SECONDS, FIRST_ANSWER, READING, READY, LISTING),
     ),
     Scenario("ingest", "Arrow into a durable table", "An Arrow file becomes a table that survives a crash.", (SECONDS,)),
     Scenario("put", "Arrow into memory", "DoPut of integers into a table in memory.", (SPEED,)),

@@ -1,6 +1,7 @@
 """Reads small files of every kind with Bowshot, as tables of a served folder and by their path in SQL, and compares values
 and types with DuckDB, or with what is known of the file where it says so. Prints `N passed, N failed`."""
 
+import contextlib
 import datetime
 import math
 import pathlib
@@ -75,6 +76,12 @@ def expected(case, path):
     return rows_of(table), [kind(field.type) for field in table.schema]
 
 
+@contextlib.contextmanager
+def reading(folder, data, *arguments):
+    with Server(folder, data=data, arguments=arguments) as server:
+        yield Reader(server.grpc_tcp)
+
+
 def check(case, folder, read):
     path = folder / case.file
     if case.options:
@@ -121,8 +128,9 @@ def main():
                     print(f"{case.name}: {str(error)[:600]}")
             if not only or only == "statements":
                 failures, well = statements.check(read)
-                print("".join(f"{failure}\n" for failure in failures), end="")
-                passed, failed = passed + well, failed + len(failures)
+                more, also = statements.check_kept(reading, folder)
+                print("".join(f"{failure}\n" for failure in failures + more), end="")
+                passed, failed = passed + well + also, failed + len(failures) + len(more)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 

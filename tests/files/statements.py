@@ -1,4 +1,4 @@
-"""Statements over files that are named in them: what they give, and what a client can never reach."""
+"""Statements over files that are named in them, and external tables: what they give, and what a client can never reach."""
 
 import pathlib
 
@@ -78,7 +78,45 @@ ANSWERS = [
     ("SELECT read_as LIKE 'sheet=First of First, Second%' FROM system.files WHERE table_name = 'book_first'", [(True,)]),
     ("SELECT line FROM read_lines('app.log')", [('first, "line',), ("",), ("third\ta=1",)]),
     ("SELECT * FROM read_csv('raw.txt', auto_detect = false) ORDER BY 1", [("1;x",), ("2;y",)]),
+    # External tables.
+    ("CREATE EXTERNAL TABLE outer_sales STORED AS CSV LOCATION 'sales/' OPTIONS ('format.has_header' 'true')", None),
+    ("SELECT sum(amount), max(year) FROM outer_sales WHERE note = 'x'", [(4047, 2024)]),
+    ("SELECT count(*) FROM outer_sales o JOIN seen s ON o.amount = s.amount", [(6,)]),
+    ("CREATE EXTERNAL TABLE IF NOT EXISTS outer_sales STORED AS ORC LOCATION 'nothing.orc'", None),
+    ("CREATE EXTERNAL TABLE outer_sales STORED AS CSV LOCATION 'sales/'", "already exists"),
+    ("CREATE OR REPLACE EXTERNAL TABLE outer_sales STORED AS ORC LOCATION 'orc_int64_*.orc'", None),
+    ("SELECT count(*) FROM outer_sales", [(15,)]),
+    ("CREATE EXTERNAL TABLE typed (x SMALLINT, \"Y\" VARCHAR) STORED AS CSV LOCATION 'raw.txt' OPTIONS (delimiter ';', header false)", None),
+    ("DESCRIBE typed", [
+        ("x", "SMALLINT", "YES", "", None, ""), ("Y", "VARCHAR", "YES", "", None, "")]),
+    ("SELECT x + 1, \"Y\" FROM typed ORDER BY 1", [(2, "x"), (3, "y")]),
+    ("CREATE EXTERNAL TABLE outer_json (a DOUBLE) STORED AS NDJSON LOCATION 'late.json'", None),
+    ("SELECT sum(a) FROM outer_json", [(20001.5,)]),
+    ("CREATE EXTERNAL TABLE outer_sheet STORED AS XLSX LOCATION 'book.xlsx' OPTIONS (sheet = 'Second')", None),
+    ("SELECT sum(b), max(c) FROM outer_sheet", [(7, "y")]),
+    ("CREATE EXTERNAL TABLE outer_lines STORED AS TEXT LOCATION 'app.log'", None),
+    ("SELECT count(*) FROM outer_lines", [(3,)]),
+    ("CREATE EXTERNAL TABLE main.outer_names STORED AS CSV LOCATION 'raw.txt' OPTIONS (names ['p', 'q'], types {'p': 'INT'}, delim ';')", None),
+    ("SELECT p, q FROM outer_names ORDER BY p", [(1, "x"), (2, "y")]),
+    ("CREATE VIEW over_outer AS SELECT sum(p) AS s FROM outer_names", None),
+    ("SELECT s FROM over_outer", [(3,)]),
+    ("COMMENT ON TABLE outer_names IS 'of files'", None),
+    ("SELECT table_type, is_insertable_into, table_comment FROM information_schema.tables WHERE table_name = 'outer_names'",
+     [("BASE TABLE", "NO", "of files")]),
+    ("SELECT column_name FROM information_schema.columns WHERE table_name = 'outer_names' ORDER BY ordinal_position",
+     [("p",), ("q",)]),
+    ("ALTER TABLE outer_names RENAME TO outer_renamed", None),
+    ("SELECT count(*) FROM outer_renamed", [(2,)]),
+    ("CREATE TABLE of_outer AS SELECT * FROM outer_renamed", None),
+    ("SELECT sum(p) FROM of_outer", [(3,)]),
+    ("DROP TABLE outer_lines", None),
+    ("SELECT * FROM outer_lines", "not found"),
+    ("DROP VIEW outer_sheet", None),
+    ("DROP TABLE IF EXISTS outer_sheet", None),
 ]  # fmt: skip
+
+# Tables whose statements, as SHOW CREATE TABLE tells them, make them again.
+AGAIN = ["outer_sales", "typed", "outer_json", "outer_renamed"]
 
 # A statement, and what its refusal says.
 REFUSED = [
@@ -109,6 +147,25 @@ REFUSED = [
     ("SELECT * FROM read_csv('bad.csv', encoding = 'utf-16')", "no text in UTF-16"),
     ("SELECT * FROM read_csv('bad.csv', thousands = '.')", "cannot be both"),
     ("SELECT * FROM read_csv('bad.csv', parallel = 'perhaps')", "is no value"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION '/etc/passwd'", "no file"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION '/etc/'", "no file"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION '../secret.csv'", "no file"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION '../'", "no file"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'link.csv'", "no file"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION '.hidden.csv'", "no file"),
+    ("CREATE EXTERNAL TABLE other STORED AS PARQUET LOCATION 's3://bucket/x.parquet'", "in no place that statements may read"),
+    ("CREATE EXTERNAL TABLE other (a INT) STORED AS PARQUET LOCATION 'parquet_int64_zstd.parquet'", "no option of parquet"),
+    ("CREATE EXTERNAL TABLE other (a INT NOT NULL) STORED AS CSV LOCATION 'bad.csv'", "a name and a type"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'bad.csv' OPTIONS (heder true)", "is no option"),
+    ("CREATE EXTERNAL TABLE other STORED AS DELTA LOCATION 'sales/'", "is not known"),
+    ("CREATE EXTERNAL TABLE temp.other STORED AS CSV LOCATION 'bad.csv'", "not temporary"),
+    ("CREATE EXTERNAL TABLE seen STORED AS CSV LOCATION 'bad.csv'", "already exists"),
+    ("CREATE OR REPLACE EXTERNAL TABLE seen STORED AS CSV LOCATION 'bad.csv'", "is a view"),
+    ("CREATE OR REPLACE VIEW typed AS SELECT 1 AS a", "is a table"),
+    ("INSERT INTO typed VALUES (3, 'z')", "is an external table"),
+    ("ALTER TABLE typed ADD COLUMN z INT", "is an external table"),
+    ("DROP MATERIALIZED VIEW typed", "is a table"),
+    ("SELECT * FROM other", "not found"),
 ]
 
 
@@ -135,4 +192,62 @@ def check(read):
                 passed += 1
             else:
                 failures.append(f"{sql}: {str(error)[:400]}")
+    for name in AGAIN:
+        try:
+            before = read(f"SELECT * FROM {name}").num_rows
+            text = read(f"SHOW CREATE TABLE {name}")["create_statement"][0].as_py()
+            read(f"DROP TABLE {name}")
+            read(text)
+            again = read(f"SHOW CREATE TABLE {name}")["create_statement"][0].as_py()
+            if again != text or read(f"SELECT * FROM {name}").num_rows != before:
+                failures.append(f"{text}: makes {again}")
+            else:
+                passed += 1
+        except pa.ArrowException as error:
+            failures.append(f"{name} made again: {str(error)[:400]}")
+    return failures, passed
+
+
+# Statements for a server with a data folder, and what it answers after its restart, and after the folder is closed.
+BEFORE = [
+    "CREATE EXTERNAL TABLE kept_sales STORED AS CSV LOCATION 'sales/'",
+    "CREATE EXTERNAL TABLE kept_typed (x INT, y VARCHAR) STORED AS CSV LOCATION 'raw.txt' OPTIONS (delim ';', nullstr ['y', ''])",
+    "CREATE EXTERNAL TABLE dropped STORED AS CSV LOCATION 'sales/'",
+    "COMMENT ON TABLE kept_typed IS 'two columns'",
+    "ALTER TABLE kept_sales RENAME TO renamed_sales",
+    "DROP TABLE dropped",
+]
+AFTER = [
+    ("SELECT sum(amount), max(year) FROM renamed_sales", [(4049, 2024)]),
+    ("SELECT x, y FROM kept_typed ORDER BY x", [(1, "x"), (2, None)]),
+    ("SELECT table_comment FROM information_schema.tables WHERE table_name = 'kept_typed'", [("two columns",)]),
+    ("SELECT count(*) FROM information_schema.tables WHERE table_name IN ('dropped', 'kept_sales')", [(0,)]),
+]
+
+
+def check_kept(server, folder: pathlib.Path):
+    """The same across restarts: `server` starts one over a folder, with a data folder and settings."""
+    failures, passed = [], 0
+    data = folder.parent / "data"
+    with server(folder, data) as read:
+        for sql in BEFORE:
+            read(sql)
+    with server(folder, data) as read:
+        for sql, wanted in AFTER:
+            table = read(sql)
+            rows = list(zip(*(column.to_pylist() for column in table.columns)))
+            if rows == wanted:
+                passed += 1
+            else:
+                failures.append(f"after a restart: {sql}: {rows} instead of {wanted}")
+    # What the operator closes, a table that is kept does not open.
+    with server(folder, data, "--set", "storage.read_by_path=false") as read:
+        for sql in ("SELECT * FROM renamed_sales", "SELECT * FROM kept_typed"):
+            try:
+                failures.append(f"closed: {sql}: gave {read(sql).num_rows} rows")
+            except pa.ArrowException as error:
+                if "no file" in str(error):
+                    passed += 1
+                else:
+                    failures.append(f"closed: {sql}: {str(error)[:400]}")
     return failures, passed

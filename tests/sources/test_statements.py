@@ -29,6 +29,25 @@ def test_files_are_read_by_address(remote):
     assert rows(f"SELECT count(*), count(DISTINCT year) FROM {both}") == [(6_000, 2)]
 
 
+def test_external_tables_lie_in_stores(s3, tmp_path):
+    opened = ("object_store.read=s3://lake/data",)
+    served, data = "s3://lake/data/orders.parquet", tmp_path / "data"
+    with Remote(served, environment=s3.environment(), settings=opened, data=data) as server:
+        server.database.run(
+            "CREATE EXTERNAL TABLE outer_events STORED AS PARQUET LOCATION 's3://lake/data/events/'",
+            "CREATE EXTERNAL TABLE outer_lines STORED AS CSV LOCATION 's3://lake/data/lines.csv' OPTIONS (all_varchar true)",
+        )
+        assert server.rows("SELECT count(*), count(DISTINCT year) FROM outer_events") == [(6_000, 2)]
+        for place in ("s3://lake/other.parquet", "s3://lake/", "s3://lake/data/../", "s3://other/data/", "gs://lake/data/"):
+            text = server.refused(f"CREATE EXTERNAL TABLE outside STORED AS PARQUET LOCATION '{place}'")
+            assert "in no place that statements may read" in text or "names no files" in text, text
+    with Remote(served, environment=s3.environment(), settings=opened, data=data) as server:
+        assert server.rows("SELECT count(*) FROM outer_events WHERE year = 2024") == [(3_000,)]
+        assert server.rows("SELECT count(*) FROM outer_lines") == [(5_000,)]
+    with Remote(served, environment=s3.environment(), data=data) as server:
+        assert "in no place" in server.refused("SELECT * FROM outer_events")
+
+
 @pytest.mark.parametrize("address", [
     "s3://lake/exchange/x.parquet", "s3://lake/other.parquet", "s3://lake/data/../other.parquet", "s3://lake/database.csv",
     "s3://lake/data/.hidden/x.csv", "s3://other/data/orders.parquet", "http://169.254.169.254/latest/meta-data/x.csv",

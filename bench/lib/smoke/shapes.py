@@ -1,7 +1,7 @@
 """What the lines of some scenarios must have beside a figure: nobody and nothing may silently be left out."""
 
 from ..latencies import PERCENTILES
-from ..scenarios import joins, latency
+from ..scenarios import files, joins, latency
 
 
 def check(scenario: str, lines: list) -> None:
@@ -53,7 +53,24 @@ def of_joins(lines: list) -> None:
             expect(len(figures["query_seconds"]) == 22, f"{line['case']}: {len(figures['query_seconds'])} queries")
 
 
-CHECKS = {"latency": of_latency, "memory": of_memory, "joins": of_joins}
+def of_files(lines: list) -> None:
+    """All cases, with the same contenders and equal answers; of the folder how long everything took."""
+    found = {line["axes"]["what"]: line for line in lines}
+    cases = {"one CSV file", "one file of JSON lines", files.MANY}
+    expect(set(found) == {*cases, files.FOLDER}, f"cases: {set(found)}")
+    for what in cases:
+        line = found[what]
+        expect(line["settings"]["answers"] == "equal", f"{what}: answers were not compared")
+        expect(set(line["contenders"]) == {one.label for one in files.CONTENDERS}, f"{what}: {set(line['contenders'])}")
+        for label, figures in line["contenders"].items():
+            lacking = [name for name in ("seconds", "first_answer_seconds", "peak_rss") if not figures.get(name, 0) > 0]
+            expect(not lacking, f"{what}: {label} has no {lacking}")
+    figures = found[files.FOLDER]["contenders"][files.OURS]
+    lacking = [name for name in ("seconds", "ready_seconds", "listing_seconds") if not figures.get(name, 0) > 0]
+    expect(not lacking, f"{files.FOLDER}: no {lacking}")
+
+
+CHECKS = {"latency": of_latency, "files": of_files, "memory": of_memory, "joins": of_joins}
 
 
 def expect(good: bool, wrong: str) -> None:

@@ -5,7 +5,7 @@
 //! parser reads wrong: operators bind as in PostgreSQL in all dialects but that of MySQL, and `a IS DISTINCT FROM b AND c`
 //! ends before the AND.
 
-use crate::{identity, infix, pivot, prefix};
+use crate::{external, identity, infix, pivot, prefix};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement, UnaryOperator,
 };
@@ -283,7 +283,9 @@ impl Base for Dialect {
     }
 
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
-        pivot::parse(parser).or_else(|| self.base().parse_statement(parser))
+        pivot::parse(parser)
+            .or_else(|| external::parse(parser))
+            .or_else(|| self.base().parse_statement(parser))
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {

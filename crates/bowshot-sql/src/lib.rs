@@ -8,6 +8,7 @@ mod access;
 mod cache;
 mod dialect;
 mod exclusions;
+mod external;
 mod identity;
 mod infix;
 mod intervals;

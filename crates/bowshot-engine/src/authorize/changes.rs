@@ -1,6 +1,7 @@
 //! What a statement that changes something needs. Exhaustive on purpose: a new kind of change does not compile before it
 //! says what it needs.
 
+use crate::catalog::file_paths;
 use crate::catalog::models::not_there;
 use crate::policy::access::{Access, Reading, denied, unseen};
 use crate::policy::rules::{Rules, model_place};
@@ -135,6 +136,10 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
         }
         Ddl::CreateTable(new) => make(&new.name, new.when_there, pinned, access),
         Ddl::CreateView(new) => make(&new.name, new.when_there, pinned, access),
+        Ddl::CreateExternal(new) => {
+            file_paths::check_may_name(access)?;
+            make(&new.name, new.when_there, pinned, access)
+        }
         Ddl::CreateModel(new) => make_model(new, pinned, access),
         Ddl::DropModel { name, if_exists } => drop_model(name, *if_exists, access),
         Ddl::DropCatalog { name, .. } => place(Privilege::Own, std::slice::from_ref(name), "catalog", access),

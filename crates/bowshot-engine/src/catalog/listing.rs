@@ -4,7 +4,7 @@ use crate::catalog::client::Flavour;
 use crate::catalog::{Visible, information_schema, pg_catalog};
 use crate::policy::Reading;
 use crate::snapshot::names::{PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
-use bowshot_storage::tables::{Definition, Entry, EntryName, Table, View};
+use bowshot_storage::tables::{Definition, Entry, EntryName, External, Table, View};
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::error::DataFusionError;
@@ -82,6 +82,8 @@ pub(crate) enum What {
     View(Arc<View>),
     /// What cannot be read.
     Broken,
+    /// Files under a name of the catalog.
+    External(Arc<External>),
     /// Files that the server serves.
     Files,
     /// The server about itself.
@@ -109,6 +111,7 @@ impl Listed {
         match &self.what {
             What::Table(table) | What::Part(table) => table.definition().comment.clone(),
             What::View(view) => view.comment.clone(),
+            What::External(external) => external.comment.clone(),
             _ => None,
         }
     }
@@ -198,6 +201,7 @@ impl Visible {
             }
             Some(Entry::Table(table)) => What::Part(Arc::clone(table)),
             Some(Entry::View(view)) => What::View(Arc::clone(view)),
+            Some(Entry::External(external)) => What::External(Arc::clone(external)),
             Some(Entry::Broken(_)) => What::Broken,
             None if name.schema == INFORMATION_SCHEMA || name.schema == PG_CATALOG => What::Standard,
             None if name.schema == SYSTEM_SCHEMA => What::System,

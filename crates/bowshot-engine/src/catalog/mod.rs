@@ -36,6 +36,7 @@ use crate::snapshot::names::{
 use crate::types::stored;
 use bowshot_api::{Error as ApiError, ErrorKind, Principal};
 use bowshot_sql::Privilege;
+use bowshot_storage::FileCatalog;
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::tables::durable::AsOf;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore};
@@ -59,7 +60,10 @@ use system::SystemTables;
 /// What the catalogs of all sessions are made of.
 #[derive(Debug, Clone)]
 pub(crate) struct CatalogParts {
+    /// The tables of files, as far as they may be seen.
     pub(crate) main: Arc<dyn SchemaProvider>,
+    /// What reads external tables, whoever asks: the rules for the table say who may.
+    pub(crate) files: Option<Arc<FileCatalog>>,
     pub(crate) system: Option<Arc<dyn SystemTables>>,
     pub(crate) tables: Arc<TableStore>,
     /// What a session has that has no tables of its own.
@@ -350,6 +354,10 @@ impl Visible {
             Entry::View(view) => {
                 let found = self.without_own().view_provider(view).await;
                 found.map_err(|error| self.access.inside_view(name, error))
+            }
+            Entry::External(external) => {
+                let found = file_paths::external(self.parts.files.as_ref(), external).await;
+                found.map_err(|error| DataFusionError::External(Box::new(error)))
             }
             Entry::Broken(broken) => {
                 Err(DataFusionError::External(Box::new(ApiError::from(broken.error(name)))))

@@ -208,6 +208,11 @@ impl Names {
             Some(Entry::View(_)) => Err(Error::invalid(format!("`{name}` is a view, not a table"))
                 .with_reason(Reason::WrongObject)
                 .with_hint("change the tables that it reads")),
+            Some(Entry::External(_)) => {
+                Err(Error::invalid(format!("`{name}` is an external table: its rows are those of its files"))
+                    .with_reason(Reason::WrongObject)
+                    .with_hint("change the files, or make a table of them with `CREATE TABLE … AS SELECT`"))
+            }
             Some(Entry::Broken(broken)) => Err(broken.error(name).into()),
             None => Err(self.not_there(name)),
         }

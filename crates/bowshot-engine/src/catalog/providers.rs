@@ -121,7 +121,7 @@ impl SchemaProvider for Schema {
 
     async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
         match self.visible.pinned.entry(&self.name(name)) {
-            Some(Entry::Table(_)) => Ok(Some(TableType::Base)),
+            Some(Entry::Table(_) | Entry::External(_)) => Ok(Some(TableType::Base)),
             Some(Entry::View(_)) => Ok(Some(TableType::View)),
             Some(Entry::Broken(broken)) if broken.what() == What::View => Ok(Some(TableType::View)),
             Some(Entry::Broken(_)) => Ok(Some(TableType::Base)),

@@ -3,7 +3,8 @@
 use crate::catalog::names::{Names, last};
 use crate::types::names::{self, quoted};
 use bowshot_api::{Error, Result};
-use bowshot_storage::tables::{Column, Definition, Entry, EntryName, Storage, View};
+use bowshot_storage::OptionValue;
+use bowshot_storage::tables::{Column, Definition, Entry, EntryName, External, Storage, View};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{ObjectName, ShowCreateObject, Statement};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
@@ -21,11 +22,10 @@ pub(crate) fn expanded(statement: Parsed, names: &Names) -> Result<Parsed> {
         return Ok(statement);
     };
     let text = text_of(obj_name, names)?;
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
     let sql = format!(
         "SELECT {} AS table_name, {} AS create_statement",
-        quoted(&last(obj_name)?.value),
-        quoted(&text)
+        literal(&last(obj_name)?.value),
+        literal(&text)
     );
     let mut parsed = Parser::parse_sql(&GenericDialect {}, &sql)
         .map_err(|error| Error::internal(format!("a query was not parsed: {error}")))?;
@@ -43,6 +43,7 @@ fn text_of(name: &ObjectName, names: &Names) -> Result<String> {
             Ok(table_text(&full, table.definition(), names.parts.tables.has_folder()))
         }
         Some(Entry::View(view)) => Ok(view_text(&full, view)),
+        Some(Entry::External(external)) => Ok(external_text(&full, external)),
         Some(Entry::Broken(broken)) => Err(broken.error(&full).into()),
         None => Err(names.not_there(&full)),
     }
@@ -124,6 +125,56 @@ pub(crate) fn view_text(name: &EntryName, view: &View) -> String {
     let columns: Vec<String> = view.columns.iter().map(|column| quoted(column)).collect();
     let columns = if columns.is_empty() { String::new() } else { format!(" ({})", columns.join(", ")) };
     format!("CREATE VIEW {}{columns} AS {}", full(name), view.sql)
+}
+
+/// The statement that makes an external table.
+pub(crate) fn external_text(name: &EntryName, external: &External) -> String {
+    let mut options: Vec<&(String, OptionValue)> = external.options.iter().collect();
+    let mut columns = String::new();
+    if let Some((_, OptionValue::Map(pairs))) = options.first().filter(|(name, _)| name == "columns")
+        && pairs.iter().all(|(_, data_type)| is_type(data_type))
+    {
+        let columns_text = pairs.iter().map(|(name, data_type)| format!("{} {data_type}", quoted(name)));
+        columns = format!(" (\n  {}\n)", columns_text.collect::<Vec<_>>().join(",\n  "));
+        options.remove(0);
+    }
+    let options =
+        options.into_iter().map(|(name, value)| format!("{} {}", literal(name), option_text(value)));
+    let options: Vec<String> = options.collect();
+    let options =
+        if options.is_empty() { String::new() } else { format!(" OPTIONS ({})", options.join(", ")) };
+    format!(
+        "CREATE EXTERNAL TABLE {}{columns} STORED AS {} LOCATION {}{options}",
+        full(name),
+        external.format.to_uppercase(),
+        literal(&external.location)
+    )
+}
+
+/// Whether a text is a type as a column of a statement has it.
+fn is_type(text: &str) -> bool {
+    let parsed = Parser::new(&GenericDialect {}).try_with_sql(text).and_then(|mut parser| {
+        let data_type = parser.parse_data_type()?;
+        Ok(data_type.to_string().eq_ignore_ascii_case(text))
+    });
+    parsed.unwrap_or(false)
+}
+
+fn option_text(value: &OptionValue) -> String {
+    match value {
+        OptionValue::Text(text) => literal(text),
+        OptionValue::List(list) => {
+            format!("[{}]", list.iter().map(|text| literal(text)).collect::<Vec<_>>().join(", "))
+        }
+        OptionValue::Map(pairs) => {
+            let pairs = pairs.iter().map(|(key, value)| format!("{}: {}", literal(key), literal(value)));
+            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn full(name: &EntryName) -> String {

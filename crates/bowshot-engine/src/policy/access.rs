@@ -7,7 +7,7 @@ use crate::snapshot::names::{
 };
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::{Definition, Entry, EntryName, Snapshot, Table, View};
+use bowshot_storage::tables::{Definition, Entry, EntryName, External, Snapshot, Table, View};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::error::DataFusionError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -368,8 +368,8 @@ impl Access {
     fn seen_entry(&self, name: &EntryName, entry: &Entry) -> Option<Entry> {
         let own = self.owns(&place_of(name)) || self.is_always_seen(name);
         let limits = match self.reading(name) {
-            // The text of a query names what may not be seen.
-            Reading::All if own || !is_query(entry) => return Some(entry.clone()),
+            // The text of a query names what may not be seen, and so does the place of files.
+            Reading::All if own || !tells_of_others(entry) => return Some(entry.clone()),
             Reading::Unseen => return None,
             Reading::All => Limits::default(),
             Reading::Denied => Limits::default(),
@@ -380,6 +380,11 @@ impl Access {
                 Entry::Table(Arc::new(Table::new(left_of(table.definition(), limits.columns.as_ref()))))
             }
             Entry::View(view) => Entry::View(Arc::new(View { sql: String::new(), ..view.as_ref().clone() })),
+            Entry::External(external) => Entry::External(Arc::new(External {
+                location: String::new(),
+                options: Vec::new(),
+                ..external.as_ref().clone()
+            })),
             Entry::Broken(broken) => Entry::Broken(Arc::clone(broken)),
         })
     }
@@ -470,10 +475,10 @@ fn left_of(definition: &Definition, columns: Option<&BTreeSet<String>>) -> Defin
     left
 }
 
-fn is_query(entry: &Entry) -> bool {
+fn tells_of_others(entry: &Entry) -> bool {
     match entry {
         Entry::Table(table) => table.definition().materialized.is_some(),
-        Entry::View(_) => true,
+        Entry::View(_) | Entry::External(_) => true,
         Entry::Broken(_) => false,
     }
 }

@@ -23,6 +23,7 @@ use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG}
 use crate::{plan, types};
 use bowshot_api::{Principal, Result};
 use bowshot_storage::exchange::ExchangeFolder;
+use bowshot_storage::file_catalog;
 use bowshot_storage::remote::Remotes;
 use bowshot_storage::tables::TableStore;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
@@ -227,7 +228,8 @@ impl Engine {
         }
         let models = Models::new(&tables);
         let exchange = exchange.map(Arc::new);
-        let parts = CatalogParts { main, system, tables, nothing, exchange, models, reuse };
+        let files = file_catalog(main.as_ref()).cloned();
+        let parts = CatalogParts { main, files, system, tables, nothing, exchange, models, reuse };
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         let shared = Arc::new(Shared {
             runtime,

@@ -143,7 +143,7 @@ impl EngineSession {
             name: table.name.clone(),
         };
         if (names.parts.is_file_table(&name) && names.access.sees(&name))
-            || matches!(names.entry(&name), Some(Entry::View(_)))
+            || matches!(names.entry(&name), Some(Entry::View(_) | Entry::External(_)))
         {
             return Ok(None);
         }

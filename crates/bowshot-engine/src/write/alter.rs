@@ -78,15 +78,18 @@ pub(crate) fn alter(
     if if_exists && names.is_nothing(name) {
         return Ok(names.pinned.clone());
     }
+    if let ([Alteration::RenameTable { to }], Some(external @ Entry::External(_))) =
+        (changes, names.entry(name))
+    {
+        check_free(to, names)?;
+        let pinned = names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))?;
+        return put(&pinned, to, external.clone());
+    }
     let mut table = names.table(name)?;
     let mut target = name.clone();
     for change in changes {
         if let Alteration::RenameTable { to } = change {
-            names.check_new(to)?;
-            if names.pinned.entry(to).is_some() {
-                return Err(Error::new(ErrorKind::AlreadyExists, format!("`{to}` already exists"))
-                    .with_reason(Reason::DuplicateTable));
-            }
+            check_free(to, names)?;
             target = to.clone();
             continue;
         }
@@ -98,6 +101,16 @@ pub(crate) fn alter(
         names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))?
     };
     put(&pinned, &target, Entry::Table(table))
+}
+
+/// Something may get this name.
+fn check_free(name: &EntryName, names: &Names) -> Result<()> {
+    names.check_new(name)?;
+    if names.pinned.entry(name).is_some() {
+        return Err(Error::new(ErrorKind::AlreadyExists, format!("`{name}` already exists"))
+            .with_reason(Reason::DuplicateTable));
+    }
+    Ok(())
 }
 
 fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &Stores) -> Result<Table> {

@@ -5,9 +5,9 @@ use crate::snapshot::Pinned;
 use crate::write::access::AccessChange;
 use crate::write::alter::{self, Alteration, column_of};
 use crate::write::models::{self, NewModel};
-use crate::write::{NewTable, NewView, WhenThere};
+use crate::write::{NewExternal, NewTable, NewView, WhenThere, external};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use bowshot_storage::tables::{Entry, EntryName, Table, TableStore, View, What};
+use bowshot_storage::tables::{Entry, EntryName, External, Table, TableStore, View, What};
 use chrono::Duration;
 use std::sync::Arc;
 
@@ -31,6 +31,7 @@ pub(crate) enum Ddl {
     },
     CreateTable(NewTable),
     CreateView(NewView),
+    CreateExternal(NewExternal),
     DropCatalog {
         name: String,
         if_exists: bool,
@@ -117,6 +118,7 @@ impl Ddl {
             }
             Self::CreateTable(new) => create_table(new, names)?,
             Self::CreateView(new) => create_view(new, names)?,
+            Self::CreateExternal(new) => external::create(new, names)?,
             Self::DropCatalog { name, if_exists: true, .. } if !pinned.shared().has_catalog(name) => {
                 pinned.clone()
             }
@@ -221,7 +223,7 @@ pub(crate) fn room_for(
         WhenThere::Replace if (kind(there) == "view") == view => Ok(Some(())),
         WhenThere::Replace => Err(Error::invalid(format!("`{name}` is a {}", kind(there)))
             .with_reason(Reason::WrongObject)
-            .with_hint(format!("drop it first: `DROP {} {name}`", kind(there).to_uppercase()))),
+            .with_hint(format!("drop it first: `{} {name}`", dropped_by(there)))),
         WhenThere::Fail => {
             Err(Error::new(ErrorKind::AlreadyExists, format!("{} `{name}` already exists", kind(there)))
                 .with_reason(Reason::DuplicateTable)
@@ -235,8 +237,17 @@ fn kind(entry: &Entry) -> &'static str {
         Entry::Table(table) if table.definition().materialized.is_some() => "materialized view",
         Entry::Table(_) => "table",
         Entry::View(_) => "view",
+        Entry::External(_) => "table of files",
         Entry::Broken(broken) if broken.what() == What::View => "view",
         Entry::Broken(_) => "table",
+    }
+}
+
+/// The statement that drops it.
+fn dropped_by(entry: &Entry) -> String {
+    match entry {
+        Entry::External(_) => "DROP TABLE".to_owned(),
+        other => format!("DROP {}", kind(other).to_uppercase()),
     }
 }
 
@@ -258,9 +269,12 @@ fn drop_table(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned
     if if_exists && names.is_nothing(name) {
         return Ok(names.pinned.clone());
     }
-    if let Some(Entry::Broken(broken)) = names.entry(name)
-        && broken.what() == What::Table
-    {
+    let goes = match names.entry(name) {
+        Some(Entry::Broken(broken)) => broken.what() == What::Table,
+        Some(Entry::External(_)) => true,
+        _ => false,
+    };
+    if goes {
         return names.pinned.changed(&name.catalog, |tables| tables.without_entry(name));
     }
     let table = names.table(name).map_err(|error| match names.entry(name) {
@@ -282,7 +296,7 @@ fn drop_materialized(name: &EntryName, if_exists: bool, names: &Names) -> Result
         }
         Some(there) => Err(Error::invalid(format!("`{name}` is a {}", kind(there)))
             .with_reason(Reason::WrongObject)
-            .with_hint(format!("use `DROP {} {name}`", kind(there).to_uppercase()))),
+            .with_hint(format!("use `{} {name}`", dropped_by(there)))),
         None if if_exists => Ok(names.pinned.clone()),
         None => Err(Error::not_found(format!("materialized view `{name}` not found"))
             .with_reason(Reason::UndefinedTable)),
@@ -291,7 +305,9 @@ fn drop_materialized(name: &EntryName, if_exists: bool, names: &Names) -> Result
 
 fn drop_view(name: &EntryName, if_exists: bool, names: &Names) -> Result<Pinned> {
     match names.entry(name) {
-        Some(Entry::View(_)) => names.pinned.changed(&name.catalog, |tables| tables.without_entry(name)),
+        Some(Entry::View(_) | Entry::External(_)) => {
+            names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
+        }
         Some(Entry::Broken(broken)) if broken.what() == What::View => {
             names.pinned.changed(&name.catalog, |tables| tables.without_entry(name))
         }
@@ -333,6 +349,10 @@ fn comment(
     if let (Some(Entry::View(view)), None) = (names.entry(name), column) {
         let view = View { comment: text.cloned(), ..view.as_ref().clone() };
         return put(&names.pinned, name, Entry::View(Arc::new(view)));
+    }
+    if let (Some(Entry::External(external)), None) = (names.entry(name), column) {
+        let external = External { comment: text.cloned(), ..external.as_ref().clone() };
+        return put(&names.pinned, name, Entry::External(Arc::new(external)));
     }
     let table = names.table(name)?;
     let mut definition = table.definition().as_ref().clone();

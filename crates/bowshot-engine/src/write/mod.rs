@@ -1,7 +1,7 @@
 //! Statements that change tables.
 //!
 //! ```text
-//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl, models)
+//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl, external, models)
 //!                             ├─► INSERT, CTAS: a query that gives the new rows   (DataFusion's own planning)
 //!                             ├─► UPDATE, DELETE, MERGE: a query over the target with the addresses of its rows
 //!                             │                                                   (change, merge)
@@ -27,6 +27,7 @@ mod conflict;
 pub(crate) mod copy;
 pub(crate) mod ddl;
 pub(crate) mod define;
+mod external;
 pub(crate) mod fit;
 mod insert;
 mod key;
@@ -42,7 +43,7 @@ mod several;
 pub(crate) mod upkeep;
 mod values;
 
-use bowshot_storage::tables::{Definition, EntryName, View};
+use bowshot_storage::tables::{Definition, EntryName, External, View};
 use copy::{CopyIn, CopyOut};
 use ddl::Ddl;
 
@@ -83,6 +84,14 @@ pub(crate) struct NewTable {
 pub(crate) struct NewView {
     pub(crate) name: EntryName,
     pub(crate) view: View,
+    pub(crate) when_there: WhenThere,
+}
+
+/// An external table to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct NewExternal {
+    pub(crate) name: EntryName,
+    pub(crate) external: External,
     pub(crate) when_there: WhenThere,
 }
 

@@ -11,7 +11,7 @@ use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
 use crate::write::ddl::Ddl;
 use crate::write::returning::{self, Returning};
-use crate::write::{Write, altering, define, insert, merge, nulls};
+use crate::write::{Write, altering, define, external, insert, merge, nulls};
 use bowshot_api::{Error, Result};
 use bowshot_sql::Privilege;
 use bowshot_sql::rewrite::Source;
@@ -62,6 +62,10 @@ pub(crate) fn recognise<'a>(
             return Ok(Some(Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())));
         }
         let recognised = match statement.as_ref() {
+            Statement::CreateTable(create) if create.external => {
+                let ddl = Box::pin(external::table(create, names)).await?;
+                Recognised::Write(Box::new(Write::Ddl(ddl)), nothing())
+            }
             Statement::CreateTable(create) => {
                 let state = visible.state();
                 let (write, rows) = Box::pin(define::table(create.clone(), names, &state)).await?;

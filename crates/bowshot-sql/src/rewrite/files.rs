@@ -90,7 +90,11 @@ fn option(part: &str) -> Option<(String, FileOption)> {
 }
 
 impl NamedFiles {
-    fn name(&self) -> Result<String> {
+    /// The name that carries all of it.
+    ///
+    /// # Errors
+    /// `Invalid` for control characters, of which it is made.
+    pub fn name(&self) -> Result<String> {
         let mut parts = vec![self.format.clone(), self.paths.join(&ITEM.to_string())];
         let strange = |text: &str| text.contains([MARK, PART, ITEM]);
         let mut all: Vec<&str> = self.paths.iter().map(String::as_str).collect();

@@ -145,7 +145,37 @@ pub(crate) fn float(text: &[u8], notation: &Notation) -> Option<f64> {
     plain_float(&plain)
 }
 
+/// `-12.34` of few digits. Digits and power of ten are both exact, so that the quotient is rounded once, as it is to be.
+pub(crate) fn short_decimal(text: &[u8]) -> Option<f64> {
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, text),
+    };
+    if digits.len() > POWERS.len() {
+        return None;
+    }
+    let (mut value, mut point) = (0_u64, None);
+    for (at, byte) in digits.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => value = value * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() => point = Some(digits.len() - at - 1),
+            _ => return None,
+        }
+    }
+    if digits.len() == usize::from(point.is_some()) {
+        return None;
+    }
+    let value = value as f64 / POWERS.get(point.unwrap_or(0))?;
+    Some(if negative { -value } else { value })
+}
+
+/// Up to the digits that a floating-point number holds whatever they are.
+const POWERS: [f64; 15] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
+
 fn plain_float(text: &[u8]) -> Option<f64> {
+    if let Some(value) = short_decimal(text) {
+        return Some(value);
+    }
     let (_, digits) = sign(text);
     let number = matches!(digits.first(), Some(b'0'..=b'9' | b'.'));
     let word =
@@ -424,10 +454,33 @@ fn zone(text: &[u8]) -> Option<Option<i64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DateOrder, Notation, date, float, huge, integer, is_grouped, is_padded, stamp, time};
+    use super::{
+        DateOrder, Notation, date, float, huge, integer, is_grouped, is_padded, short_decimal, stamp, time,
+    };
 
     fn ordered(order: DateOrder) -> Notation {
         Notation { order, ..Notation::default() }
+    }
+
+    #[test]
+    fn short_decimals_are_what_the_standard_library_reads() {
+        let mut seed = 7_u64;
+        for round in 0..200_000_usize {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let digits = (seed >> 14) % 10_u64.pow(1 + u32::try_from(round % 14).unwrap());
+            let (whole, part) = (digits.to_string(), round % 15);
+            let text = match whole.len().checked_sub(part) {
+                Some(at) if part > 0 => format!("{}.{}", &whole[..at], &whole[at..]),
+                _ => whole,
+            };
+            let text = if round % 3 == 0 { format!("-{text}") } else { text };
+            let read = short_decimal(text.as_bytes()).unwrap();
+            assert_eq!(read.to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
+        }
+        for text in ["", "-", ".", "-.", "1.2.3", "1e5", "+1", "1 2", "nan", "1234567890.123456", "--1"] {
+            assert_eq!(short_decimal(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(short_decimal(b"-0").map(f64::to_bits), Some((-0.0_f64).to_bits()));
     }
 
     #[test]

@@ -397,7 +397,10 @@ fn whole(number: &[u8]) -> Option<i64> {
 fn real(number: &[u8]) -> Option<f64> {
     // Most numbers are short and whole, and those are sooner read as such.
     match number.len() <= 15 {
-        true => values::integer(number, None).map(|value| value as f64).or_else(|| plain_real(number)),
+        true => values::integer(number, None)
+            .map(|value| value as f64)
+            .or_else(|| values::short_decimal(number))
+            .or_else(|| plain_real(number)),
         false => plain_real(number),
     }
 }

@@ -2,7 +2,7 @@
 //! through there. A definition is kept as text, written into logs that other programs read, and walked by recursion in many
 //! places; one that some of them cannot take back would be known only at the next start.
 
-use super::{Definition, Error, View, What};
+use super::{Definition, Error, External, View, What};
 use arrow::datatypes::{DataType, Field, FieldRef};
 
 /// Types inside one another. Their text nests three times as deep, and readers of JSON stop at 128.
@@ -46,6 +46,14 @@ pub(super) fn check_view(view: &View) -> Result<(), Error> {
     limit(view.columns.len(), MAX_COLUMNS, "columns")?;
     view.columns.iter().try_for_each(|name| check_column(name))?;
     check_text(std::iter::once(view.sql.as_str()).chain(view.comment.as_deref()))
+}
+
+/// Checks an external table that is new.
+pub(super) fn check_external(external: &External) -> Result<(), Error> {
+    let texts = [external.format.as_str(), external.location.as_str()].into_iter();
+    check_text(texts.chain(external.comment.as_deref()))?;
+    let bytes = external.option_texts().map(str::len).sum();
+    limit(bytes, MAX_TEXT_BYTES, "bytes in its options")
 }
 
 fn check_column(name: &str) -> Result<(), Error> {

@@ -143,7 +143,7 @@ impl Node for Arc<SchemaState> {
 impl Node for Entry {
     fn what(&self) -> What {
         match self {
-            Self::Table(_) => What::Table,
+            Self::Table(_) | Self::External(_) => What::Table,
             Self::View(_) => What::View,
             Self::Broken(broken) => broken.what,
         }
@@ -153,6 +153,7 @@ impl Node for Entry {
         match self {
             Self::Table(table) => table.id(),
             Self::View(view) => view.id,
+            Self::External(external) => external.id,
             Self::Broken(broken) => broken.id,
         }
     }
@@ -161,8 +162,9 @@ impl Node for Entry {
         match (self, other) {
             (Self::Table(one), Self::Table(other)) => Arc::ptr_eq(one, other) || one.same(other),
             (Self::View(one), Self::View(other)) => Arc::ptr_eq(one, other) || one == other,
+            (Self::External(one), Self::External(other)) => Arc::ptr_eq(one, other) || one == other,
             (Self::Broken(one), Self::Broken(other)) => Arc::ptr_eq(one, other),
-            (Self::Table(_) | Self::View(_) | Self::Broken(_), _) => false,
+            (Self::Table(_) | Self::View(_) | Self::External(_) | Self::Broken(_), _) => false,
         }
     }
 

@@ -37,6 +37,7 @@ mod broken;
 mod definition;
 pub mod durable;
 mod error;
+mod external;
 mod file_scan;
 mod merge;
 mod model_files;
@@ -59,6 +60,7 @@ pub use definition::{
 };
 pub use durable::{Opening, durable_type};
 pub use error::{Error, What};
+pub use external::External;
 pub use model_files::ModelFiles;
 pub use name::EntryName;
 pub use notes::Notes;

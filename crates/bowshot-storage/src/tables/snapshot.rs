@@ -3,7 +3,7 @@
 use super::bounds;
 use super::merge::{Node, Sides, merge_children, same_children};
 use super::notes::{self, Notes};
-use super::{Broken, EntryName, Error, Table, What};
+use super::{Broken, EntryName, Error, External, Table, What};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -15,6 +15,8 @@ pub enum Entry {
     Table(Arc<Table>),
     /// A view.
     View(Arc<View>),
+    /// Files under a name.
+    External(Arc<External>),
     /// One that the catalog has and that cannot be read.
     Broken(Arc<Broken>),
 }
@@ -161,7 +163,7 @@ impl Snapshot {
             state.schemas.iter().flat_map(move |(schema, state)| {
                 state.entries.iter().filter_map(move |(name, entry)| match entry {
                     Entry::Table(table) => Some((EntryName::new(catalog, schema, name), table)),
-                    Entry::View(_) | Entry::Broken(_) => None,
+                    Entry::View(_) | Entry::External(_) | Entry::Broken(_) => None,
                 })
             })
         })
@@ -173,7 +175,7 @@ impl Snapshot {
             state.schemas.iter().flat_map(move |(schema, state)| {
                 state.entries.iter().filter_map(move |(name, entry)| match entry {
                     Entry::Broken(broken) => Some((EntryName::new(catalog, schema, name), broken)),
-                    Entry::Table(_) | Entry::View(_) => None,
+                    Entry::Table(_) | Entry::View(_) | Entry::External(_) => None,
                 })
             })
         })
@@ -357,6 +359,7 @@ impl Entry {
             }
             (Self::Table(table), _) => bounds::check_table(table.definition()),
             (Self::View(view), _) => bounds::check_view(view),
+            (Self::External(external), _) => bounds::check_external(external),
             (Self::Broken(_), _) => Ok(()),
         }
     }

@@ -94,7 +94,7 @@ fn view_text(call: &Call<'_>) -> Result<ScalarValue> {
 fn size(call: &Call<'_>) -> Result<ScalarValue> {
     Ok(ScalarValue::Int64(match found(call) {
         Some((_, Some(Entry::Table(table)))) => Some(table.bytes().cast_signed()),
-        Some((_, Some(Entry::View(_)))) => Some(0),
+        Some((_, Some(Entry::View(_) | Entry::External(_)))) => Some(0),
         _ => None,
     }))
 }
@@ -103,6 +103,7 @@ fn comment(call: &Call<'_>) -> Result<ScalarValue> {
     Ok(ScalarValue::Utf8(match found(call) {
         Some((_, Some(Entry::Table(table)))) => table.definition().comment.clone(),
         Some((_, Some(Entry::View(view)))) => view.comment.clone(),
+        Some((_, Some(Entry::External(external)))) => external.comment.clone(),
         _ => None,
     }))
 }

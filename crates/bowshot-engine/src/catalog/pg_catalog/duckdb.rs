@@ -189,6 +189,7 @@ fn text_of(listed: &Listed, visible: &Visible) -> Cell {
                 .into()
         }
         What::View(view) => show_create::view_text(&listed.name, view).into(),
+        What::External(external) => show_create::external_text(&listed.name, external).into(),
         What::Broken | What::Files | What::System | What::Standard => Cell::Null,
     }
 }

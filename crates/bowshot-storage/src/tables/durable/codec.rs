@@ -1,10 +1,11 @@
-//! What the catalog keeps as text and bytes: definitions and views as JSON, few rows as an Arrow IPC stream.
+//! What the catalog keeps as text and bytes: definitions, views and external tables as JSON, few rows as an Arrow IPC stream.
 
 use super::types::{field_from_json, field_to_json};
+use crate::OptionValue;
 use crate::tables::segment::fitted;
 use crate::tables::{
-    Check, Column, DECLARED, Definition, Error, Generated, Identity, Key, Materialized, Reference, Storage,
-    View,
+    Check, Column, DECLARED, Definition, Entry, Error, External, Generated, Identity, Key, Materialized,
+    Reference, Storage, View,
 };
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
@@ -177,8 +178,18 @@ pub(super) fn view_to_text(view: &View) -> String {
     .to_string()
 }
 
-pub(super) fn view_from_text(id: Uuid, text: &str) -> Result<View, Error> {
+/// What is kept as a view: one, or an external table.
+pub(super) fn view_or_external(id: Uuid, text: &str) -> Result<Entry, Error> {
     let value: Value = serde_json::from_str(text).map_err(|error| damaged(&error))?;
+    if value["external"].is_null() {
+        return Ok(Entry::View(Arc::new(view_from_json(id, &value)?)));
+    }
+    let external = external_from_json(id, &value);
+    let external = external.ok_or_else(|| damaged(&"a definition of an external table is incomplete"))?;
+    Ok(Entry::External(Arc::new(external)))
+}
+
+fn view_from_json(id: Uuid, value: &Value) -> Result<View, Error> {
     let view = || {
         Some(View {
             id,
@@ -192,6 +203,42 @@ pub(super) fn view_from_text(id: Uuid, text: &str) -> Result<View, Error> {
         })
     };
     view().ok_or_else(|| damaged(&"a definition of a view is incomplete"))
+}
+
+pub(super) fn external_to_text(external: &External) -> String {
+    let option = |(name, value): &(String, OptionValue)| match value {
+        OptionValue::Text(text) => json!({"name": name, "text": text}),
+        OptionValue::List(list) => json!({"name": name, "list": list}),
+        OptionValue::Map(pairs) => json!({"name": name, "pairs": pairs}),
+    };
+    let options: Vec<Value> = external.options.iter().map(option).collect();
+    json!({
+        "external": {"format": external.format, "location": external.location, "options": options},
+        "comment": external.comment,
+    })
+    .to_string()
+}
+
+fn external_from_json(id: Uuid, value: &Value) -> Option<External> {
+    let pair = |pair: &Value| Some((optional(&pair[0])?, optional(&pair[1])?));
+    let option = |option: &Value| {
+        let value = if let Some(text) = optional(&option["text"]) {
+            OptionValue::Text(text)
+        } else if !option["list"].is_null() {
+            OptionValue::List(texts(&option["list"])?)
+        } else {
+            OptionValue::Map(option["pairs"].as_array()?.iter().map(pair).collect::<Option<_>>()?)
+        };
+        Some((optional(&option["name"])?, value))
+    };
+    let external = &value["external"];
+    Some(External {
+        id,
+        format: optional(&external["format"])?,
+        location: optional(&external["location"])?,
+        options: external["options"].as_array()?.iter().map(option).collect::<Option<_>>()?,
+        comment: optional(&value["comment"]),
+    })
 }
 
 fn optional(value: &Value) -> Option<String> {

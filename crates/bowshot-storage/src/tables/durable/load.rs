@@ -1,7 +1,7 @@
 //! From the catalog to the snapshot with which a server starts.
 
 use super::catalog::{Catalog, parsed};
-use super::codec::{definition_from_text, rows_from_bytes, view_from_text};
+use super::codec::{definition_from_text, rows_from_bytes, view_or_external};
 use super::delta::newest_version;
 use super::disk::Disk;
 use crate::tables::account::Account;
@@ -137,7 +137,7 @@ pub(in crate::tables) fn load(
         let id = parsed(Uuid::parse_str(&entry.id));
         let made = id.and_then(|id| {
             if entry.kind == "view" {
-                return Ok(Entry::View(Arc::new(view_from_text(id, &entry.body)?)));
+                return view_or_external(id, &entry.body);
             }
             loaded.leftovers.tables.insert(id, entry.version);
             Ok(Entry::Table(Arc::new(table(catalog, id, &entry, shelf)?)))
@@ -211,7 +211,7 @@ pub(in crate::tables) fn broken_in(folder: &Path) -> Result<Vec<(String, String)
 fn examined(catalog: &Catalog, entry: &EntryRow) -> Result<(), Error> {
     let id = parsed(Uuid::parse_str(&entry.id))?;
     if entry.kind == "view" {
-        return view_from_text(id, &entry.body).map(drop);
+        return view_or_external(id, &entry.body).map(drop);
     }
     definition_from_text(&entry.body)?;
     let rows = segment_rows(catalog, id)?;

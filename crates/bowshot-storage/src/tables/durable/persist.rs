@@ -1,7 +1,7 @@
 //! Brings the catalog from one snapshot to the next.
 
 use super::catalog::{Catalog, LAYOUT_WITH_NOTES};
-use super::codec::{definition_to_text, rows_to_bytes, view_to_text};
+use super::codec::{definition_to_text, external_to_text, rows_to_bytes, view_to_text};
 use super::file::StoredFile;
 use crate::tables::merge::changed_tables;
 use crate::tables::segment::Segment;
@@ -72,7 +72,7 @@ pub(in crate::tables) fn persist(
                     writer.dropped(broken.id)?;
                     persisted.dropped.push(broken.id);
                 }
-                Entry::View(_) | Entry::Broken(_) => {}
+                Entry::View(_) | Entry::External(_) | Entry::Broken(_) => {}
             }
         }
         Ok(())
@@ -150,6 +150,7 @@ impl Names {
             let (id, durable) = match entry {
                 Entry::Table(table) => (table.id(), table.definition().is_durable()),
                 Entry::View(view) => (view.id, true),
+                Entry::External(external) => (external.id, true),
                 Entry::Broken(broken) => (broken.id, true),
             };
             if durable {
@@ -162,7 +163,7 @@ impl Names {
     fn table(&self, id: Uuid) -> Option<&Arc<Table>> {
         match &self.entries.get(&id)?.entry {
             Entry::Table(table) => Some(table),
-            Entry::View(_) | Entry::Broken(_) => None,
+            Entry::View(_) | Entry::External(_) | Entry::Broken(_) => None,
         }
     }
 
@@ -186,8 +187,9 @@ fn is_same(one: &Entry, other: &Entry) -> bool {
     match (one, other) {
         (Entry::Table(one), Entry::Table(other)) => Arc::ptr_eq(one, other) || one.same(other),
         (Entry::View(one), Entry::View(other)) => one == other,
+        (Entry::External(one), Entry::External(other)) => one == other,
         (Entry::Broken(one), Entry::Broken(other)) => Arc::ptr_eq(one, other),
-        (Entry::Table(_) | Entry::View(_) | Entry::Broken(_), _) => false,
+        (Entry::Table(_) | Entry::View(_) | Entry::External(_) | Entry::Broken(_), _) => false,
     }
 }
 
@@ -268,6 +270,8 @@ impl Writer<'_> {
         let (kind, body, version) = match &named.entry {
             Entry::Table(table) => ("table", definition_to_text(table.definition())?, table.version()),
             Entry::View(view) => ("view", view_to_text(view), 0),
+            // Catalogs know two kinds; what the body says tells it from a view.
+            Entry::External(external) => ("view", external_to_text(external), 0),
             // In another place, but as it is.
             Entry::Broken(broken) => (broken.kind(), broken.body.clone(), broken.version),
         };

@@ -1,12 +1,14 @@
 //! The data folder: what is there after a restart, earlier versions, upkeep, and what others read.
 
 use super::*;
+use crate::OptionValue;
 use crate::tables::durable::AsOf;
-use crate::tables::{Storage, StoreOptions};
+use crate::tables::{External, Storage, StoreOptions};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
+use uuid::Uuid;
 
 fn open(folder: &Path) -> Arc<TableStore> {
     try_open(folder).unwrap()
@@ -72,6 +74,41 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+#[test]
+fn external_tables_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let external = External {
+        id: Uuid::new_v4(),
+        format: "csv".to_owned(),
+        location: "orders/'day'=*/".to_owned(),
+        options: vec![
+            ("delim".to_owned(), OptionValue::Text(";".to_owned())),
+            ("nullstr".to_owned(), OptionValue::List(vec!["-".to_owned(), String::new()])),
+            ("types".to_owned(), OptionValue::Map(vec![("a".to_owned(), "INT".to_owned())])),
+        ],
+        comment: Some("outside".to_owned()),
+    };
+    let found = |store: &TableStore, there: &str| match store.snapshot().entry(&name(there)) {
+        Some(Entry::External(external)) => Some(external.as_ref().clone()),
+        _ => None,
+    };
+    let base = store.snapshot();
+    let made = base.with_entry(&name("x"), Entry::External(Arc::new(external.clone()))).unwrap();
+    store.commit(&base, &Arc::new(made)).unwrap();
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!(found(&store, "x"), Some(external.clone()));
+    assert_eq!(crate::tables::examine(folder.path()).unwrap(), []);
+    let base = store.snapshot();
+    let renamed = base.without_entry(&name("x")).unwrap();
+    let renamed = renamed.with_entry(&name("y"), Entry::External(Arc::new(external.clone()))).unwrap();
+    store.commit(&base, &Arc::new(renamed)).unwrap();
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!((found(&store, "x"), found(&store, "y")), (None, Some(external)));
 }
 
 #[test]

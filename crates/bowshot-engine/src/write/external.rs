@@ -1,0 +1,46 @@
+//! `CREATE EXTERNAL TABLE`: files that stay where they are, as a table of the catalog. What is kept is what the statement says of
+//! them; each statement that reads the table looks for the files anew, below the places that the operator has opened.
+
+use crate::catalog::file_paths;
+use crate::catalog::names::Names;
+use crate::snapshot::Pinned;
+use crate::snapshot::names::TEMPORARY_CATALOG;
+use crate::write::ddl::{self, Ddl};
+use crate::write::define::when_there;
+use crate::write::{NewExternal, WhenThere};
+use bowshot_api::{Error, Result};
+use bowshot_storage::tables::{Entry, External};
+use datafusion::sql::sqlparser::ast::CreateTable;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// What the table is to be. Its files are looked at once, so that one that cannot be read is refused now.
+///
+/// # Errors
+/// `Denied` for who may not name files, and whatever reading them gives.
+pub(crate) async fn table(create: &CreateTable, names: &Names) -> Result<Ddl> {
+    let when_there = when_there(create.or_replace, create.if_not_exists)?;
+    let name = names.new_name(&create.name, false)?;
+    file_paths::check_may_name(&names.access)?;
+    if name.catalog == TEMPORARY_CATALOG {
+        return Err(Error::unsupported("external tables are not temporary")
+            .with_hint("name the files in the statement, as in `SELECT * FROM read_csv('orders/*.csv')`"));
+    }
+    let carried = create.location.as_deref().and_then(bowshot_sql::rewrite::files);
+    let mut files = carried.ok_or_else(|| Error::internal("an external table came without its files"))?;
+    let location = files.paths.pop().unwrap_or_default();
+    let options = file_paths::kept(files.options);
+    let external = External { id: Uuid::new_v4(), format: files.format, location, options, comment: None };
+    if when_there != WhenThere::Keep || names.pinned.entry(&name).is_none() {
+        file_paths::external(names.parts.files.as_ref(), &external).await?;
+    }
+    Ok(Ddl::CreateExternal(NewExternal { name, external, when_there }))
+}
+
+/// The state with the table.
+pub(crate) fn create(new: &NewExternal, names: &Names) -> Result<Pinned> {
+    match ddl::room_for(names, &new.name, new.when_there, false)? {
+        Some(()) => ddl::put(&names.pinned, &new.name, Entry::External(Arc::new(new.external.clone()))),
+        None => Ok(names.pinned.clone()),
+    }
+}
