@@ -32,8 +32,9 @@ use crate::statement::copy::CopyStatement;
 use crate::statement::forms;
 use crate::write::access::AccessChange;
 use crate::write::ddl::{Ddl, Stores};
+use crate::write::models::sent;
 use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{self, Write, copy, upkeep};
+use crate::write::{Write, copy, upkeep};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
 use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -226,7 +227,7 @@ impl EngineSession {
         if !self.scratch
             && let Some(ddl) = upkeep::recognise(sql, &plan::dialect(&options), &names)?
         {
-            let rows = write::models::sent(&ddl, pinned)?.unwrap_or_else(nothing);
+            let rows = sent(&ddl, pinned)?.unwrap_or_else(nothing);
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
             return authorize::enforce(plan::planned(rows)?, action, self.judged(pinned), self.scratch);
         }
