@@ -152,6 +152,6 @@ def measured(chosen):
     return {
         "rows": chosen.rows, "columns": chosen.columns, "trees": chosen.trees, "depth": chosen.depth, "threads": threads,
         "times": times, "median": median, "speed_of_xgboost": median["xgboost_matrix"] / median["sql"],
-        "json_rows_per_second": len(some) / seconds, "speed_of_json": chosen.rows / median["sql"] / (len(some) / seconds),
+        "json_rows": len(some), "json_rows_per_second": len(some) / seconds, "speed_of_json": chosen.rows / median["sql"] / (len(some) / seconds),
         "single": single, "json_single": other_single, "worst_difference": float(worst),
     }  # fmt: skip

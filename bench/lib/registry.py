@@ -122,6 +122,14 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         "joins", "Daily joins", "Two inner joins and the join of their results over tables that come each day: the first "
         "query of the third day, with the join cache and without.", (SECONDS, P99),
     ),
+    Scenario(
+        "scoring", "Rows through a model", "A million rows of 30 columns through an XGBoost model of 100 trees, and single rows over an "
+        "open stream: against XGBoost in process and a service that takes JSON.", (SECONDS, MEDIAN, P99, ROWS),
+    ),
+    Scenario(
+        "rooms", "Federated rounds", "Three workers send their weights and get the mean of all: through a room, against a service that "
+        "takes JSON.", (SECONDS,),
+    ),
 )}
 
 

@@ -193,6 +193,38 @@ def test_scoring(made):
             scored(user, model)
 
 
+def test_files_that_are_sent(made):
+    """A client's own file needs no role, but all other rights that CREATE MODEL needs."""
+
+    def sent(user, name, **options):
+        calls = FlightCalls(made, user)
+        schema = pa.schema([("file", pa.binary())], metadata=options)
+        writer, reader = calls.client.do_put(flight.FlightDescriptor.for_path("models", name), schema, calls.options)
+        with writer:
+            writer.write_batch(pa.record_batch([[LIGHTGBM.format(low=30).encode()]], schema=schema))
+            writer.done_writing()
+            reader.read()
+
+    def fails(user, name, words, **options):
+        with pytest.raises(Exception, match=words):
+            sent(user, name, **options)
+
+    root, ada = made.at("root"), made.at("ada")
+    fails("ada", "mine", "may not make anything")
+    root.rows("GRANT CREATE ON SCHEMA main TO ada")
+    sent("ada", "mine")
+    assert ada.rows("SELECT owner FROM system.models WHERE model_name = 'mine'") == [("ada",)]
+    for model in ("open", "closed"):
+        fails("ada", model, "the name is taken", if_exists="replace")
+    fails("ada", "hidden.mine", "may not make anything|not found")
+    fails("carl", "mine", "may not make anything", if_exists="replace")
+    refused(made.at("bob"), "SELECT predict('mine', 1)", NOT_THERE)
+    sent("ada", "mine", if_exists="replace")
+    assert ada.rows("SELECT CAST(predict('mine', 1) AS INTEGER)") == [("30",)]
+    ada.rows("DROP MODEL mine")
+    root.rows("REVOKE CREATE ON SCHEMA main FROM ada")
+
+
 def test_rights_that_go_while_a_plan_is_kept(made):
     """A prepared statement is planned anew when rights change."""
     root, ada = made.at("root"), made.at("ada")

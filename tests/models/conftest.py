@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import resource
 import subprocess
 
 import pyarrow
@@ -10,9 +11,10 @@ import pytest
 
 
 class Program:
-    def __init__(self, path, folder):
+    def __init__(self, path, folder, options=()):
         self.path = path
         self.folder = folder
+        self.options = options
 
     def predict(self, model, rows, columns=None):
         """Prediction and probabilities of rows, which are the columns of a matrix or columns of their own."""
@@ -20,14 +22,16 @@ class Program:
         table = pyarrow.table(columns or {f"f{at}": rows[:, at] for at in range(rows.shape[1])})
         with pyarrow.ipc.new_file(str(self.folder / "in.arrow"), table.schema) as file:
             file.write_table(table, max_chunksize=777)
-        command = [self.path, self.folder / "model", self.folder / "in.arrow", self.folder / "out.arrow"]
+        command = [self.path, *self.options, self.folder / "model", self.folder / "in.arrow", self.folder / "out.arrow"]
         subprocess.run(command, check=True, timeout=60, capture_output=True)
         with pyarrow.ipc.open_file(str(self.folder / "out.arrow")) as file:
             return file.read_all()
 
-    def read(self, files):
-        """What is said of each file."""
-        done = subprocess.run([self.path, "--read", *files], check=True, timeout=120, capture_output=True, text=True)
+    def read(self, files, memory=None):
+        """What is said of each file; within so many bytes of memory, if they are limited."""
+        command = [self.path, *self.options, "--read", *files]
+        limited = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory))} if memory else {}
+        done = subprocess.run(command, check=True, timeout=240, capture_output=True, text=True, **limited)
         return done.stdout.splitlines()
 
 

@@ -16,11 +16,11 @@ from server import Server  # noqa: E402
 class Served:
     """A server over a data folder, and one connection to it, which is one session."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, options=()):
         self.exchange = folder / "exchange"
         self.exchange.mkdir(exist_ok=True)
         self.server = Server(
-            data=folder / "data", arguments=["--set", f"storage.exchange_folder={self.exchange}"]
+            data=folder / "data", arguments=["--set", f"storage.exchange_folder={self.exchange}", *options]
         )
         self.client = flight.connect(self.server.grpc_tcp)
 

@@ -7,7 +7,7 @@ import numpy
 import onnx
 import pytest
 import xgboost
-from sklearn import ensemble, linear_model, pipeline, preprocessing
+from sklearn import ensemble, pipeline, preprocessing, svm
 
 from cases import CASES, binary, converted, data, lightgbm_case, target
 
@@ -30,7 +30,7 @@ def vector_leaves():
 
 
 REFUSED = {
-    "operator": (lambda: onnx_of(linear_model.LinearRegression(), target), "`LinearRegressor`"),
+    "operator": (lambda: onnx_of(svm.SVR(), target), "`SVMRegressor`"),
     "second-ensemble": (lambda: onnx_of(ensemble.AdaBoostClassifier(n_estimators=2), binary), "more than one tree ensemble"),
     "step": (
         lambda: onnx_of(pipeline.make_pipeline(preprocessing.Normalizer(), ensemble.RandomForestRegressor(2)), target),

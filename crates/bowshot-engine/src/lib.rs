@@ -67,6 +67,7 @@ pub use execute::progress::ProgressMeter;
 pub use execute::{Execution, Parallelism};
 pub use job::runtime::QueryRuntime;
 pub use job::{Budget, Inside, Job, Planning, Stop, apart, checked, placed};
+pub use models::load_onnx_runtime;
 pub use plan::{Planned, parser_dialect};
 pub use policy::{AccessSettings, CatalogUsers, ConfiguredUser, UsersSeen};
 pub use reuse::{SESSION_CACHE, SESSION_RESULTS};

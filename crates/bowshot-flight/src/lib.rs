@@ -36,6 +36,7 @@ mod message_size;
 mod messages;
 mod metadata;
 mod metrics;
+mod models;
 mod parameters;
 mod places;
 mod poll;

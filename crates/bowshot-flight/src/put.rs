@@ -1,4 +1,4 @@
-//! DoPut: running updates and binding parameters; rows for a table go to `ingest.rs`.
+//! DoPut: running updates and binding parameters; rows for a table go to `ingest.rs`, files of models to `models.rs`.
 //!
 //! What needs no data is answered at the first message and the rest of the stream is left unread: some clients wait
 //! for the answer before they end their stream, others never send a schema.
@@ -7,6 +7,7 @@ use crate::caller::Caller;
 use crate::handle::{PreparedHandle, TransactionHandle, scope};
 use crate::ingest;
 use crate::messages::Messages;
+use crate::models;
 use crate::parameters::plain_columns;
 use crate::statement::is_path;
 use crate::ticket::{any, command, substrait};
@@ -25,6 +26,9 @@ use prost::Message;
 /// Answers DoPut; the bytes are the metadata of its one result.
 pub(crate) async fn put(caller: &Caller, messages: Messages) -> Result<Bytes> {
     let (descriptor, upload) = Upload::begin(messages, caller.server().limits()).await?;
+    if let Some(model) = models::model(&descriptor.path) {
+        return models::make(caller, model, upload).await;
+    }
     if is_path(&descriptor) {
         return ingest::store(caller, &descriptor.path, upload).await;
     }

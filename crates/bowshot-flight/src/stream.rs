@@ -91,6 +91,14 @@ pub(crate) async fn attach(caller: &Caller, ticket: QueryTicket) -> std::result:
     Ok(Source { batches, compression, query: Some(query) })
 }
 
+/// Reads the result of a statement that was run for its effect.
+pub(crate) async fn drain(caller: &Caller, ticket: QueryTicket) -> Result<()> {
+    let partition = usize::try_from(ticket.partition).unwrap_or(usize::MAX);
+    let mut batches = caller.server().attach(caller.principal(), ticket.query, partition).await?;
+    while batches.try_next().await?.is_some() {}
+    Ok(())
+}
+
 /// The response: its head goes out at once, the schema with it.
 pub(crate) fn respond(source: Source, caller: &Caller) -> std::result::Result<Response<FlightBody>, Status> {
     let Source { batches, compression, query } = source;

@@ -1,6 +1,7 @@
 //! `predict_model MODEL IN OUT`: what a model says of the columns of an Arrow file. For the comparison with the models'
 //! own libraries in `tests/models`; `predict_model --read FILE…` says of each file what it is, or what is wrong with it, and
-//! asks those that can be read about a few rows.
+//! asks those that can be read about a few rows. With `--onnx-runtime LIBRARY` before all that, ONNX Runtime computes what is no
+//! tree ensemble.
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch};
 use arrow::ipc::reader::FileReader;
@@ -9,15 +10,20 @@ use bowshot_models::{Model, Task};
 use std::error::Error;
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|argument| argument == "--onnx-runtime") {
+        let library = arguments.drain(..2).last().unwrap_or_default();
+        bowshot_models::load_onnx_runtime(Path::new(&library))?;
+    }
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--read", ..] => read(&arguments[1..]),
         [model, input, output] => predict(model, input, output),
-        _ => Err("predict_model MODEL IN OUT, or predict_model --read FILE…".into()),
+        _ => Err("predict_model [--onnx-runtime LIBRARY] MODEL IN OUT, or … --read FILE…".into()),
     }
 }
 
@@ -28,8 +34,12 @@ fn read(files: &[String]) -> Result<(), Box<dyn Error>> {
             Ok(model) => {
                 let column: ArrayRef =
                     Arc::new(Float64Array::from(vec![Some(0.5), None, Some(-3.0), Some(1e30)]));
-                drop(model.predict(&vec![column; model.feature_count()])?);
-                writeln!(out, "{} {} {}", model.format(), model.objective(), model.tree_count())?;
+                match model.predict(&vec![column; model.feature_count()]) {
+                    Ok(_) => {
+                        writeln!(out, "{} {} {}", model.format(), model.objective(), model.tree_count())?
+                    }
+                    Err(error) => writeln!(out, "error: {error}")?,
+                }
             }
             Err(error) => writeln!(out, "error: {error}")?,
         }

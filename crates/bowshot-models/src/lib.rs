@@ -1,8 +1,9 @@
 //! Models as data: files of tree ensembles in, predictions for Arrow columns out.
 //!
 //! 1. [`Model::read`] finds out whose file it is, and reads it: [`xgboost`] (JSON and UBJSON, over [`document`]),
-//!    [`lightgbm`] (text), [`onnx`] (the tree ensembles of `ai.onnx.ml` and what scikit-learn's converter puts around them);
-//! 2. every reader describes its trees to [`forest`], which checks them and lays them out;
+//!    [`lightgbm`] (text), [`onnx`] (the tree ensembles of `ai.onnx.ml` and what scikit-learn's converter puts around them; other
+//!    graphs are computed by libraries, tract or ONNX Runtime);
+//! 2. every reader of trees describes its trees to [`forest`], which checks them and lays them out;
 //! 3. [`Model::predict`] sends columns through the forest in blocks of rows, and [`link`] makes of its sums what the
 //!    objective means.
 //!
@@ -26,6 +27,7 @@ mod xgboost;
 
 pub use error::{Error, Result};
 pub use model::{Classes, Model, Task};
+pub use onnx::network::load_onnx_runtime;
 
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,16 @@ pub(crate) const LEAF_WEIGHTS: usize = 1 << 25;
 pub(crate) const CATEGORY_WORDS: usize = 1 << 24;
 /// Values of a document, where a list of numbers is one.
 pub(crate) const DOCUMENT_VALUES: usize = 1 << 22;
+/// Bytes of an ONNX graph that is no tree ensemble: a library has it several times while it plans.
+pub(crate) const NETWORK_BYTES: usize = 128 << 20;
+/// Numbers in one result of such a graph, for a block of rows.
+pub(crate) const NETWORK_NUMBERS: usize = 1 << 25;
+/// Numbers in all its results and constants.
+pub(crate) const NETWORK_ALL_NUMBERS: usize = 1 << 27;
+/// Multiplications for a block of rows: some seconds.
+pub(crate) const NETWORK_WORK: usize = 1 << 36;
+/// What a row costs where nobody knows: as much as so many nodes of trees.
+pub(crate) const NETWORK_COST: usize = 1_000;
 /// Lists and objects within one another.
 pub(crate) const DOCUMENT_DEPTH: usize = 32;
 

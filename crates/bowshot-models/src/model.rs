@@ -5,11 +5,15 @@ use crate::error::{Error, Result};
 use crate::forest::Forest;
 use crate::limits::{self, within};
 use crate::link::Link;
+use crate::onnx::network::{self, Network};
 use crate::{document, lightgbm, onnx, ubjson, xgboost};
-use arrow::array::{ArrayRef, Float32Array, Float64Array, Int64Array, ListArray, StringArray};
+use arrow::array::{ArrayRef, Int64Array, ListArray, StringArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Float32Type, Float64Type};
 use std::sync::Arc;
+
+/// Bytes of a node of a tree, about.
+const NODE_BYTES: usize = 32;
 
 /// A model: what it takes, and what it makes of it.
 #[derive(Debug)]
@@ -74,7 +78,7 @@ impl Classes {
     }
 }
 
-/// A forest in the arithmetic of its library.
+/// A forest in the arithmetic of its library, or a graph.
 #[derive(Debug)]
 pub(crate) enum Evaluator {
     /// XGBoost's: all in 32 bits.
@@ -83,15 +87,18 @@ pub(crate) enum Evaluator {
     Mixed(Forest<f32, f64>),
     /// LightGBM's, and ONNX' of doubles: all in 64 bits.
     Double(Forest<f64, f64>),
+    /// ONNX' graphs of other operators.
+    Network(Network),
 }
 
-/// Applies an expression to whichever forest there is.
+/// Applies an expression to whichever forest there is, or another one to the graph.
 macro_rules! with_forest {
-    ($evaluator:expr, $forest:ident => $what:expr) => {
+    ($evaluator:expr, $forest:ident => $what:expr, $network:ident => $other:expr) => {
         match $evaluator {
             Evaluator::Single($forest) => $what,
             Evaluator::Mixed($forest) => $what,
             Evaluator::Double($forest) => $what,
+            Evaluator::Network($network) => $other,
         }
     };
 }
@@ -150,7 +157,9 @@ impl Model {
     pub fn feature_count(&self) -> usize {
         match &self.parts.inputs {
             Some(inputs) => inputs.columns,
-            None => with_forest!(&self.parts.evaluator, forest => forest.features()),
+            None => {
+                with_forest!(&self.parts.evaluator, forest => forest.features(), network => network.columns())
+            }
         }
     }
 
@@ -160,7 +169,7 @@ impl Model {
         &self.parts.names
     }
 
-    /// The type of the numbers that its trees compare; others are converted to it.
+    /// The type of the numbers that it computes in; others are converted to it.
     #[must_use]
     pub fn feature_type(&self) -> DataType {
         self.number_type()
@@ -169,20 +178,37 @@ impl Model {
     /// How many trees it has.
     #[must_use]
     pub fn tree_count(&self) -> usize {
-        with_forest!(&self.parts.evaluator, forest => forest.trees())
+        with_forest!(&self.parts.evaluator, forest => forest.trees(), _network => 0)
     }
 
-    /// How many nodes its trees have.
+    /// How many nodes its trees have, or how many operators its graph.
     #[must_use]
     pub fn node_count(&self) -> usize {
-        with_forest!(&self.parts.evaluator, forest => forest.nodes())
+        with_forest!(&self.parts.evaluator, forest => forest.nodes(), network => network.operators())
+    }
+
+    /// What a row costs, about, where asking one tree costs one.
+    #[must_use]
+    pub fn row_cost(&self) -> usize {
+        with_forest!(&self.parts.evaluator, forest => forest.trees(), network => network.cost()).max(1)
+    }
+
+    /// Bytes of memory that it takes, about, where its file has so many.
+    #[must_use]
+    pub fn memory(&self, file_bytes: usize) -> usize {
+        match &self.parts.evaluator {
+            // The constants, once more as the library has laid them out.
+            Evaluator::Network(_) => file_bytes.saturating_mul(3),
+            _ => file_bytes.max(self.node_count().saturating_mul(NODE_BYTES)),
+        }
     }
 
     /// The type of its numbers.
     fn number_type(&self) -> DataType {
-        match self.parts.evaluator {
+        match &self.parts.evaluator {
             Evaluator::Double(_) => DataType::Float64,
-            Evaluator::Single(_) | Evaluator::Mixed(_) => DataType::Float32,
+            Evaluator::Network(network) if network.is_double() => DataType::Float64,
+            Evaluator::Single(_) | Evaluator::Mixed(_) | Evaluator::Network(_) => DataType::Float32,
         }
     }
 
@@ -239,6 +265,14 @@ impl Model {
     ///
     /// If the columns are not what [`check`](Self::check) takes.
     pub fn predict(&self, columns: &[ArrayRef]) -> Result<ArrayRef> {
+        if let (Evaluator::Network(network), Task::Classification(classes)) =
+            (&self.parts.evaluator, &self.parts.task)
+        {
+            self.check_columns(columns)?;
+            if let Some(said) = network.labels(columns, classes)? {
+                return Ok(said);
+            }
+        }
         let scores = self.scores(columns)?;
         let Task::Classification(classes) = &self.parts.task else {
             return Ok(if self.outputs() == 1 {
@@ -278,22 +312,29 @@ impl Model {
     }
 
     fn outputs(&self) -> usize {
-        with_forest!(&self.parts.evaluator, forest => forest.outputs())
+        with_forest!(&self.parts.evaluator, forest => forest.outputs(), network => network.outputs())
     }
 
-    /// What the objective makes of the sums, row by row.
-    fn scores(&self, columns: &[ArrayRef]) -> Result<Vec<f64>> {
+    /// An error unless the columns are those of the model, all of one length.
+    fn check_columns(&self, columns: &[ArrayRef]) -> Result<()> {
         let types: Vec<DataType> = columns.iter().map(|column| column.data_type().clone()).collect();
         self.check(&types)?;
         let rows = columns.first().map_or(0, |column| column.len());
         if columns.iter().any(|column| column.len() != rows) {
             return Err(Error::input("the columns differ in length"));
         }
+        Ok(())
+    }
+
+    /// What the objective makes of the sums, row by row.
+    fn scores(&self, columns: &[ArrayRef]) -> Result<Vec<f64>> {
+        self.check_columns(columns)?;
         let inputs = self.parts.inputs.as_ref();
         let mut scores = match &self.parts.evaluator {
             Evaluator::Single(forest) => columns::scores::<Float32Type, _>(forest, inputs, columns)?,
             Evaluator::Mixed(forest) => columns::scores::<Float32Type, _>(forest, inputs, columns)?,
             Evaluator::Double(forest) => columns::scores::<Float64Type, _>(forest, inputs, columns)?,
+            Evaluator::Network(network) => return network.numbers(columns),
         };
         for row in scores.chunks_exact_mut(self.outputs()) {
             self.parts.link.apply(row);
@@ -306,10 +347,7 @@ impl Model {
     }
 
     fn numbers(&self, scores: Vec<f64>) -> ArrayRef {
-        match self.number_type() {
-            DataType::Float32 => Arc::new(scores.into_iter().map(single).collect::<Float32Array>()),
-            _ => Arc::new(Float64Array::from(scores)),
-        }
+        network::array(scores, self.number_type() == DataType::Float64)
     }
 
     fn lists(&self, scores: Vec<f64>, length: usize) -> Result<ArrayRef> {

@@ -99,6 +99,8 @@ pub(crate) struct Config {
     /// Decoded columns of Parquet files.
     pub(crate) column_cache_bytes: u64,
     pub(crate) exchange_folder: Option<PathBuf>,
+    /// The library that computes ONNX models which are no tree ensembles; none when `None`.
+    pub(crate) onnx_runtime: Option<PathBuf>,
     /// The caches of joins and of whole results.
     pub(crate) reuse: ReuseConfig,
     pub(crate) storage: StorageOptions,
@@ -145,6 +147,7 @@ impl Default for Config {
             temporary_bytes: engine.temporary_bytes,
             column_cache_bytes: 4 << 30,
             exchange_folder: None,
+            onnx_runtime: None,
             reuse: ReuseConfig::default(),
             storage: StorageOptions::default(),
             remote: RemoteOptions::default(),

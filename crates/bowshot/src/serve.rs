@@ -115,6 +115,9 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let doors = Doors::bind(config, reach).await?;
     // Before what it counts.
     let render_metrics = metrics::start()?;
+    if let Some(library) = &config.onnx_runtime {
+        bowshot_engine::load_onnx_runtime(library)?;
+    }
     let data = data_folder::take(config.data.as_ref())?;
     let spill = folders::take_spill(config)?;
     folders::check_apart(config, Some(spill.path()))?;

@@ -8,7 +8,7 @@ use crate::policy::rules::{Rules, model_place};
 use crate::snapshot::Pinned;
 use crate::write::alter::Alteration;
 use crate::write::ddl::Ddl;
-use crate::write::models::may_know;
+use crate::write::models::{NewModel, may_know};
 use crate::write::{WhenThere, Write};
 use bowshot_api::{Error, IfExists, Result};
 use bowshot_sql::Privilege;
@@ -140,7 +140,7 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
             file_paths::check_may_name(access)?;
             make(&new.name, new.when_there, pinned, access)
         }
-        Ddl::CreateModel(new) => make_model(&new.name, new.when_there, pinned, access),
+        Ddl::CreateModel(new) => make_model(new, pinned, access),
         Ddl::DropModel { name, if_exists } => drop_model(name, *if_exists, access),
         Ddl::DropCatalog { name, .. } => place(Privilege::Own, std::slice::from_ref(name), "catalog", access),
         Ddl::DropSchema { catalog, name, .. } => {
@@ -182,9 +182,13 @@ fn make(name: &EntryName, when_there: WhenThere, pinned: &Pinned, access: &Acces
     Ok(())
 }
 
-/// A model comes from a file of the exchange folder, as the rows of COPY do.
-fn make_model(name: &EntryName, when_there: WhenThere, pinned: &Pinned, access: &Access) -> Result<()> {
-    exchange(access)?;
+/// A model comes from a file of the exchange folder, as the rows of COPY do, or from the client.
+fn make_model(new: &NewModel, pinned: &Pinned, access: &Access) -> Result<()> {
+    let (name, when_there) = (&new.name, new.when_there);
+    // What a client sends is its own; a file of the folder may be anybody's.
+    if !new.is_sent() {
+        exchange(access)?;
+    }
     access.check_make(&name.catalog, &name.schema)?;
     let place = model_place(name);
     let there = pinned.shared().notes().read(Rules::of).models.contains_key(&place);

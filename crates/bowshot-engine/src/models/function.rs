@@ -343,7 +343,7 @@ impl ScalarUDFImpl for OfModel {
         let constant = given.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let columns = given.iter().map(|value| value.to_array(rows)).collect::<Result<Vec<ArrayRef>>>()?;
-        let step = (STEP / self.found.model.tree_count().max(1)).max(STEP_ROWS);
+        let step = (STEP / self.found.model.row_cost()).max(STEP_ROWS);
         let mut parts = Vec::with_capacity(rows / step + 1);
         let mut first = 0;
         while first < rows || parts.is_empty() {

@@ -4,13 +4,12 @@ use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_models::Model;
 use bowshot_storage::tables::TableStore;
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Bytes of the models that are kept; plans hold theirs for as long as they need them.
 const KEPT_BYTES: usize = 1 << 30;
-/// Bytes of one node, about.
-const NODE_BYTES: usize = 32;
 /// How long the file of a model is kept that nobody names any more: a transaction may see it still.
 const GRACE: Duration = Duration::from_secs(60 * 60);
 
@@ -79,7 +78,7 @@ impl Models {
     }
 
     fn keep(&self, sha256: String, model: &Arc<Model>, file_bytes: usize) {
-        let bytes = file_bytes.max(model.node_count().saturating_mul(NODE_BYTES));
+        let bytes = model.memory(file_bytes);
         let mut read = self.lock();
         read.retain(|kept| kept.sha256 != sha256);
         read.push(Kept { sha256, model: Arc::clone(model), bytes });
@@ -98,6 +97,18 @@ impl Models {
     }
 }
 
+/// Loads the library of ONNX Runtime, which computes ONNX graphs that are no tree ensembles from then on. Once in a process.
+///
+/// # Errors
+/// `Invalid` when the file is no such library, or an old one.
+pub fn load_onnx_runtime(path: &Path) -> Result<()> {
+    bowshot_models::load_onnx_runtime(path).map_err(|error| {
+        Error::invalid(error.to_string()).with_hint(
+            "name the library of ONNX Runtime 1.17 or later with `models.onnx_runtime`, or leave it empty",
+        )
+    })
+}
+
 fn read(bytes: &[u8]) -> Result<Model> {
     Model::read(bytes).map_err(|error| {
         let kind = match &error {
@@ -105,8 +116,7 @@ fn read(bytes: &[u8]) -> Result<Model> {
             bowshot_models::Error::TooLarge { .. } => ErrorKind::LimitReached,
             bowshot_models::Error::Damaged(_) | bowshot_models::Error::Input(_) => ErrorKind::Invalid,
         };
-        Error::new(kind, error.to_string()).with_hint(
-            "models are files of XGBoost (JSON, UBJSON), LightGBM (text) and ONNX (ensembles of trees)",
-        )
+        Error::new(kind, error.to_string())
+            .with_hint("models are files of XGBoost (JSON, UBJSON), LightGBM (text) and ONNX")
     })
 }

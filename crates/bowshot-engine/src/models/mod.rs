@@ -18,3 +18,4 @@ pub(crate) use kept::Models;
 pub(crate) use rows::by_columns;
 
 pub use function::asks_model;
+pub use kept::load_onnx_runtime;

@@ -32,6 +32,7 @@ use crate::statement::copy::CopyStatement;
 use crate::statement::forms;
 use crate::write::access::AccessChange;
 use crate::write::ddl::{Ddl, Stores};
+use crate::write::models::sent;
 use crate::write::recognise::{Recognised, nothing, recognise};
 use crate::write::{Write, copy, upkeep};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
@@ -226,8 +227,9 @@ impl EngineSession {
         if !self.scratch
             && let Some(ddl) = upkeep::recognise(sql, &plan::dialect(&options), &names)?
         {
+            let rows = sent(&ddl, pinned)?.unwrap_or_else(nothing);
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
-            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
+            return authorize::enforce(plan::planned(rows)?, action, self.judged(pinned), self.scratch);
         }
         if let Some(statement) = bowshot_sql::cache_statement(sql, &plan::dialect(&options))? {
             let action = Some(Action::Cache(statement));

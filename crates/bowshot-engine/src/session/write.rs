@@ -169,7 +169,7 @@ async fn rows(
     state: &LazyState,
     plan: &LogicalPlan,
 ) -> Result<Rows<BoxStream<'static, Result<RecordBatch>>>> {
-    if matches!(write, Write::Ddl(_)) {
+    if matches!(write, Write::Ddl(ddl) if !ddl.takes_rows()) {
         return Ok((futures::stream::empty().boxed(), None));
     }
     if matches!(write, Write::Insert(_))

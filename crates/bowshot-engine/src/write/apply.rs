@@ -5,10 +5,10 @@ use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::Names;
 use crate::error::classify;
 use crate::snapshot::Pinned;
-use crate::write::ddl::{self, Stores};
+use crate::write::ddl::{self, Ddl, Stores};
 use crate::write::fit::{self, Casts, Fit};
 use crate::write::merge::PUT;
-use crate::write::{NewTable, Write, key};
+use crate::write::{NewTable, Write, key, models};
 use bowshot_api::{BatchStream, Error, Reason, Result};
 use bowshot_storage::tables::{
     Definition, Entry, EntryName, Numbering, Segment, SegmentWriter, Storage, Table, TableStore,
@@ -53,6 +53,11 @@ pub(crate) async fn apply(
     place: &Place<'_>,
 ) -> Result<Applied> {
     match write {
+        Write::Ddl(Ddl::CreateModel(new)) if new.is_sent() => {
+            let file = models::gathered(rows).await?;
+            let pinned = blocking(|| models::create(new, place.names, Some(file)))?;
+            Ok(Applied::new(pinned, 0))
+        }
         Write::Ddl(change) => {
             let (pinned, rows) = blocking(|| change.apply(place.names, place.stores))?;
             Ok(Applied::new(pinned, rows))

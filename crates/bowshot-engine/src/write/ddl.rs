@@ -92,6 +92,11 @@ impl Ddl {
         matches!(self, Self::Truncate { .. } | Self::Optimize { .. } | Self::Vacuum { .. })
     }
 
+    /// Whether its plan gives rows: the file of a model that the client sends along.
+    pub(crate) fn takes_rows(&self) -> bool {
+        matches!(self, Self::CreateModel(new) if new.is_sent())
+    }
+
     /// The state after the change, and the number of rows that it changed.
     pub(crate) fn apply(&self, names: &Names, store: &Stores) -> Result<(Pinned, u64)> {
         let pinned = &names.pinned;
@@ -137,7 +142,7 @@ impl Ddl {
                 comment(name, column.as_deref(), text.as_ref(), names, store)?
             }
             Self::DropMaterialized { name, if_exists } => drop_materialized(name, *if_exists, names)?,
-            Self::CreateModel(new) => models::create(new, names)?,
+            Self::CreateModel(new) => models::create(new, names, None)?,
             Self::DropModel { name, if_exists } => models::drop_model(name, *if_exists, names)?,
             Self::Access(change) => change.apply(pinned)?,
             Self::Several(changes) => {

@@ -50,7 +50,7 @@ use ddl::Ddl;
 /// What a statement changes. The plan beside it gives the rows.
 #[derive(Debug, Clone)]
 pub(crate) enum Write {
-    /// Changes the catalog; the plan gives nothing.
+    /// Changes the catalog; the plan gives nothing but the file of a model that is sent along.
     Ddl(Ddl),
     /// Makes a table of the rows.
     CreateAs(NewTable),

@@ -1,10 +1,14 @@
-//! `CREATE [OR REPLACE] MODEL [IF NOT EXISTS] m FROM 'file'` and `DROP MODEL [IF EXISTS] m`, which the parser does not know.
+//! `CREATE [OR REPLACE] MODEL [IF NOT EXISTS] m FROM 'file' [FORMAT f]` and `DROP MODEL [IF EXISTS] m`, which the parser does not
+//! know. `FROM input` takes the file out of the rows that the client sends along: one column of bytes, one after the other.
 //!
 //! The file is read and understood before anything is made of it. Its bytes are on disk before the commit that names them;
 //! a transaction that rolls back leaves a file that nobody names, which is removed later.
 
+use crate::catalog::input::InputTable;
 use crate::catalog::models::not_there;
 use crate::catalog::names::Names;
+use crate::error::classify;
+use crate::execute::input_scan::Guess;
 use crate::policy::access::Access;
 use crate::policy::rules::{Key, ModelNote, Rules, model_place, model_text};
 use crate::policy::without_model;
@@ -18,11 +22,18 @@ use bowshot_models::{Classes, Model, Task};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::EntryName;
 use chrono::Utc;
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use uuid::Uuid;
@@ -38,9 +49,26 @@ const MAX_NAME_CHARS: usize = 128;
 #[derive(Debug, Clone)]
 pub(crate) struct NewModel {
     pub(crate) name: EntryName,
-    /// Of its file, in the exchange folder.
-    pub(crate) path: String,
+    pub(crate) file: ModelFile,
+    /// What the file is said to be.
+    pub(crate) format: Option<String>,
     pub(crate) when_there: WhenThere,
+}
+
+/// Where the file of a model is.
+#[derive(Debug, Clone)]
+pub(crate) enum ModelFile {
+    /// In the exchange folder, under this path.
+    Named(String),
+    /// In the rows of the client, which the statement calls so.
+    Sent(String),
+}
+
+impl NewModel {
+    /// Whether the client sends the file along.
+    pub(crate) fn is_sent(&self) -> bool {
+        matches!(self.file, ModelFile::Sent(_))
+    }
 }
 
 /// The statement, if the text is one of these.
@@ -56,15 +84,15 @@ pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Resu
     let Some(kind) = kind(&mut parser) else { return Ok(None) };
     let form = match kind {
         Kind::Drop => "DROP MODEL [IF EXISTS] name",
-        _ => "CREATE [OR REPLACE] MODEL [IF NOT EXISTS] name FROM 'file'",
+        _ => "CREATE [OR REPLACE] MODEL [IF NOT EXISTS] name FROM 'file' [FORMAT xgboost | lightgbm | onnx]",
     };
     let read = parsed(&mut parser, kind).map_err(|error| {
         Error::new(ErrorKind::Syntax, format!("syntax error: {error}")).with_hint(format!("write `{form}`"))
     })?;
     Ok(Some(match read {
         Read::Drop { name, if_exists } => Ddl::DropModel { name: names.model(&name)?, if_exists },
-        Read::Create { name, path, when_there } => {
-            Ddl::CreateModel(NewModel { name: names.model(&name)?, path, when_there })
+        Read::Create { name, file, format, when_there } => {
+            Ddl::CreateModel(NewModel { name: names.model(&name)?, file, format, when_there })
         }
     }))
 }
@@ -77,7 +105,7 @@ enum Kind {
 }
 
 enum Read {
-    Create { name: ObjectName, path: String, when_there: WhenThere },
+    Create { name: ObjectName, file: ModelFile, format: Option<String>, when_there: WhenThere },
     Drop { name: ObjectName, if_exists: bool },
 }
 
@@ -118,18 +146,89 @@ fn parsed(parser: &mut Parser<'_>, kind: Kind) -> std::result::Result<Read, Pars
         };
         let name = parser.parse_object_name(false)?;
         parser.expect_keyword(Keyword::FROM)?;
-        Read::Create { name, path: parser.parse_literal_string()?, when_there }
+        let file = file(parser)?;
+        let format = if parser.parse_keyword(Keyword::FORMAT) {
+            Some(parser.parse_identifier()?.value.to_ascii_lowercase())
+        } else {
+            None
+        };
+        Read::Create { name, file, format, when_there }
     };
     let _ = parser.consume_token(&Token::SemiColon);
     parser.expect_token(&Token::EOF)?;
     Ok(read)
 }
 
-/// The state with a new model in it.
+fn file(parser: &mut Parser<'_>) -> std::result::Result<ModelFile, ParserError> {
+    if !matches!(parser.peek_token_ref().token, Token::Word(_)) {
+        return parser.parse_literal_string().map(ModelFile::Named);
+    }
+    let name = parser.parse_identifier()?;
+    Ok(ModelFile::Sent(if name.quote_style.is_none() { name.value.to_lowercase() } else { name.value }))
+}
+
+/// The plan that gives the rows with the file, where the client sends it.
+///
+/// # Errors
+/// `Invalid` where there are no such rows, or where they are no bytes.
+pub(crate) fn sent(ddl: &Ddl, pinned: &Pinned) -> Result<Option<LogicalPlan>> {
+    let Ddl::CreateModel(NewModel { file: ModelFile::Sent(name), .. }) = ddl else { return Ok(None) };
+    let input = pinned.input().filter(|input| input.name() == name).ok_or_else(|| {
+        Error::invalid(format!("there are no rows `{name}` to read the model from")).with_hint(
+            "write the path of a file in quotes, or send the file along by DoExchange, or by DoPut to the path `models`, name",
+        )
+    })?;
+    let bytes = |kind: &DataType| {
+        matches!(
+            kind,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
+        )
+    };
+    match input.schema().fields().iter().as_slice() {
+        [column] if bytes(column.data_type()) => {}
+        _ => {
+            return Err(Error::invalid(format!(
+                "`{name}` has not one column of bytes, which the model's file is"
+            ))
+            .with_hint("send the file as one column of binary values, in one row or in several"));
+        }
+    }
+    let table = provider_as_source(InputTable::provider(input, Guess::Large));
+    LogicalPlanBuilder::scan(name.as_str(), table, None)
+        .and_then(LogicalPlanBuilder::build)
+        .map(Some)
+        .map_err(classify)
+}
+
+/// The file that the client sends: the bytes of all rows, one after the other.
+///
+/// # Errors
+/// `LimitReached` for a file that is too large; what is wrong with the rows.
+pub(crate) async fn gathered(
+    mut rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
+) -> Result<Vec<u8>> {
+    let most = bowshot_models::limits::FILE_BYTES;
+    let mut file = Vec::new();
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        let bytes = cast(batch.column(0), &DataType::LargeBinary).map_err(|error| classify(error.into()))?;
+        for part in bytes.as_binary::<i64>() {
+            let part = part.ok_or_else(|| Error::invalid("a part of the model's file is NULL"))?;
+            if file.len().saturating_add(part.len()) > most {
+                let message = format!("the model's file has more than {most} bytes");
+                return Err(Error::new(ErrorKind::LimitReached, message));
+            }
+            file.extend_from_slice(part);
+        }
+    }
+    Ok(file)
+}
+
+/// The state with a new model in it. `sent` is the file where it is none of the exchange folder.
 ///
 /// # Errors
 /// What is wrong with the file or the name; `Unsupported` with the name of what is not known in the model.
-pub(crate) fn create(new: &NewModel, names: &Names) -> Result<Pinned> {
+pub(crate) fn create(new: &NewModel, names: &Names, sent: Option<Vec<u8>>) -> Result<Pinned> {
     let (pinned, name) = (&names.pinned, &new.name);
     check_name(name, names)?;
     let rules = pinned.shared().notes().read(Rules::of);
@@ -151,7 +250,13 @@ pub(crate) fn create(new: &NewModel, names: &Names) -> Result<Pinned> {
         }
         _ => {}
     }
-    let bytes = folder(names)?.contents(&new.path, bowshot_models::limits::FILE_BYTES)?;
+    let (bytes, called) = match (&new.file, sent) {
+        (ModelFile::Named(path), _) => {
+            (folder(names)?.contents(path, bowshot_models::limits::FILE_BYTES)?, path)
+        }
+        (ModelFile::Sent(name), Some(bytes)) => (bytes, name),
+        (ModelFile::Sent(_), None) => return Err(Error::internal("the file of a model did not come")),
+    };
     let length = bytes.len() as u64;
     let committed = names.parts.tables.snapshot().notes().read(Rules::of);
     // Of rules that cannot be read nobody knows what they name.
@@ -160,9 +265,16 @@ pub(crate) fn create(new: &NewModel, names: &Names) -> Result<Pinned> {
         names.parts.models.sweep(&named);
     }
     let (sha256, model) = names.parts.models.put(bytes).map_err(|error| {
-        let message = format!("`{}`: {}", new.path, error.message());
+        let message = format!("`{called}`: {}", error.message());
         error.with_message(message)
     })?;
+    if let Some(format) = new.format.as_deref().filter(|format| *format != model.format()) {
+        return Err(Error::invalid(format!(
+            "`{called}` is a model of format `{}`, not `{format}`",
+            model.format()
+        ))
+        .with_hint("the formats are `xgboost`, `lightgbm` and `onnx`; without FORMAT the file tells it"));
+    }
     let note = ModelNote {
         id: there.map_or_else(|| Uuid::new_v4().to_string(), |there| there.id.clone()),
         version: there.map_or(1, |there| there.version.saturating_add(1)),

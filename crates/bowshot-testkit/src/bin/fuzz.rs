@@ -1,10 +1,11 @@
 //! Sends mutated requests to the real program and checks that it answers all of them and keeps nothing:
-//! `fuzz [--calls N] [--seed N] [--program PATH]`. `--case N` repeats one case of a seed. Ends with 1 on any fault.
+//! `fuzz [--calls N] [--seed N] [--exchanges] [--program PATH]`. `--exchanges` sends nothing but statements over streams of rows;
+//! `--case N` repeats one case of a seed. Ends with 1 on any fault.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the report is the program's output")]
 
 use anyhow::{Context, Result};
-use bowshot_testkit::fuzz::run::{Plan, Tally, run};
+use bowshot_testkit::fuzz::run::{Kinds, Plan, Tally, run};
 use bowshot_testkit::process::{Metrics, ServerProcess};
 use clap::Parser;
 use std::fmt::Write;
@@ -49,6 +50,9 @@ struct Arguments {
     /// Repeats one case only.
     #[arg(long)]
     case: Option<u64>,
+    /// Sends nothing but exchanges: statements over rows that come with them.
+    #[arg(long)]
+    exchanges: bool,
     /// The program; next to this one by default.
     #[arg(long)]
     program: Option<PathBuf>,
@@ -67,7 +71,9 @@ async fn main() -> Result<ExitCode> {
     let idle = warm(&server, arguments.seed).await?;
     println!("seed {}, {} calls, server {}", arguments.seed, arguments.calls, server.pid());
     let begin = Instant::now();
+    let kinds = if arguments.exchanges { Kinds::Exchanges } else { Kinds::All };
     let plan = Plan {
+        kinds,
         address: server.flight(),
         seed: arguments.seed,
         calls: arguments.calls,
@@ -115,7 +121,8 @@ fn tables(folder: &Path) -> Result<Vec<String>> {
 
 /// A first round fills caches and starts threads, so that the idle figures are those of a used server.
 async fn warm(server: &ServerProcess, seed: u64) -> Result<Metrics> {
-    let plan = Plan { address: server.flight(), seed: !seed, calls: 500, workers: 8, only: None };
+    let plan =
+        Plan { address: server.flight(), seed: !seed, calls: 500, workers: 8, only: None, kinds: Kinds::All };
     Box::pin(run(plan, |_, _| {})).await;
     server.wait_metrics(SETTLING, zero).await.context("after the first round")
 }

@@ -294,7 +294,7 @@ async fn put(client: &mut Client, random: &mut Random) {
 }
 
 /// Statements over rows that come with them, which may be cut off, of another schema, or nothing at all.
-async fn exchange(client: &mut Client, random: &mut Random) {
+pub async fn exchange(client: &mut Client, random: &mut Random) {
     let sql = *random.pick(&[
         "SELECT * FROM input",
         "SELECT \"$1\" + 1 FROM input WHERE \"$1\" > 10",

@@ -32,6 +32,17 @@ pub struct Plan {
     pub workers: u64,
     /// Only this case, to look at a failure again.
     pub only: Option<u64>,
+    /// Which cases: of all kinds, or exchanges alone.
+    pub kinds: Kinds,
+}
+
+/// Which cases a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kinds {
+    /// All, each as often as it deserves.
+    All,
+    /// Statements over rows that come with them.
+    Exchanges,
 }
 
 /// A failure with everything needed to repeat it.
@@ -126,7 +137,10 @@ async fn work(shared: Arc<Shared>) {
             None => shared.next.fetch_add(1, Ordering::Relaxed),
         };
         let mut random = Random::new(plan.seed, client.case);
-        Box::pin(case::run(&mut client, &mut random)).await;
+        match plan.kinds {
+            Kinds::All => Box::pin(case::run(&mut client, &mut random)).await,
+            Kinds::Exchanges => Box::pin(case::exchange(&mut client, &mut random)).await,
+        }
         let enough = shared.made.load(Ordering::Relaxed) >= plan.calls || plan.only.is_some();
         if enough || shared.failed.load(Ordering::Relaxed) > ENOUGH {
             shared.stop.store(true, Ordering::Relaxed);

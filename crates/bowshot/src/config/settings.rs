@@ -324,6 +324,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "the one folder whose files statements may read by their path; the served files and folders when empty",
     ),
     key(
+        "models.onnx_runtime",
+        |c| Slot::Path(&mut c.onnx_runtime),
+        "the library of ONNX Runtime (`libonnxruntime.so`), which then computes ONNX models that are no tree ensembles; without it, what is part of the program does",
+    ),
+    key(
         "object_store.refresh",
         |c| Slot::Duration(&mut c.remote.refresh),
         "how often what is in use of an object store is listed again",

@@ -1,0 +1,117 @@
+//! DoPut to the path `models`, name: the file of a model in one column of bytes. It is the statement CREATE MODEL over rows that
+//! the client sends along, so that rights, limits, transactions and the log are its own.
+
+use crate::caller::Caller;
+use crate::put::update_result;
+use crate::stream::drain;
+use crate::ticket::QueryTicket;
+use crate::upload::Upload;
+use bowshot_api::{Error, Input, Request, Result, Statement};
+use bytes::Bytes;
+use std::collections::HashMap;
+
+/// What the statement calls the rows.
+const INPUT: &str = "input";
+/// What the metadata of the schema may say.
+const IF_EXISTS: &str = "if_exists";
+const FORMAT: &str = "format";
+
+/// The name of the model, if a path is one of these.
+pub(crate) fn model(path: &[String]) -> Option<&str> {
+    match path {
+        [service, model] if service == "models" => Some(model),
+        _ => None,
+    }
+}
+
+/// Makes a model of the file that comes; the bytes are the metadata of the one result.
+pub(crate) async fn make(caller: &Caller, model: &str, upload: Upload) -> Result<Bytes> {
+    // One message may grow by its compression, but not without bounds.
+    let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
+    let rows = upload.batches(max_bytes).await?;
+    let sql = statement(model, rows.schema().metadata())?;
+    let session = caller.session().await?;
+    let request =
+        Request { statement: Statement::Sql(sql), endpoints: None, delivery: None, transaction: None };
+    let input = Input { name: INPUT.to_owned(), ordered: true, batch_rows: None, rows };
+    let answer = session.exchange(&request, input).await?;
+    let ticket = QueryTicket { query: answer.query, partition: 0, compression: answer.layout.compression };
+    drain(caller, ticket).await?;
+    Ok(update_result(None))
+}
+
+/// The statement, as the metadata of the schema asks for it. What is not known is refused: a client that misspells an option is
+/// not to make a model without it.
+fn statement(model: &str, options: &HashMap<String, String>) -> Result<String> {
+    let (mut create, mut format) = ("CREATE MODEL", String::new());
+    for (name, value) in options {
+        match (name.as_str(), value.as_str()) {
+            (IF_EXISTS, "fail") => {}
+            (IF_EXISTS, "replace") => create = "CREATE OR REPLACE MODEL",
+            (IF_EXISTS, "keep") => create = "CREATE MODEL IF NOT EXISTS",
+            (FORMAT, "xgboost" | "lightgbm" | "onnx") => format = format!(" FORMAT {value}"),
+            _ => {
+                return Err(Error::invalid(format!("`{name}` is no option of a model, or has another value"))
+                    .with_hint("the metadata of the schema may have `if_exists` (`fail`, `replace`, `keep`) and `format` (`xgboost`, `lightgbm`, `onnx`)"));
+            }
+        }
+    }
+    let name = words(model)?;
+    Ok(format!("{create} {name} FROM {INPUT}{format}"))
+}
+
+/// The name as it stands in SQL: `schema.name`, quoted where it needs that. Nothing else than a name may be in it.
+fn words(model: &str) -> Result<&str> {
+    let mut quoted = false;
+    let fits = model.chars().all(|sign| {
+        if sign == '"' {
+            quoted = !quoted;
+            return true;
+        }
+        quoted || sign.is_alphanumeric() || matches!(sign, '_' | '.' | '$')
+    });
+    if !fits || quoted || model.is_empty() {
+        return Err(Error::invalid(format!("`{model}` is no name of a model"))
+            .with_hint("write it as in SQL: names of capital letters or signs stand in double quotes"));
+    }
+    Ok(model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(model: &str, options: &[(&str, &str)]) -> String {
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        statement(model, &options).unwrap_or_else(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn options_become_the_statement() {
+        for (model, options, expected) in [
+            ("m", &[][..], "CREATE MODEL m FROM input"),
+            ("s.m", &[("if_exists", "replace")], "CREATE OR REPLACE MODEL s.m FROM input"),
+            (
+                "\"My model\"",
+                &[("if_exists", "keep"), ("format", "onnx")],
+                "CREATE MODEL IF NOT EXISTS \"My model\" FROM input FORMAT onnx",
+            ),
+            ("m", &[("if_exists", "x")], "`if_exists` is no option of a model, or has another value"),
+            ("m", &[("pandas", "{}")], "`pandas` is no option of a model, or has another value"),
+            ("m FROM 'x'", &[], "`m FROM 'x'` is no name of a model"),
+            ("m\"", &[], "`m\"` is no name of a model"),
+            ("m;--", &[], "`m;--` is no name of a model"),
+            ("", &[], "`` is no name of a model"),
+        ] {
+            assert_eq!(told(model, options), expected);
+        }
+    }
+
+    #[test]
+    fn only_two_words_are_the_path_of_a_model() {
+        let path = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(model(&path(&["models", "m"])), Some("m"));
+        assert_eq!(model(&path(&["bowshot", "models", "m"])), None);
+        assert_eq!(model(&path(&["models"])), None);
+    }
+}
