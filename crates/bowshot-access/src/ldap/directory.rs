@@ -21,6 +21,9 @@ const MAX_GROUPS: i32 = 1_000;
 /// A directory that gives no answers is complained about so often.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 
+/// How long a goodbye may take.
+const FAREWELL: Duration = Duration::from_millis(200);
+
 /// Codes of results (RFC 4511, 4.1.9).
 const SUCCESS: u32 = 0;
 const SIZE_LIMIT_EXCEEDED: u32 = 4;
@@ -129,7 +132,7 @@ impl Directory {
             let mut talk = Talk { directory: self, ldap };
             let verdict = talk.login(user, password).await;
             // Politeness; the connection ends anyway.
-            let _ = talk.ldap.unbind().await;
+            let _ = timeout(FAREWELL, talk.ldap.unbind()).await;
             verdict
         };
         match select(Box::pin(talk), Box::pin(connection.drive())).await {

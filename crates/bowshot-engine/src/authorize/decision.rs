@@ -104,13 +104,17 @@ fn writing(write: &Write) -> (&'static str, Vec<Thing>) {
 
 fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
     match ddl {
-        Ddl::CreateCatalog { name, .. } => ("create", vec![of_kind("catalog", &[name])]),
-        Ddl::CreateSchema { catalog, name, .. } => ("create", vec![of_kind("schema", &[catalog, name])]),
+        Ddl::CreateCatalog { name, .. } => ("create", vec![of_kind("catalog", &[name.as_str()])]),
+        Ddl::CreateSchema { catalog, name, .. } => {
+            ("create", vec![of_kind("schema", &[catalog.as_str(), name.as_str()])])
+        }
         Ddl::CreateTable(new) => ("create", vec![changed(&new.name)]),
         Ddl::CreateView(new) => ("create", vec![changed(&new.name)]),
         Ddl::CreateModel(new) => ("create", vec![of_kind("model", &parts(&new.name))]),
-        Ddl::DropCatalog { name, .. } => ("drop", vec![of_kind("catalog", &[name])]),
-        Ddl::DropSchema { catalog, name, .. } => ("drop", vec![of_kind("schema", &[catalog, name])]),
+        Ddl::DropCatalog { name, .. } => ("drop", vec![of_kind("catalog", &[name.as_str()])]),
+        Ddl::DropSchema { catalog, name, .. } => {
+            ("drop", vec![of_kind("schema", &[catalog.as_str(), name.as_str()])])
+        }
         Ddl::DropTable { name, .. } | Ddl::DropView { name, .. } | Ddl::DropMaterialized { name, .. } => {
             ("drop", vec![changed(name)])
         }

@@ -24,7 +24,7 @@ use crate::execute::{self, Execution, Parallelism};
 use crate::job::leaving_others;
 use crate::models;
 use crate::plan::{self, Parsed, parameters, plan_limits, text_limits};
-use crate::policy::{self, Access, Gate, SeenFiles};
+use crate::policy::{self, Gate, SeenFiles};
 use crate::reuse::{Asked, Purpose, Reuse};
 use crate::snapshot::Pinned;
 use crate::snapshot::commit::SessionTables;
