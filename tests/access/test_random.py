@@ -8,6 +8,8 @@ import pytest
 
 from world import Refused, world
 
+# A machine that is busy with something else is no reason for another answer.
+SETTINGS = {"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "64MiB", "BOWSHOT_LIMITS_PLANNING_TIMEOUT": "5m", "BOWSHOT_LIMITS_STATEMENT_TIMEOUT": "30m"}
 REGIONS = ["EU", "US", "AS"]
 SETUP = [
     "CREATE TABLE facts (id INTEGER, region VARCHAR, kind INTEGER, amount INTEGER, text VARCHAR)",
@@ -34,7 +36,7 @@ SETUP = [
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, seed):
     rng = random.Random(seed)
-    with world(tmp_path_factory.mktemp("random"), SETUP, environment={"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "64MiB"}) as made:
+    with world(tmp_path_factory.mktemp("random"), SETUP, environment=SETTINGS) as made:
         root = made.at("root")
         facts = [
             f"({n}, {rng.choice(['NULL', *map(repr, REGIONS)])}, {rng.choice(['NULL', 0, 1, 2, 3])}, {rng.choice(['NULL', rng.randrange(-50, 500)])}, '{rng.choice('abcdef')}{n % 7}')"
@@ -119,11 +121,12 @@ def test_queries_are_the_same_as_by_hand(made, seed, request):
             by_hand = answer(connection, sql.format(facts=f"facts_{user}", kinds=f"kinds_{user}"))
             if guarded != by_hand:
                 told.append((seed, user, sql, guarded, by_hand))
+                assert len(told) < 3, told
             if isinstance(guarded, str):
                 refused += 1
             else:
                 rows += len(guarded)
-    assert not told, told[:3]
+    assert not told, told
     print(f"seed {seed}: {2 * request.config.getoption('--cases')} answers alike, {rows} rows, {refused} errors alike")
 
 
