@@ -32,9 +32,12 @@ class Decisions:
                     service.most = max(service.most, service.at_once)
                     service.asked.append(asked)
                     service.headers.append(dict(self.headers))
+                answer = service.decide(asked)
+                time.sleep(service.delay)
+                # Before the answer: whoever has it may ask again at once.
+                with lock:
+                    service.at_once -= 1
                 try:
-                    answer = service.decide(asked)
-                    time.sleep(service.delay)
                     if service.broken:
                         self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
                         return
@@ -47,9 +50,6 @@ class Decisions:
                     self.wfile.write(body)
                 except OSError:
                     pass
-                finally:
-                    with lock:
-                        service.at_once -= 1
 
             def do_GET(self):
                 self.send_response(200)

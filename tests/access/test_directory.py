@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
+import adbc_driver_flightsql.dbapi as adbc
 import psycopg
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -37,7 +38,7 @@ SETUP = [
 ]
 ROLES = f'group_base = "{GROUPS}"\nroles = {{ readers = "analyst", europe = "eu", ada = "ada" }}\nadmin_group = "dbas"\n'
 NAMED = f'user_dn = "uid={{user}},{PEOPLE}"\n'
-REFUSED = (flight.FlightError, pa.ArrowException, psycopg.Error, pymysql.Error, Refused, OSError)
+REFUSED = (adbc.Error, flight.FlightError, pa.ArrowException, psycopg.Error, pymysql.Error, Refused, OSError)
 # What would be another name, another filter, everybody, or nobody, if it were not a value.
 INJECTIONS = [
     "*", "a*", "*)(uid=*", "ann)(|(uid=*", "*)(&", "ann)(cn=*))(|(uid=x", "\\2a", "\\00", "ann\\00", "ann\\", "ann\\29",
