@@ -1,12 +1,23 @@
 """One server for all tests that leave its rules as they are; what they change, they change for nobody else."""
 
+import os
+
 import pytest
 
 import world
 
 
 def pytest_addoption(parser):
-    parser.addoption("--cases", type=int, default=1_000, help="random statements that are compared")
+    parser.addoption("--cases", type=int, default=1_000, help="random queries that are compared, for each seed")
+    parser.addoption("--changes", type=int, default=0, help="random changes that are compared; a twentieth of the queries if 0")
+    parser.addoption("--seeds", default=os.environ.get("BOWSHOT_SEED", "7"), help="numbers with commas between")
+    parser.addoption("--keycloak", help="the folder that Keycloak was unpacked in")
+
+
+def pytest_generate_tests(metafunc):
+    if "seed" in metafunc.fixturenames:
+        seeds = [int(seed) for seed in metafunc.config.getoption("--seeds").split(",")]
+        metafunc.parametrize("seed", seeds, scope="module")
 
 
 @pytest.fixture(scope="session")

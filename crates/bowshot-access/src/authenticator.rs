@@ -6,7 +6,8 @@ pub use self::proof::PasswordProof;
 
 use crate::certificates::{self, ClientTrust};
 use crate::jwt::Issuers;
-use crate::password::Passwords;
+use crate::ldap::Directories;
+use crate::password::{Own, Passwords};
 use crate::token::{self, FixedTokens, IssuedTokens, PersonalToken, PersonalTokens, TokenHash};
 use crate::{AccessConfig, Error};
 use bowshot_api::{Credentials, ErrorKind, Principal, Secret};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Begins the name under which a token is sent as a password; no user's does.
 const TOKEN_USER: &str = "token:";
+/// Conversations with directories at once, where the configuration begins with none.
+const DIRECTORY_CHECKS: usize = 8;
 /// Longest user name, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
@@ -46,6 +49,7 @@ pub struct Authenticator {
     /// `None` where nobody is configured and everybody is anonymous.
     known: Option<Known>,
     password_checks: usize,
+    directory_checks: usize,
     epoch: AtomicU64,
     /// Whose certificates say who is calling.
     trust: Option<Arc<ClientTrust>>,
@@ -58,6 +62,7 @@ struct Known {
     issued: Mutex<IssuedTokens>,
     personal: RwLock<PersonalTokens>,
     issuers: RwLock<Arc<Issuers>>,
+    directories: RwLock<Arc<Directories>>,
 }
 
 impl Authenticator {
@@ -72,13 +77,16 @@ impl Authenticator {
         check_names(&config)?;
         // Shows once, before anybody depends on it, that the system's randomness works.
         token::random()?;
+        let directories = Directories::new(config.ldap)?;
         Ok(Self {
+            directory_checks: directories.places().max(DIRECTORY_CHECKS),
             known: Some(Known {
                 passwords: Passwords::new(config.users, options.max_password_checks)?,
                 fixed: RwLock::new(FixedTokens::new(config.tokens)?),
                 issued: Mutex::new(IssuedTokens::new(options.token_timeout, options.max_tokens_per_user)),
                 personal: RwLock::default(),
                 issuers: RwLock::new(Arc::new(Issuers::new(config.jwt)?)),
+                directories: RwLock::new(Arc::new(directories)),
             }),
             password_checks: options.max_password_checks.max(1),
             epoch: AtomicU64::new(0),
@@ -94,12 +102,18 @@ impl Authenticator {
 
     /// A server without users.
     pub fn anonymous() -> Self {
-        Self { known: None, password_checks: 1, epoch: AtomicU64::new(0), trust: None }
+        let (password_checks, directory_checks) = (1, 1);
+        Self { known: None, password_checks, directory_checks, epoch: AtomicU64::new(0), trust: None }
     }
 
     /// Password checks that run at once.
     pub fn password_checks(&self) -> usize {
         self.password_checks
+    }
+
+    /// Conversations with directories that go on at once.
+    pub fn directory_checks(&self) -> usize {
+        self.directory_checks
     }
 
     /// Whether to verify these takes a password check, with all that it costs.
@@ -152,6 +166,37 @@ impl Authenticator {
         if user.is_some_and(|user| user != principal.name) { Err(refused()) } else { Ok(principal) }
     }
 
+    /// Name and password that are not for this server to judge: a directory may know them. Whoever has a password here has no
+    /// second one there.
+    pub fn left_to_directories<'a>(&self, credentials: &'a Credentials) -> Option<(&'a str, &'a Secret)> {
+        let Credentials::Password { user, password } = credentials else { return None };
+        let known = self.known.as_ref().filter(|known| known.may_be_elsewhere(user).is_some());
+        known.map(|_| (user.as_str(), password))
+    }
+
+    /// Who has shown this password a moment ago, when the directory said that it is right.
+    pub fn remembers(&self, user: &str, password: &Secret) -> Option<Principal> {
+        let known = self.known.as_ref()?;
+        known.may_be_elsewhere(user)?;
+        known.directories().remembered(user, password)
+    }
+
+    /// Who has this name and password, as the directories say. It takes seconds at most.
+    ///
+    /// # Errors
+    /// `Unauthenticated`; `Unavailable` where a directory gives no answer.
+    pub async fn ask_directories(&self, user: &str, password: &Secret) -> bowshot_api::Result<Principal> {
+        let known = self.known.as_ref().ok_or_else(refused)?;
+        let own = known.may_be_elsewhere(user).ok_or_else(refused)?;
+        let directories = known.directories();
+        let principal = directories.verify(user, password, own == Own::Name).await?;
+        // The user may have got a password of its own meanwhile, or the directory may have gone.
+        if known.may_be_elsewhere(user) == Some(own) && self.still_knows(&principal) {
+            return Ok(principal);
+        }
+        Err(refused())
+    }
+
     /// Turns credentials into a principal. A password costs tens of milliseconds of a core, and may wait for other
     /// checks: call it from a blocking thread. Tokens of ours and anonymous callers cost microseconds; those of identity
     /// providers only [`Authenticator::verify_token`] knows.
@@ -193,13 +238,15 @@ impl Authenticator {
     }
 
     /// Begins an exchange in which a caller proves the password of `user` without showing it. `None` where that is not
-    /// possible: the password itself must be asked for. A name that nobody has gets an exchange too, and is refused at its
+    /// possible: the password itself must be asked for. With a directory it is asked of everybody, since that the question is
+    /// another one would tell whose names are this server's own. A name that nobody has gets an exchange too, and is refused at its
     /// end.
     pub fn proof(&self, user: &str) -> Option<PasswordProof> {
         if user.starts_with(TOKEN_USER) {
             return None;
         }
-        let (verifier, own) = self.known.as_ref()?.passwords.verifier(user)?;
+        let known = self.known.as_ref().filter(|known| known.directories().is_empty())?;
+        let (verifier, own) = known.passwords.verifier(user)?;
         Some(PasswordProof::new(user, verifier, own))
     }
 
@@ -249,9 +296,16 @@ impl Authenticator {
         let fixed = FixedTokens::new(config.tokens)?;
         let issuers = known.issuers();
         let others = if issuers.are(&config.jwt) { issuers } else { Arc::new(Issuers::new(config.jwt)?) };
+        let directories = known.directories();
+        let directories = if directories.are(&config.ldap) {
+            directories
+        } else {
+            Arc::new(Directories::new(config.ldap)?)
+        };
         let gone = known.passwords.configure(config.users)?;
         *known.fixed.write().unwrap_or_else(PoisonError::into_inner) = fixed;
         *known.issuers.write().unwrap_or_else(PoisonError::into_inner) = others;
+        *known.directories.write().unwrap_or_else(PoisonError::into_inner) = directories;
         let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
         gone.iter().for_each(|user| issued.revoke(user));
         self.epoch.fetch_add(1, Ordering::AcqRel);
@@ -283,6 +337,20 @@ impl Known {
         Arc::clone(&self.issuers.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn directories(&self) -> Arc<Directories> {
+        Arc::clone(&self.directories.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a directory may be asked about a name, and what that has here; `None` if not.
+    fn may_be_elsewhere(&self, user: &str) -> Option<Own> {
+        let directories = self.directories();
+        if directories.is_empty() {
+            return None;
+        }
+        let own = self.passwords.own(user);
+        (own != Own::Password && directories.may_know(user, own == Own::Name)).then_some(own)
+    }
+
     fn owner(&self, token: &Secret) -> Option<Principal> {
         let hash = token::hash(token);
         if let Some(principal) = self.revocable(&hash) {
@@ -302,9 +370,12 @@ impl Known {
         personal.find(hash, SystemTime::now())
     }
 
-    /// Whether the token is still there that somebody has shown.
+    /// Whether the token is still there that somebody has shown, or who has said who it is.
     fn still_holds(&self, principal: &Principal) -> bool {
-        principal.token.is_none_or(|hash| self.revocable(&hash).as_ref() == Some(principal))
+        let vouched = principal.claims.as_ref().is_none_or(|claims| {
+            self.issuers().has(&claims.issuer) || self.directories().has(&claims.issuer)
+        });
+        vouched && principal.token.is_none_or(|hash| self.revocable(&hash).as_ref() == Some(principal))
     }
 }
 

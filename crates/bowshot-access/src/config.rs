@@ -1,11 +1,11 @@
 //! The part of the configuration that says who may come in. Hashes only: a clear-text password has no key here.
 
-use crate::{Error, JwtConfig};
+use crate::{Error, JwtConfig, LdapConfig};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Users, fixed tokens and identity providers. Without any of them the server takes every caller as `anonymous`.
+/// Users, fixed tokens, identity providers and directories. Without any of them the server takes every caller as `anonymous`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessConfig {
@@ -18,6 +18,9 @@ pub struct AccessConfig {
     /// Identity providers whose tokens are taken.
     #[serde(default)]
     pub jwt: Vec<JwtConfig>,
+    /// Directories that know passwords of users.
+    #[serde(default)]
+    pub ldap: Vec<LdapConfig>,
 }
 
 /// A user with a password.
@@ -80,6 +83,9 @@ impl AccessConfig {
         for issuer in &mut self.jwt {
             issuer.place(folder);
         }
+        for directory in &mut self.ldap {
+            directory.place(folder);
+        }
     }
 
     /// Adds the entries of another part of the configuration; duplicates are found when the server starts.
@@ -87,11 +93,12 @@ impl AccessConfig {
         self.users.extend(other.users);
         self.tokens.extend(other.tokens);
         self.jwt.extend(other.jwt);
+        self.ldap.extend(other.ldap);
     }
 
     /// Whether nobody is configured, so that callers are anonymous.
     pub fn is_empty(&self) -> bool {
-        self.users.is_empty() && self.tokens.is_empty() && self.jwt.is_empty()
+        self.users.is_empty() && self.tokens.is_empty() && self.jwt.is_empty() && self.ldap.is_empty()
     }
 }
 

@@ -74,6 +74,20 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A directory that is not fully understood.
+    #[error("the directory `{url}` cannot be used: {reason}")]
+    BadDirectory {
+        /// As the configuration names it.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A service that decides on statements and is not fully understood.
+    #[error("the service that decides on statements cannot be used: {reason}")]
+    BadDecider {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Authorities of clients' certificates that cannot be believed.
     #[error("the authorities of clients' certificates cannot be used: {reason}")]
     BadAuthority {
@@ -93,7 +107,7 @@ impl From<Error> for bowshot_api::Error {
         let hint = match &error {
             Error::Unreadable { .. } => "check that the file exists and that the server may read it",
             Error::Malformed { .. } | Error::Nobody { .. } => {
-                "write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, or `[[jwt]]` entries with `issuer` and `audiences`"
+                "write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, `[[jwt]]` entries with `issuer` and `audiences`, or `[[ldap]]` entries with `url`"
             }
             Error::BadName { .. } => "choose another name",
             Error::DuplicateUser { .. } | Error::DuplicateToken { .. } => "remove one of the entries",
@@ -102,6 +116,12 @@ impl From<Error> for bowshot_api::Error {
             Error::Opened => "restart the server",
             Error::BadIssuer { .. } => {
                 "correct its `[[access.jwt]]` entry; the guide to access has an example"
+            }
+            Error::BadDirectory { .. } => {
+                "correct its `[[access.ldap]]` entry; the guide to access has an example"
+            }
+            Error::BadDecider { .. } => {
+                "correct the settings `access.decision_…`; the guide to access has an example"
             }
             Error::BadAuthority { .. } => {
                 "`tls.client_authority` and `tls.client_revoked` name files in PEM form that are up to date"

@@ -54,6 +54,11 @@ impl Issuers {
         self.0.iter().map(Issuer::config).eq(configs)
     }
 
+    /// Whether one of them has this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|issuer| issuer.name() == name)
+    }
+
     /// Whether a text may be a token of an issuer; what is none is looked at no further.
     pub(crate) fn may_have_made(&self, token: &Secret) -> bool {
         !self.0.is_empty() && token::has_form(token.expose())

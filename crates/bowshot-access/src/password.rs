@@ -99,6 +99,15 @@ fn read(users: &RwLock<Users>) -> RwLockReadGuard<'_, Users> {
     users.read().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What a name has on this server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Own {
+    Password,
+    /// A user without a password.
+    Name,
+    Nothing,
+}
+
 impl Passwords {
     pub(crate) fn new(users: Vec<UserConfig>, places: usize) -> Result<Self, Error> {
         Ok(Self {
@@ -147,6 +156,15 @@ impl Passwords {
     /// Whether the password was that of the user before.
     pub(crate) fn was_right(&self, user: &str, password: &Secret) -> bool {
         password.expose().len() <= MAX_PASSWORD_BYTES && self.right.was(user, password)
+    }
+
+    /// What `user` has here.
+    pub(crate) fn own(&self, user: &str) -> Own {
+        if self.stored(user).is_some() {
+            return Own::Password;
+        }
+        let without = |users: &RwLock<Users>| read(users).without.contains(user);
+        if without(&self.configured) || without(&self.added) { Own::Name } else { Own::Nothing }
     }
 
     /// Whoever is configured has no second password.

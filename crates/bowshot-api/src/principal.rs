@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -92,7 +93,7 @@ pub struct Claims {
 }
 
 /// An authenticated caller. Callers are the same, whose sessions and results are theirs, when name and claims are: which
-/// credentials they have shown, and until when those are valid, does not count.
+/// credentials they have shown, from where, and until when those are valid, does not count.
 #[derive(Debug, Clone)]
 pub struct Principal {
     /// The user's name, `anonymous` where nobody had to say it.
@@ -107,6 +108,8 @@ pub struct Principal {
     pub token: Option<[u8; 32]>,
     /// The certificate that says who it is, which may be taken back too.
     pub certificate: Option<Arc<ClientCertificate>>,
+    /// Where it has logged in from, as far as that is a place in a network.
+    pub address: Option<IpAddr>,
 }
 
 impl Principal {
@@ -124,12 +127,19 @@ impl Principal {
             expires: None,
             token: None,
             certificate: None,
+            address: None,
         }
     }
 
     /// A caller whose name and roles an identity provider has said.
     pub fn claimed(name: impl Into<String>, claims: Claims, expires: SystemTime) -> Self {
         Self { claims: Some(Arc::new(claims)), expires: Some(expires), ..Self::user(name) }
+    }
+
+    /// The same with the place that it has logged in from.
+    #[must_use]
+    pub fn at(self, address: Option<IpAddr>) -> Self {
+        Self { address, ..self }
     }
 
     /// Whether the credentials have ceased to be valid.

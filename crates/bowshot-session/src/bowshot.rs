@@ -66,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) rooms: Rooms,
     pub(crate) defaults: Defaults,
     logins: Logins,
+    /// Those whose passwords a directory knows: a slow one keeps nobody else waiting.
+    directory_logins: Logins,
     authenticator: Arc<Authenticator>,
     users: Mutex<UsersSeen>,
     about: About,
@@ -93,6 +95,7 @@ impl Bowshot {
             rooms: Rooms::default(),
             defaults: Defaults { catalog, schema, dialect: engine.default_dialect().to_owned() },
             logins: Logins::new(authenticator.password_checks()),
+            directory_logins: Logins::new(authenticator.directory_checks()),
             authenticator: Arc::new(authenticator),
             users: Mutex::default(),
             about: about(),
@@ -178,6 +181,59 @@ impl Shared {
         }
     }
 
+    /// Who shows credentials.
+    async fn authenticated(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
+        let authenticator = &self.authenticator;
+        if let Some((user, token)) = authenticator.token_in(credentials) {
+            let principal = authenticator.verify_token(user, token).await?;
+            return match &principal.claims {
+                _ if self.engine.knows(&principal) => Ok(principal),
+                None => Err(bowshot_access::refused()),
+                Some(_) => Err(of_a_local_user(&principal.name)),
+            };
+        }
+        if let Some(shown) = authenticator.left_to_directories(credentials) {
+            return self.by_directory(shown, from).await;
+        }
+        let user = match credentials {
+            Credentials::Password { user, .. } if authenticator.is_costly(credentials) => user.clone(),
+            // A look, and no more.
+            Credentials::Certificate { .. } => {
+                return self.certified(authenticator.verify(credentials)?);
+            }
+            _ => return authenticator.verify(credentials),
+        };
+        let (logins, from) = (&self.logins, (from, user));
+        let check = logins.enter(&from).await?;
+        let (authenticator, credentials) = (Arc::clone(authenticator), credentials.clone());
+        // Password hashes are slow on purpose: not on the socket runtime.
+        let handle = self.engine.runtime().handle();
+        let verified = handle.spawn_blocking(move || authenticator.verify(&credentials)).await;
+        drop(check);
+        let verified = verified.unwrap_or_else(|error| Err(task::broken(error)));
+        logins.answer(&from, verified).await
+    }
+
+    /// Who has this name and password, as a directory says.
+    async fn by_directory(
+        &self,
+        (user, password): (&str, &Secret),
+        from: Option<IpAddr>,
+    ) -> Result<Principal> {
+        let nobody_else = |principal: Principal| match self.engine.knows(&principal) {
+            true => Ok(principal),
+            false => Err(of_a_local_user(&principal.name)),
+        };
+        if let Some(principal) = self.authenticator.remembers(user, password) {
+            return nobody_else(principal);
+        }
+        let from = (from, user.to_owned());
+        let check = self.directory_logins.enter(&from).await?;
+        let asked = self.authenticator.ask_directories(user, password).await;
+        drop(check);
+        self.directory_logins.answer(&from, asked.and_then(nobody_else)).await
+    }
+
     /// Whom a certificate names, if there is such a user: an authority makes none.
     fn certified(&self, principal: Principal) -> Result<Principal> {
         if !principal.authenticated || self.engine.has_user(&principal.name) {
@@ -229,9 +285,11 @@ async fn sweep(shared: Weak<Shared>) {
 fn of_a_local_user(name: &str) -> Error {
     Error::new(
         ErrorKind::Unauthenticated,
-        format!("the token is refused: `{name}` is the name of a user of this server"),
+        format!("the login is refused: `{name}` is the name of a user of this server"),
     )
-    .with_hint("the operator sets `user_prefix` or `local_users` for the issuer of the token")
+    .with_hint(
+        "the operator sets `user_prefix` or `local_users` for the issuer of the token, or for the directory",
+    )
 }
 
 /// A login that proves a password without showing it. It costs next to nothing, so it waits for no place; only whoever was
@@ -250,7 +308,7 @@ impl PasswordExchange for Exchange {
     }
 
     async fn finish(&mut self, last: &[u8]) -> Result<(Principal, String)> {
-        let mut finished = self.proof.finish(last);
+        let mut finished = self.proof.finish(last).map(|(who, proof)| (who.at(self.from.0), proof));
         // The user may have gone while the client thought about its answer.
         self.shared.renew_users();
         if finished.is_ok() && !self.shared.authenticator.still_holds(&self.proof) {
@@ -304,32 +362,8 @@ impl Server for Bowshot {
 
     async fn authenticate_from(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
         self.shared.renew_users();
-        let authenticator = &self.shared.authenticator;
-        if let Some((user, token)) = authenticator.token_in(credentials) {
-            let principal = authenticator.verify_token(user, token).await?;
-            return match &principal.claims {
-                _ if self.shared.engine.knows(&principal) => Ok(principal),
-                None => Err(bowshot_access::refused()),
-                Some(_) => Err(of_a_local_user(&principal.name)),
-            };
-        }
-        let user = match credentials {
-            Credentials::Password { user, .. } if authenticator.is_costly(credentials) => user.clone(),
-            // A look, and no more.
-            Credentials::Certificate { .. } => {
-                return self.shared.certified(authenticator.verify(credentials)?);
-            }
-            _ => return authenticator.verify(credentials),
-        };
-        let (logins, from) = (&self.shared.logins, (from, user));
-        let check = logins.enter(&from).await?;
-        let (authenticator, credentials) = (Arc::clone(authenticator), credentials.clone());
-        // Password hashes are slow on purpose: not on the socket runtime.
-        let handle = self.shared.engine.runtime().handle();
-        let verified = handle.spawn_blocking(move || authenticator.verify(&credentials)).await;
-        drop(check);
-        let verified = verified.unwrap_or_else(|error| Err(task::broken(error)));
-        logins.answer(&from, verified).await
+        let principal = self.shared.authenticated(credentials, from).await?;
+        Ok(principal.at(from))
     }
 
     fn prove_password(&self, user: &str, from: Option<IpAddr>) -> Option<Box<dyn PasswordExchange>> {

@@ -196,8 +196,10 @@ impl Live {
     ) -> Arc<Statement> {
         let sql = without_passwords(sql);
         let end = (0..=SQL_BYTES.min(sql.len())).rev().find(|end| sql.is_char_boundary(*end)).unwrap_or(0);
+        let id = QueryId::random();
+        job.is_for(id);
         let statement = Arc::new(Statement {
-            id: QueryId::random(),
+            id,
             who: Who { user: Arc::from(principal.name.as_str()), session },
             principal: principal.clone(),
             sql: Box::from(sql.get(..end).unwrap_or_default()),

@@ -242,7 +242,10 @@ pub(crate) async fn authorise(
                 .fresh_plan()
                 .filter(|plan| plan.pinned().is_same(pinned) && session.engine().still_allows(plan))
             {
-                Some(plan) => plan.clone(),
+                Some(plan) => {
+                    session.engine().decide_again(plan).await?;
+                    plan.clone()
+                }
                 None => {
                     let plan = plan(session, &prepared.sql, pinned).await?;
                     session.prepared().replan(*id, &plan);

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArra
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_access::AuditLog;
-use bowshot_api::{Error, ErrorKind, Principal, QueryId, Result, SessionId};
+use bowshot_api::{Error, ErrorKind, Principal, QueryId, Result, SessionId, Undecided};
 use bowshot_engine::{SystemTables, without_passwords};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
@@ -159,6 +159,7 @@ pub(crate) fn decision(error: Option<&Error>) -> &'static str {
     match error.map(Error::kind) {
         Some(ErrorKind::Denied) => "denied",
         Some(ErrorKind::NotFound) => "not_found",
+        Some(ErrorKind::Unavailable) if error.is_some_and(Undecided::is_in) => "undecided",
         _ => "allowed",
     }
 }

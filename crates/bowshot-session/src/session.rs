@@ -362,7 +362,9 @@ impl Session for ClientSession {
 
     async fn primary_key(&self, table: &TableName) -> Result<Option<PrimaryKey>> {
         self.check_open()?;
-        self.engine.primary_key(table, &self.pin(None).await?)
+        let pinned = self.pin(None).await?;
+        self.engine.check_listing(&pinned).await?;
+        self.engine.primary_key(table, &pinned)
     }
 
     fn options(&self) -> Vec<(String, OptionValue)> {
@@ -381,12 +383,16 @@ impl Session for ClientSession {
 
     async fn catalogs(&self) -> Result<Vec<String>> {
         self.check_open()?;
-        Ok(self.engine.catalogs(&self.pin(None).await?))
+        let pinned = self.pin(None).await?;
+        self.engine.check_listing(&pinned).await?;
+        Ok(self.engine.catalogs(&pinned))
     }
 
     async fn schemas(&self, catalog: Option<&str>, pattern: Option<&str>) -> Result<Vec<(String, String)>> {
         self.check_open()?;
-        Ok(self.engine.schemas(catalog, pattern, &self.pin(None).await?))
+        let pinned = self.pin(None).await?;
+        self.engine.check_listing(&pinned).await?;
+        Ok(self.engine.schemas(catalog, pattern, &pinned))
     }
 
     async fn tables(&self, filter: &TableFilter) -> Result<Vec<TableEntry>> {
@@ -394,6 +400,7 @@ impl Session for ClientSession {
         let (engine, filter, layout) = (self.engine.clone(), filter.clone(), self.layout());
         work::run(&self.me()?, "a list of tables", |me, _| async move {
             let pinned = me.pin(None).await?;
+            engine.check_listing(&pinned).await?;
             Box::pin(apart(engine.tables(&filter, layout, &pinned))).await
         })
         .await

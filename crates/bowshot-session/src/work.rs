@@ -7,7 +7,7 @@ use crate::query_log::{Outcome, QueryRecord, decision};
 use crate::result::out_of_time;
 use crate::session::ClientSession;
 use crate::task::{self, AbortOnDrop};
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Result, Undecided};
 use bowshot_engine::Stop;
 use std::future::Future;
 use std::sync::Arc;
@@ -50,6 +50,9 @@ where
         match error.kind() {
             ErrorKind::Timeout | ErrorKind::Cancelled => record(session, &statement, error),
             ErrorKind::Denied | ErrorKind::NotFound if !statement.is_logged() => {
+                server.house.log.refused(of(&statement, error));
+            }
+            ErrorKind::Unavailable if Undecided::is_in(error) && !statement.is_logged() => {
                 server.house.log.refused(of(&statement, error));
             }
             _ => {}

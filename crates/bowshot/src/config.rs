@@ -15,7 +15,7 @@ pub(crate) use tls::TlsFiles;
 pub(crate) use value::Listen;
 
 use crate::usage::Usage;
-use bowshot_access::{AccessConfig, AccessOptions, hash_password, new_token};
+use bowshot_access::{AccessConfig, AccessOptions, DeciderOptions, hash_password, new_token};
 use bowshot_api::{Limits, Secret};
 use bowshot_engine::{AccessSettings, ConfiguredUser, EngineConfig};
 use bowshot_reuse::ReuseConfig;
@@ -88,6 +88,8 @@ pub(crate) struct Config {
     /// The part of it that the configuration file holds.
     pub(crate) own_access: AccessConfig,
     pub(crate) access_options: AccessOptions,
+    /// Who decides on statements beside the rules.
+    pub(crate) decider: DeciderOptions,
     pub(crate) threads: Option<usize>,
     pub(crate) batch_rows: usize,
     pub(crate) metadata_cache_bytes: usize,
@@ -137,6 +139,7 @@ impl Default for Config {
             access: AccessConfig::default(),
             own_access: AccessConfig::default(),
             access_options: AccessOptions::default(),
+            decider: DeciderOptions::default(),
             threads: None,
             batch_rows: engine.batch_rows,
             metadata_cache_bytes: engine.metadata_cache_bytes,

@@ -49,6 +49,10 @@ sha256 = \"…\" # printed by `printf %s TOKEN | sha256sum`
 issuer = \"https://id.example.org/realms/main\"
 audiences = [\"bowshot\"]
 
+[[access.ldap]] # a directory; the guide to access has all keys
+url = \"ldaps://ldap.example.org\"
+user_dn = \"uid={user},ou=people,dc=example,dc=org\"
+
 [[object_store.places]] # a bucket; the guide to object stores has all keys
 url = \"s3://lake\"
 endpoint = \"https://storage.example.org\"

@@ -189,11 +189,11 @@ fn users_files_are_read_whole_or_not_at_all() {
     std::fs::remove_dir_all(&folder).expect("clean up");
     assert!(matches!(AccessConfig::from_file(&file), Err(Error::Unreadable { .. })));
     expect![[r#"
-        AccessConfig { users: [UserConfig { name: "ada", .. }], tokens: [TokenConfig { user: "bob", .. }], jwt: [] }
-        the users file `FILE` lists nobody; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, or `[[jwt]]` entries with `issuer` and `audiences`
-        the users file `FILE` is not valid in line 3: unknown field `password`, expected one of `name`, `password_hash`, `roles`, `admin`, `attributes`; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, or `[[jwt]]` entries with `issuer` and `audiences`
-        the users file `FILE` is not valid in line 1: unknown field `user`, expected one of `users`, `tokens`, `jwt`; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, or `[[jwt]]` entries with `issuer` and `audiences`
-        the users file `FILE` is not valid in line 1: invalid type: integer `3`, expected a sequence; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, or `[[jwt]]` entries with `issuer` and `audiences`
+        AccessConfig { users: [UserConfig { name: "ada", .. }], tokens: [TokenConfig { user: "bob", .. }], jwt: [], ldap: [] }
+        the users file `FILE` lists nobody; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, `[[jwt]]` entries with `issuer` and `audiences`, or `[[ldap]]` entries with `url`
+        the users file `FILE` is not valid in line 3: unknown field `password`, expected one of `name`, `password_hash`, `roles`, `admin`, `attributes`; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, `[[jwt]]` entries with `issuer` and `audiences`, or `[[ldap]]` entries with `url`
+        the users file `FILE` is not valid in line 1: unknown field `user`, expected one of `users`, `tokens`, `jwt`, `ldap`; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, `[[jwt]]` entries with `issuer` and `audiences`, or `[[ldap]]` entries with `url`
+        the users file `FILE` is not valid in line 1: invalid type: integer `3`, expected a sequence; write `[[users]]` entries with `name` and `password_hash`, `[[tokens]]` entries with `user` and `sha256`, `[[jwt]]` entries with `issuer` and `audiences`, or `[[ldap]]` entries with `url`
     "#]]
     .assert_eq(&lines);
 }

@@ -2,11 +2,11 @@
 
 use super::bad;
 use super::keys::Algorithm;
-use crate::Error;
+use crate::{Error, outgoing};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use url::{Host, Url};
+use url::Url;
 
 /// Most seconds that the clocks of issuer and server may differ.
 const MAX_SKEW_SECONDS: u64 = 600;
@@ -107,18 +107,7 @@ impl JwtConfig {
 
     /// An address at which nobody on the way can put other keys: `https`, or `http` on this machine.
     pub(super) fn address(&self, text: &str) -> Result<Url, Error> {
-        let url = Url::parse(text).map_err(|error| bad(&self.issuer, format!("`{text}`: {error}")))?;
-        let is_here = match url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        };
-        match url.scheme() {
-            "https" if url.has_host() => Ok(url),
-            "http" if is_here => Ok(url),
-            _ => Err(bad(&self.issuer, format!("`{text}` is not https, and not of this machine"))),
-        }
+        outgoing::private_address(text).map_err(|reason| bad(&self.issuer, reason))
     }
 
     pub(crate) fn place(&mut self, folder: &Path) {

@@ -1,5 +1,5 @@
 //! Turns a logical plan into an [`AuthorizedPlan`], or refuses it. Only this file can make one, and `execute` takes
-//! nothing else.
+//! nothing else. Whoever decides on statements beside the rules of this server is asked here too, last.
 //!
 //! Every node of the plan, subqueries included, must be on the list of `plan/allowed.rs`: unknown means denied. A statement that
 //! changes tables is recognised before it is planned, and comes here as what it changes and the query that gives the
@@ -7,6 +7,7 @@
 //! reaches files.
 
 pub(crate) mod changes;
+pub(crate) mod decision;
 
 use crate::catalog::input::is_input;
 use crate::plan::Planned;
@@ -18,10 +19,12 @@ use crate::statement::session::SessionStatement;
 use crate::write::Write;
 use crate::write::ddl::Ddl;
 use crate::write::returning::Returning;
-use bowshot_api::Result;
+use bowshot_api::{Decider, Result};
 use bowshot_sql::CacheStatement;
+use bowshot_storage::tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What running the plan does.
@@ -97,6 +100,8 @@ pub struct AuthorizedPlan {
     action: Action,
     pinned: Pinned,
     access: Access,
+    /// The tables that planning looked up, where somebody wants to know.
+    noted: Arc<BTreeSet<EntryName>>,
     text: Option<Arc<str>>,
 }
 
@@ -177,18 +182,44 @@ impl AuthorizedPlan {
             action: self.action.clone(),
             pinned: self.pinned.clone(),
             access: self.access.clone(),
+            noted: Arc::clone(&self.noted),
             // With other values it says something else.
             text: None,
         }
     }
 }
 
+/// What a plan is held against.
+pub(crate) struct Judge<'a> {
+    /// The tables, and what the session may do with them.
+    pub(crate) pinned: &'a Pinned,
+    pub(crate) access: Access,
+    /// Who is asked beside the rules, if anybody is.
+    pub(crate) decider: Option<&'a dyn Decider>,
+}
+
 /// Checks every node of the plan, and what it changes against the rights. `recognised` is what the statement does beside
 /// reading the plan's rows, whose tables were looked at where they were found.
 ///
 /// # Errors
-/// `Unsupported` for statements that Bowshot does not run, with what to do instead; `Denied` for changes without a right.
-pub(crate) fn enforce(
+/// `Unsupported` for statements that Bowshot does not run, with what to do instead; `Denied` for changes without a right, and
+/// for what whoever decides beside the rules denies; `Unavailable` without that decision.
+pub(crate) async fn enforce(
+    planned: Planned,
+    recognised: Option<Action>,
+    judge: Judge<'_>,
+    scratch: bool,
+) -> Result<AuthorizedPlan> {
+    let Judge { pinned, access, decider } = judge;
+    let plan = permitted(planned, recognised, (pinned, access), scratch)?;
+    if let Some(decider) = decider.filter(|_| !scratch) {
+        Box::pin(decision::ask(decider, &plan)).await?;
+    }
+    Ok(plan)
+}
+
+/// The rules of this server.
+fn permitted(
     planned: Planned,
     recognised: Option<Action>,
     (pinned, access): (&Pinned, Access),
@@ -212,7 +243,9 @@ pub(crate) fn enforce(
         | Action::Transaction(_) => {}
     }
     check_nodes(planned.plan(), scratch)?;
-    Ok(AuthorizedPlan { planned, action, pinned: pinned.clone(), access, text: None })
+    // As they are now: running it may look at others.
+    let noted = Arc::new(pinned.noted());
+    Ok(AuthorizedPlan { planned, action, pinned: pinned.clone(), access, noted, text: None })
 }
 
 fn action_of(plan: &LogicalPlan, scratch: bool) -> Result<Action> {

@@ -248,6 +248,7 @@ impl Visible {
         if self.is_default(&name.catalog, &name.schema) {
             let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &name.name);
             if let Some(entry) = self.raw.entry(&own) {
+                self.raw.note(&own);
                 return self.provider((&own, entry), true).await.map(Some);
             }
         }
@@ -259,12 +260,14 @@ impl Visible {
             let as_of =
                 time_travel::state(&as_of).map_err(|error| DataFusionError::External(Box::new(error)))?;
             let name = EntryName::new(&name.catalog, &name.schema, there);
+            self.raw.note(&name);
             return self.earlier(&name, as_of, &self.access.reading(&name)).map(Some);
         }
         let reading = self.access.reading(name);
         if let Some(entry) = self.raw.entry(name).filter(|_| reading != Reading::Unseen) {
             let own = name.catalog == TEMPORARY_CATALOG;
             self.check_read(name, &reading)?;
+            self.raw.note(name);
             let found = self.provider((name, entry), own).await?;
             return self.guarded((name, &reading), found, None).map(Some);
         }
@@ -276,6 +279,7 @@ impl Visible {
             let reading = self.access.reading(&name);
             if reading != Reading::Unseen {
                 self.check_read(&name, &reading)?;
+                self.raw.note(&name);
                 return self.guarded((&name, &reading), files, None).map(Some);
             }
         }
@@ -367,8 +371,9 @@ impl Visible {
 
     /// The same without the tables of the session alone.
     pub(crate) fn without_own(&self) -> Self {
-        let without =
-            |pinned: &Pinned| Pinned::new(Arc::clone(pinned.shared()), Arc::clone(&self.parts.nothing));
+        let without = |pinned: &Pinned| {
+            Pinned::new(Arc::clone(pinned.shared()), Arc::clone(&self.parts.nothing)).noting_as(pinned)
+        };
         Self { pinned: without(&self.pinned), raw: without(&self.raw), ..self.clone() }
     }
 

@@ -19,7 +19,7 @@ pub use memory::Budget;
 pub(crate) use planning::leaving_others;
 pub use planning::{Planning, apart, placed};
 
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, QueryId, Result};
 use bowshot_os::thread_bytes;
 use datafusion::error::DataFusionError;
 use futures::stream::{self, Stream, StreamExt};
@@ -30,7 +30,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -54,6 +54,7 @@ pub enum Stop {
 /// See the module. Clones of the [`Arc`] are the same job.
 pub struct Job {
     user: Arc<str>,
+    query: OnceLock<QueryId>,
     deadline: Option<Instant>,
     stopped: AtomicU8,
     stop: Notify,
@@ -75,6 +76,7 @@ impl Job {
         budget.entered();
         Arc::new(Self {
             user: Arc::from(user),
+            query: OnceLock::new(),
             deadline,
             stopped: AtomicU8::new(0),
             stop: Notify::new(),
@@ -92,6 +94,16 @@ impl Job {
             .try_with(|current| current.borrow().as_ref().map(|inside| Arc::clone(&inside.job)))
             .ok()
             .flatten()
+    }
+
+    /// It is the work of this statement. The first one counts.
+    pub fn is_for(&self, query: QueryId) {
+        let _ = self.query.set(query);
+    }
+
+    /// The statement whose work it is, if it is one's.
+    pub fn query(&self) -> Option<QueryId> {
+        self.query.get().copied()
     }
 
     /// When it should have ended.

@@ -1,7 +1,7 @@
 //! What one statement may do: the answers to all questions about rights.
 
 use super::gate::{AccessSettings, grantees};
-use super::rules::{Place, Policy, Rules, User, place_of};
+use super::rules::{PUBLIC, Place, Policy, Rules, User, place_of};
 use crate::snapshot::names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG,
 };
@@ -144,6 +144,19 @@ impl Access {
 
     pub(crate) fn user(&self) -> &str {
         &self.0.principal.name
+    }
+
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.0.principal
+    }
+
+    /// All roles of the user, whether there are rules or not.
+    pub(crate) fn roles(&self) -> BTreeSet<String> {
+        let none = Arc::<Rules>::default();
+        let rules = self.0.rules.as_ref().unwrap_or(&none);
+        let mut roles = grantees(&self.0.settings, &self.0.principal, rules).unwrap_or_default();
+        roles.retain(|role| role != PUBLIC && role != self.user());
+        roles
     }
 
     pub(crate) fn rules(&self) -> Arc<Rules> {

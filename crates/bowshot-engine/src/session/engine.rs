@@ -21,7 +21,7 @@ use crate::session::template::builder_from;
 use crate::snapshot::commit::SessionTables;
 use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use crate::{plan, types};
-use bowshot_api::{Principal, Result};
+use bowshot_api::{Decider, Principal, Result};
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::file_catalog;
 use bowshot_storage::remote::Remotes;
@@ -129,11 +129,17 @@ pub(crate) struct Shared {
     budget: Arc<Budget>,
     pub(crate) spare_states: Arc<SpareStates>,
     distribution: OnceLock<Arc<dyn Distribution>>,
+    decider: OnceLock<Arc<dyn Decider>>,
 }
 
 impl Shared {
     pub(crate) fn distribution(&self) -> &dyn Distribution {
         self.distribution.get().map_or(&OneNode, AsRef::as_ref)
+    }
+
+    /// Who decides on statements beside the rules, if anybody does.
+    pub(crate) fn decider(&self) -> Option<&dyn Decider> {
+        self.decider.get().map(AsRef::as_ref)
     }
 }
 
@@ -245,6 +251,7 @@ impl Engine {
             budget: Arc::new(Budget::new(config.process_bytes)),
             spare_states: Arc::default(),
             distribution: OnceLock::new(),
+            decider: OnceLock::new(),
         });
         carry_jobs();
         Ok(Self { shared })
@@ -253,6 +260,11 @@ impl Engine {
     /// Plans are placed by this from now on. The first one counts.
     pub fn distribute_by(&self, distribution: Arc<dyn Distribution>) {
         let _ = self.shared.distribution.set(distribution);
+    }
+
+    /// Statements are decided on by this too from now on. The first one counts.
+    pub fn decide_by(&self, decider: Arc<dyn Decider>) {
+        let _ = self.shared.decider.set(decider);
     }
 
     /// The runtime for work that costs CPU.

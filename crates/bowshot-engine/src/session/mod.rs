@@ -12,7 +12,7 @@ pub(crate) mod transaction;
 pub(crate) mod utility;
 pub(crate) mod write;
 
-use crate::authorize::{self, Action, AuthorizedPlan, Change};
+use crate::authorize::{self, Action, AuthorizedPlan, Change, Judge};
 use crate::catalog::client::ClientSlot;
 use crate::catalog::functions::Facts;
 use crate::catalog::lazy_state::{LazyState, SpareState};
@@ -24,7 +24,7 @@ use crate::execute::{self, Execution, Parallelism};
 use crate::job::leaving_others;
 use crate::models;
 use crate::plan::{self, Parsed, parameters, plan_limits, text_limits};
-use crate::policy::{self, Access, Gate, SeenFiles};
+use crate::policy::{self, Gate, SeenFiles};
 use crate::reuse::{Asked, Purpose, Reuse};
 use crate::snapshot::Pinned;
 use crate::snapshot::commit::SessionTables;
@@ -35,7 +35,7 @@ use crate::write::ddl::{Ddl, Stores};
 use crate::write::models::sent;
 use crate::write::recognise::{Recognised, nothing, recognise};
 use crate::write::{Write, copy, upkeep};
-use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter};
+use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter, Thing};
 use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -219,6 +219,8 @@ impl EngineSession {
     /// # Errors
     /// `Syntax`, `Invalid`, `NotFound` from planning; `Denied` and `Unsupported` from enforcement.
     pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
+        let noting = self.shared.decider().map(|_| pinned.noting());
+        let pinned = noting.as_ref().unwrap_or(pinned);
         leaving_others(!text_limits::is_small(sql), self.plan_text(sql, pinned)).await
     }
 
@@ -229,21 +231,28 @@ impl EngineSession {
         {
             let rows = sent(&ddl, pinned)?.unwrap_or_else(nothing);
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
+<<<<<<< HEAD
             return authorize::enforce(plan::planned(rows)?, action, self.judged(pinned), self.scratch);
+=======
+            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch)
+                .await;
+>>>>>>> access
         }
         if let Some(statement) = bowshot_sql::cache_statement(sql, &plan::dialect(&options))? {
             let action = Some(Action::Cache(statement));
-            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
+            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch)
+                .await;
         }
         if self.scratch {
             let planned = plan::plan(&self.state(pinned), plan::parse_plain(&options, sql)?).await?;
-            return authorize::enforce(planned, None, self.judged(pinned), true);
+            return authorize::enforce(planned, None, self.judged(pinned), true).await;
         }
         if let Some(change) = Box::pin(self.access_change(sql, pinned)).await? {
             let returning = crate::write::access::told(&change)?.map(Arc::new);
             let action =
                 Some(Action::Write(Change { returning, ..Change::new(Write::Ddl(Ddl::Access(change))) }));
-            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
+            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch)
+                .await;
         }
         if let Some(expanded) = self.expanded(sql, pinned)? {
             return Box::pin(self.plan_expanded(expanded, pinned)).await;
@@ -289,14 +298,49 @@ impl EngineSession {
                     (plan::planned(nothing())?, Some(Action::Transaction(statement)))
                 }
             };
-            authorize::enforce(planned, action, self.judged(pinned), self.scratch)
+            authorize::enforce(planned, action, self.judged(pinned), self.scratch).await
         }
         .boxed()
     }
 
-    /// The tables with what the session may do with them.
-    pub(crate) fn judged<'a>(&self, pinned: &'a Pinned) -> (&'a Pinned, Access) {
-        (pinned, self.gate.access(pinned))
+    /// The tables with what the session may do with them, and who is asked beside that.
+    pub(crate) fn judged<'a>(&'a self, pinned: &'a Pinned) -> Judge<'a> {
+        Judge { pinned, access: self.gate.access(pinned), decider: self.shared.decider() }
+    }
+
+    /// Asks again whether a plan may run that was authorised for another run of it.
+    ///
+    /// # Errors
+    /// `Denied`; `Unavailable` without a decision.
+    pub async fn decide_again(&self, plan: &AuthorizedPlan) -> Result<()> {
+        match self.shared.decider() {
+            Some(decider) => Box::pin(authorize::decision::ask(decider, plan)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Asks whether the session may have lists of catalogs, schemas and tables, which no plan gives.
+    ///
+    /// # Errors
+    /// As [`EngineSession::decide_again`].
+    pub async fn check_listing(&self, pinned: &Pinned) -> Result<()> {
+        self.check_outside("list", pinned, Vec::new()).await
+    }
+
+    /// Asks about what no plan does.
+    pub(crate) async fn check_outside(
+        &self,
+        action: &'static str,
+        pinned: &Pinned,
+        things: Vec<Thing>,
+    ) -> Result<()> {
+        match self.shared.decider() {
+            Some(decider) => {
+                let access = self.gate.access(pinned);
+                Box::pin(authorize::decision::ask_about(decider, &access, action, things)).await
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether a plan was authorised with the rights that hold now.
@@ -336,7 +380,7 @@ impl EngineSession {
             let (visible, names) = (self.visible(pinned), self.names(pinned));
             let (write, rows) = copy::recognise(copy, &visible, &names).await?;
             let action = Action::Write(Change::new(write));
-            authorize::enforce(plan::planned(rows)?, Some(action), self.judged(pinned), self.scratch)
+            authorize::enforce(plan::planned(rows)?, Some(action), self.judged(pinned), self.scratch).await
         }
         .boxed()
     }

@@ -63,7 +63,8 @@ impl EngineSession {
             let statement = match expanded {
                 Expanded::Act(statement) => {
                     let action = Some(Action::Session(statement));
-                    return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), false);
+                    return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), false)
+                        .await;
                 }
                 Expanded::Instead(sql) => return self.plan(&sql, pinned).await,
                 Expanded::Execute(statement) => {
@@ -92,7 +93,7 @@ impl EngineSession {
                 }
             };
             let planned = plan::plan(&self.state(pinned), statement).await?;
-            authorize::enforce(planned, None, self.judged(pinned), false)
+            authorize::enforce(planned, None, self.judged(pinned), false).await
         }
         .boxed()
     }

@@ -1,6 +1,6 @@
 //! The statements that change tables, as a session runs them. Nothing is visible to others before the session commits.
 
-use crate::authorize::{Action, AuthorizedPlan};
+use crate::authorize::{Action, AuthorizedPlan, decision};
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{Names, check_changeable};
 use crate::error::classify;
@@ -118,6 +118,8 @@ impl EngineSession {
         let (names, stores) = (self.names(pinned), self.stores());
         let name = target_of(ingest, &names);
         crate::authorize::changes::check_ingest(&name, ingest.if_exists, pinned, &names.access)?;
+        let action = if pinned.entry(&name).is_some() { "insert" } else { "create" };
+        self.check_outside(action, pinned, vec![decision::changed(&name)]).await?;
         let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
         let positions = by_name(&rows.schema(), table.definition(), &name)?;
         let absent = absent_values(table.definition(), &state, &stores.shared).await?;

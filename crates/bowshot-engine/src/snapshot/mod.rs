@@ -9,7 +9,8 @@ use bowshot_api::Result;
 use bowshot_storage::tables::{Entry, EntryName, Error, Snapshot};
 use input::StreamedTable;
 use names::TEMPORARY_CATALOG;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The state of all tables at one moment. Cheap to clone; changes make a new one.
 #[derive(Debug, Clone)]
@@ -18,11 +19,13 @@ pub struct Pinned {
     own: Arc<Snapshot>,
     /// Rows that come along with the statement.
     input: Option<Arc<StreamedTable>>,
+    /// Which names were looked up in it, where somebody wants to know.
+    found: Option<Arc<Mutex<BTreeSet<EntryName>>>>,
 }
 
 impl Pinned {
     pub(crate) fn new(shared: Arc<Snapshot>, own: Arc<Snapshot>) -> Self {
-        Self { shared, own, input: None }
+        Self { shared, own, input: None, found: None }
     }
 
     /// The same with rows that come along with one statement.
@@ -34,6 +37,29 @@ impl Pinned {
     /// The rows that come along with the statement.
     pub fn input(&self) -> Option<&Arc<StreamedTable>> {
         self.input.as_ref()
+    }
+
+    /// The same, and from now on a note of the tables that are looked up in it and in what is made of it.
+    pub(crate) fn noting(&self) -> Self {
+        Self { found: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// The same tables in another state, and the same note.
+    pub(crate) fn noting_as(self, other: &Self) -> Self {
+        Self { found: other.found.clone(), ..self }
+    }
+
+    pub(crate) fn note(&self, name: &EntryName) {
+        if let Some(found) = &self.found {
+            found.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        }
+    }
+
+    /// The tables that were looked up.
+    pub(crate) fn noted(&self) -> BTreeSet<EntryName> {
+        let found =
+            self.found.as_ref().map(|found| found.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        found.unwrap_or_default()
     }
 
     /// The tables that everybody sees.

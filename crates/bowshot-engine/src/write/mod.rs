@@ -21,7 +21,7 @@ pub(crate) mod alter;
 mod altering;
 pub(crate) mod apply;
 pub(crate) mod bound;
-mod change;
+pub(crate) mod change;
 mod columns;
 mod conflict;
 pub(crate) mod copy;

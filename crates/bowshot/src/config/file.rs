@@ -14,7 +14,7 @@ use toml::{Table, Value};
 pub(super) struct Content {
     /// Setting names with values, in the order of the file's keys.
     pub(super) values: Vec<(String, Raw)>,
-    /// `[[access.users]]`, `[[access.tokens]]` and `[[access.jwt]]`.
+    /// `[[access.users]]`, `[[access.tokens]]`, `[[access.jwt]]` and `[[access.ldap]]`.
     pub(super) access: AccessConfig,
     /// `[[object_store.places]]`.
     pub(super) places: Vec<PlaceSettings>,
@@ -63,11 +63,11 @@ fn take_section(name: &str, section: Table, values: &mut Vec<(String, Raw)>) -> 
     Ok(())
 }
 
-/// Users, tokens and issuers are lists of tables and no settings, so they are taken out before the settings are read.
+/// Users, tokens, issuers and directories are lists of tables and no settings, so they are taken out before the settings are read.
 fn take_access(table: &mut Table) -> Result<AccessConfig, String> {
     let Some(Value::Table(section)) = table.get_mut("access") else { return Ok(AccessConfig::default()) };
     let mut lists = Table::new();
-    for name in ["users", "tokens", "jwt"] {
+    for name in ["users", "tokens", "jwt", "ldap"] {
         if let Some(list) = section.remove(name) {
             lists.insert(name.to_owned(), list);
         }

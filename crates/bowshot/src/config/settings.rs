@@ -200,7 +200,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "access.users_file",
         "--users-file",
         |c| Slot::Path(&mut c.users_file),
-        "TOML file with [[users]] (name, password_hash; roles, admin, attributes), [[tokens]] (user, sha256; roles, admin) and [[jwt]] (issuer, audiences …); the configuration file may hold them too, as [[access.users]], [[access.tokens]] and [[access.jwt]]",
+        "TOML file with [[users]] (name, password_hash; roles, admin, attributes), [[tokens]] (user, sha256; roles, admin), [[jwt]] (issuer, audiences …) and [[ldap]] (url …); the configuration file may hold them too, as [[access.users]] and so on",
     ),
     key(
         "access.enforced",
@@ -221,6 +221,36 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "access.max_password_checks",
         |c| Slot::Count(&mut c.access_options.max_password_checks, 1),
         "passwords checked at once; each check takes a core and 19 MiB for tens of milliseconds",
+    ),
+    key(
+        "access.decision_url",
+        |c| Slot::Text(&mut c.decider.url),
+        "address of a service that decides on each statement beside the rules (https, or http on this machine); without a decision nothing runs",
+    ),
+    key(
+        "access.decision_timeout",
+        |c| Slot::Duration(&mut c.decider.timeout),
+        "how long that decision may take; later there is none",
+    ),
+    key(
+        "access.decision_connections",
+        |c| Slot::Count(&mut c.decider.max_connections, 1),
+        "decisions that are asked for at once; more wait, within the timeout",
+    ),
+    key(
+        "access.decision_cache",
+        |c| Slot::Duration(&mut c.decider.cache),
+        "how long a decision holds for the very same question, of the same user about the same things; 0 asks each time",
+    ),
+    key(
+        "access.decision_ca_file",
+        |c| Slot::Path(&mut c.decider.ca_file),
+        "authorities that vouch for that service (PEM), in place of those of this machine",
+    ),
+    key(
+        "access.decision_token",
+        |c| Slot::Secret(&mut c.decider.token),
+        "bearer token that is shown to that service",
     ),
     key(
         "audit.file",

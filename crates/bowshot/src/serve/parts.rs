@@ -6,7 +6,7 @@ use super::nodes::WithNodes;
 use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
-use bowshot_access::{AuditLog, AuditOptions, Authenticator};
+use bowshot_access::{AuditLog, AuditOptions, Authenticator, HttpDecider};
 use bowshot_api::ErrorKind;
 use bowshot_cluster::Placement;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
@@ -80,6 +80,10 @@ impl Parts {
             Sources { main: catalog.schema_provider(), system: Some(system), tables: Arc::clone(&tables) };
         let shared = Arc::clone(&environment);
         let engine = bowshot_reuse::start(&reuse, (&engine_config, environment), sources).map_err(mistake)?;
+        let decider = HttpDecider::new(&config.decider);
+        if let Some(decider) = decider.map_err(|error| Usage::from(bowshot_api::Error::from(error)))? {
+            engine.decide_by(Arc::new(decider));
+        }
         if let Some(cluster) = &cluster {
             let placement = Placement {
                 bytes_per_thread: usize::try_from(config.cluster.bytes_per_thread).unwrap_or(usize::MAX),

@@ -1,0 +1,224 @@
+//! The question to whoever decides on statements beside the rules of this server ([`Decider`]): who does what, with which
+//! tables and columns. What a plan names is told rather once too often than not at all.
+
+use super::{Action, AuthorizedPlan};
+use crate::catalog::input::is_input;
+use crate::job::Job;
+use crate::models::asks_model;
+use crate::policy::Access;
+use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
+use crate::write::Write;
+use crate::write::change::ADDRESS;
+use crate::write::ddl::Ddl;
+use bowshot_api::{Decider, Intent, Result, Thing, Touch};
+use bowshot_sql::CacheStatement;
+use bowshot_storage::tables::EntryName;
+use datafusion::common::TableReference;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use datafusion::optimizer::optimize_projections::OptimizeProjections;
+use datafusion::optimizer::{OptimizerContext, OptimizerRule};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Asks whether a plan may run. Statements that steer the session alone, or its transaction, are not asked about.
+///
+/// # Errors
+/// `Denied`; `Unavailable` without a decision.
+pub(crate) async fn ask(decider: &dyn Decider, plan: &AuthorizedPlan) -> Result<()> {
+    let Some((action, mut things)) = doing(plan.action()) else { return Ok(()) };
+    let target = match plan.action() {
+        Action::Write(change) => change.write.target(),
+        _ => None,
+    };
+    things.extend(reading(plan, target));
+    decider.decide(&intent(&plan.access, action, things)).await
+}
+
+/// Asks about something that is no plan.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) async fn ask_about(
+    decider: &dyn Decider,
+    access: &Access,
+    action: &'static str,
+    things: Vec<Thing>,
+) -> Result<()> {
+    decider.decide(&intent(access, action, things)).await
+}
+
+fn intent(access: &Access, action: &'static str, things: Vec<Thing>) -> Intent {
+    let principal = access.principal();
+    Intent {
+        user: principal.name.clone(),
+        admin: access.is_admin(),
+        roles: access.roles(),
+        client: principal.address,
+        query: Job::current().and_then(|job| job.query()),
+        action,
+        things,
+    }
+}
+
+/// The table of a name, which is changed.
+pub(crate) fn changed(name: &EntryName) -> Thing {
+    Thing::table(parts(name), Touch::Changes)
+}
+
+fn parts(name: &EntryName) -> [&str; 3] {
+    [&name.catalog, &name.schema, &name.name]
+}
+
+fn of_kind(kind: &'static str, name: &[&str]) -> Thing {
+    Thing { kind, ..Thing::table(name.iter().copied(), Touch::Changes) }
+}
+
+/// What a statement does beside reading, in a word, and with what; `None` for what concerns its session alone.
+fn doing(action: &Action) -> Option<(&'static str, Vec<Thing>)> {
+    match action {
+        Action::Query => Some(("query", Vec::new())),
+        Action::Write(change) => Some(writing(&change.write)),
+        Action::Cache(CacheStatement::Warm(_)) => Some(("warm", Vec::new())),
+        Action::Cache(_) => Some(("cache", Vec::new())),
+        Action::Set { .. }
+        | Action::Reset { .. }
+        | Action::Scratch
+        | Action::Session(_)
+        | Action::Transaction(_) => None,
+    }
+}
+
+fn writing(write: &Write) -> (&'static str, Vec<Thing>) {
+    match write {
+        Write::Ddl(ddl) => defining(ddl),
+        Write::CreateAs(new) => ("create", vec![changed(&new.name)]),
+        Write::Insert(name) => ("insert", vec![changed(name)]),
+        Write::Overwrite(name) => ("overwrite", vec![changed(name)]),
+        Write::Delete(name) => ("delete", vec![changed(name)]),
+        Write::Update(name) => ("update", vec![changed(name)]),
+        Write::Merge(name) => ("merge", vec![changed(name)]),
+        Write::CopyOut(_) => ("copy_to", Vec::new()),
+        Write::CopyIn(copy) => ("copy_from", vec![changed(copy.table())]),
+    }
+}
+
+fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
+    match ddl {
+        Ddl::CreateCatalog { name, .. } => ("create", vec![of_kind("catalog", &[name.as_str()])]),
+        Ddl::CreateSchema { catalog, name, .. } => {
+            ("create", vec![of_kind("schema", &[catalog.as_str(), name.as_str()])])
+        }
+        Ddl::CreateTable(new) => ("create", vec![changed(&new.name)]),
+        Ddl::CreateView(new) => ("create", vec![changed(&new.name)]),
+        Ddl::CreateModel(new) => ("create", vec![of_kind("model", &parts(&new.name))]),
+        Ddl::DropCatalog { name, .. } => ("drop", vec![of_kind("catalog", &[name.as_str()])]),
+        Ddl::DropSchema { catalog, name, .. } => {
+            ("drop", vec![of_kind("schema", &[catalog.as_str(), name.as_str()])])
+        }
+        Ddl::DropTable { name, .. } | Ddl::DropView { name, .. } | Ddl::DropMaterialized { name, .. } => {
+            ("drop", vec![changed(name)])
+        }
+        Ddl::DropModel { name, .. } => ("drop", vec![of_kind("model", &parts(name))]),
+        Ddl::Alter { name, .. } => ("alter", vec![changed(name)]),
+        Ddl::Comment { name, .. } => ("comment", vec![changed(name)]),
+        Ddl::Truncate { names } => ("truncate", names.iter().map(changed).collect()),
+        Ddl::Optimize { name } => ("optimize", vec![changed(name)]),
+        Ddl::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),
+        Ddl::Access(_) => ("rights", Vec::new()),
+        Ddl::Several(changes) => {
+            let all: Vec<_> = changes.iter().map(defining).collect();
+            let action = all.first().map_or("alter", |(action, _)| *action);
+            (action, all.into_iter().flat_map(|(_, things)| things).collect())
+        }
+    }
+}
+
+/// What the plan reads: the tables that its names were found to mean, with the columns that are needed of them.
+fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>) -> Vec<Thing> {
+    let logical = plan.planned().plan();
+    // Columns that nobody above needs are not read. Where the rule cannot tell, all are told.
+    let needed = OptimizeProjections::new().rewrite(logical.clone(), &OptimizerContext::new());
+    let needed = needed.map_or_else(|_| logical.clone(), |needed| needed.data);
+    let noted = &plan.noted;
+    let (mut tables, mut models) = (BTreeMap::new(), BTreeSet::new());
+    // A plan that was authorised has been walked before.
+    let _ = needed.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && !is_input(&scan.source)
+        {
+            for name in meant(&scan.table_name, noted, target) {
+                let columns: &mut BTreeSet<String> = tables.entry(name).or_default();
+                columns.extend(scanned(scan));
+            }
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                models.extend(model(part));
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    let seen = tables.keys().map(|(_, name): &Named| name.clone()).collect::<BTreeSet<_>>();
+    let read = |((kind, name), columns): (Named, BTreeSet<String>)| Thing {
+        kind,
+        ..Thing::table(name, Touch::Reads).with_columns(columns)
+    };
+    let mut things: Vec<Thing> = tables.into_iter().map(read).collect();
+    // Views, whose queries are in the plan in their place, and what an optimiser would leave out.
+    let others = noted.iter().map(owned);
+    things.extend(others.filter(|name| !seen.contains(name)).map(|name| Thing::table(name, Touch::Reads)));
+    things.extend(
+        models.into_iter().map(|name| Thing { kind: "model", ..Thing::table(name.split('.'), Touch::Reads) }),
+    );
+    things
+}
+
+/// The kind of something, and the parts of its name.
+type Named = (&'static str, Vec<String>);
+
+fn owned(name: &EntryName) -> Vec<String> {
+    parts(name).map(str::to_owned).to_vec()
+}
+
+/// The tables that a name in a plan may mean. It is as the statement or the view wrote it.
+fn meant(written: &TableReference, noted: &BTreeSet<EntryName>, target: Option<&EntryName>) -> Vec<Named> {
+    if written.schema() == Some(CHANGE_SCHEMA) {
+        let target = target.filter(|_| written.table() == TARGET);
+        return target.map(|name| ("table", owned(name))).into_iter().collect();
+    }
+    if let Some(files) = bowshot_sql::rewrite::files(written.table()) {
+        return files.paths.into_iter().map(|path| ("file", vec![path])).collect();
+    }
+    let table = bowshot_sql::rewrite::marked(written.table()).map_or(written.table(), |(table, _)| table);
+    let is = |part: Option<&str>, name: &str| part.is_none_or(|part| part.eq_ignore_ascii_case(name));
+    let fitting = noted.iter().filter(|name| {
+        is(Some(table), &name.name)
+            && is(written.schema(), &name.schema)
+            && is(written.catalog(), &name.catalog)
+    });
+    let fitting: Vec<_> = fitting.map(|name| ("table", owned(name))).collect();
+    if !fitting.is_empty() {
+        return fitting;
+    }
+    let parts = [written.catalog(), written.schema(), Some(table)];
+    vec![("table", parts.into_iter().flatten().map(str::to_owned).collect())]
+}
+
+fn scanned(scan: &TableScan) -> impl Iterator<Item = String> {
+    let columns = scan.projected_schema.fields().iter().map(|field| field.name().clone());
+    columns.filter(|name| name != ADDRESS)
+}
+
+/// The name of the model that an expression asks; one that is not told by a text has none.
+fn model(expr: &Expr) -> Option<String> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    if !asks_model(&call.func) {
+        return None;
+    }
+    match call.args.first() {
+        Some(Expr::Literal(value, _)) => {
+            value.try_as_str().flatten().map(str::to_owned).or(Some("?".to_owned()))
+        }
+        _ => Some("?".to_owned()),
+    }
+}

@@ -1,0 +1,447 @@
+"""A service of the operator's that decides on each statement beside the rules: what it is asked at every door, that its no is a
+no everywhere, and that without its yes nothing runs."""
+
+import contextlib
+import json
+import ssl
+import threading
+import time
+
+import adbc_driver_flightsql.dbapi as adbc
+import psycopg
+import pyarrow as pa
+import pytest
+
+import world
+from authority import Authority
+from decisions import ALLOW, Decisions, deny
+from server import Server, wait_until
+from world import PASSWORDS, Refused
+
+SETUP = [
+    "CREATE TABLE people (id INTEGER, name VARCHAR, region VARCHAR, ssn VARCHAR)",
+    "INSERT INTO people VALUES (1, 'Anna', 'EU', '111'), (2, 'Cleo', 'US', '333')",
+    "CREATE TABLE other (id INTEGER, text VARCHAR)",
+    "INSERT INTO other VALUES (1, 'x')",
+    "CREATE VIEW names AS SELECT id, name FROM people",
+    "CREATE SCHEMA annex",
+    "CREATE TABLE annex.people (id INTEGER, secret VARCHAR)",
+    "CREATE USER ada PASSWORD 'ada''s own'",
+    "CREATE ROLE clerk",
+    "CREATE ROLE staff",
+    "GRANT staff TO clerk",
+    "GRANT clerk TO ada",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON people TO staff",
+    "GRANT SELECT ON other TO staff",
+    "GRANT SELECT ON names TO staff",
+    "GRANT SELECT ON annex.people TO staff",
+    "GRANT CREATE ON SCHEMA main TO ada",
+    "CREATE ROW POLICY own ON people FOR staff USING (region = 'EU')",
+    "CREATE ROLE exchange",
+    "GRANT exchange TO ada",
+]
+
+
+@contextlib.contextmanager
+def serving(folder, service, environment=None, arguments=()):
+    folder.mkdir(exist_ok=True)
+    environment = {"BOWSHOT_ACCESS_DECISION_URL": service.url, **(environment or {})}
+    with world.world(folder, SETUP, environment=environment, arguments=arguments) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def service():
+    made = Decisions()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, service):
+    folder = tmp_path_factory.mktemp("decisions")
+    with serving(folder, service, {"BOWSHOT_AUDIT_FILE": str(folder / "audit.jsonl")}) as made:
+        made.folder = folder
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def fresh(service):
+    service.reset()
+    service.asked.clear()
+    service.headers.clear()
+    service.most = 0
+
+
+def objects(asked, access=None):
+    return {
+        (".".join(thing["name"]), thing["access"]): None if thing["columns"] is None else set(thing["columns"])
+        for thing in asked["objects"]
+        if access in (None, thing["access"])
+    }
+
+
+PEOPLE = ("bowshot.main.people", "read")
+
+
+@pytest.mark.parametrize("door", world.DOORS)
+def test_what_is_asked_at_every_door(made, service, door):
+    connection = made.at("ada", door)
+    service.asked.clear()
+    assert connection.rows("SELECT id FROM people WHERE name <> 'x'") == [("1",)]
+    asked = service.about("query")
+    assert asked, "nobody was asked"
+    for one in asked:
+        assert (one["user"], one["admin"], sorted(one["roles"])) == ("ada", False, ["clerk", "exchange", "staff"])
+        assert one["client"] == "127.0.0.1" and len(one["query"]) == 36
+        assert objects(one) == {PEOPLE: {"id", "name"}}
+    service.decide = lambda asked: deny("it is late")
+    with pytest.raises(Refused, match="it is late"):
+        connection.rows("SELECT id FROM people WHERE name <> 'x'")
+    service.reset()
+    assert connection.rows("SELECT id FROM people WHERE name <> 'x'") == [("1",)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT count(*) FROM people", {"main.people": set()}),
+        ("SELECT * FROM people", {"main.people": {"id", "name", "region", "ssn"}}),
+        ("SELECT p.id FROM people p JOIN other o ON p.id = o.id", {"main.people": {"id"}, "main.other": {"id"}}),
+        ("SELECT id FROM (SELECT id, ssn FROM people)", {"main.people": {"id"}}),
+        ("SELECT id FROM people ORDER BY ssn", {"main.people": {"id", "ssn"}}),
+        ("SELECT region FROM people GROUP BY region HAVING max(ssn) > '0'", {"main.people": {"region", "ssn"}}),
+        ("WITH x AS (SELECT ssn, name FROM people) SELECT name FROM x WHERE ssn = '1'", {"main.people": {"ssn", "name"}}),
+        ("SELECT id FROM other UNION ALL SELECT id FROM people", {"main.people": {"id"}, "main.other": {"id"}}),
+        ("SELECT name FROM names", {"main.people": {"name"}, "main.names": None}),
+        ("SELECT secret FROM annex.people", {"annex.people": {"secret"}}),
+        ("SELECT a.secret FROM annex.people a, people p WHERE a.id = p.id", {"annex.people": {"id", "secret"}, "main.people": {"id"}}),
+        ("SELECT 1", {}),
+    ],
+)
+def test_tables_and_columns(made, service, sql, expected):
+    connection = made.at("ada")
+    service.asked.clear()
+    connection.rows(sql)
+    expected = {f"bowshot.{name}": columns for name, columns in expected.items()}
+    for one in service.about("query"):
+        found = {name: columns for (name, _), columns in objects(one).items()}
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM other WHERE EXISTS (SELECT 1 FROM people p WHERE p.ssn = other.text)",
+        "SELECT id, (SELECT max(ssn) FROM people) FROM other",
+        "SELECT id FROM other WHERE text IN (SELECT ssn FROM people)",
+        "SELECT o.id, p.ssn FROM other o, LATERAL (SELECT ssn FROM people p WHERE p.id = o.id) p",
+        "SELECT max(ssn) OVER () FROM people",
+        "SELECT DISTINCT ssn FROM people",
+        "SELECT id FROM other EXCEPT SELECT length(ssn) FROM people",
+        "SELECT row_number() OVER (ORDER BY ssn) FROM people",
+        "SELECT count(DISTINCT ssn) FROM people",
+        "SELECT count(*) FROM people WHERE ssn LIKE '1%'",
+        "SELECT 1 FROM people LIMIT (SELECT count(ssn) FROM people)",
+        "SELECT id FROM names WHERE id IN (SELECT id FROM people WHERE ssn > '0')",
+        "EXPLAIN SELECT ssn FROM people",
+        "EXPLAIN ANALYZE SELECT ssn FROM people",
+        "SUMMARIZE people",
+        "DESCRIBE SELECT ssn FROM people",
+        "CREATE TABLE copied AS SELECT ssn FROM people",
+        "CREATE TEMPORARY TABLE copied_here AS SELECT ssn FROM people",
+        "COPY (SELECT ssn FROM people) TO 'out.csv'",
+        "INSERT INTO people SELECT id, ssn, 'EU', name FROM people",
+        "UPDATE people SET name = ssn",
+        "DELETE FROM people WHERE ssn = '9'",
+        "UPDATE people SET name = 'x' WHERE id IN (SELECT id FROM people WHERE ssn = '9')",
+    ],
+)
+def test_a_column_that_is_denied_is_read_in_no_way(made, service, sql):
+    """The service allows all but the numbers of people: nothing gets at them."""
+
+    def decide(asked):
+        touched = any("ssn" in (columns or ()) for columns in objects(asked, "read").values())
+        return deny("no numbers") if touched else ALLOW
+
+    service.decide = decide
+    for door in ("flight", "postgres", "mysql", "http"):
+        with pytest.raises(Refused) as refused:
+            made.at("ada", door).rows(sql)
+        assert "no numbers" in str(refused.value), (door, refused.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "action", "changed"),
+    [
+        ("INSERT INTO people VALUES (7, 'Ann', 'EU', '7')", "insert", "main.people"),
+        ("UPDATE people SET name = 'B' WHERE id = 7", "update", "main.people"),
+        ("DELETE FROM people WHERE id = 7", "delete", "main.people"),
+        ("CREATE TABLE made (id INTEGER)", "create", "main.made"),
+        ("ALTER TABLE made ADD COLUMN x INTEGER", "alter", "main.made"),
+        ("TRUNCATE made", "truncate", "main.made"),
+        ("CREATE VIEW seen AS SELECT id FROM people", "create", "main.seen"),
+        ("DROP VIEW seen", "drop", "main.seen"),
+        ("DROP TABLE made", "drop", "main.made"),
+        ("COPY (SELECT 1) TO 'one.csv'", "copy_to", None),
+    ],
+)
+def test_changes_have_their_own_words(made, service, sql, action, changed):
+    ada = made.at("ada")
+    service.decide = lambda asked: deny("read only") if asked["action"] != "query" else ALLOW
+    with pytest.raises(Refused, match="read only"):
+        ada.rows(sql)
+    service.reset()
+    service.asked.clear()
+    ada.rows(sql)
+    asked = service.about(action)
+    assert asked, [one["action"] for one in service.asked]
+    expected = set() if changed is None else {f"bowshot.{changed}"}
+    assert {name for name, _ in objects(asked[-1], "write")} == expected
+
+
+def test_rights_and_roots_statements_too(made, service):
+    root = made.at("root")
+    service.decide = lambda asked: deny("nobody") if asked["action"] == "rights" else ALLOW
+    for sql in ("CREATE USER eve PASSWORD 'hunter2'", "GRANT SELECT ON other TO ada", "DROP ROLE clerk"):
+        with pytest.raises(Refused, match="nobody"):
+            root.rows(sql)
+    assert service.asked[-1]["admin"] is True
+    assert "hunter2" not in json.dumps(service.asked), "no text of a statement is sent"
+
+
+def test_what_concerns_the_session_alone_is_not_asked_about(made, service):
+    connection = made.at("ada", "postgres")
+    service.asked.clear()
+    service.decide = lambda asked: deny()
+    for sql in ("BEGIN", "SET TIME ZONE 'UTC'", "ROLLBACK"):
+        connection.rows(sql)
+    assert service.asked == []
+
+
+def test_a_prepared_statement_is_asked_about_each_time(made, service):
+    with psycopg.connect(
+        host="127.0.0.1", port=made.server.pg_port, user="ada", password=PASSWORDS["ada"], dbname="bowshot", sslmode="disable",
+        autocommit=True, prepare_threshold=0,
+    ) as connection:
+        ask = "SELECT id FROM people WHERE id < %s"
+        for _ in range(3):
+            service.asked.clear()
+            assert connection.execute(ask, (10,)).fetchall() == [(1,)]
+            assert len({asked["query"] for asked in service.about("query")}) >= 1
+        service.decide = lambda asked: deny("no more")
+        with pytest.raises(psycopg.Error, match="no more"):
+            connection.execute(ask, (10,))
+        service.reset()
+        assert connection.execute(ask, (10,)).fetchall() == [(1,)]
+
+
+def test_rows_that_are_uploaded_and_lists(made, service):
+    login = {"username": "ada", "password": PASSWORDS["ada"]}
+    with adbc.connect(made.server.grpc_tcp, db_kwargs=login, autocommit=True) as connection, connection.cursor() as cursor:
+        rows = pa.table({"id": pa.array([1], pa.int32())})
+        service.decide = lambda asked: deny("no uploads") if asked["action"] in ("insert", "create") else ALLOW
+        with pytest.raises(adbc.Error, match="no uploads"):
+            cursor.adbc_ingest("uploaded", rows, mode="create")
+        service.reset()
+        cursor.adbc_ingest("uploaded", rows, mode="create")
+        assert service.about("create")[-1]["objects"][0]["name"] == ["bowshot", "main", "uploaded"]
+        service.decide = lambda asked: deny("no uploads") if asked["action"] == "insert" else ALLOW
+        with pytest.raises(adbc.Error, match="no uploads"):
+            cursor.adbc_ingest("uploaded", rows, mode="append")
+        service.decide = lambda asked: deny("no lists") if asked["action"] == "list" else ALLOW
+        with pytest.raises(adbc.Error, match="no lists"):
+            connection.adbc_get_objects(depth="tables").read_all()
+        service.reset()
+        assert connection.adbc_get_objects(depth="tables").read_all().num_rows > 0
+
+
+def test_an_answer_of_before_is_no_way_round(made, service):
+    """The answer to a query that was computed before is kept; it is asked about all the same."""
+    connection = made.at("ada")
+    ask = "SELECT region, count(*) FROM people GROUP BY region"
+    for _ in range(3):
+        assert connection.rows(ask) == [("EU", "1")]
+    service.decide = lambda asked: deny("not now")
+    with pytest.raises(Refused, match="not now"):
+        connection.rows(ask)
+
+
+def test_the_rules_come_first(made, service):
+    service.asked.clear()
+    with pytest.raises(Refused, match="not found"):
+        made.at("ada").rows("SELECT * FROM orders")
+    assert not service.about("query"), "what may not be seen is nobody's business"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"status": 500}, {"status": 403}, {"status": 204}, {"status": 302}, {"broken": True},
+        {"decide": lambda asked: b""}, {"decide": lambda asked: b"true"}, {"decide": lambda asked: b"{}"},
+        {"decide": lambda asked: {"result": None}}, {"decide": lambda asked: {"result": "yes"}},
+        {"decide": lambda asked: {"result": {"allow": "true"}}}, {"decide": lambda asked: {"result": {}}},
+        {"decide": lambda asked: {"allow": True}},
+        # A condition that is not understood is none that holds.
+        {"decide": lambda asked: {"result": {"allow": True, "row_filter": "id = 1"}}},
+        {"decide": lambda asked: b'{"result": {"allow": true}} trailing'},
+        {"decide": lambda asked: b'{"result": {"allow": true}, "x": "' + b"x" * (1 << 20) + b'"}'},
+    ],
+)  # fmt: skip
+def test_without_a_decision_nothing_runs(made, service, spoil):
+    connection = made.at("ada")
+    for name, value in spoil.items():
+        setattr(service, name, value)
+    with pytest.raises(Refused, match="gave no decision"):
+        connection.rows("SELECT id FROM people")
+    with pytest.raises(Refused, match="gave no decision"):
+        connection.rows("INSERT INTO people VALUES (8, 'Ann', 'EU', '8')")
+    service.reset()
+    assert connection.rows("SELECT id FROM people WHERE id = 8") == []
+
+
+def test_a_service_that_is_slow_or_gone(tmp_path):
+    service = Decisions()
+    environment = {"BOWSHOT_ACCESS_DECISION_TIMEOUT": "500ms"}
+    try:
+        with serving(tmp_path, service, environment) as made:
+            ada = made.at("ada")
+            assert ada.rows("SELECT id FROM people") == [("1",)]
+            service.delay = 3
+            began = time.monotonic()
+            with pytest.raises(Refused, match="gave no decision"):
+                ada.rows("SELECT id FROM people")
+            assert time.monotonic() - began < 2
+            service.reset()
+            wait_until(lambda: service.at_once == 0, "it has slept")
+            # Every second answer is an error.
+            turns = {"next": 0}
+
+            def flap(asked):
+                turns["next"] += 1
+                return ALLOW if turns["next"] % 2 else b"oops"
+
+            service.decide, outcomes = flap, []
+            for _ in range(20):
+                try:
+                    outcomes.append(ada.rows("SELECT id FROM people") == [("1",)])
+                except Refused as error:
+                    assert "gave no decision" in str(error)
+                    outcomes.append(None)
+            assert True in outcomes and None in outcomes and False not in outcomes, outcomes
+            service.close()
+            with pytest.raises(Refused, match="gave no decision"):
+                ada.rows("SELECT id FROM people")
+            assert "there is no decision" in made.server.log()
+            service.reset()
+    finally:
+        with contextlib.suppress(OSError):
+            service.close()
+
+
+def test_questions_at_once_are_bounded(tmp_path):
+    service = Decisions()
+    environment = {"BOWSHOT_ACCESS_DECISION_CONNECTIONS": "3", "BOWSHOT_ACCESS_DECISION_TIMEOUT": "20s"}
+    try:
+        with serving(tmp_path, service, environment) as made:
+            service.delay, service.most, failed = 0.05, 0, []
+
+            def ask():
+                connection = world.Flight(made.server, "ada")
+                try:
+                    for _ in range(4):
+                        assert connection.rows("SELECT id FROM people") == [("1",)]
+                except Exception as error:
+                    failed.append(error)
+                finally:
+                    connection.close()
+
+            threads = [threading.Thread(target=ask) for _ in range(8)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+            assert not failed and service.most <= 3, (failed, service.most)
+    finally:
+        service.close()
+
+
+def test_decisions_are_kept_for_the_very_same_question(tmp_path):
+    service = Decisions()
+    try:
+        with serving(tmp_path, service, {"BOWSHOT_ACCESS_DECISION_CACHE": "2s"}) as made:
+            ada, root = made.at("ada"), made.at("root")
+            ada.rows("SELECT id FROM people")
+            service.asked.clear()
+            for _ in range(5):
+                ada.rows("SELECT id FROM people")
+            assert not service.about("query")
+            ada.rows("SELECT id, name FROM people")
+            root.rows("SELECT id FROM people")
+            assert [(asked["user"], len(objects(asked)[PEOPLE])) for asked in service.about("query")] == [("ada", 2), ("root", 1)]
+            # What was no decision is not kept.
+            service.status = 500
+            with pytest.raises(Refused, match="gave no decision"):
+                ada.rows("SELECT name FROM people")
+            service.reset()
+            assert ada.rows("SELECT name FROM people") == [("Anna",)]
+            service.decide = lambda asked: deny("over")
+
+            def refused():
+                try:
+                    ada.rows("SELECT id FROM people")
+                except Refused as error:
+                    return "over" in str(error)
+
+            wait_until(refused, "what was allowed before is not any more", 10)
+    finally:
+        service.close()
+
+
+def test_the_trail_has_the_decision(made, service):
+    ada = made.at("ada")
+    service.decide = lambda asked: deny("for the trail")
+    with pytest.raises(Refused):
+        ada.rows("SELECT id AS denied_here FROM people")
+    service.reset()
+    service.status = 500
+    with pytest.raises(Refused):
+        ada.rows("SELECT id AS undecided_here FROM people")
+    service.reset()
+    ada.rows("SELECT id AS allowed_here FROM people")
+    for word in ("denied", "undecided", "allowed"):
+
+        def told(word=word):
+            lines = [json.loads(line) for line in (made.folder / "audit.jsonl").read_text().splitlines()]
+            return [line["decision"] for line in lines if f"{word}_here" in str(line["statement"])]
+
+        assert wait_until(told, "it is told")[0] == word
+    found = made.at("root").rows("SELECT decision FROM system.access_log WHERE statement LIKE '%denied_here%' AND user_name = 'ada'")
+    assert ("denied",) in found
+    query = [asked["query"] for asked in service.asked if asked["action"] == "query" and asked["user"] == "ada"][-1]
+    trail = (made.folder / "audit.jsonl").read_text()
+    assert query in trail, "the trail and the service call a statement the same"
+
+
+def test_over_tls_with_a_token(tmp_path):
+    authority, others = Authority(tmp_path / "authority"), Authority(tmp_path / "others")
+    pair = authority.server()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(str(pair.pem), str(pair.key))
+    service = Decisions(context)
+    try:
+        known = {"BOWSHOT_ACCESS_DECISION_CA_FILE": str(authority.own.pem), "BOWSHOT_ACCESS_DECISION_TOKEN": "only for us"}
+        with serving(tmp_path / "good", service, known) as made:
+            assert made.at("ada").rows("SELECT id FROM people") == [("1",)]
+            assert {name.lower(): value for name, value in service.headers[-1].items()}["authorization"] == "Bearer only for us"
+        asked = len(service.asked)
+        with pytest.raises(Refused, match="gave no decision"):
+            with serving(tmp_path / "bad", service, {"BOWSHOT_ACCESS_DECISION_CA_FILE": str(others.own.pem)}):
+                pass
+        assert len(service.asked) == asked
+    finally:
+        service.close()
+
+
+@pytest.mark.parametrize("url", ["http://192.0.2.1/x", "ftp://127.0.0.1/", "nonsense", "http://example.org/"])
+def test_an_address_that_others_can_read_stops_the_start(tmp_path, url):
+    with pytest.raises(AssertionError, match="decides on statements"):
+        Server(environment={"BOWSHOT_ACCESS_DECISION_URL": url})
