@@ -347,6 +347,7 @@ pub(crate) fn nothing() -> Execution {
         ordered: true,
         rows: Some(0),
         progress: ProgressMeter::default(),
+        opening: None,
     }
 }
 
