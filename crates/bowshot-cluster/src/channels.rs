@@ -46,7 +46,8 @@ impl Channels {
         self.lock().remove(address);
     }
 
-    async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+    /// The connection to a node, which is made when it is first asked for.
+    pub(crate) async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let address = url.authority().to_owned();
         if let Some(channel) = self.lock().get(&address) {
             return Ok(channel.clone());

@@ -7,7 +7,8 @@
 //!                                 parts: on each node, a session as that of the query, and the scan over its own files
 //!                                   │ rows as Arrow, between the nodes and to the one that asked
 //!                                   ▼
-//!                                 one stream, in the session that asked
+//!                                 one stream, in the session that asked; or the rows stay where they were made ([`sink`]),
+//!                                 and their client comes for them ([`endpoints`], [`service`], [`vouchers`])
 //! ```
 //!
 //! What a stage is, where plans are cut and how rows are exchanged is datafusion-distributed's. Here it is decided whether a plan
@@ -15,10 +16,14 @@
 //! Who the nodes are, `bowshot-membership` knows.
 
 mod channels;
+mod endpoints;
 mod parcel;
 mod parts;
 mod placement;
+mod service;
+mod sink;
 mod telling;
+mod vouchers;
 
 use bowshot_engine::Engine;
 use bowshot_engine::portable::Portable;
@@ -30,6 +35,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion_distributed::{DistributedCodec, Worker};
 use parts::PartSessions;
 use placement::Nodes;
+use service::EndpointService;
 use std::sync::Arc;
 
 /// How plans are placed.
@@ -68,8 +74,9 @@ pub fn join(
         .with_runtime_env(Arc::clone(environment))
         .with_version(cluster.myself().build);
     if let Some(incoming) = cluster.work() {
+        let endpoints = EndpointService(engine.downgrade());
         // What a part computes, it computes where its rows are asked for: on the threads of queries.
-        engine.runtime().handle().spawn(parts::serve(worker.clone(), incoming));
+        engine.runtime().handle().spawn(parts::serve(worker.clone(), endpoints, incoming));
     }
     engine.runtime().handle().spawn(parts::let_go(worker.clone(), kept));
     let nodes = Nodes::new(engine.downgrade(), (cluster.clone(), channels), (worker, portable), placement);

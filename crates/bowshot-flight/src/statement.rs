@@ -3,6 +3,7 @@
 //! GetFlightInfo starts the statement, so whatever effect it has is there when the call returns; DoGet only attaches.
 
 use crate::caller::Caller;
+use crate::profile::REUSE_CONNECTION;
 use crate::ticket::{Order, QueryTicket};
 use crate::{handle, metadata};
 use arrow::datatypes::SchemaRef;
@@ -16,9 +17,6 @@ use bowshot_api::{
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// What the Flight protocol calls the connection over which FlightInfo came.
-const REUSE_CONNECTION: &str = "arrow-flight-reuse-connection://?";
 
 /// Something to run, with the session that runs it and the transaction that it belongs to. Of prepared statements the
 /// session knows the transaction.
@@ -157,7 +155,9 @@ pub(crate) fn answer_info(answer: &Answer, descriptor: Option<FlightDescriptor>)
 
 /// A node, and the connection that the client has for clients that do not reach the node: it gets the same rows there.
 fn locations(uri: &str) -> Vec<Location> {
-    [uri, REUSE_CONNECTION].map(|uri| Location { uri: uri.to_owned() }).to_vec()
+    // Not all clients know the short form.
+    let uri = uri.strip_prefix("grpc://").map_or_else(|| uri.to_owned(), |rest| format!("grpc+tcp://{rest}"));
+    vec![Location { uri }, Location { uri: REUSE_CONNECTION.to_owned() }]
 }
 
 /// An endpoint without location: the client uses the connection that it has.

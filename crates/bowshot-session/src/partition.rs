@@ -108,6 +108,11 @@ impl Partition {
         self
     }
 
+    /// The same for rows that may be views of this.
+    pub(crate) fn with_origin(self, origin: Option<Arc<dyn Origin>>) -> Self {
+        Self { origins: origin.into_iter().collect(), ..self }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -30,8 +30,15 @@ pub enum Parallelism {
     Default,
     /// This many, where the plan can be split.
     Streams(usize),
-    /// One for each node that makes rows, at most so many; of a query of this name, for its client to know.
-    Nodes(usize, QueryId),
+    /// One for each node that makes rows, if those are `most` or fewer.
+    Nodes {
+        /// How many endpoints the client wants at most.
+        most: usize,
+        /// What its rows are of.
+        query: QueryId,
+        /// Into how many it is split where it runs on one node; `None` for one for each processor.
+        streams: Option<usize>,
+    },
 }
 
 /// A plan that is ready to run.

@@ -11,6 +11,7 @@ use crate::execute::{self, Parallelism};
 use crate::scheduling;
 use crate::session::EngineSession;
 use crate::session::query::physical_plan;
+use crate::write::rows;
 use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -57,13 +58,65 @@ pub(super) async fn start(
     let is_elsewhere = nodes.endpoints.is_some();
     let (state, schema) = (state.clone(), SchemaRef::clone(schema));
     let rows = started(nodes, form.0, &schema)?;
-    let (session, query, given, attempts) = (session.clone(), query.clone(), false, 1);
-    let run =
-        OnNodes { session, query, form, ordered, state, schema, spread, placed, rows, given, attempts };
+    let (session, query) = (session.clone(), query.clone());
+    let (purpose, given, attempts) = (Purpose::Read, false, 1);
+    let run = OnNodes {
+        session,
+        query,
+        form,
+        ordered,
+        purpose,
+        state,
+        schema,
+        spread,
+        placed,
+        rows,
+        given,
+        attempts,
+    };
     Ok(match is_elsewhere {
         true => Started::Elsewhere(Opening(run.open().boxed())),
         false => Started::Here(vec![run.stream()]),
     })
+}
+
+/// The rows of a query that a statement writes, if several nodes compute them.
+///
+/// # Errors
+/// From planning and starting it.
+pub(super) async fn to_write(
+    session: &EngineSession,
+    state: &SessionState,
+    query: &LogicalPlan,
+) -> Result<Option<BatchStream>> {
+    if !session.distribution().is_active() {
+        return Ok(None);
+    }
+    let plan = rows::physical(state, query).await?;
+    let mut state = state.clone();
+    state.config_mut().options_mut().execution.batch_size = rows::BATCH_ROWS;
+    let placed = session.distribution().place(&plan, &state, None).await;
+    let Placed::OnNodes(nodes) = &placed else { return Ok(None) };
+    let layout = Layout { views: true, dictionaries: true, ..Layout::default() };
+    let (schema, form) = (plan.schema(), (layout, Parallelism::Default));
+    let rows = started(nodes, layout, &schema)?;
+    let (session, query) = (session.clone(), query.clone());
+    let (ordered, purpose, spread, given, attempts) = (false, Purpose::Write, None, false, 1);
+    let run = OnNodes {
+        session,
+        query,
+        form,
+        ordered,
+        purpose,
+        state,
+        schema,
+        spread,
+        placed,
+        rows,
+        given,
+        attempts,
+    };
+    Ok(Some(run.stream()))
 }
 
 fn started(nodes: &PlanOnNodes, layout: Layout, schema: &SchemaRef) -> Result<BatchStream> {
@@ -74,12 +127,22 @@ fn started(nodes: &PlanOnNodes, layout: Layout, schema: &SchemaRef) -> Result<Ba
     }
 }
 
+/// What the rows of a plan are for.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// A client.
+    Read,
+    /// A table or a file: nothing takes the place of what computes them.
+    Write,
+}
+
 /// A plan that runs on several nodes.
 struct OnNodes {
     session: EngineSession,
     query: LogicalPlan,
     form: (Layout, Parallelism),
     ordered: bool,
+    purpose: Purpose,
     state: SessionState,
     schema: SchemaRef,
     /// How its rows may be handed out by other nodes.
@@ -198,7 +261,12 @@ impl OnNodes {
     }
 
     async fn planned(&mut self) -> Result<Arc<dyn ExecutionPlan>> {
-        physical_plan(&self.session, (&self.state, self.form), &self.query, self.ordered).await
+        match self.purpose {
+            Purpose::Write => rows::physical(&self.state, &self.query).await,
+            Purpose::Read => {
+                physical_plan(&self.session, (&self.state, self.form), &self.query, self.ordered).await
+            }
+        }
     }
 
     fn run_here(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Result<()> {

@@ -151,7 +151,8 @@ impl Run<'_> {
     /// In what form the result goes to the client; who hands it out does not change it.
     fn form(&self) -> (Layout, Parallelism) {
         let parallelism = match self.parallelism {
-            Parallelism::Nodes(..) => Parallelism::Default,
+            Parallelism::Nodes { streams: Some(streams), .. } => Parallelism::Streams(streams),
+            Parallelism::Nodes { streams: None, .. } => Parallelism::Default,
             parallelism => parallelism,
         };
         (self.layout, parallelism)
@@ -159,7 +160,7 @@ impl Run<'_> {
 
     /// How other nodes may hand the rows out, if they may and it is worth it.
     fn spread(&self, session: &EngineSession, schema: &SchemaRef, rows: Option<u64>) -> Option<Spread> {
-        let Parallelism::Nodes(most, query) = self.parallelism else { return None };
+        let Parallelism::Nodes { most, query, .. } = self.parallelism else { return None };
         if self.plan.planned().ordered() || most < 2 || rows.is_some_and(|rows| rows < FEWEST_ROWS) {
             return None;
         }
