@@ -23,11 +23,15 @@ PATIENCE = 40
 class Node(Server):
     """A server with an internal port. `proof` is what it proves itself with: arguments and environment."""
 
-    def __init__(self, proof, join=(), listen="127.0.0.1:0", more=(), data="memory", sources=()):
+    def __init__(self, proof, join=(), listen="127.0.0.1:0", more=(), data="memory", sources=(), flight="127.0.0.1:0"):
         arguments, environment = proof
         joined = ["--join", ",".join(join)] if join else []
         super().__init__(
-            *sources, arguments=["--cluster", listen, *joined, *TIMES, *arguments, *more], environment=environment, data=data
+            *sources,
+            arguments=["--cluster", listen, *joined, *TIMES, *arguments, *more],
+            environment=environment,
+            data=data,
+            flight=flight,
         )
 
     @property

@@ -58,7 +58,10 @@ impl EngineSession {
             Some(_) => None,
         };
         let (rows, origin) = match elsewhere {
-            Some(rows) => (rows, None),
+            Some(rows) => {
+                let origin = rows.origin().cloned();
+                (rows, origin)
+            }
             None => {
                 let (rows, origin) = stream(&state, plan).await?;
                 let schema = rows.schema();

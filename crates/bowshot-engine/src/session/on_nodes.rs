@@ -7,12 +7,13 @@
 use crate::distribution::{Placed, PlanOnNodes, heard};
 use crate::endpoints::{Opened, Opening, ResultEndpoints, Spread};
 use crate::error::classify;
+use crate::execute::file_views::{self, FileViews};
 use crate::execute::{self, Parallelism};
 use crate::scheduling;
 use crate::session::EngineSession;
 use crate::session::query::physical_plan;
 use crate::write::rows;
-use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Result};
+use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Origin, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::display::{PlanType, StringifiedPlan};
@@ -76,7 +77,7 @@ pub(super) async fn start(
     };
     Ok(match is_elsewhere {
         true => Started::Elsewhere(Opening(run.open().boxed())),
-        false => Started::Here(vec![run.stream()]),
+        false => Started::Here(vec![run.stream().with_origin(origin_of(plan))]),
     })
 }
 
@@ -116,7 +117,12 @@ pub(super) async fn to_write(
         given,
         attempts,
     };
-    Ok(Some(run.stream()))
+    Ok(Some(run.stream().with_origin(origin_of(&plan))))
+}
+
+/// What rows may be views of that this node itself reads for a plan.
+fn origin_of(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn Origin>> {
+    file_views::origin(FileViews::of(plan.as_ref()))
 }
 
 fn started(nodes: &PlanOnNodes, layout: Layout, schema: &SchemaRef) -> Result<BatchStream> {

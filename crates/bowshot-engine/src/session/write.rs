@@ -184,7 +184,8 @@ async fn rows(
         && pinned.input().is_none()
         && let Some(rows) = on_nodes::to_write(session, state, plan).await?
     {
-        return Ok((job::checked(rows).boxed(), None));
+        let origin = rows.origin().cloned();
+        return Ok((job::checked(rows).boxed(), origin));
     }
     let (rows, origin) = stream(state, plan).await?;
     Ok((job::checked(rows.map(|batch| batch.map_err(classify))).boxed(), origin))
