@@ -2,8 +2,8 @@
 
 use crate::channels::{Between, Channels};
 use crate::parcel::ParcelCodec;
-use crate::sink::Store;
 use crate::service::EndpointService;
+use crate::sink::Store;
 use crate::telling::{OfPart, telling};
 use async_trait::async_trait;
 use base64::Engine as _;

@@ -34,8 +34,9 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
     BroadcastExec, DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExec, DistributedExt,
-    DistributedLeafExec, NetworkBoundary, NetworkBoundaryExt, NetworkCoalesceExec, RouteTasksEvent, RouteTasksEventResponse, RouteTasksHandler,
-    SessionStateBuilderExt, Worker, WorkerResolver, display_plan_ascii,
+    DistributedLeafExec, NetworkBoundary, NetworkBoundaryExt, NetworkCoalesceExec, RouteTasksEvent,
+    RouteTasksEventResponse, RouteTasksHandler, SessionStateBuilderExt, Worker, WorkerResolver,
+    display_plan_ascii,
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
 use std::collections::HashMap;
@@ -120,9 +121,8 @@ impl Nodes {
         spread: &Spread,
     ) -> Option<(Arc<dyn ExecutionPlan>, Arc<dyn ResultEndpoints>)> {
         let run = Uuid::new_v4();
-        let (plan, tasks) = with_sinks(plan, |stage| {
-            Arc::new(EndpointSink::new(stage, run, spread.handout.clone()))
-        })?;
+        let (plan, tasks) =
+            with_sinks(plan, |stage| Arc::new(EndpointSink::new(stage, run, spread.handout.clone())))?;
         let nodes: Vec<Member> = members.iter().take(tasks).cloned().collect();
         let are_reached = nodes.iter().all(|node| !node.public.is_empty());
         if !are_reached || !(2..=spread.most).contains(&tasks) || nodes.len() != tasks {

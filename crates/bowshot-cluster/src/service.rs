@@ -3,10 +3,6 @@
 //! else of it is answered.
 
 use crate::sink::principal;
-use bowshot_api::{Error, Result};
-use bowshot_engine::WeakEngine;
-use bowshot_engine::distribution::{from_text, to_text};
-use bowshot_engine::endpoints::{EndpointId, EndpointState, LocalEndpoint};
 use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
 use arrow_flight::error::FlightError;
 use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
@@ -14,6 +10,10 @@ use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest,
     HandshakeResponse, PollInfo, PutResult, SchemaResult, Ticket,
 };
+use bowshot_api::{Error, Result};
+use bowshot_engine::WeakEngine;
+use bowshot_engine::distribution::{from_text, to_text};
+use bowshot_engine::endpoints::{EndpointId, EndpointState, LocalEndpoint};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};

@@ -256,7 +256,8 @@ mod tests {
         ] {
             let layout = Layout { views: true, dictionaries: false, compression: Compression::None };
             let query = QueryId::random();
-            let handout = Handout { query, principal: principal.clone(), layout, schema: Arc::clone(&schema) };
+            let handout =
+                Handout { query, principal: principal.clone(), layout, schema: Arc::clone(&schema) };
             let input: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(Arc::clone(&schema)));
             let sink = EndpointSink::new(Arc::clone(&input), Uuid::from_u128(7), handout);
             let bytes = sink.to_bytes().expect("bytes");

@@ -91,7 +91,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_voucher_is_for_one_principal_one_endpoint_and_a_day() {
-        let (one, other) = (cluster("a secret of some length").await, cluster("a secret of some length").await);
+        let (one, other) =
+            (cluster("a secret of some length").await, cluster("a secret of some length").await);
         let (ann, bob) = (Principal::user("ann"), Principal::user("bob"));
         let (query, now) = (QueryId::random(), SystemTime::now());
         let id = EndpointId { run: Uuid::from_u128(1), index: 2 };

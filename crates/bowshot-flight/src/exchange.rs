@@ -50,7 +50,8 @@ pub(crate) async fn exchange(
     let request = Request { statement, endpoints: None, delivery: None, transaction, elsewhere: false };
     let answer = session.exchange(&request, input).await.map_err(refuse)?;
     let (query, compression) = (answer.query, answer.layout.compression);
-    let source = attach(caller, QueryTicket { query, partition: 0, compression, voucher: Bytes::new() }).await?;
+    let source =
+        attach(caller, QueryTicket { query, partition: 0, compression, voucher: Bytes::new() }).await?;
     respond(source, caller)
 }
 

@@ -8,10 +8,10 @@ pub(crate) mod progress;
 pub(crate) mod split_scan;
 pub(crate) mod statistics;
 
+use crate::endpoints::{Opening, ResultEndpoints};
 use crate::error::classify;
 use crate::execute::file_views::FileViews;
 use crate::execute::progress::ProgressMeter;
-use crate::endpoints::{Opening, ResultEndpoints};
 use bowshot_api::{BatchStream, Layout, QueryId, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;

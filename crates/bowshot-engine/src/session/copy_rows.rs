@@ -4,8 +4,8 @@
 use crate::authorize::AuthorizedPlan;
 use crate::error::classify;
 use crate::plan::{Planned, parameters};
-use crate::session::{EngineSession, on_nodes};
 use crate::session::write::Written;
+use crate::session::{EngineSession, on_nodes};
 use crate::snapshot::Pinned;
 use crate::write::Write;
 use crate::write::apply::{self, Place, arranged, by_name};

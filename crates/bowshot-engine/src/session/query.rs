@@ -57,7 +57,9 @@ async fn one(
     let streams = match input {
         None => {
             let made = (state, plan, run.form(), ordered);
-            match on_nodes::start(session, &physical, made, (&schema, run.spread(session, &schema, rows))).await? {
+            match on_nodes::start(session, &physical, made, (&schema, run.spread(session, &schema, rows)))
+                .await?
+            {
                 Started::Here(streams) => streams,
                 // Nothing is kept of rows that do not come by here.
                 Started::Elsewhere(opening) => {
