@@ -36,8 +36,8 @@ def settings(**more):
     return [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
 
 
-def started(table, number=3, more=(), proof=None, **other):
-    return nodes.cluster(number, proof, more=[*settings(**other), *more], sources=[f"t={table}"])
+def started(table, number=3, more=(), proof=None, user=None, **other):
+    return nodes.cluster(number, proof, more=[*settings(**other), *more], sources=[f"t={table}"], user=user)
 
 
 class Client:

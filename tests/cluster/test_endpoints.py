@@ -20,6 +20,7 @@ SPREAD = [
 ]
 # Where they are not: one node has the order, the few rows, or all of them.
 TOGETHER = ["SELECT x FROM t ORDER BY x", "SELECT x FROM t LIMIT 1000", "SELECT count(*) FROM t", "SELECT 1"]
+ADA, BOB = ("ada", "a password"), ("bob", "a password")
 GONE = (flight.FlightUnavailableError, flight.FlightInternalError, flight.FlightCancelledError)
 
 
@@ -222,13 +223,12 @@ def guarded(request, table, tmp_path_factory):
     proof = nodes.secret()
     if request.param == "certificates":
         proof = nodes.certificate(folder / "authority", "one", first=True)
-    with endpoints.started(table, proof=proof, more=["--users-file", users]) as members:
+    with endpoints.started(table, proof=proof, more=["--users-file", users], user=ADA) as members:
         yield members
 
 
 def test_tickets_are_for_one_user(guarded, answers):
-    ada, bob = ("ada", "a password"), ("bob", "a password")
-    with Client(guarded[0].grpc_tcp, user=ada) as one, Client(guarded[0].grpc_tcp, user=bob) as other:
+    with Client(guarded[0].grpc_tcp, user=ADA) as one, Client(guarded[0].grpc_tcp, user=BOB) as other:
         info = one.info(EVERYTHING)
         for endpoint in info.endpoints:
             for member in guarded:
@@ -243,8 +243,18 @@ def test_tickets_are_for_one_user(guarded, answers):
     idle(guarded)
 
 
+def test_adbc_logs_in_at_each_node(guarded, answers):
+    options = {"adbc.flight.sql.session.option.endpoints": "auto"}
+    login = {"username": ADA[0], "password": ADA[1]}
+    with dbapi.connect(guarded[0].grpc_tcp, db_kwargs=login, conn_kwargs=options) as connection:
+        with connection.cursor() as cursor:
+            cursor.execute(EVERYTHING)
+            assert in_order(cursor.fetch_arrow_table()) == answers[EVERYTHING]
+    idle(guarded)
+
+
 def test_forged_tickets_are_refused(guarded):
-    with Client(guarded[0].grpc_tcp, user=("ada", "a password")) as client:
+    with Client(guarded[0].grpc_tcp, user=ADA) as client:
         info = client.info(EVERYTHING)
         for endpoint in info.endpoints:
             good = endpoint.ticket.ticket
