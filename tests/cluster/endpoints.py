@@ -3,6 +3,7 @@
 import concurrent.futures
 
 import nodes
+import protobuf
 import pyarrow as pa
 import pyarrow.flight as flight
 import pyarrow.parquet as pq
@@ -90,7 +91,8 @@ class Client:
 
     def cancel(self, info):
         client, options = self.main
-        return client.cancel_flight_info(flight.CancelFlightInfoRequest(info), options)
+        request = protobuf.field(1, info.serialize())
+        return list(client.do_action(flight.Action("CancelFlightInfo", request), options))
 
     def __enter__(self):
         return self

@@ -15,6 +15,7 @@
 //! may leave its node at all ([`placement`]), how it travels ([`parcel`]), and what it finds where it arrives ([`parts`]).
 //! Who the nodes are, `bowshot-membership` knows.
 
+mod broken_wire;
 mod channels;
 mod endpoints;
 mod parcel;

@@ -5,6 +5,7 @@
 //! one node; each subquery is placed by itself.
 
 use crate::Placement;
+use crate::broken_wire::is_broken_wire;
 use crate::channels::{Channels, Outgoing, PATIENCE};
 use crate::endpoints::{PlacedEndpoints, Reach};
 use crate::parcel::ParcelCodec;
@@ -277,7 +278,9 @@ impl Distribution for Nodes {
         }
         let myself = self.cluster.myself().address;
         let others = plan.nodes.iter().filter(|address| **address != myself);
-        join_all(others.map(|address| self.is_lost(address))).await.into_iter().any(|lost| lost)
+        let lost = join_all(others.map(|address| self.is_lost(address))).await.into_iter().any(|lost| lost);
+        // It may be there again, and what was on its way is gone.
+        lost || is_broken_wire(error)
     }
 
     async fn redeem(
