@@ -37,10 +37,11 @@ pub(crate) fn told(error: DataFusionError) -> DataFusionError {
 fn is_of_a_connection(error: &DataFusionError) -> bool {
     let mut current: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = current {
-        if let Some(DataFusionError::External(inner)) = error.downcast_ref::<DataFusionError>()
-            && is_one(inner.as_ref())
-            || is_one(error)
-        {
+        let inner = match error.downcast_ref::<DataFusionError>() {
+            Some(DataFusionError::External(inner)) => is_one(inner.as_ref()),
+            _ => false,
+        };
+        if inner || is_one(error) {
             return true;
         }
         current = error.source();
