@@ -225,7 +225,7 @@ impl QueryResult {
         gone: impl FnOnce() + Send + 'static,
     ) -> Result<BatchStream> {
         // The rows of others are not here: their tickets have vouchers.
-        let own = if self.elsewhere.is_some() { &[] } else { self.partitions.as_slice() };
+        let own: &[Arc<Partition>] = if self.elsewhere.is_some() { &[] } else { self.partitions.as_slice() };
         let Some(partition) = own.get(index) else {
             return Err(Error::not_found(format!("partition {index} of query {} not found", self.id))
                 .with_reason(Reason::UndefinedQuery));
