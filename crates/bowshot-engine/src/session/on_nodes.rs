@@ -95,7 +95,8 @@ pub(super) async fn to_write(
     }
     let plan = rows::physical(state, query).await?;
     let mut state = state.clone();
-    state.config_mut().options_mut().execution.batch_size = rows::BATCH_ROWS;
+    let config = state.config().clone().with_batch_size(rows::BATCH_ROWS);
+    *state.config_mut() = config;
     let placed = session.distribution().place(&plan, &state, None).await;
     let Placed::OnNodes(nodes) = &placed else { return Ok(None) };
     let layout = Layout { views: true, dictionaries: true, ..Layout::default() };
