@@ -109,8 +109,9 @@ impl Partition {
     }
 
     /// The same for rows that may be views of this.
-    pub(crate) fn with_origin(self, origin: Option<Arc<dyn Origin>>) -> Self {
-        Self { origins: origin.into_iter().collect(), ..self }
+    pub(crate) fn with_origin(mut self, origin: Option<Arc<dyn Origin>>) -> Self {
+        self.origins = origin.into_iter().collect();
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
