@@ -124,7 +124,7 @@ def test_statements_are_in_the_log_with_their_rows(members):
         assert client.parallel(sql).num_rows == ROWS
 
     def logged():
-        return members[1].rows(f"SELECT status, rows FROM system.queries WHERE sql = '{sql}'")
+        return members[1].rows(f"SELECT outcome, rows FROM system.queries WHERE sql = '{sql}'")
 
     assert nodes.wait_until(logged, "a line in the log") == [["finished", ROWS]]
     assert members[2].rows(f"SELECT count(*) FROM system.queries WHERE sql = '{sql}'") == [[0]]
