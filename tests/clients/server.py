@@ -117,10 +117,10 @@ class Process:
 class Server(Process):
     """`bowshot serve` over some sources; `data` is the folder of durable tables."""
 
-    def __init__(self, *sources, arguments=(), data="memory", environment=None, program=None):
+    def __init__(self, *sources, arguments=(), data="memory", environment=None, program=None, flight="127.0.0.1:0"):
         super().__init__(
             program or binaries() / "bowshot",
-            ["serve", *sources, "--flight", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", data, *arguments],
+            ["serve", *sources, "--flight", flight, "--http", "127.0.0.1:0", "--data", data, *arguments],
             environment=environment,
         )
 

@@ -23,11 +23,16 @@ PATIENCE = 40
 class Node(Server):
     """A server with an internal port. `proof` is what it proves itself with: arguments and environment."""
 
-    def __init__(self, proof, join=(), listen="127.0.0.1:0", more=(), data="memory", sources=()):
+    def __init__(self, proof, join=(), listen="127.0.0.1:0", more=(), data="memory", sources=(), flight="127.0.0.1:0", user=None):
         arguments, environment = proof
+        self.user = user
         joined = ["--join", ",".join(join)] if join else []
         super().__init__(
-            *sources, arguments=["--cluster", listen, *joined, *TIMES, *arguments, *more], environment=environment, data=data
+            *sources,
+            arguments=["--cluster", listen, *joined, *TIMES, *arguments, *more],
+            environment=environment,
+            data=data,
+            flight=flight,
         )
 
     @property
@@ -37,6 +42,7 @@ class Node(Server):
     def rows(self, sql, user=None):
         """Rows as lists; with a user, as a pair of name and password, those that the user sees."""
         headers = {"content-type": "application/json"}
+        user = user or self.user
         if user:
             headers["authorization"] = "Basic " + base64.b64encode(":".join(user).encode()).decode()
         body = json.dumps({"sql": sql}).encode()

@@ -165,6 +165,22 @@ pub trait Server: Send + Sync + std::fmt::Debug {
     /// it has failed; `Cancelled` after a cancel.
     async fn attach(&self, principal: &Principal, query: QueryId, partition: usize) -> Result<BatchStream>;
 
+    /// Attaches to one partition of a query of any node of the cluster, with the voucher of its [`Location`](crate::Location).
+    ///
+    /// # Errors
+    /// As [`Server::attach`]; `NotFound` too for a voucher that no node of the cluster has made, that is of another principal or
+    /// another partition, or out of date; `Unavailable` when the node that had the rows is lost.
+    async fn redeem(
+        &self,
+        _principal: &Principal,
+        query: QueryId,
+        _partition: usize,
+        _voucher: &[u8],
+    ) -> Result<BatchStream> {
+        Err(Error::not_found(format!("query {query} not found"))
+            .with_hint("redeem the ticket at a node of the cluster that issued it"))
+    }
+
     /// Stops a query and frees what it holds. Idempotent.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use crate::{
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// What to run.
@@ -60,17 +61,23 @@ pub struct Request {
     /// Transaction that the statement belongs to. `None`: the one that the session began with SQL, if it did, else the
     /// statement is a transaction by itself.
     pub transaction: Option<TransactionId>,
+    /// Whether other nodes of a cluster may hand out rows: the caller's client can go to [`Answer::locations`].
+    pub elsewhere: bool,
 }
 
 impl Request {
     /// SQL text with the session's own options.
     pub fn sql(text: impl Into<String>) -> Self {
-        Self { statement: Statement::Sql(text.into()), endpoints: None, delivery: None, transaction: None }
+        Self::of(Statement::Sql(text.into()))
     }
 
     /// A prepared statement with the session's own options.
     pub fn prepared(id: StatementId) -> Self {
-        Self { statement: Statement::Prepared(id), endpoints: None, delivery: None, transaction: None }
+        Self::of(Statement::Prepared(id))
+    }
+
+    fn of(statement: Statement) -> Self {
+        Self { statement, endpoints: None, delivery: None, transaction: None, elsewhere: false }
     }
 
     /// The same within a transaction.
@@ -117,6 +124,17 @@ pub struct Answer {
     pub rows: Option<u64>,
     /// Until when the result can be read again; `None` for results that are read once.
     pub expires: Option<SystemTime>,
+    /// Where each partition is handed out, if nodes of a cluster do that; else none, and all of them are here.
+    pub locations: Vec<Location>,
+}
+
+/// Where a partition is handed out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// URI of the front end of the node that has the rows; `None` for the server that answered.
+    pub uri: Option<String>,
+    /// What [`Server::redeem`](crate::Server::redeem) of any node takes for it.
+    pub voucher: Arc<[u8]>,
 }
 
 /// One client's session: all mutable state of that client lives here and nowhere else.

@@ -1,5 +1,6 @@
 //! Connections between the nodes, and what goes over them: one for each other node, shared by all that runs there.
 
+use crate::broken_wire::{ToldChannel, told};
 use crate::parcel::Parcel;
 use async_trait::async_trait;
 use bowshot_engine::portable::Portable;
@@ -46,7 +47,8 @@ impl Channels {
         self.lock().remove(address);
     }
 
-    async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+    /// The connection to a node, which is made when it is first asked for.
+    pub(crate) async fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let address = url.authority().to_owned();
         if let Some(channel) = self.lock().get(&address) {
             return Ok(channel.clone());
@@ -89,7 +91,8 @@ pub(crate) struct Between(pub(crate) Arc<Channels>);
 #[async_trait]
 impl ChannelResolver for Between {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
-        self.0.channel(url).await.map(create_worker_client)
+        let channel = self.0.channel(url).await.map_err(told)?;
+        Ok(Box::new(ToldChannel(create_worker_client(channel))))
     }
 }
 
@@ -105,7 +108,8 @@ pub(crate) struct Outgoing {
 #[async_trait]
 impl ChannelResolver for Outgoing {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
-        let inner = create_worker_client(self.channels.channel(url).await?);
+        let channel = self.channels.channel(url).await.map_err(told)?;
+        let inner: Box<dyn WorkerChannel> = Box::new(ToldChannel(create_worker_client(channel)));
         let (portable, context) = (self.portable.clone(), Arc::clone(&self.context));
         Ok(Box::new(Packing { inner, portable, context }))
     }

@@ -7,18 +7,24 @@
 //!                                 parts: on each node, a session as that of the query, and the scan over its own files
 //!                                   │ rows as Arrow, between the nodes and to the one that asked
 //!                                   ▼
-//!                                 one stream, in the session that asked
+//!                                 one stream, in the session that asked; or the rows stay where they were made ([`sink`]),
+//!                                 and their client comes for them ([`endpoints`], [`service`], [`vouchers`])
 //! ```
 //!
 //! What a stage is, where plans are cut and how rows are exchanged is datafusion-distributed's. Here it is decided whether a plan
 //! may leave its node at all ([`placement`]), how it travels ([`parcel`]), and what it finds where it arrives ([`parts`]).
 //! Who the nodes are, `bowshot-membership` knows.
 
+mod broken_wire;
 mod channels;
+mod endpoints;
 mod parcel;
 mod parts;
 mod placement;
+mod service;
+mod sink;
 mod telling;
+mod vouchers;
 
 use bowshot_engine::Engine;
 use bowshot_engine::portable::Portable;
@@ -30,6 +36,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion_distributed::{DistributedCodec, Worker};
 use parts::PartSessions;
 use placement::Nodes;
+use service::EndpointService;
 use std::sync::Arc;
 
 /// How plans are placed.
@@ -68,8 +75,9 @@ pub fn join(
         .with_runtime_env(Arc::clone(environment))
         .with_version(cluster.myself().build);
     if let Some(incoming) = cluster.work() {
+        let endpoints = EndpointService(engine.downgrade());
         // What a part computes, it computes where its rows are asked for: on the threads of queries.
-        engine.runtime().handle().spawn(parts::serve(worker.clone(), incoming));
+        engine.runtime().handle().spawn(parts::serve(worker.clone(), endpoints, incoming));
     }
     engine.runtime().handle().spawn(parts::let_go(worker.clone(), kept));
     let nodes = Nodes::new(engine.downgrade(), (cluster.clone(), channels), (worker, portable), placement);

@@ -1,9 +1,10 @@
 //! The plan of a task on its way: bytes of ours in a message of datafusion-distributed, which would write only what DataFusion
-//! itself knows.
+//! itself knows. Where the rows are to stay there, what is needed for that goes before it.
 
+use crate::sink::EndpointSink;
 use bowshot_engine::portable::Portable;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Result, internal_datafusion_err, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -25,7 +26,14 @@ impl Parcel {
         portable: &Portable,
         context: &TaskContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (bytes, properties) = (portable.encode(plan, context)?, Arc::clone(plan.properties()));
+        let properties = Arc::clone(plan.properties());
+        let (sink, plan) = match plan.downcast_ref::<EndpointSink>() {
+            Some(sink) => (sink.to_bytes()?, sink.input()),
+            None => (Vec::new(), plan),
+        };
+        let length = u32::try_from(sink.len())
+            .map_err(|_| internal_datafusion_err!("the description of an endpoint is too long"))?;
+        let bytes = [&length.to_le_bytes()[..], &sink, &portable.encode(plan, context)?].concat();
         Ok(Arc::new(Self { bytes, properties }))
     }
 }
@@ -95,6 +103,14 @@ impl PhysicalExtensionCodec for ParcelCodec {
         ctx: &TaskContext,
         _proto_converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.0.decode(buf, ctx)
+        let short = || internal_datafusion_err!("a plan of another node is cut off");
+        let (length, rest) = buf.split_first_chunk::<4>().ok_or_else(short)?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| short())?;
+        let (sink, plan) = rest.split_at_checked(length).ok_or_else(short)?;
+        let plan = self.0.decode(plan, ctx)?;
+        match sink.is_empty() {
+            true => Ok(plan),
+            false => Ok(Arc::new(EndpointSink::from_bytes(sink, plan)?)),
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::channels::{Between, Channels};
 use crate::parcel::ParcelCodec;
+use crate::service::EndpointService;
+use crate::sink::Store;
 use crate::telling::{OfPart, telling};
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -122,6 +124,7 @@ impl WorkerSessionBuilder for PartSessions {
         let config = builder.config().get_or_insert_default();
         config.set_extension(Arc::new(kept));
         config.set_extension(Arc::new(OfPart::new(&engine)));
+        config.set_extension(Arc::new(Store::of(&engine)));
         let part = builder
             .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
             .with_distributed_channel_resolver(Between(Arc::clone(&self.channels)))
@@ -133,12 +136,14 @@ impl WorkerSessionBuilder for PartSessions {
 /// Works on parts until the cluster has no more connections.
 pub(crate) async fn serve(
     worker: Worker,
+    endpoints: EndpointService,
     incoming: impl Stream<Item = io::Result<WorkStream>> + Send + 'static,
 ) {
     let served = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(crate::channels::PATIENCE))
         .http2_keepalive_timeout(Some(crate::channels::PATIENCE))
         .add_service(worker.into_worker_server())
+        .add_service(endpoints.into_server())
         .serve_with_incoming(incoming.map(|stream| stream.map(Incoming)));
     if let Err(error) = served.await {
         tracing::error!(%error, "parts of other nodes' plans are no longer worked on");

@@ -5,13 +5,18 @@
 //! one node; each subquery is placed by itself.
 
 use crate::Placement;
+use crate::broken_wire::is_broken_wire;
 use crate::channels::{Channels, Outgoing, PATIENCE};
+use crate::endpoints::{PlacedEndpoints, Reach};
 use crate::parcel::ParcelCodec;
 use crate::parts;
+use crate::sink::EndpointSink;
+use crate::vouchers::Voucher;
 use async_trait::async_trait;
-use bowshot_api::{Error, ErrorKind};
+use bowshot_api::{BatchStream, Error, ErrorKind, Principal, QueryId};
 use bowshot_engine::WeakEngine;
-use bowshot_engine::distribution::{Distribution, Placed, PlanOnNodes};
+use bowshot_engine::distribution::{Distribution, Placed, PlanOnNodes, not_here};
+use bowshot_engine::endpoints::{ResultEndpoints, Spread};
 use bowshot_engine::portable::Portable;
 use bowshot_membership::{Cluster, Member};
 use bowshot_storage::portable::{is_portable, scanned_bytes};
@@ -30,14 +35,17 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
     BroadcastExec, DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExec, DistributedExt,
-    DistributedLeafExec, NetworkBoundaryExt, RouteTasksEvent, RouteTasksEventResponse, RouteTasksHandler,
-    SessionStateBuilderExt, Worker, WorkerResolver, display_plan_ascii,
+    DistributedLeafExec, NetworkBoundary, NetworkBoundaryExt, NetworkCoalesceExec, RouteTasksEvent,
+    RouteTasksEventResponse, RouteTasksHandler, SessionStateBuilderExt, Worker, WorkerResolver,
+    display_plan_ascii,
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 use url::Url;
+use uuid::Uuid;
 
 /// Operators that take the files of others' parts when they have none left: not where each task has files of its own.
 const NO_STEALING: (&str, &str) = ("datafusion.execution.enable_file_stream_work_stealing", "false");
@@ -77,7 +85,7 @@ impl Nodes {
         &self,
         plan: &Arc<dyn ExecutionPlan>,
         state: &SessionState,
-        members: &[Member],
+        (members, spread): (&[Member], Option<&Spread>),
     ) -> Result<Option<PlanOnNodes>> {
         let Some(engine) = self.engine.upgrade() else { return Ok(None) };
         let mut options = engine.own_options(state);
@@ -86,6 +94,10 @@ impl Nodes {
         let config = self.config(state, (options, &part), members)?;
         let Some(plan) = self.split(Arc::clone(plan), &config, (state, &part)).await? else {
             return Ok(None);
+        };
+        let (plan, endpoints) = match spread.and_then(|spread| self.spread(&plan, members, spread)) {
+            Some((plan, endpoints)) => (plan, Some(endpoints)),
+            None => (plan, None),
         };
         // Where subqueries alone run on several nodes, the rest may have several partitions.
         let plan = match plan.properties().partitioning.partition_count() {
@@ -98,7 +110,32 @@ impl Nodes {
         let id = state.session_id().to_owned();
         let context = TaskContext::new(None, id, config, none.0, none.1, none.2, none.3, runtime);
         let nodes = members.iter().map(|member| member.address.clone()).collect();
-        Ok(Some(PlanOnNodes { plan, context: Arc::new(context), nodes, shown }))
+        Ok(Some(PlanOnNodes { plan, context: Arc::new(context), nodes, shown, endpoints }))
+    }
+
+    /// The plan whose rows stay where its last stage makes them, if several nodes do that whom clients can reach, and not more
+    /// than the client wants endpoints.
+    fn spread(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        members: &[Member],
+        spread: &Spread,
+    ) -> Option<(Arc<dyn ExecutionPlan>, Arc<dyn ResultEndpoints>)> {
+        let run = Uuid::new_v4();
+        let (plan, tasks) =
+            with_sinks(plan, |stage| Arc::new(EndpointSink::new(stage, run, spread.handout.clone())))?;
+        let nodes: Vec<Member> = members.iter().take(tasks).cloned().collect();
+        let are_reached = nodes.iter().all(|node| !node.public.is_empty());
+        if !are_reached || !(2..=spread.most).contains(&tasks) || nodes.len() != tasks {
+            return None;
+        }
+        let reach = self.reach();
+        Some((plan, Arc::new(PlacedEndpoints::new(reach, run, spread.handout.clone(), nodes))))
+    }
+
+    fn reach(&self) -> Reach {
+        let (cluster, channels) = (self.cluster.clone(), Arc::clone(&self.channels));
+        Reach { cluster, channels, engine: self.engine.clone() }
     }
 
     /// What parts of a session with these options run with elsewhere.
@@ -212,7 +249,12 @@ impl Distribution for Nodes {
         self.cluster.workers().len() > 1
     }
 
-    async fn place(&self, plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Placed {
+    async fn place(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        state: &SessionState,
+        spread: Option<&Spread>,
+    ) -> Placed {
         let members = self.cluster.workers();
         let threads = state.config().target_partitions();
         let least = (self.placement.bytes_per_thread as u64).saturating_mul(threads as u64);
@@ -222,7 +264,7 @@ impl Distribution for Nodes {
         if scanned(plan) <= least {
             return Placed::Here(Some("it reads too little to gain from more".to_owned()));
         }
-        match self.on_nodes(plan, state, &members).await {
+        match self.on_nodes(plan, state, (&members, spread)).await {
             Ok(Some(plan)) => Placed::OnNodes(plan),
             Ok(None) => Placed::Here(Some("no part of it gains from more".to_owned())),
             Err(error) => Placed::Here(Some(reason(&error))),
@@ -236,7 +278,21 @@ impl Distribution for Nodes {
         }
         let myself = self.cluster.myself().address;
         let others = plan.nodes.iter().filter(|address| **address != myself);
-        join_all(others.map(|address| self.is_lost(address))).await.into_iter().any(|lost| lost)
+        let lost = join_all(others.map(|address| self.is_lost(address))).await.into_iter().any(|lost| lost);
+        // It may be there again, and what was on its way is gone.
+        lost || is_broken_wire(error)
+    }
+
+    async fn redeem(
+        &self,
+        principal: &Principal,
+        (query, index): (QueryId, usize),
+        voucher: &[u8],
+    ) -> Result<BatchStream, Error> {
+        let index = u32::try_from(index).map_err(|_| not_here(query))?;
+        let asked = (query, index, principal);
+        let voucher = Voucher::check(&self.cluster, voucher, asked, SystemTime::now());
+        self.reach().rows(voucher.ok_or_else(|| not_here(query))?, principal).await
     }
 }
 
@@ -273,7 +329,8 @@ fn reason(error: &DataFusionError) -> String {
     }
 }
 
-fn url(address: &str) -> Result<Url> {
+/// A node, as datafusion-distributed names it.
+pub(crate) fn url(address: &str) -> Result<Url> {
     Url::parse(&format!("http://{address}"))
         .map_err(|error| internal_datafusion_err!("`{address}` is no address of a node: {error}"))
 }
@@ -291,6 +348,30 @@ fn scanned(plan: &Arc<dyn ExecutionPlan>) -> u64 {
 fn all_portable(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let stays = plan.exists(|node| Ok(node.children().is_empty() && !is_portable(node.as_ref())))?;
     Ok(!stays)
+}
+
+/// The plan with an operator on top of its last stage on other nodes, and the number of its tasks. `None` where the node that was
+/// asked does more than to collect what comes from there.
+fn with_sinks(
+    plan: &Arc<dyn ExecutionPlan>,
+    sink: impl FnOnce(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
+) -> Option<(Arc<dyn ExecutionPlan>, usize)> {
+    let only_child = |plan: &Arc<dyn ExecutionPlan>| match plan.children().as_slice() {
+        [child] => Some(Arc::clone(child)),
+        _ => None,
+    };
+    let with_child = |plan: Arc<dyn ExecutionPlan>, child| {
+        let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        plan.replace_children(vec![child], recompute).ok()
+    };
+    let head = plan.is::<DistributedExec>().then(|| only_child(plan))??;
+    let collects = head.downcast_ref::<CoalescePartitionsExec>()?.fetch().is_none();
+    let boundary = collects.then(|| only_child(&head))??;
+    let tasks = boundary.downcast_ref::<NetworkCoalesceExec>()?.input_stage().task_count();
+    let stage = only_child(&boundary)?;
+    let boundary = with_child(boundary, sink(stage))?;
+    let plan = with_child(Arc::clone(plan), with_child(head, boundary)?)?;
+    Some((plan, tasks))
 }
 
 /// The plans of all stages but the last one, which stays here.

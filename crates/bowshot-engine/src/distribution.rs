@@ -1,9 +1,10 @@
 //! What the engine asks of a cluster: [`Distribution`]. It says where a plan runs; the engine knows nothing else of nodes.
 //! An engine of one node ([`OneNode`]) runs every plan itself.
 
+use crate::endpoints::{ResultEndpoints, Spread};
 use crate::error::travelling;
 use async_trait::async_trait;
-use bowshot_api::{Error, ErrorKind, Reason};
+use bowshot_api::{BatchStream, Error, ErrorKind, Principal, QueryId, Reason};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
@@ -17,11 +18,28 @@ pub trait Distribution: fmt::Debug + Send + Sync {
     /// Whether there are several nodes.
     fn is_active(&self) -> bool;
 
-    /// Where a plan of a session runs. Nothing of it runs yet.
-    async fn place(&self, plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Placed;
+    /// Where a plan of a session runs, and which nodes hand out its rows if they may. Nothing of it runs yet.
+    async fn place(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        state: &SessionState,
+        spread: Option<&Spread>,
+    ) -> Placed;
 
     /// Whether a plan failed because a node was lost, which gets no work from then on.
     async fn lost(&self, plan: &Placed, error: &Error) -> bool;
+
+    /// The rows of an endpoint of any node, for the principal of a client that has shown a voucher for it.
+    ///
+    /// # Errors
+    /// `NotFound` for vouchers that are none, and for those of others; what the endpoint has failed with; `Unavailable` when its
+    /// node is lost.
+    async fn redeem(
+        &self,
+        principal: &Principal,
+        asked: (QueryId, usize),
+        voucher: &[u8],
+    ) -> Result<BatchStream, Error>;
 }
 
 /// Where a plan runs.
@@ -44,6 +62,8 @@ pub struct PlanOnNodes {
     pub nodes: Vec<String>,
     /// Its stages and their tasks, for people.
     pub shown: String,
+    /// The endpoints that hand out its rows; the plan itself gives none then.
+    pub endpoints: Option<Arc<dyn ResultEndpoints>>,
 }
 
 /// What is ahead of an error of ours that comes from another node, which would come as a mere text.
@@ -81,6 +101,23 @@ pub(crate) fn heard(error: Error) -> Error {
     ours.with_source(error)
 }
 
+/// What is told of a voucher that is none: nothing about what there is.
+pub fn not_here(query: QueryId) -> Error {
+    Error::not_found(format!("query {query} not found"))
+        .with_reason(Reason::UndefinedQuery)
+        .with_hint("redeem tickets as they are, with the credentials of the query, at a node of the cluster; or run it again")
+}
+
+/// An error as text, which [`from_text`] reads on another node.
+pub fn to_text(error: &Error) -> String {
+    told(DataFusionError::External(Box::new(error.duplicate()))).to_string()
+}
+
+/// An error that [`to_text`] wrote, or the text itself as one.
+pub fn from_text(text: &str) -> Error {
+    heard(Error::new(ErrorKind::Unavailable, text.to_owned()))
+}
+
 /// There is one node.
 #[derive(Debug)]
 pub struct OneNode;
@@ -91,12 +128,26 @@ impl Distribution for OneNode {
         false
     }
 
-    async fn place(&self, _plan: &Arc<dyn ExecutionPlan>, _state: &SessionState) -> Placed {
+    async fn place(
+        &self,
+        _plan: &Arc<dyn ExecutionPlan>,
+        _state: &SessionState,
+        _spread: Option<&Spread>,
+    ) -> Placed {
         Placed::Here(None)
     }
 
     async fn lost(&self, _plan: &Placed, _error: &Error) -> bool {
         false
+    }
+
+    async fn redeem(
+        &self,
+        _principal: &Principal,
+        (query, _index): (QueryId, usize),
+        _voucher: &[u8],
+    ) -> Result<BatchStream, Error> {
+        Err(not_here(query))
     }
 }
 

@@ -40,6 +40,7 @@
 mod authorize;
 mod catalog;
 pub mod distribution;
+pub mod endpoints;
 mod error;
 mod execute;
 mod introspect;

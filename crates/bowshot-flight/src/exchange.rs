@@ -15,6 +15,7 @@ use arrow_flight::FlightDescriptor;
 use arrow_flight::sql::Command;
 use bowshot_api::{BatchStream, Error, Input, Request, Result, Statement};
 use bowshot_ipc::FlightBody;
+use bytes::Bytes;
 use http::Response;
 use serde_json::{Map, Value};
 use std::num::NonZeroUsize;
@@ -46,10 +47,11 @@ pub(crate) async fn exchange(
         (None, None) => return Err(refuse(Error::internal("an exchange is neither a statement nor a room"))),
     };
     let (statement, input) = (order.statement.clone(), order.input(rows));
-    let request = Request { statement, endpoints: None, delivery: None, transaction };
+    let request = Request { statement, endpoints: None, delivery: None, transaction, elsewhere: false };
     let answer = session.exchange(&request, input).await.map_err(refuse)?;
     let (query, compression) = (answer.query, answer.layout.compression);
-    let source = attach(caller, QueryTicket { query, partition: 0, compression }).await?;
+    let source =
+        attach(caller, QueryTicket { query, partition: 0, compression, voucher: Bytes::new() }).await?;
     respond(source, caller)
 }
 

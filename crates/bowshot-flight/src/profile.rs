@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 
 /// The location that says "the connection you came from" in so many words.
-const REUSE_CONNECTION: &str = "arrow-flight-reuse-connection://?";
+pub(crate) const REUSE_CONNECTION: &str = "arrow-flight-reuse-connection://?";
 
 /// What the protocol lets a server decide.
 #[derive(Debug, Clone, Default)]

@@ -3,12 +3,13 @@
 //! GetFlightInfo starts the statement, so whatever effect it has is there when the call returns; DoGet only attaches.
 
 use crate::caller::Caller;
+use crate::profile::REUSE_CONNECTION;
 use crate::ticket::{Order, QueryTicket};
 use crate::{handle, metadata};
 use arrow::datatypes::SchemaRef;
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::sql::Command;
-use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
+use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, Location, Ticket};
 use bowshot_api::{
     Answer, Delivery, Endpoints, Error, OptionValue, Request, Result, Session, Statement, TableEntry,
     TableFilter, TableName, TransactionId,
@@ -33,7 +34,14 @@ impl Runnable {
         delivery: Option<Delivery>,
     ) -> Result<Answer> {
         let Self { session, statement, transaction } = self;
-        session.start(&Request { statement, endpoints, delivery, transaction }).await
+        session.start(&Request { statement, endpoints, delivery, transaction, elsewhere: false }).await
+    }
+
+    /// Starts it for a client that goes where FlightInfo says.
+    async fn start_anywhere(self) -> Result<Answer> {
+        let Self { session, statement, transaction } = self;
+        let (endpoints, delivery) = (None, None);
+        session.start(&Request { statement, endpoints, delivery, transaction, elsewhere: true }).await
     }
 
     /// Plans it without running it.
@@ -63,7 +71,7 @@ pub(crate) enum Wanted {
 /// Answers GetFlightInfo: starts the statement, or tells where to get the metadata.
 pub(crate) async fn flight_info(caller: &Caller, descriptor: FlightDescriptor) -> Result<FlightInfo> {
     match wanted(caller, &descriptor).await? {
-        Wanted::Statement(runnable) => Ok(answer_info(&runnable.start(None, None).await?, Some(descriptor))),
+        Wanted::Statement(runnable) => Ok(answer_info(&runnable.start_anywhere().await?, Some(descriptor))),
         Wanted::Metadata(command, ticket) => metadata_info(caller, &command, ticket, descriptor),
         Wanted::Query(_) => Err(not_a_command()),
     }
@@ -123,12 +131,15 @@ pub(crate) async fn resolve(caller: &Caller, order: Order, bytes: &Bytes) -> Res
 pub(crate) fn answer_info(answer: &Answer, descriptor: Option<FlightDescriptor>) -> FlightInfo {
     let expiration_time = answer.expires.map(timestamp);
     let endpoints = (0..answer.partitions).map(|partition| {
+        let place = answer.locations.get(partition);
         let ticket = QueryTicket {
             query: answer.query,
             partition: u32::try_from(partition).unwrap_or(u32::MAX),
             compression: answer.layout.compression,
+            voucher: place.map(|place| Bytes::copy_from_slice(&place.voucher)).unwrap_or_default(),
         };
-        endpoint(ticket.encode(), expiration_time)
+        let location = place.and_then(|place| place.uri.as_deref()).map(locations).unwrap_or_default();
+        FlightEndpoint { location, ..endpoint(ticket.encode(), expiration_time) }
     });
     FlightInfo {
         schema: bowshot_ipc::schema_bytes(&answer.schema),
@@ -140,6 +151,13 @@ pub(crate) fn answer_info(answer: &Answer, descriptor: Option<FlightDescriptor>)
         // The query id as text: shown by clients, and what `system.queries` calls it.
         app_metadata: Bytes::from(answer.query.to_string()),
     }
+}
+
+/// A node, and the connection that the client has for clients that do not reach the node: it gets the same rows there.
+fn locations(uri: &str) -> Vec<Location> {
+    // Not all clients know the short form.
+    let uri = uri.strip_prefix("grpc://").map_or_else(|| uri.to_owned(), |rest| format!("grpc+tcp://{rest}"));
+    vec![Location { uri }, Location { uri: REUSE_CONNECTION.to_owned() }]
 }
 
 /// An endpoint without location: the client uses the connection that it has.

@@ -66,7 +66,8 @@ async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Sta
             let answer = runnable.start(Some(Endpoints::Exactly(1)), Some(Delivery::Stream)).await;
             let answer = answer.map_err(refuse)?;
             let compression = answer.layout.compression;
-            attach(caller, QueryTicket { query: answer.query, partition: 0, compression }).await
+            let query = answer.query;
+            attach(caller, QueryTicket { query, partition: 0, compression, voucher: Bytes::new() }).await
         }
         Wanted::Metadata(command, _) => {
             let session = metadata_session(caller, &command).await.map_err(refuse)?;
@@ -81,13 +82,14 @@ async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Sta
 
 /// A partition of a query that runs.
 pub(crate) async fn attach(caller: &Caller, ticket: QueryTicket) -> std::result::Result<Source, Status> {
-    let QueryTicket { query, partition, compression } = ticket;
+    let QueryTicket { query, partition, compression, voucher } = ticket;
     let partition = usize::try_from(partition).unwrap_or(usize::MAX);
-    let batches = caller
-        .server()
-        .attach(caller.principal(), query, partition)
-        .await
-        .map_err(|error| status(&error, Some(query)))?;
+    let (server, principal) = (caller.server(), caller.principal());
+    let batches = match voucher.is_empty() {
+        true => server.attach(principal, query, partition).await,
+        false => server.redeem(principal, query, partition, &voucher).await,
+    };
+    let batches = batches.map_err(|error| status(&error, Some(query)))?;
     Ok(Source { batches, compression, query: Some(query) })
 }
 

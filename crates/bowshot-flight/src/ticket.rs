@@ -2,7 +2,7 @@
 //! of `handle.rs`. Whatever comes in is hostile until it has been read here.
 //!
 //! ```text
-//! ticket of a query    Any(TicketStatementQuery): query id (16) · partition (u32 LE) · compression (u8)
+//! ticket of a query    Any(TicketStatementQuery): query id (16) · partition (u32 LE) · compression (u8) · voucher, if any
 //! ticket of metadata   the metadata command itself, as Any
 //! ticket of one trip   SQL text, or Any of CommandStatementQuery, …SubstraitPlan or CommandPreparedStatementQuery
 //! poll descriptor      FF "bowshot.poll" 01 · query id (16) · fraction seen (f64 LE)
@@ -22,17 +22,22 @@ const TYPE_URL_PREFIX: &str = "type.googleapis.com/";
 const POLL_MAGIC: &[u8] = b"\xffbowshot.poll\x01";
 
 /// One partition of a started query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueryTicket {
     pub(crate) query: QueryId,
     pub(crate) partition: u32,
     pub(crate) compression: Compression,
+    /// What the server has given for a partition that a node of its cluster hands out; empty for one of its own.
+    pub(crate) voucher: Bytes,
 }
+
+/// Longest voucher that is looked at.
+const LONGEST_VOUCHER: usize = 256;
 
 impl QueryTicket {
     /// The bytes of the Flight ticket.
     pub(crate) fn encode(self) -> Bytes {
-        let mut handle = Vec::with_capacity(21);
+        let mut handle = Vec::with_capacity(21 + self.voucher.len());
         handle.extend_from_slice(self.query.as_bytes());
         handle.extend_from_slice(&self.partition.to_le_bytes());
         handle.push(match self.compression {
@@ -40,6 +45,7 @@ impl QueryTicket {
             Compression::Lz4 => 1,
             Compression::Zstd => 2,
         });
+        handle.extend_from_slice(&self.voucher);
         TicketStatementQuery { statement_handle: handle.into() }.as_any().encode_to_vec().into()
     }
 
@@ -54,14 +60,17 @@ impl QueryTicket {
     fn read(handle: &[u8]) -> Option<Self> {
         let (query, rest) = handle.split_first_chunk::<16>()?;
         let (partition, rest) = rest.split_first_chunk::<4>()?;
-        let compression = match rest {
-            [0] => Compression::None,
-            [1] => Compression::Lz4,
-            [2] => Compression::Zstd,
+        let (compression, voucher) = rest.split_first()?;
+        let compression = match compression {
+            0 => Compression::None,
+            1 => Compression::Lz4,
+            2 => Compression::Zstd,
             _ => return None,
         };
         let query = QueryId::from_slice(query)?;
-        Some(Self { query, partition: u32::from_le_bytes(*partition), compression })
+        let voucher = Bytes::copy_from_slice(voucher);
+        let is_short = voucher.len() <= LONGEST_VOUCHER;
+        is_short.then(|| Self { query, partition: u32::from_le_bytes(*partition), compression, voucher })
     }
 }
 
@@ -191,9 +200,12 @@ mod tests {
     #[test]
     fn query_tickets_come_back() {
         for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
-            let ticket = QueryTicket { query: QueryId::random(), partition: 0x0102_0304, compression };
-            let Ok(Order::Query(read)) = Order::decode(&ticket.encode()) else { panic!() };
-            assert_eq!(read, ticket);
+            for voucher in [Bytes::new(), Bytes::from_static(&[7; 120])] {
+                let query = QueryId::random();
+                let ticket = QueryTicket { query, partition: 0x0102_0304, compression, voucher };
+                let Ok(Order::Query(read)) = Order::decode(&ticket.clone().encode()) else { panic!() };
+                assert_eq!(read, ticket);
+            }
         }
     }
 
@@ -259,7 +271,7 @@ mod tests {
             (handle(vec![]), foreign),
             (handle(vec![1; 20]), foreign),
             (handle(vec![9; 21]), foreign),
-            (handle(vec![0; 22]), foreign),
+            (handle(vec![0; 22 + LONGEST_VOUCHER]), foreign),
             (stale, "Invalid: the prepared statement handle was not issued by this server"),
             (
                 wrapped("type.googleapis.com/google.protobuf.Empty", b""),

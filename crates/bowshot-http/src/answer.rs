@@ -91,6 +91,7 @@ fn nothing(query: Option<QueryId>) -> Answer {
         ordered: true,
         rows: Some(0),
         expires: None,
+        locations: Vec::new(),
     }
 }
 

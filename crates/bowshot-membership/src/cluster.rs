@@ -8,6 +8,7 @@ use crate::message::Node;
 use crate::security::{Keys, Purpose};
 use crate::settings::Settings;
 use crate::shared::{Shared, micros};
+use crate::signing::Signing;
 use crate::stream::WorkStream;
 use crate::table::{Moment, Table, Timing};
 use futures::Stream;
@@ -51,6 +52,7 @@ impl Cluster {
     pub async fn start(settings: Settings) -> Result<Self, Error> {
         settings.check()?;
         let keys = Keys::load(&settings.security)?;
+        let signing = Signing::new(keys.common())?;
         let cannot = |source| Error::Listen { address: settings.listen.to_string(), source };
         let listener = TcpListener::bind(settings.listen).await.map_err(cannot)?;
         let listening = listener.local_addr().map_err(cannot)?;
@@ -69,7 +71,7 @@ impl Cluster {
         let (node, address) = (me.id, me.address.clone());
         let timing = Timing { suspect_after: settings.suspect_after, dead_after: settings.dead_after };
         let (work, incoming) = mpsc::channel(WAITING_WORK);
-        let shared = Shared::new(settings, keys, Table::new(me, timing, now), work);
+        let shared = Shared::new(settings, (keys, signing), Table::new(me, timing, now), work);
         let mut tasks = JoinSet::new();
         tasks.spawn(door::run(Arc::clone(&shared), listener));
         first_round(&shared).await?;
@@ -107,6 +109,17 @@ impl Cluster {
     pub fn workers(&self) -> Vec<Member> {
         let build = &self.shared.settings.build;
         self.members().iter().filter(|member| member.takes_work_of(build)).cloned().collect()
+    }
+
+    /// A signature of this node over a message, which every other node of the cluster can check.
+    pub fn sign(&self, message: &[u8]) -> Vec<u8> {
+        self.shared.signing.sign(message)
+    }
+
+    /// Whether a message was signed by the node of that identifier. Nodes with a shared secret sign for one another.
+    pub fn is_signed(&self, node: Uuid, message: &[u8], signature: &[u8]) -> bool {
+        let me = self.shared.table().me().id;
+        self.shared.signing.is_signed((node, me), message, signature)
     }
 
     /// Changes whenever a member comes, goes or changes its state.

@@ -21,6 +21,7 @@ mod message;
 mod security;
 mod settings;
 mod shared;
+mod signing;
 mod stream;
 mod table;
 

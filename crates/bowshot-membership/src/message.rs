@@ -2,6 +2,7 @@
 //! another; `version` changes when that would be wrong.
 
 use crate::settings::is_address;
+use crate::signing::SigningKey;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -53,6 +54,9 @@ pub(crate) struct Beat {
     pub(crate) now_us: u64,
     /// Nodes that the sender has lately heard itself.
     pub(crate) known: Vec<Node>,
+    /// What the receiver checks the sender's signatures with; `None` where it knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signing_key: Option<SigningKey>,
 }
 
 /// What comes back.

@@ -5,6 +5,7 @@ use crate::member::{Member, State};
 use crate::message::{Answer, Beat, VERSION};
 use crate::security::Keys;
 use crate::settings::Settings;
+use crate::signing::Signing;
 use crate::stream::WorkStream;
 use crate::table::{Change, Moment, Table, Word};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ struct Belonging {
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) keys: Keys,
+    pub(crate) signing: Signing,
     table: Mutex<Table>,
     belonging: Mutex<Belonging>,
     /// Nodes to join that call themselves by another address.
@@ -41,7 +43,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         settings: Settings,
-        keys: Keys,
+        (keys, signing): (Keys, Signing),
         table: Table,
         work: mpsc::Sender<WorkStream>,
     ) -> Arc<Self> {
@@ -50,6 +52,7 @@ impl Shared {
         let shared = Arc::new(Self {
             settings,
             keys,
+            signing,
             table: Mutex::new(table),
             belonging: Mutex::new(Belonging { cluster, firm }),
             aliases: Mutex::default(),
@@ -130,6 +133,7 @@ impl Shared {
             reaches_you: table.reaches(address, now),
             now_us: micros(now.wall),
             known: table.known(now),
+            signing_key: self.signing.told(),
         }
     }
 
@@ -138,9 +142,10 @@ impl Shared {
         if let Err(reason) = self.check(&beat) {
             return Answer::Refused { reason };
         }
-        let address = beat.from.address.clone();
+        let (address, id, key) = (beat.from.address.clone(), beat.from.id, beat.signing_key);
         let word = Word { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
         let mut table = self.table();
+        self.signing.hear(id, key, |id| table.node(id).is_some());
         let was_dead = table.state_at(&address) == Some(State::Dead);
         table.heard(&word, Moment::now());
         self.judge(&mut table, false);
@@ -165,8 +170,10 @@ impl Shared {
             let mut aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
             aliases.insert(address.to_owned(), beat.from.address.clone());
         }
+        let (id, key) = (beat.from.id, beat.signing_key);
         let word = Word { from: beat.from, reaches_me: beat.reaches_you, known: beat.known };
         let mut table = self.table();
+        self.signing.hear(id, key, |id| table.node(id).is_some());
         table.answered(&word, clock_skew_ms, asked, Moment::now());
         self.judge(&mut table, false);
         Ok(())

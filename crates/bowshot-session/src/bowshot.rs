@@ -1,6 +1,7 @@
 //! The server below the door: everything of one process, and the task that frees what nobody wants.
 
 use crate::admission::Admission;
+use crate::endpoints::Endpoints;
 use crate::live::Live;
 use crate::logins::{self, Logins};
 use crate::options::Defaults;
@@ -62,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     pub(crate) live: Arc<Live>,
     pub(crate) results: Results,
+    pub(crate) endpoints: Arc<Endpoints>,
     pub(crate) house: House,
     pub(crate) rooms: Rooms,
     pub(crate) defaults: Defaults,
@@ -86,11 +88,15 @@ impl Bowshot {
     ) -> Arc<Self> {
         let accounts = Arc::new(Accounts::new(&limits, engine.spill_folder().cloned()));
         let (catalog, schema) = engine.default_names();
+        let buffer = limits.result_buffer_bytes;
+        let endpoints = Endpoints::new(&accounts, buffer, engine.runtime().handle().clone());
+        engine.hand_out_from(Arc::<Endpoints>::clone(&endpoints));
         let shared = Arc::new(Shared {
             admission: Admission::new(&limits),
             sessions: Sessions::default(),
             live: Arc::clone(log.live()),
             results: Results::default(),
+            endpoints,
             house: House { accounts, log, limits, timers: Handle::current() },
             rooms: Rooms::default(),
             defaults: Defaults { catalog, schema, dialect: engine.default_dialect().to_owned() },
@@ -140,6 +146,7 @@ impl Bowshot {
         }
         let drained = if self.shared.is_busy() { Drained::CutOff } else { Drained::InTime };
         self.shared.results.cancel_all();
+        self.shared.endpoints.fail_all();
         drained
     }
 }
@@ -162,7 +169,10 @@ impl Shared {
     /// read it holds a slot and is no reason to wait.
     fn is_busy(&self) -> bool {
         let results = self.results.demand();
-        self.admission.waiting() > 0 || results.wanted || self.admission.running() > results.running_unwanted
+        self.admission.waiting() > 0
+            || results.wanted
+            || self.endpoints.open_now() > 0
+            || self.admission.running() > results.running_unwanted
     }
 
     pub(crate) fn lifecycle(&self) -> Lifecycle {
@@ -261,6 +271,7 @@ async fn sweep(shared: Weak<Shared>) {
         tokio::time::sleep(SWEEP).await;
         let Some(shared) = shared.upgrade() else { return };
         shared.results.end_expired(Instant::now());
+        shared.endpoints.forget(Instant::now());
         shared
             .sessions
             .each(|session| session.transactions().end_idle(shared.house.limits.transaction_timeout));
@@ -344,7 +355,7 @@ impl Server for Bowshot {
             memory_bytes: self.shared.engine.memory_taken(),
             running_queries: self.shared.admission.running(),
             queued_queries: self.shared.admission.waiting(),
-            open_results: self.shared.results.open(),
+            open_results: self.shared.results.open() + self.shared.endpoints.open_now(),
             result_buffer_bytes: self.shared.house.accounts.memory.load(Ordering::Relaxed),
             result_spill_bytes: self.shared.house.accounts.disk.load(Ordering::Relaxed),
             query_memory_bytes: self.shared.engine.memory_reserved() as u64,
@@ -397,6 +408,16 @@ impl Server for Bowshot {
     async fn attach(&self, principal: &Principal, query: QueryId, partition: usize) -> Result<BatchStream> {
         let query = self.shared.results.find(principal, query)?;
         self.shared.read(&query, partition)
+    }
+
+    async fn redeem(
+        &self,
+        principal: &Principal,
+        query: QueryId,
+        partition: usize,
+        voucher: &[u8],
+    ) -> Result<BatchStream> {
+        self.shared.engine.redeem(principal, (query, partition), voucher).await
     }
 
     async fn cancel(&self, principal: &Principal, query: QueryId) -> Result<CancelOutcome> {

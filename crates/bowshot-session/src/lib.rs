@@ -15,6 +15,7 @@
 mod admission;
 mod arriving;
 mod bowshot;
+mod endpoints;
 mod exchange;
 mod expanded;
 mod known;

@@ -108,6 +108,12 @@ impl Partition {
         self
     }
 
+    /// The same for rows that may be views of this.
+    pub(crate) fn with_origin(mut self, origin: Option<Arc<dyn Origin>>) -> Self {
+        self.origins = origin.into_iter().collect();
+        self
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

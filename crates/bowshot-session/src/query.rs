@@ -118,6 +118,7 @@ async fn attempt(
     accept(session)?;
     let (options, pinned) = (session.current_options(), live.sees(scope.pin(session.engine())));
     let endpoints = endpoints(request, &options, session);
+    let parallelism = parallelism(request, (endpoints, &options), (session, live));
     live.is(State::Planning);
     let (authorised, execution) = placed(async {
         let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
@@ -130,7 +131,7 @@ async fn attempt(
                 .with_hint("run it as a query"));
         }
         let execution = match authorised.plan.action() {
-            Action::Query => Some(Box::pin(execute(session, &authorised, endpoints, &options)).await?),
+            Action::Query => Some(Box::pin(execute(session, &authorised, parallelism, &options)).await?),
             _ => None,
         };
         Ok((authorised, execution))
@@ -150,9 +151,10 @@ async fn attempt(
         (None, _) => {
             // What ends a transaction must not wait for itself.
             drop(scope);
-            Box::pin(execute(session, &authorised, endpoints, &options)).await?
+            Box::pin(execute(session, &authorised, parallelism, &options)).await?
         }
     };
+    let (execution, elsewhere) = Box::pin(execution.opened()).await?;
     let Some(slot) = live.job.release() else {
         return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
     };
@@ -163,6 +165,7 @@ async fn attempt(
         session: session.key(),
         sql: without_passwords(&authorised.sql).to_owned(),
         execution,
+        elsewhere,
         layout: options.layout,
         endpoints: endpoint_count(endpoints, session),
         delivery: delivery(request, &options),
@@ -276,6 +279,28 @@ fn endpoints(request: &Request, options: &Options, session: &ClientSession) -> E
     }
 }
 
+/// Into what a query is split: several nodes hand out what is read once by a client that goes where they are, and wants
+/// several endpoints.
+fn parallelism(
+    request: &Request,
+    (endpoints, options): (Endpoints, &Options),
+    (session, live): (&ClientSession, &live::Statement),
+) -> Parallelism {
+    let streams = match endpoints {
+        Endpoints::Exactly(count) if count > 1 => Some(count),
+        Endpoints::Exactly(_) => return Parallelism::Default,
+        Endpoints::Auto => None,
+    };
+    let elsewhere = request.elsewhere && delivery(request, options) == Delivery::Stream;
+    match streams {
+        _ if elsewhere && live.input().is_none() => {
+            Parallelism::Nodes { most: endpoint_count(endpoints, session), query: live.id, streams }
+        }
+        Some(streams) => Parallelism::Streams(streams),
+        None => Parallelism::Default,
+    }
+}
+
 fn endpoint_count(endpoints: Endpoints, session: &ClientSession) -> usize {
     match endpoints {
         Endpoints::Exactly(count) => count,
@@ -301,7 +326,7 @@ pub(crate) fn timeout(options: &Options, session: &ClientSession) -> Duration {
 async fn execute(
     session: &ClientSession,
     authorised: &Authorised,
-    endpoints: Endpoints,
+    parallelism: Parallelism,
     options: &Options,
 ) -> Result<Execution> {
     match authorised.plan.action() {
@@ -330,10 +355,6 @@ async fn execute(
             Ok(nothing())
         }
         Action::Write(_) | Action::Query | Action::Scratch | Action::Set { .. } | Action::Reset { .. } => {
-            let parallelism = match endpoints {
-                Endpoints::Exactly(count) if count > 1 => Parallelism::Streams(count),
-                Endpoints::Exactly(_) | Endpoints::Auto => Parallelism::Default,
-            };
             let (plan, parameters) = (&authorised.plan, &authorised.parameters);
             session.engine().execute(plan, parameters, parallelism, options.layout).await
         }
@@ -350,6 +371,7 @@ pub(crate) fn nothing() -> Execution {
         ordered: true,
         rows: Some(0),
         progress: ProgressMeter::default(),
+        opening: None,
     }
 }
 

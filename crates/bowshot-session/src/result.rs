@@ -1,5 +1,6 @@
 //! One started query: its partitions, the tasks that fill them, and how it ends.
 
+mod elsewhere;
 mod fill;
 
 use crate::admission::Slot;
@@ -12,10 +13,12 @@ use bowshot_api::{
     Answer, BatchStream, Delivery, Error, ErrorKind, Layout, Limits, Principal, QueryId, Reason, Result,
     SessionId,
 };
+use bowshot_engine::endpoints::ResultEndpoints;
 use bowshot_engine::{Execution, ProgressMeter, QueryRuntime, Stop};
+use elsewhere::{Elsewhere, follow};
 use fill::fill;
-use futures::StreamExt;
 use futures::future::select_all;
+use futures::{FutureExt, StreamExt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -32,6 +35,8 @@ pub(crate) struct Launch {
     pub(crate) session: SessionId,
     pub(crate) sql: String,
     pub(crate) execution: Execution,
+    /// The endpoints, if other nodes hand out the rows.
+    pub(crate) elsewhere: Option<Arc<dyn ResultEndpoints>>,
     pub(crate) layout: Layout,
     pub(crate) endpoints: usize,
     pub(crate) delivery: Delivery,
@@ -60,6 +65,7 @@ pub(crate) struct QueryResult {
     answer: Answer,
     delivery: Delivery,
     partitions: Vec<Arc<Partition>>,
+    elsewhere: Option<Elsewhere>,
     meter: ProgressMeter,
     tasks: Mutex<Vec<AbortOnDrop>>,
     slot: Mutex<Option<Arc<Slot>>>,
@@ -82,7 +88,9 @@ pub(crate) struct QueryResult {
 impl QueryResult {
     /// Starts the tasks that fill the partitions.
     pub(crate) fn launch(launch: Launch, house: &House, runtime: &QueryRuntime) -> Arc<Self> {
-        let Execution { schema, streams, ordered, rows, progress } = launch.execution;
+        let Execution { schema, streams, ordered, rows, progress, opening: _ } = launch.execution;
+        let elsewhere = launch.elsewhere.map(Elsewhere::new);
+        let locations = elsewhere.as_ref().map(|elsewhere| elsewhere.locations.clone()).unwrap_or_default();
         let count = if ordered { 1 } else { launch.endpoints.clamp(1, streams.len().max(1)) };
         let policy = Policy {
             delivery: launch.delivery,
@@ -102,9 +110,10 @@ impl QueryResult {
             query: launch.id,
             schema,
             layout: launch.layout,
-            partitions: count,
+            partitions: if elsewhere.is_some() { locations.len() } else { count },
             ordered,
             rows,
+            locations,
             expires: (launch.delivery == Delivery::Spool).then(|| SystemTime::now() + expires),
         };
         let query = Arc::new(Self {
@@ -115,6 +124,7 @@ impl QueryResult {
             answer,
             delivery: launch.delivery,
             partitions,
+            elsewhere,
             meter: progress,
             tasks: Mutex::new(Vec::new()),
             slot: Mutex::new(Some(launch.slot)),
@@ -142,7 +152,11 @@ impl QueryResult {
         }
         for (index, stream) in streams.into_iter().enumerate() {
             let partition = Arc::clone(&self.partitions[index % self.partitions.len()]);
-            let work = fill(Arc::downgrade(self), partition, stream);
+            let query = Arc::downgrade(self);
+            let work = match &self.elsewhere {
+                Some(_) => follow(query, partition, stream).boxed(),
+                None => fill(query, partition, stream).boxed(),
+            };
             let task = match &job {
                 Some(job) => runtime.spawn(job.inside(work)),
                 None => runtime.spawn(work),
@@ -171,6 +185,9 @@ impl QueryResult {
     /// # Errors
     /// What the query failed with.
     pub(crate) async fn ready(&self) -> Result<()> {
+        if self.elsewhere.is_some() {
+            return self.failure().map_or(Ok(()), Err);
+        }
         // The caller waits on the line: its result cannot have been forgotten.
         self.waited_for.store(true, Ordering::Release);
         let _waiting = Waiting(self);
@@ -207,7 +224,9 @@ impl QueryResult {
         index: usize,
         gone: impl FnOnce() + Send + 'static,
     ) -> Result<BatchStream> {
-        let Some(partition) = self.partitions.get(index) else {
+        // The rows of others are not here: their tickets have vouchers.
+        let own: &[Arc<Partition>] = if self.elsewhere.is_some() { &[] } else { self.partitions.as_slice() };
+        let Some(partition) = own.get(index) else {
             return Err(Error::not_found(format!("partition {index} of query {} not found", self.id))
                 .with_reason(Reason::UndefinedQuery));
         };
@@ -257,6 +276,9 @@ impl QueryResult {
         // After a conflict the statement may begin again.
         if let Some(statement) = self.statement().filter(|_| error.kind() != ErrorKind::Conflict) {
             statement.job.stop(Stop::Over);
+        }
+        if let Some(elsewhere) = &self.elsewhere {
+            elsewhere.fail(&self.runtime, error.duplicate());
         }
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).clear();
         for partition in &self.partitions {
@@ -352,18 +374,24 @@ impl QueryResult {
 
     /// Whether every partition of a result that is read once has had its reader, and none is reading.
     pub(crate) fn is_read(&self) -> bool {
+        if self.elsewhere.is_some() {
+            return self.has_ended();
+        }
         self.delivery == Delivery::Stream
             && self.partitions.iter().all(|partition| partition.is_claimed() && !partition.has_readers())
     }
 
     /// Whether the result should outlive its session: others may hold tickets for it.
     pub(crate) fn outlives_session(&self) -> bool {
-        self.partitions.len() > 1
+        self.answer.partitions > 1
             || self.delivery == Delivery::Spool
             || self.partitions.iter().any(|partition| partition.has_readers())
     }
 
     fn totals(&self) -> (u64, u64) {
+        if let Some(elsewhere) = &self.elsewhere {
+            return elsewhere.totals();
+        }
         self.partitions.iter().map(|partition| partition.totals()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
@@ -381,7 +409,12 @@ impl QueryResult {
         self.waited_for.load(Ordering::Acquire)
             || self.partitions.iter().any(|partition| partition.has_readers())
             || self.is_fresh()
-            || self.delivery == Delivery::Spool && !self.has_ended()
+            || (self.delivery == Delivery::Spool || self.elsewhere.is_some()) && !self.has_ended()
+    }
+
+    /// Whether other nodes have handed out its rows, or it has failed before: nobody will come for it here.
+    pub(crate) fn is_over_elsewhere(&self) -> bool {
+        self.elsewhere.is_some() && self.has_ended()
     }
 
     /// Whether it counts against the queries that may run at once.
@@ -401,11 +434,7 @@ impl QueryResult {
         let attended = read.iter().map(|attention| attention.since).max();
         let rows_ready = read.iter().any(|attention| attention.rows_ready);
         if rows_ready && attended.is_some_and(|since| since.elapsed() >= limit) {
-            let message = format!("the reader took no rows for {} s", limit.as_secs());
-            self.fail(
-                Error::new(ErrorKind::Timeout, message)
-                    .with_hint("read faster, fetch in pages, or raise `limits.reader_timeout`"),
-            );
+            self.fail(not_taken(limit));
         }
     }
 
@@ -413,6 +442,7 @@ impl QueryResult {
     pub(crate) fn is_expired(&self, now: Instant) -> bool {
         let waited_for = self.waited_for.load(Ordering::Acquire);
         now >= self.expires()
+            && self.elsewhere.is_none()
             && !waited_for
             && !self.partitions.iter().any(|partition| partition.has_readers())
     }
@@ -432,6 +462,12 @@ impl QueryResult {
         *self.expires.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + timeout;
         SystemTime::now() + timeout
     }
+}
+
+/// What a query ends with whose reader lets rows lie.
+fn not_taken(limit: Duration) -> Error {
+    Error::new(ErrorKind::Timeout, format!("the reader took no rows for {} s", limit.as_secs()))
+        .with_hint("read faster, fetch in pages, or raise `limits.reader_timeout`")
 }
 
 /// Somebody waits for the first rows.

@@ -128,6 +128,10 @@ impl Results {
     /// Ends what nobody reads, or nobody goes on reading.
     pub(crate) fn end_expired(&self, now: Instant) {
         for query in self.all() {
+            if query.is_over_elsewhere() {
+                self.end(query.id, query.failure().map_or(Ended::Read, Ended::Failed));
+                continue;
+            }
             query.end_if_stalled();
             if !query.is_expired(now) {
                 continue;

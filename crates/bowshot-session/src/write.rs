@@ -205,6 +205,7 @@ fn counted(rows: Option<u64>) -> Result<Execution> {
         ordered: true,
         rows: Some(1),
         progress: ProgressMeter::default(),
+        opening: None,
     })
 }
 

@@ -8,10 +8,11 @@ pub(crate) mod progress;
 pub(crate) mod split_scan;
 pub(crate) mod statistics;
 
+use crate::endpoints::{Opening, ResultEndpoints};
 use crate::error::classify;
 use crate::execute::file_views::FileViews;
 use crate::execute::progress::ProgressMeter;
-use bowshot_api::{BatchStream, Layout, Result};
+use bowshot_api::{BatchStream, Layout, QueryId, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
@@ -29,6 +30,15 @@ pub enum Parallelism {
     Default,
     /// This many, where the plan can be split.
     Streams(usize),
+    /// One for each node that makes rows, if those are `most` or fewer.
+    Nodes {
+        /// How many endpoints the client wants at most.
+        most: usize,
+        /// What its rows are of.
+        query: QueryId,
+        /// Into how many it is split where it runs on one node; `None` for one for each processor.
+        streams: Option<usize>,
+    },
 }
 
 /// A plan that is ready to run.
@@ -44,6 +54,22 @@ pub struct Execution {
     pub rows: Option<u64>,
     /// Tells how far the streams are.
     pub progress: ProgressMeter,
+    /// Starts a plan whose rows other nodes may hand out. There are no streams before that.
+    pub opening: Option<Opening>,
+}
+
+impl Execution {
+    /// Starts what has to be started, and waits for its first rows; with the endpoints, if nodes hand the rows out. Then there is
+    /// one stream without rows, which ends when they have ended.
+    ///
+    /// # Errors
+    /// What the plan fails with before its first row.
+    pub async fn opened(mut self) -> Result<(Self, Option<Arc<dyn ResultEndpoints>>)> {
+        let Some(opening) = self.opening.take() else { return Ok((self, None)) };
+        let (streams, endpoints) = opening.0.await?;
+        self.streams = streams;
+        Ok((self, endpoints))
+    }
 }
 
 /// The result schema of a plan: what GetSchema, FlightInfo, prepared statements and the encoder all use.
@@ -95,9 +121,7 @@ pub(crate) fn streams_in(
     let mut streams = Vec::with_capacity(count.max(1));
     for partition in 0..count {
         let batches = plan.execute(partition, Arc::clone(context)).map_err(classify)?;
-        let batches = file_views::watched(batches, views.as_ref());
-        let stream = laid_out(batches, layout, SchemaRef::clone(schema));
-        streams.push(stream.with_origin(file_views::origin(views.clone())));
+        streams.push(shown(batches, views.clone(), layout, schema));
     }
     if streams.is_empty() {
         streams.push(BatchStream::from_batches(SchemaRef::clone(schema), Vec::new()));
@@ -124,6 +148,18 @@ fn context(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Arc<TaskConte
 fn tells_functions(plan: &dyn ExecutionPlan) -> bool {
     plan.is::<StreamingTableExec>()
         || plan.children().into_iter().any(|child| tells_functions(child.as_ref()))
+}
+
+/// Rows of a plan with these views as they go to a client.
+pub(crate) fn shown(
+    batches: SendableRecordBatchStream,
+    views: Option<Arc<FileViews>>,
+    layout: Layout,
+    schema: &SchemaRef,
+) -> BatchStream {
+    let batches = file_views::watched(batches, views.as_ref());
+    let stream = laid_out(batches, layout, SchemaRef::clone(schema));
+    stream.with_origin(file_views::origin(views))
 }
 
 fn laid_out(batches: SendableRecordBatchStream, layout: Layout, schema: SchemaRef) -> BatchStream {

@@ -4,8 +4,8 @@
 use crate::authorize::AuthorizedPlan;
 use crate::error::classify;
 use crate::plan::{Planned, parameters};
-use crate::session::EngineSession;
 use crate::session::write::Written;
+use crate::session::{EngineSession, on_nodes};
 use crate::snapshot::Pinned;
 use crate::write::Write;
 use crate::write::apply::{self, Place, arranged, by_name};
@@ -15,7 +15,6 @@ use crate::write::rows::{absent_values, checked, stream};
 use bowshot_api::{BatchStream, Error, ErrorKind, Layout, Origin, Result};
 use bowshot_storage::exchange::{FileRows, FileWriter};
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use futures::StreamExt;
 use std::sync::Arc;
@@ -54,7 +53,21 @@ impl EngineSession {
     /// there.
     async fn copy_out(&self, copy: &CopyOut, plan: &LogicalPlan, pinned: &Pinned) -> Result<u64> {
         let (state, names) = (self.state(pinned), self.names(pinned));
-        let (rows, origin) = stream(&state, plan).await?;
+        let elsewhere = match pinned.input() {
+            None => on_nodes::to_write(self, &state, plan).await?,
+            Some(_) => None,
+        };
+        let (rows, origin) = match elsewhere {
+            Some(rows) => {
+                let origin = rows.origin().cloned();
+                (rows, origin)
+            }
+            None => {
+                let (rows, origin) = stream(&state, plan).await?;
+                let schema = rows.schema();
+                (BatchStream::new(schema, rows.map(|batch| batch.map_err(classify)).boxed()), origin)
+            }
+        };
         let schema = Layout::default().schema(&rows.schema());
         let exchange = Arc::clone(folder(&names)?);
         let (sender, receiver) = channel(AHEAD);
@@ -110,12 +123,12 @@ fn bound(planned: &Planned, rows: &[RecordBatch]) -> Result<LogicalPlan> {
 
 /// Sends the rows of a query. A writer that does not take them has failed, and tells why itself.
 async fn send_all(
-    mut rows: SendableRecordBatchStream,
+    mut rows: BatchStream,
     sender: &Sender<Message>,
     laid_out: impl Fn(RecordBatch) -> Result<RecordBatch>,
 ) -> Result<()> {
     while let Some(batch) = rows.next().await {
-        if sender.send(Message::Rows(laid_out(batch.map_err(classify)?)?)).await.is_err() {
+        if sender.send(Message::Rows(laid_out(batch?)?)).await.is_err() {
             return Ok(());
         }
     }

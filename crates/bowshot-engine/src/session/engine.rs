@@ -6,6 +6,7 @@ use crate::catalog::lazy_state::SpareStates;
 use crate::catalog::system::SystemTables;
 use crate::catalog::{self, CatalogParts, identity};
 use crate::distribution::{Distribution, OneNode};
+use crate::endpoints::EndpointStore;
 use crate::error::{Error, classify};
 use crate::execute::split_scan;
 use crate::job::runtime::QueryRuntime;
@@ -21,7 +22,11 @@ use crate::session::template::builder_from;
 use crate::snapshot::commit::SessionTables;
 use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use crate::{plan, types};
+<<<<<<< HEAD
 use bowshot_api::{Decider, Principal, Result};
+=======
+use bowshot_api::{BatchStream, Principal, QueryId, Result};
+>>>>>>> nodes
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::file_catalog;
 use bowshot_storage::remote::Remotes;
@@ -129,7 +134,11 @@ pub(crate) struct Shared {
     budget: Arc<Budget>,
     pub(crate) spare_states: Arc<SpareStates>,
     distribution: OnceLock<Arc<dyn Distribution>>,
+<<<<<<< HEAD
     decider: OnceLock<Arc<dyn Decider>>,
+=======
+    endpoints: OnceLock<Arc<dyn EndpointStore>>,
+>>>>>>> nodes
 }
 
 impl Shared {
@@ -251,7 +260,11 @@ impl Engine {
             budget: Arc::new(Budget::new(config.process_bytes)),
             spare_states: Arc::default(),
             distribution: OnceLock::new(),
+<<<<<<< HEAD
             decider: OnceLock::new(),
+=======
+            endpoints: OnceLock::new(),
+>>>>>>> nodes
         });
         carry_jobs();
         Ok(Self { shared })
@@ -262,9 +275,33 @@ impl Engine {
         let _ = self.shared.distribution.set(distribution);
     }
 
+<<<<<<< HEAD
     /// Statements are decided on by this too from now on. The first one counts.
     pub fn decide_by(&self, decider: Arc<dyn Decider>) {
         let _ = self.shared.decider.set(decider);
+=======
+    /// Says where rows of results wait that this node hands out for others. The first one counts.
+    pub fn hand_out_from(&self, endpoints: Arc<dyn EndpointStore>) {
+        let _ = self.shared.endpoints.set(endpoints);
+    }
+
+    /// Where they wait, if anywhere.
+    pub fn endpoints(&self) -> Option<&Arc<dyn EndpointStore>> {
+        self.shared.endpoints.get()
+    }
+
+    /// The rows of an endpoint of any node: see [`Distribution::redeem`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn redeem(
+        &self,
+        principal: &Principal,
+        asked: (QueryId, usize),
+        voucher: &[u8],
+    ) -> Result<BatchStream> {
+        self.shared.distribution().redeem(principal, asked, voucher).await
+>>>>>>> nodes
     }
 
     /// The runtime for work that costs CPU.

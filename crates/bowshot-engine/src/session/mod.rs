@@ -446,7 +446,8 @@ impl EngineSession {
         layout: Layout,
     ) -> Result<Execution> {
         let mut state = self.state(plan.pinned());
-        if let Parallelism::Streams(streams) = parallelism {
+        if let Parallelism::Streams(streams) | Parallelism::Nodes { streams: Some(streams), .. } = parallelism
+        {
             let partitions = &mut state.config_mut().options_mut().execution.target_partitions;
             *partitions = streams.max(*partitions);
         }

@@ -2,6 +2,7 @@
 //! instead of being computed, and what is computed is planned.
 
 use crate::authorize::AuthorizedPlan;
+use crate::endpoints::{Handout, Spread};
 use crate::error::classify;
 use crate::execute::file_views::Origins;
 use crate::execute::progress::ProgressMeter;
@@ -9,7 +10,8 @@ use crate::execute::statistics::exact_rows;
 use crate::execute::{Execution, Parallelism, merged, result_schema, split_scan, streams};
 use crate::plan::parameters;
 use crate::reuse::{Answer, Computed, Query};
-use crate::session::{EngineSession, on_nodes};
+use crate::session::EngineSession;
+use crate::session::on_nodes::{self, Started};
 use crate::snapshot::input::StreamedTable;
 use crate::{job, scheduling};
 use bowshot_api::{BatchStream, Error, Layout, Result};
@@ -20,6 +22,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
+
+/// Rows from which on it is worth that several nodes hand them out, where their number is known.
+const FEWEST_ROWS: u64 = 100_000;
 
 /// Prepares a plan without parameters.
 pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Execution> {
@@ -50,7 +55,19 @@ async fn one(
     let input = run.plan.pinned().input();
     // Rows that come along with a statement come once, and to this node.
     let streams = match input {
-        None => on_nodes::streams(session, &physical, (state, plan, run.form(), ordered), &schema).await?,
+        None => {
+            let made = (state, plan, run.form(), ordered);
+            match on_nodes::start(session, &physical, made, (&schema, run.spread(session, &schema, rows)))
+                .await?
+            {
+                Started::Here(streams) => streams,
+                // Nothing is kept of rows that do not come by here.
+                Started::Elsewhere(opening) => {
+                    let (streams, opening) = (Vec::new(), Some(opening));
+                    return Ok(Execution { schema, streams, ordered, rows, progress, opening });
+                }
+            }
+        }
         Some(_) => streams(&physical, state, run.layout, &schema)?,
     };
     let streams = streams.into_iter().map(|stream| located(stream, input)).collect();
@@ -58,7 +75,7 @@ async fn one(
         Some(record) => record(Computed { streams, schema: SchemaRef::clone(&schema), ordered, rows }),
         None => streams,
     };
-    Ok(Execution { schema, streams, ordered, rows, progress })
+    Ok(Execution { schema, streams, ordered, rows, progress, opening: None })
 }
 
 /// The stream, whose errors say which rows of the client were at work.
@@ -91,7 +108,7 @@ pub(crate) async fn prepare_bound(
     let tail = tail(session.clone(), run, rest, (SchemaRef::clone(&schema), origins.clone()));
     let stream = BatchStream::new(SchemaRef::clone(&schema), merged(head).chain(tail).boxed());
     let stream = stream.with_origin(Some(Arc::new(origins)));
-    Ok(Execution { schema, streams: vec![stream], ordered: true, rows: None, progress })
+    Ok(Execution { schema, streams: vec![stream], ordered: true, rows: None, progress, opening: None })
 }
 
 /// The physical plan of a query, with what is there already in the place of what would compute it.
@@ -133,9 +150,25 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// In what form the result goes to the client.
+    /// In what form the result goes to the client; who hands it out does not change it.
     fn form(&self) -> (Layout, Parallelism) {
-        (self.layout, self.parallelism)
+        let parallelism = match self.parallelism {
+            Parallelism::Nodes { streams: Some(streams), .. } => Parallelism::Streams(streams),
+            Parallelism::Nodes { streams: None, .. } => Parallelism::Default,
+            parallelism => parallelism,
+        };
+        (self.layout, parallelism)
+    }
+
+    /// How other nodes may hand the rows out, if they may and it is worth it.
+    fn spread(&self, session: &EngineSession, schema: &SchemaRef, rows: Option<u64>) -> Option<Spread> {
+        let Parallelism::Nodes { most, query, .. } = self.parallelism else { return None };
+        if self.plan.planned().ordered() || most < 2 || rows.is_some_and(|rows| rows < FEWEST_ROWS) {
+            return None;
+        }
+        let (principal, layout) = (session.principal.clone(), self.layout);
+        let handout = Handout { query, principal, layout, schema: SchemaRef::clone(schema) };
+        Some(Spread { handout, most })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{Names, check_changeable};
 use crate::error::classify;
 use crate::plan::parameters;
-use crate::session::EngineSession;
+use crate::session::{EngineSession, on_nodes};
 use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use crate::write::apply::{self, Applied, Place, arranged, by_name};
@@ -100,7 +100,7 @@ impl EngineSession {
         let state = self.lazy_state(pinned);
         let (names, stores) = (self.names(pinned), self.stores());
         let place = Place { names: &names, stores: &stores, state: &state };
-        let (rows, origin) = rows(write, &state, &plan).await?;
+        let (rows, origin) = rows(self, write, (&state, pinned), &plan).await?;
         let applied = apply::apply(write, rows, &place).await?;
         checked(origin.as_ref())?;
         if !matches!(write, Write::Ddl(_) | Write::CreateAs(_)) {
@@ -167,8 +167,9 @@ fn effect(plan: &AuthorizedPlan) -> Result<&Write> {
 }
 
 async fn rows(
+    session: &EngineSession,
     write: &Write,
-    state: &LazyState,
+    (state, pinned): (&LazyState, &Pinned),
     plan: &LogicalPlan,
 ) -> Result<Rows<BoxStream<'static, Result<RecordBatch>>>> {
     if matches!(write, Write::Ddl(ddl) if !ddl.takes_rows()) {
@@ -178,6 +179,15 @@ async fn rows(
         && let Some(rows) = literal::rows(plan)?
     {
         return Ok((futures::stream::iter([Ok(rows)]).boxed(), None));
+    }
+    // Addresses of rows are read where the rows are.
+    let adds = matches!(write, Write::Insert(_) | Write::CreateAs(_) | Write::Overwrite(_));
+    if adds
+        && pinned.input().is_none()
+        && let Some(rows) = on_nodes::to_write(session, state, plan).await?
+    {
+        let origin = rows.origin().cloned();
+        return Ok((job::checked(rows).boxed(), origin));
     }
     let (rows, origin) = stream(state, plan).await?;
     Ok((job::checked(rows.map(|batch| batch.map_err(classify))).boxed(), origin))

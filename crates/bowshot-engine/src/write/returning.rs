@@ -166,6 +166,6 @@ impl Returned {
         });
         let stream = BatchStream::new(SchemaRef::clone(&schema), batches.boxed());
         let (rows, progress) = (u64::try_from(rows).ok(), ProgressMeter::default());
-        Execution { schema, streams: vec![stream], ordered: true, rows, progress }
+        Execution { schema, streams: vec![stream], ordered: true, rows, progress, opening: None }
     }
 }

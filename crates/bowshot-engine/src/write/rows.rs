@@ -11,11 +11,11 @@ use bowshot_api::{Origin, Result};
 use bowshot_storage::tables::{Definition, TableStore};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use std::sync::Arc;
 
 /// Rows of a batch on its way into a table: scans of the table pay for each.
-const BATCH_ROWS: usize = 64 << 10;
+pub(crate) const BATCH_ROWS: usize = 64 << 10;
 
 /// The rows of a statement's query, and what they may be views of.
 pub(crate) type Rows<S> = (S, Option<Arc<dyn Origin>>);
@@ -33,13 +33,21 @@ pub(crate) async fn stream(
     state: &SessionState,
     plan: &LogicalPlan,
 ) -> Result<Rows<SendableRecordBatchStream>> {
-    let physical = job::apart(async { state.create_physical_plan(plan).await.map_err(classify) }).await?;
-    let physical = scheduling::ensure(physical)?;
+    let physical = physical(state, plan).await?;
     let config = state.config().clone().with_batch_size(BATCH_ROWS);
     let context = TaskContext::from(state).with_session_config(config);
     let views = FileViews::of(physical.as_ref());
     let batches = execute_stream(physical, Arc::new(context)).map_err(classify)?;
     Ok((file_views::watched(batches, views.as_ref()), file_views::origin(views)))
+}
+
+/// The plan of such a query.
+///
+/// # Errors
+/// From planning it.
+pub(crate) async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    let physical = job::apart(async { state.create_physical_plan(plan).await.map_err(classify) }).await?;
+    scheduling::ensure(physical)
 }
 
 /// The defaults of all columns, computed once.

@@ -76,6 +76,7 @@ async fn a_query_is_cancelled_in_both_forms() {
             query: bowshot_api::QueryId::random(),
             partition: 0,
             compression: bowshot_api::Compression::None,
+            voucher: bytes::Bytes::new(),
         }
         .encode(),
     });

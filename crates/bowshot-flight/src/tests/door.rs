@@ -128,6 +128,7 @@ impl Door {
             ordered: true,
             rows: None,
             expires,
+            locations: Vec::new(),
         };
         let query = Query { sql: sql.into(), answer: answer.clone(), read: false, cancelled: false };
         self.queries.lock().unwrap().insert(answer.query, query);

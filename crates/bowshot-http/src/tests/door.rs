@@ -304,6 +304,7 @@ fn answer(query: QueryId, schema: SchemaRef) -> Answer {
         ordered: true,
         rows: None,
         expires: None,
+        locations: Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::error::{Error, denied};
 use crate::frame::{read_line, write_line};
 use crate::settings::{Security, host};
 use crate::stream::Wire;
+use aws_lc_rs::hmac::Key;
 use certificates::Certificates;
 pub(crate) use certificates::NODE_NAME;
 use secret::SharedKey;
@@ -67,6 +68,14 @@ impl Keys {
         match self {
             Self::Certificates(certificates) => certificates.cluster(),
             Self::Secret(secret) => secret.cluster(),
+        }
+    }
+
+    /// A key that all nodes have, if they have something secret in common.
+    pub(crate) fn common(&self) -> Option<Key> {
+        match self {
+            Self::Certificates(_) => None,
+            Self::Secret(secret) => Some(secret.for_signatures()),
         }
     }
 

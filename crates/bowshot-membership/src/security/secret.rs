@@ -39,6 +39,11 @@ impl SharedKey {
         Self { key, cluster: identifier(tag.as_ref()) }
     }
 
+    /// Another key that is made of the secret: no proof of a node is a signature.
+    pub(super) fn for_signatures(&self) -> Key {
+        Key::new(HMAC_SHA256, hmac::sign(&self.key, b"key of signatures").as_ref())
+    }
+
     pub(super) fn cluster(&self) -> Uuid {
         self.cluster
     }

@@ -328,6 +328,7 @@ impl Session for Room {
             ordered: true,
             rows: None,
             expires: None,
+            locations: Vec::new(),
         };
         self.door.queries.lock().unwrap().insert(answer.query, (sql, bound));
         Ok(answer)

@@ -227,6 +227,7 @@ impl KeptResult {
             ordered: self.ordered,
             rows: self.promised,
             progress: ProgressMeter::default(),
+            opening: None,
         }
     }
 }

@@ -86,6 +86,7 @@ impl Query {
             ordered: self.reply.ordered,
             rows: None,
             expires: self.expires,
+            locations: Vec::new(),
         }
     }
 

@@ -1,0 +1,130 @@
+"""Nodes of a cluster with a part of a processor each: how much faster two and four are than one.
+
+    cargo build --release -p bowshot
+    pip install -r tests/cluster/requirements.txt
+    python bench/cluster.py FOLDER_OF_PROGRAMS [--scale 1] [--share 0.25] [--rounds 3] [--nodes 1,2,4]
+
+Each node is a process that the kernel gives `--share` of one processor (a cgroup of the cpu controller, so Linux and root), with
+one thread for queries. Measured are `SELECT *` of lineitem, read from all endpoints at once and, for comparison, through the node that
+was asked, and the 22 queries of TPC-H one after another. The client is not limited: on a machine with few processors, keep
+nodes times share below what is left to it. Appends one JSON line to bench/results/cluster.jsonl and prints it.
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests/cluster"), str(ROOT / "tests/tpch"), str(ROOT / "tests/clients")]
+
+CONTROLLERS = [pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")]
+PERIOD_US = 20_000
+EVERYTHING = "SELECT * FROM lineitem"
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("programs", type=pathlib.Path)
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--share", type=float, default=0.25)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--nodes", default="1,2,4")
+    parser.add_argument("--no-tpch", action="store_true")
+    return parser.parse_args()
+
+
+@contextlib.contextmanager
+def limited(processes, share):
+    """The processes, each with a share of one processor."""
+    old = (CONTROLLERS[0] / "cpu.shares").exists()
+    base, groups = CONTROLLERS[0 if old else 1], []
+    try:
+        for process in processes:
+            group = base / f"bowshot-bench-{process.pid}"
+            group.mkdir()
+            groups.append(group)
+            quota = int(PERIOD_US * share)
+            if old:
+                (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+                (group / "cpu.cfs_quota_us").write_text(str(quota))
+            else:
+                (group / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+            (group / "cgroup.procs").write_text(str(process.pid))
+        yield
+    finally:
+        for process, group in zip(processes, groups):
+            (base / "cgroup.procs").write_text(str(process.pid))
+            group.rmdir()
+
+
+def seconds(rounds, work):
+    """Median time; the first turn warms up."""
+    taken = []
+    for _ in range(rounds + 1):
+        began = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - began)
+    return round(statistics.median(taken[1:]), 3)
+
+
+def measured(number, data, queries, chosen):
+    import endpoints
+    import nodes
+    from run import TABLES
+
+    # The files are all on one disk; what is to be seen is the work of the nodes.
+    more = ["--set", "result_cache.memory_bytes=0", "--set", "engine.threads=1", "--set", "cluster.suspect_after=20s",
+            "--set", "cluster.dead_after=60s", "--set", "cluster.heartbeat=1s", "--set", "cluster.bytes_per_thread=1048576"]
+    sources = [f"{name}={data / name}" for name in TABLES]
+    with nodes.cluster(number, more=more, sources=sources) as members:
+        with limited([member.process for member in members], chosen.share):
+            with endpoints.Client(members[0].grpc_tcp, "auto", seconds=3600) as spread, \
+                    endpoints.Client(members[0].grpc_tcp, None, seconds=3600) as together:
+                info = spread.info(EVERYTHING)
+                rows = spread.all_of(info)
+                found = {"nodes": number, "endpoints": len(info.endpoints), "rows": rows.num_rows, "bytes": rows.nbytes}
+                del rows
+                found["all_endpoints_s"] = seconds(chosen.rounds, lambda: spread.parallel(EVERYTHING))
+                found["one_endpoint_s"] = seconds(chosen.rounds, lambda: together.run(EVERYTHING))
+                if not chosen.no_tpch:
+                    found["tpch_s"] = seconds(1, lambda: [together.run(sql) for sql in queries])
+                return found
+
+
+def main():
+    chosen = options()
+    os.environ["BOWSHOT_BIN"] = str(chosen.programs.resolve())
+    import run
+
+    data = run.make_data(chosen.scale)
+    _, queries = run.reference(data)
+    texts = list(queries.values())
+    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    load = os.getloadavg()[0]
+    figures = [measured(int(number), data, texts, chosen) for number in chosen.nodes.split(",")]
+    first = figures[0]
+    for figure in figures:
+        for name in ("all_endpoints_s", "one_endpoint_s", "tpch_s"):
+            if name in figure:
+                figure[name.replace("_s", "_faster")] = round(first[name] / figure[name], 2)
+    line = {
+        "scenario": "cluster", "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "commit": commit,
+        "machine": {"cores": os.cpu_count(), "system": platform.platform(), "load_before": load},
+        "settings": {"scale": chosen.scale, "share_of_a_processor": chosen.share, "rounds": chosen.rounds, "threads": 1},
+        "figures": figures,
+    }
+    with open(ROOT / "bench/results/cluster.jsonl", "a", encoding="utf-8") as results:
+        results.write(json.dumps(line) + "\n")
+    print(json.dumps(line, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+//! Rows of results of other nodes that this one has made and hands out, and of its own where several nodes make them: the
+//! session's part of [`bowshot_engine::endpoints`].
+//!
+//! An endpoint is a partition without a query: the node that was asked has that. It watches over its reader and its end, and
+//! tells how it ended. Until then the plan's part on this node stays open, so that it is known where rows are that nobody has
+//! read; when that part is dropped, nobody wants them.
+
+use crate::partition::{Partition, Policy, Reader};
+use crate::spill::Accounts;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use async_trait::async_trait;
+use bowshot_api::{BatchStream, Delivery, Error, ErrorKind, Origin, Principal, Reason, Result};
+use bowshot_engine::Job;
+use bowshot_engine::distribution::not_here;
+use bowshot_engine::endpoints::{EndpointId, EndpointState, EndpointStore, Handout, LocalEndpoint};
+use futures::StreamExt;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+/// How long it is remembered how an endpoint ended, so that late tickets get a true answer.
+const REMEMBERED: Duration = Duration::from_secs(60);
+/// Endpoints of a node, ended ones included.
+const MOST: usize = 10_000;
+
+/// All endpoints of this node.
+#[derive(Debug)]
+pub(crate) struct Endpoints {
+    accounts: Arc<Accounts>,
+    buffer_bytes: usize,
+    runtime: Handle,
+    all: Mutex<HashMap<EndpointId, Arc<Endpoint>>>,
+}
+
+impl Endpoints {
+    /// None yet. `runtime` is that of queries.
+    pub(crate) fn new(accounts: &Arc<Accounts>, buffer_bytes: usize, runtime: Handle) -> Arc<Self> {
+        Arc::new(Self { accounts: Arc::clone(accounts), buffer_bytes, runtime, all: Mutex::default() })
+    }
+
+    /// Those that have not ended.
+    pub(crate) fn open_now(&self) -> usize {
+        self.lock().values().filter(|endpoint| endpoint.ended_at().is_none()).count()
+    }
+
+    /// Ends all of them, for the end of a drain.
+    pub(crate) fn fail_all(&self) {
+        let all: Vec<Arc<Endpoint>> = self.lock().values().map(Arc::clone).collect();
+        for endpoint in all {
+            endpoint.fail(Error::new(ErrorKind::Unavailable, "the server is stopping"));
+        }
+    }
+
+    /// Forgets those that have ended long ago.
+    pub(crate) fn forget(&self, now: Instant) {
+        self.lock().retain(|_, endpoint| {
+            endpoint.ended_at().is_none_or(|at| now.saturating_duration_since(at) < REMEMBERED)
+        });
+    }
+
+    /// A poisoned lock still guards whole endpoints.
+    fn lock(&self) -> MutexGuard<'_, HashMap<EndpointId, Arc<Endpoint>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EndpointStore for Endpoints {
+    fn open(
+        &self,
+        id: EndpointId,
+        handout: &Handout,
+        streams: usize,
+        origin: Option<Arc<dyn Origin>>,
+    ) -> Result<Arc<dyn LocalEndpoint>> {
+        let mut all = self.lock();
+        if let Some(endpoint) = all.get(&id) {
+            return Ok(Arc::<Endpoint>::clone(endpoint));
+        }
+        if all.len() >= MOST {
+            let message = format!("this node hands out {MOST} results already");
+            return Err(Error::new(ErrorKind::LimitReached, message).with_hint("read or cancel some of them"));
+        }
+        let policy =
+            Policy { delivery: Delivery::Stream, has_siblings: true, budget_bytes: self.buffer_bytes };
+        let schema = SchemaRef::clone(&handout.schema);
+        let rows = Partition::new(schema, policy, streams, Arc::clone(&self.accounts));
+        let endpoint = Arc::new(Endpoint {
+            handout: handout.clone(),
+            rows: rows.with_origin(origin),
+            working: AtomicUsize::new(streams),
+            end: watch::Sender::new(None),
+            runtime: self.runtime.clone(),
+        });
+        all.insert(id, Arc::clone(&endpoint));
+        Ok(endpoint)
+    }
+
+    fn find(&self, id: EndpointId) -> Option<Arc<dyn LocalEndpoint>> {
+        self.lock().get(&id).map(|endpoint| Arc::<Endpoint>::clone(endpoint) as _)
+    }
+}
+
+/// How an endpoint has ended, and when.
+#[derive(Debug)]
+struct End {
+    at: Instant,
+    error: Option<Error>,
+}
+
+/// See the module.
+#[derive(Debug)]
+struct Endpoint {
+    handout: Handout,
+    rows: Partition,
+    /// Streams that neither wait for the reader nor have ended.
+    working: AtomicUsize,
+    end: watch::Sender<Option<Arc<End>>>,
+    runtime: Handle,
+}
+
+impl Endpoint {
+    fn ended_at(&self) -> Option<Instant> {
+        self.end.borrow().as_ref().map(|end| end.at)
+    }
+
+    /// The first end counts.
+    fn ends(&self, error: Option<Error>) {
+        self.end.send_if_modified(|end| {
+            let first = end.is_none();
+            if first {
+                *end = Some(Arc::new(End { at: Instant::now(), error }));
+            }
+            first
+        });
+    }
+
+    fn check(&self) -> Result<()> {
+        let end = self.end.borrow().clone();
+        match end.as_ref().and_then(|end| end.error.as_ref()) {
+            Some(error) => Err(error.duplicate()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl LocalEndpoint for Endpoint {
+    async fn put(&self, batch: RecordBatch) -> Result<bool> {
+        let bytes = Partition::size(&batch);
+        if let Some(job) = Job::current() {
+            job.handed_over(bytes);
+        }
+        let mut pushing = Box::pin(self.rows.push(batch, bytes));
+        if let Some(pushed) = futures::future::poll_immediate(&mut pushing).await {
+            return pushed.map(|pushed| pushed.is_ok());
+        }
+        self.working.fetch_sub(1, Ordering::AcqRel);
+        let _waits = Waits(&self.working);
+        pushing.await.map(|pushed| pushed.is_ok())
+    }
+
+    fn stream_ended(&self) {
+        self.working.fetch_sub(1, Ordering::AcqRel);
+        self.rows.producer_done();
+    }
+
+    async fn finished(&self) -> Result<()> {
+        let mut end = self.end.subscribe();
+        // The sender is here.
+        let _ = end.wait_for(Option::is_some).await;
+        self.check()
+    }
+
+    async fn ready(&self) -> Result<()> {
+        self.rows.ready().await
+    }
+
+    fn state(&self) -> EndpointState {
+        let (rows, bytes) = self.rows.totals();
+        let attention = self.rows.attention();
+        EndpointState {
+            rows,
+            bytes,
+            claimed: attention.is_some(),
+            is_read: self.rows.has_readers(),
+            rows_ready: attention.as_ref().is_some_and(|attention| attention.rows_ready),
+            idle: attention.map(|attention| attention.since.elapsed()).unwrap_or_default(),
+            waits: self.working.load(Ordering::Acquire) == 0,
+        }
+    }
+
+    fn fail(&self, error: Error) {
+        if self.ended_at().is_none() {
+            self.rows.fail(error.duplicate());
+            self.ends(Some(error));
+        }
+    }
+
+    fn attach(self: Arc<Self>, principal: &Principal) -> Result<BatchStream> {
+        let query = self.handout.query;
+        if self.handout.principal != *principal {
+            return Err(not_here(query));
+        }
+        self.check()?;
+        if !self.rows.claim() {
+            return Err(Error::not_found(format!(
+                "the result of query {query} is not found: it has been read"
+            ))
+            .with_reason(Reason::UndefinedQuery)
+            .with_hint("run the query again, or set the session option `retryable_results`"));
+        }
+        let schema = SchemaRef::clone(&self.handout.schema);
+        let reading = Reading { reader: Reader::new(self.runtime.clone()), endpoint: self };
+        let batches = futures::stream::unfold(Some(reading), |reading| async move {
+            let mut reading = reading?;
+            match reading.reader.next(&reading.endpoint.rows).await {
+                Ok(Some(batch)) => Some((Ok(batch), Some(reading))),
+                Ok(None) => None,
+                Err(error) => {
+                    reading.endpoint.fail(error.duplicate());
+                    Some((Err(error), None))
+                }
+            }
+        });
+        Ok(BatchStream::new(schema, batches.boxed()))
+    }
+}
+
+/// A stream that fills the buffer waits for its reader.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// The one reader of an endpoint. When it goes, nobody wants what is left.
+struct Reading {
+    reader: Reader,
+    endpoint: Arc<Endpoint>,
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.endpoint.rows.release_reader();
+        self.endpoint.ends(None);
+    }
+}

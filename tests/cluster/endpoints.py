@@ -1,0 +1,117 @@
+"""Results that nodes hand out themselves: tables that are large enough, and clients that go where FlightInfo says."""
+
+import concurrent.futures
+
+import nodes
+import protobuf
+import pyarrow as pa
+import pyarrow.flight as flight
+import pyarrow.parquet as pq
+
+ROWS = 1_200_000
+EVERYTHING = "SELECT x, g, s FROM t"
+REUSE = b"arrow-flight-reuse-connection://?"
+
+
+def write(path):
+    """A table in five files, whose rows take some megabytes: more than buffers hold that are as small as below."""
+    path.mkdir()
+    numbers = pa.array(range(ROWS), pa.int64())
+    groups = pa.array([number * 7919 % 99_991 for number in range(ROWS)], pa.int32())
+    texts = pa.array([f"row {number}" for number in range(ROWS)])
+    rows, part = pa.table({"x": numbers, "g": groups, "s": texts}), ROWS // 5
+    for number in range(5):
+        pq.write_table(rows.slice(number * part, part), path / f"part-{number}.parquet", row_group_size=20_000)
+    return path
+
+
+def settings(**more):
+    """Settings of nodes over such a table: everything is worth all nodes, and buffers hold a part of the rows."""
+    given = {
+        "cluster.bytes_per_thread": 1,
+        "result_cache.memory_bytes": 0,
+        "engine.threads": 2,
+        "limits.result_buffer_bytes": 1 << 20,
+        **{name.replace("__", "."): value for name, value in more.items()},
+    }
+    return [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+
+
+def started(table, number=3, more=(), proof=None, user=None, **other):
+    return nodes.cluster(number, proof, more=[*settings(**other), *more], sources=[f"t={table}"], user=user)
+
+
+class Client:
+    """A client of one node, with the connections to others that its endpoints send it to."""
+
+    def __init__(self, uri, endpoints="auto", user=None, seconds=60):
+        self.headers = []
+        self.seconds, self.user = seconds, user
+        self.others, self.main = {}, self._connect(uri)
+        if endpoints:
+            self.run(f"SET endpoints = '{endpoints}'")
+
+    def _connect(self, uri):
+        client = flight.connect(uri)
+        options = flight.FlightCallOptions(timeout=self.seconds)
+        if self.user:
+            header = client.authenticate_basic_token(*self.user)
+            options = flight.FlightCallOptions(timeout=self.seconds, headers=[header])
+        return client, options
+
+    def info(self, sql):
+        client, options = self.main
+        return client.get_flight_info(flight.FlightDescriptor.for_command(sql.encode()), options)
+
+    def reader(self, endpoint, at=None):
+        """Reads an endpoint where it says, or at another node."""
+        uri = at or next((place.uri.decode() for place in endpoint.locations if place.uri != REUSE), None)
+        if uri is None:
+            client, options = self.main
+        else:
+            if uri not in self.others:
+                self.others[uri] = self._connect(uri)
+            client, options = self.others[uri]
+        return client.do_get(endpoint.ticket, options)
+
+    def run(self, sql, at=None):
+        """All rows, one endpoint after another."""
+        info = self.info(sql)
+        return pa.concat_tables([self.reader(endpoint, at).read_all() for endpoint in info.endpoints])
+
+    def parallel(self, sql):
+        """All rows, all endpoints at once."""
+        return self.all_of(self.info(sql))
+
+    def all_of(self, info):
+        # Connections are made one after another.
+        readers = [self.reader(endpoint) for endpoint in info.endpoints]
+        with concurrent.futures.ThreadPoolExecutor(len(readers)) as pool:
+            return pa.concat_tables(pool.map(lambda reader: reader.read_all(), readers))
+
+    def cancel(self, info):
+        client, options = self.main
+        request = protobuf.field(1, info.serialize())
+        return list(client.do_action(flight.Action("CancelFlightInfo", request), options))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for client, _ in [self.main, *self.others.values()]:
+            client.close()
+
+
+def places(info):
+    """Where the endpoints of a result are; `None` for the node that was asked."""
+    return [next((place.uri.decode() for place in end.locations if place.uri != REUSE), None) for end in info.endpoints]
+
+
+def in_order(rows):
+    return rows.combine_chunks().sort_by([(name, "ascending") for name in rows.column_names])
+
+
+def idle(members, seconds=15):
+    """Nothing of a statement is left anywhere."""
+    for member in members:
+        member.wait_idle(seconds)

@@ -1,0 +1,370 @@
+"""Endpoints on the nodes that make the rows: exact rows wherever and however they are read, for nobody else, and nothing left."""
+
+import threading
+import time
+
+import adbc_driver_flightsql.dbapi as dbapi
+import endpoints
+import nodes
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+from endpoints import EVERYTHING, ROWS, Client, idle, in_order, places
+
+# Where the rows of the last stage are on several nodes.
+SPREAD = [
+    EVERYTHING,
+    "SELECT g, count(*) AS n, sum(x) AS s FROM t GROUP BY g",
+    "SELECT a.x, b.g FROM t a JOIN t b ON a.x = b.g WHERE a.x % 7 = 0",
+    "SELECT x FROM t WHERE x % 2 = 0",
+]
+# Where they are not: one node has the order, the few rows, or all of them.
+TOGETHER = ["SELECT x FROM t ORDER BY x", "SELECT x FROM t LIMIT 1000", "SELECT count(*) FROM t", "SELECT 1"]
+ADA, BOB = ("ada", "a password"), ("bob", "a password")
+GONE = (flight.FlightUnavailableError, flight.FlightInternalError, flight.FlightCancelledError)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return endpoints.write(tmp_path_factory.mktemp("endpoints") / "t")
+
+
+@pytest.fixture(scope="module")
+def members(table):
+    with endpoints.started(table) as members:
+        yield members
+
+
+@pytest.fixture(scope="module")
+def answers(table):
+    with nodes.Server(f"t={table}") as server, Client(server.grpc_tcp, endpoints=None) as client:
+        return {sql: in_order(client.run(sql)) for sql in SPREAD}
+
+
+@pytest.mark.parametrize("sql", SPREAD)
+def test_endpoints_are_read_in_parallel_from_the_nodes(members, answers, sql):
+    for asked in members:
+        with Client(asked.grpc_tcp) as client:
+            info = client.info(sql)
+            others = {member.grpc_tcp for member in members} - {asked.grpc_tcp}
+            assert set(places(info)) == {None, *others} and len(info.endpoints) == 3
+            assert in_order(client.all_of(info)) == answers[sql]
+    idle(members)
+
+
+@pytest.mark.parametrize("sql", SPREAD)
+def test_endpoints_are_read_one_after_another(members, answers, sql):
+    with Client(members[0].grpc_tcp) as client:
+        info = client.info(sql)
+        rows = [client.reader(endpoint).read_all() for endpoint in reversed(info.endpoints)]
+        assert in_order(pa.concat_tables(rows)) == answers[sql]
+    idle(members)
+
+
+def test_endpoints_that_are_opened_at_once_are_read_one_after_another(members, answers):
+    """As JDBC does it."""
+    with Client(members[0].grpc_tcp) as client:
+        for sql in SPREAD:
+            readers = [client.reader(endpoint) for endpoint in client.info(sql).endpoints]
+            assert in_order(pa.concat_tables([reader.read_all() for reader in readers])) == answers[sql]
+    idle(members)
+
+
+def test_a_client_that_reaches_one_node_gets_everything_there(members, answers):
+    with Client(members[0].grpc_tcp) as client:
+        for member in members:
+            for sql in SPREAD:
+                assert in_order(client.run(sql, at=member.grpc_tcp)) == answers[sql], member.grpc_tcp
+    idle(members)
+
+
+def test_one_endpoint_is_at_the_node_that_was_asked(members, answers):
+    for number in (None, "1"):
+        with Client(members[0].grpc_tcp, endpoints=number) as client:
+            for sql in SPREAD:
+                info = client.info(sql)
+                assert places(info) == [None]
+                assert in_order(client.all_of(info)) == answers[sql]
+    # Fewer than there are nodes.
+    with Client(members[0].grpc_tcp, endpoints="2") as client:
+        assert set(places(client.info(EVERYTHING))) == {None}
+
+
+def test_small_and_ordered_results_are_at_the_node_that_was_asked(members):
+    with Client(members[0].grpc_tcp) as client:
+        for sql in TOGETHER:
+            info = client.info(sql)
+            assert places(info) == [None], sql
+            client.all_of(info)
+        keys = client.run(TOGETHER[0])["x"].to_pylist()
+        assert keys == list(range(ROWS))
+    idle(members)
+
+
+def test_adbc_reads_from_all_nodes(members, answers):
+    for number in ("auto", "1"):
+        options = {"adbc.flight.sql.session.option.endpoints": number}
+        with dbapi.connect(members[0].grpc_tcp, conn_kwargs=options) as connection, connection.cursor() as cursor:
+            for sql in SPREAD:
+                cursor.execute(sql)
+                assert in_order(cursor.fetch_arrow_table()) == answers[sql]
+            partitions, schema = cursor.adbc_execute_partitions(EVERYTHING)
+            assert len(partitions) == (3 if number == "auto" else 1)
+            rows = []
+            for partition in partitions:
+                cursor.adbc_read_partition(partition)
+                rows.append(cursor.fetch_arrow_table())
+            assert in_order(pa.concat_tables(rows)) == answers[EVERYTHING]
+    idle(members)
+
+
+def test_statements_are_in_the_log_with_their_rows(members):
+    sql = EVERYTHING + " WHERE x >= 0"
+    with Client(members[1].grpc_tcp) as client:
+        assert client.parallel(sql).num_rows == ROWS
+
+    def logged():
+        return members[1].rows(f"SELECT outcome, rows FROM system.queries WHERE sql = '{sql}'")
+
+    assert nodes.wait_until(logged, "a line in the log") == [["finished", ROWS]]
+    assert members[2].rows(f"SELECT count(*) FROM system.queries WHERE sql = '{sql}'") == [[0]]
+
+
+def test_an_endpoint_is_read_once(members):
+    with Client(members[0].grpc_tcp) as client:
+        info = client.info(EVERYTHING)
+        client.all_of(info)
+        for endpoint in info.endpoints:
+            with pytest.raises(flight.FlightError, match="has been read|not found"):
+                client.reader(endpoint).read_all()
+
+
+def test_a_reader_that_leaves_leaves_nothing(members):
+    with Client(members[0].grpc_tcp) as client:
+        readers = [client.reader(endpoint) for endpoint in client.info(EVERYTHING).endpoints]
+        for reader in readers:
+            reader.read_chunk()
+            reader.cancel()
+    idle(members)
+
+
+def test_a_statement_that_is_cancelled_ends_everywhere(members):
+    with Client(members[0].grpc_tcp) as client:
+        info = client.info(EVERYTHING)
+        reader = client.reader(info.endpoints[-1])
+        reader.read_chunk()
+        client.cancel(info)
+        with pytest.raises((flight.FlightCancelledError, pa.ArrowCancelled), match="cancelled"):
+            reader.read_all()
+        for endpoint in info.endpoints[:-1]:
+            with pytest.raises((flight.FlightCancelledError, pa.ArrowCancelled), match="cancelled"):
+                client.reader(endpoint).read_all()
+    idle(members)
+
+
+def test_an_error_in_one_part_ends_all(members):
+    sql = f"SELECT x, 1 / (x - {ROWS - 3}) AS y FROM t"
+    with Client(members[0].grpc_tcp) as client:
+        failed = []
+        try:
+            readers = [client.reader(endpoint) for endpoint in client.info(sql).endpoints]
+        except (pa.ArrowInvalid, flight.FlightError) as error:
+            failed, readers = [str(error)], []
+        for reader in readers:
+            try:
+                reader.read_all()
+            except (pa.ArrowInvalid, flight.FlightError) as error:
+                failed.append(str(error))
+        assert failed and any("zero" in error for error in failed), failed
+    idle(members)
+
+
+def test_a_result_that_nobody_reads_expires(table):
+    with endpoints.started(table, limits__result_timeout="2s") as members:
+        with Client(members[0].grpc_tcp) as client:
+            # What one endpoint's reader takes its time for keeps the others.
+            info = client.info(EVERYTHING)
+            first = client.reader(info.endpoints[0])
+            first.read_chunk()
+            time.sleep(5)
+            rest = first.read_all().num_rows
+            assert rest and all(client.reader(end).read_all().num_rows for end in info.endpoints[1:])
+            info = client.info(EVERYTHING)
+            time.sleep(5)
+            for endpoint in info.endpoints:
+                with pytest.raises(flight.FlightError, match="expired|not found"):
+                    client.reader(endpoint).read_all()
+        idle(members)
+
+
+def test_readers_that_let_rows_lie_are_cut_off(table):
+    with endpoints.started(table, limits__reader_timeout="2s") as members:
+        with Client(members[0].grpc_tcp) as client:
+            readers = [client.reader(endpoint) for endpoint in client.info(EVERYTHING).endpoints]
+            for reader in readers:
+                reader.read_chunk()
+            idle(members, 20)
+            ends = []
+            for reader in readers:
+                try:
+                    reader.read_all()
+                except Exception as error:
+                    ends.append(str(error))
+            assert any("took no rows" in end for end in ends), ends
+
+
+@pytest.fixture(scope="module", params=["secret", "certificates"])
+def guarded(request, table, tmp_path_factory):
+    """Three nodes with two users."""
+    folder = tmp_path_factory.mktemp("users")
+    hashed = nodes.run("hash-password", said="a password").stdout.strip()
+    users = folder / "users.toml"
+    users.write_text("".join(f'[[users]]\nname = "{name}"\npassword_hash = "{hashed}"\n' for name in ("ada", "bob")))
+    proof = nodes.secret()
+    if request.param == "certificates":
+        proof = nodes.certificate(folder / "authority", "one", first=True)
+    with endpoints.started(table, proof=proof, more=["--users-file", users], user=ADA) as members:
+        yield members
+
+
+def test_tickets_are_for_one_user(guarded, answers):
+    with Client(guarded[0].grpc_tcp, user=ADA) as one, Client(guarded[0].grpc_tcp, user=BOB) as other:
+        info = one.info(EVERYTHING)
+        for endpoint in info.endpoints:
+            for member in guarded:
+                with pytest.raises(flight.FlightError, match="not found"):
+                    other.reader(endpoint, at=member.grpc_tcp).read_all()
+                # A ticket is no credential.
+                with flight.connect(member.grpc_tcp) as nobody:
+                    with pytest.raises(flight.FlightUnauthenticatedError):
+                        nobody.do_get(endpoint.ticket).read_all()
+        # Nothing of that has taken anything from whom it belongs to.
+        assert in_order(one.all_of(info)) == answers[EVERYTHING]
+    idle(guarded)
+
+
+def test_adbc_logs_in_at_each_node(guarded, answers):
+    options = {"adbc.flight.sql.session.option.endpoints": "auto"}
+    login = {"username": ADA[0], "password": ADA[1]}
+    with dbapi.connect(guarded[0].grpc_tcp, db_kwargs=login, conn_kwargs=options) as connection:
+        with connection.cursor() as cursor:
+            cursor.execute(EVERYTHING)
+            assert in_order(cursor.fetch_arrow_table()) == answers[EVERYTHING]
+    idle(guarded)
+
+
+def test_forged_tickets_are_refused(guarded):
+    with Client(guarded[0].grpc_tcp, user=ADA) as client:
+        info = client.info(EVERYTHING)
+        for endpoint in info.endpoints:
+            good = endpoint.ticket.ticket
+            # The query, the endpoint's number, the run, the nodes, the time and the signature are at the end, in this order.
+            for place in (-120, -90, -80, -60, -45, -35, -20, -1):
+                forged = bytearray(good)
+                forged[place] ^= 1
+                for member in guarded:
+                    with pytest.raises((flight.FlightError, pa.ArrowInvalid)):
+                        client.reader(flight.FlightEndpoint(bytes(forged), []), at=member.grpc_tcp).read_all()
+        assert client.all_of(info).num_rows == ROWS
+    idle(guarded)
+
+
+def read_all(client, info):
+    """What each endpoint gives: its rows, or its error."""
+    ends = [None] * len(info.endpoints)
+
+    def read(number):
+        try:
+            ends[number] = client.reader(info.endpoints[number]).read_all().num_rows
+        except Exception as error:
+            ends[number] = error
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(len(ends))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(90)
+        assert not thread.is_alive(), "an endpoint hangs"
+    return ends
+
+
+def test_a_node_that_dies_before_its_rows_were_fetched(table):
+    with endpoints.started(table) as members:
+        with Client(members[0].grpc_tcp) as client:
+            info = client.info(EVERYTHING)
+            lost = members[2].grpc_tcp
+            members[2].kill()
+            at = places(info).index(lost)
+            time.sleep(1)
+            ends = read_all(client, info)
+            assert all(isinstance(end, Exception) for end in ends), ends
+            for number, end in enumerate(ends):
+                assert isinstance(end, GONE), end
+                assert number == at or "run" in str(end) and "again" in str(end), end
+            # Through a node that is there, it says what to do.
+            with pytest.raises(flight.FlightUnavailableError, match="again"):
+                client.reader(info.endpoints[at], at=members[1].grpc_tcp).read_all()
+            idle(members[:2])
+            # The next one runs on those that are left.
+            assert client.parallel(EVERYTHING).num_rows == ROWS
+        idle(members[:2])
+
+
+def test_a_node_that_dies_while_its_rows_are_fetched(table):
+    with endpoints.started(table) as members:
+        with Client(members[0].grpc_tcp) as client:
+            info = client.info(EVERYTHING)
+            readers = [client.reader(endpoint) for endpoint in info.endpoints]
+            for reader in readers:
+                reader.read_chunk()
+            members[2].kill()
+            failed = 0
+            for reader in readers:
+                try:
+                    reader.read_all()
+                except GONE:
+                    failed += 1
+            assert failed >= 1
+        idle(members[:2])
+
+
+def test_the_node_that_was_asked_dies(table):
+    with endpoints.started(table) as members:
+        with Client(members[0].grpc_tcp) as client:
+            info = client.info(EVERYTHING)
+            away = [endpoint for endpoint, place in zip(info.endpoints, places(info)) if place]
+            reader = client.reader(away[0])
+            reader.read_chunk()
+            members[0].kill()
+            with pytest.raises(GONE, match="again|lost"):
+                reader.read_all()
+            idle(members[1:])
+            for endpoint in away:
+                with pytest.raises(flight.FlightError, match="again|lost"):
+                    client.reader(endpoint).read_all()
+
+
+def test_a_node_that_is_stopped_before_the_first_row_is_not_noticed(table, answers):
+    with endpoints.started(table) as members:
+        members[2].signal(nodes.STOP)
+        try:
+            with Client(members[0].grpc_tcp) as client:
+                for sql in SPREAD:
+                    info = client.info(sql)
+                    assert members[2].grpc_tcp not in places(info)
+                    assert in_order(client.all_of(info)) == answers[sql]
+        finally:
+            members[2].signal(nodes.CONTINUE)
+        nodes.all_alive(members)
+        idle(members)
+
+
+def test_a_node_that_ends_lets_its_rows_be_fetched(table):
+    with endpoints.started(table) as members:
+        with Client(members[0].grpc_tcp) as client:
+            info = client.info(EVERYTHING)
+            readers = [client.reader(endpoint) for endpoint in info.endpoints]
+            members[2].terminate()
+            time.sleep(1)
+            assert sum(reader.read_all().num_rows for reader in readers) == ROWS
+        nodes.wait_until(lambda: not members[2].alive(), "the end of the node", 40)
