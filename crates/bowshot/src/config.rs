@@ -228,6 +228,7 @@ impl Config {
             temporary_bytes: self.temporary_bytes,
             exchange_folder: self.exchange_folder.clone(),
             remotes: None,
+            databases: None,
             access: self.access_settings(),
             session_config: None,
         }
