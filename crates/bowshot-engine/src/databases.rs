@@ -5,7 +5,7 @@
 use crate::snapshot::names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use async_trait::async_trait;
 use bowshot_api::{Error, Result};
-use bowshot_sql::Attachment;
+pub use bowshot_sql::Attachment;
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
