@@ -609,6 +609,6 @@ impl Setting {
 
     /// Whether the setting takes a list; its environment variable then separates the entries with `:`.
     pub(super) fn is_list(&self) -> bool {
-        matches!((self.slot)(&mut Config::default()), Slot::Sources(_) | Slot::Addresses(_))
+        matches!((self.slot)(&mut Config::default()), Slot::Sources(_) | Slot::Addresses(_) | Slot::Places(_))
     }
 }

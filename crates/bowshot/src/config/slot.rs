@@ -118,7 +118,7 @@ impl Slot<'_> {
             },
             Self::Dialect(place) => place.name().to_owned(),
             Self::LogFormat(place) => place.name().to_owned(),
-            Self::Addresses(place) => place.join(", "),
+            Self::Addresses(place) | Self::Places(place) => place.join(", "),
             Self::Sources(place) => place.iter().map(show_source).collect::<Vec<_>>().join(", "),
             Self::Secret(_) => String::new(),
         }
