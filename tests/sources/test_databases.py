@@ -491,7 +491,7 @@ def guarded(folder, postgres, sources):
     """A server with users, over a database, with a place that may be attached."""
     import subprocess
 
-    hashed = subprocess.run([binaries() / "bowshot", "password"], input="the root of it\n", capture_output=True, text=True, check=True).stdout.strip()
+    hashed = subprocess.run([binaries() / "bowshot", "hash-password"], input="the root of it", capture_output=True, text=True, check=True).stdout.strip()
     postgres.run("DROP TABLE IF EXISTS people", "CREATE TABLE people (id int, region text, ssn text, code text)",
                  "INSERT INTO people VALUES (1, 'EU', '111', '1'), (2, 'US', '222', 'boom'), (3, 'EU', '333', '3')")
     extra = (f'\n[attach]\nplaces = ["postgres://127.0.0.1:{postgres.port}/", "sqlite://{folder}/open"]\n'
