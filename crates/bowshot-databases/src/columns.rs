@@ -112,7 +112,9 @@ pub(crate) fn of_driver(name: &str, named: &str, given: &DataType) -> Option<Col
         T::Time32(_) | T::Time64(_) | T::Binary | T::LargeBinary | T::FixedSizeBinary(_) | T::Interval(_) => {
             column(given.clone(), Compares::Nothing)
         }
-        T::Decimal256(..) | T::Duration(_) | T::Date64 | T::Float16 => column(given.clone(), Compares::Nothing),
+        T::Decimal256(..) | T::Duration(_) | T::Date64 | T::Float16 => {
+            column(given.clone(), Compares::Nothing)
+        }
         T::List(_) | T::LargeList(_) | T::Struct(_) | T::FixedSizeList(..) if is_carried(given) => {
             column(given.clone(), Compares::Nothing)
         }
@@ -126,6 +128,9 @@ fn is_carried(data_type: &DataType) -> bool {
     match data_type {
         T::List(inner) | T::LargeList(inner) | T::FixedSizeList(inner, _) => is_carried(inner.data_type()),
         T::Struct(fields) => fields.iter().all(|field| is_carried(field.data_type())),
-        other => other.is_primitive() || matches!(other, T::Utf8 | T::LargeUtf8 | T::Binary | T::LargeBinary | T::Boolean),
+        other => {
+            other.is_primitive()
+                || matches!(other, T::Utf8 | T::LargeUtf8 | T::Binary | T::LargeBinary | T::Boolean)
+        }
     }
 }

@@ -3,9 +3,13 @@
 
 use crate::columns::{Column, Given};
 use crate::fault::Fault;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, make_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, make_array,
+};
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Date32Type, Int64Type, SchemaRef, TimeUnit, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, Int64Type, SchemaRef, TimeUnit, TimestampMicrosecondType,
+};
 use std::sync::Arc;
 
 /// Days that are `infinity` and `-infinity`: the ends of the numbers; from PostgreSQL's driver moved by the thirty years between
@@ -42,7 +46,9 @@ fn one(array: &ArrayRef, column: &Column) -> Result<ArrayRef, Fault> {
         }
         Given::Numbers => truths(array, column),
         Given::Moment => match array.data_type() {
-            DataType::Timestamp(..) => cast(array, wanted).map_err(|_| value(column, "a moment that is too far away")),
+            DataType::Timestamp(..) => {
+                cast(array, wanted).map_err(|_| value(column, "a moment that is too far away"))
+            }
             _ => Err(unexpected(array, column)),
         },
         Given::FiniteDays => {
@@ -105,7 +111,10 @@ fn checked(array: &ArrayRef, column: &Column) -> Result<(), Fault> {
     let data = array.to_data();
     let looked = if has_texts(array.data_type()) { data.validate_full() } else { data.validate() };
     looked.map_err(|_| {
-        Fault::Value(format!("has something in column `{}` that is no valid text in UTF-8", column.field.name()))
+        Fault::Value(format!(
+            "has something in column `{}` that is no valid text in UTF-8",
+            column.field.name()
+        ))
     })
 }
 

@@ -64,10 +64,16 @@ impl OtherDatabases {
     fn add(&self, name: &str, source: Arc<Source>) -> Result<()> {
         let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
         if sources.contains_key(name) {
-            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is a database `{name}` already")));
+            return Err(Error::new(
+                ErrorKind::AlreadyExists,
+                format!("there is a database `{name}` already"),
+            ));
         }
         if sources.len() >= MAX_DATABASES {
-            return Err(Error::new(ErrorKind::LimitReached, format!("there are {MAX_DATABASES} databases already")));
+            return Err(Error::new(
+                ErrorKind::LimitReached,
+                format!("there are {MAX_DATABASES} databases already"),
+            ));
         }
         sources.insert(name.to_owned(), source);
         Ok(())
@@ -143,8 +149,11 @@ impl Databases for OtherDatabases {
 
     fn detach(&self, name: &str) -> Result<()> {
         if !self.source(name)?.attached {
-            return Err(Error::new(ErrorKind::Denied, format!("the database `{name}` is one of the configuration"))
-                .with_hint("take its entry out of `[[databases]]`, and start the server again"));
+            return Err(Error::new(
+                ErrorKind::Denied,
+                format!("the database `{name}` is one of the configuration"),
+            )
+            .with_hint("take its entry out of `[[databases]]`, and start the server again"));
         }
         self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         Ok(())
@@ -159,7 +168,8 @@ impl Databases for OtherDatabases {
             Arc::new(sources.iter().map(|source| Some(value(source))).collect::<BooleanArray>())
         };
         let count = |value: &dyn Fn(&Source) -> Option<usize>| -> ArrayRef {
-            let counts = sources.iter().map(|source| value(source).and_then(|count| i64::try_from(count).ok()));
+            let counts =
+                sources.iter().map(|source| value(source).and_then(|count| i64::try_from(count).ok()));
             Arc::new(counts.collect::<Int64Array>())
         };
         let columns = [

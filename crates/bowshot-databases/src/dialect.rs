@@ -46,7 +46,9 @@ pub(crate) fn constant(kind: Kind, value: &ScalarValue) -> Option<String> {
         V::Boolean(Some(truth)) if kind != Kind::Sqlite => if *truth { "TRUE" } else { "FALSE" }.to_owned(),
         V::Float32(Some(number)) if number.is_finite() => float(kind, &format!("{number:e}"), true)?,
         V::Float64(Some(number)) if number.is_finite() => float(kind, &format!("{number:e}"), false)?,
-        V::Utf8(Some(written)) | V::LargeUtf8(Some(written)) | V::Utf8View(Some(written)) => text(kind, written)?,
+        V::Utf8(Some(written)) | V::LargeUtf8(Some(written)) | V::Utf8View(Some(written)) => {
+            text(kind, written)?
+        }
         V::Date32(Some(_)) if kind != Kind::Sqlite => format!("DATE '{}'", moment(value, 10)?),
         V::TimestampSecond(Some(_), zone)
         | V::TimestampMillisecond(Some(_), zone)

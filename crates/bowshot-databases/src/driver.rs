@@ -64,9 +64,17 @@ fn options(settings: &DatabaseSettings) -> Vec<(OptionDatabase, OptionValue)> {
                 other("adbc.flight.sql.rpc.timeout_seconds.query", &seconds),
                 other("adbc.flight.sql.rpc.timeout_seconds.update", &seconds),
             ];
-            options.extend(settings.user.as_ref().map(|user| (OptionDatabase::Username, OptionValue::from(user.as_str()))));
             options.extend(
-                settings.password.as_ref().map(|password| (OptionDatabase::Password, OptionValue::from(password.expose()))),
+                settings
+                    .user
+                    .as_ref()
+                    .map(|user| (OptionDatabase::Username, OptionValue::from(user.as_str()))),
+            );
+            options.extend(
+                settings
+                    .password
+                    .as_ref()
+                    .map(|password| (OptionDatabase::Password, OptionValue::from(password.expose()))),
             );
             options
         }
@@ -92,7 +100,11 @@ pub(crate) fn first_words(settings: &DatabaseSettings) -> Option<String> {
 }
 
 /// Whether statements on the connection commit by themselves.
-pub(crate) fn set_autocommit(connection: &mut ManagedConnection, on: bool, settings: &DatabaseSettings) -> Result<(), Fault> {
+pub(crate) fn set_autocommit(
+    connection: &mut ManagedConnection,
+    on: bool,
+    settings: &DatabaseSettings,
+) -> Result<(), Fault> {
     connection
         .set_option(adbc_core::options::OptionConnection::AutoCommit, OptionValue::from(on))
         .map_err(|error| Fault::running(&error, settings))

@@ -41,14 +41,28 @@ impl Fault {
     /// The error with the name of its database.
     pub(crate) fn of(self, settings: &DatabaseSettings) -> Error {
         let (kind, hint) = match &self {
-            Self::Unreachable(_) => (ErrorKind::Unavailable, "its tables are back when it is; nothing has to be restarted"),
-            Self::Refused => (ErrorKind::Unavailable, "the operator names `user` and the place of its password"),
-            Self::Late(_) => (ErrorKind::Timeout, "the operator can raise `timeout` and `connect_timeout` of the database"),
-            Self::Busy(_) => (ErrorKind::Unavailable, "the operator can raise `pool` and `timeout` of the database"),
+            Self::Unreachable(_) => {
+                (ErrorKind::Unavailable, "its tables are back when it is; nothing has to be restarted")
+            }
+            Self::Refused => {
+                (ErrorKind::Unavailable, "the operator names `user` and the place of its password")
+            }
+            Self::Late(_) => {
+                (ErrorKind::Timeout, "the operator can raise `timeout` and `connect_timeout` of the database")
+            }
+            Self::Busy(_) => {
+                (ErrorKind::Unavailable, "the operator can raise `pool` and `timeout` of the database")
+            }
             Self::Statement(_) => (ErrorKind::Invalid, "EXPLAIN shows what the database is asked"),
-            Self::Unexpected(_) => (ErrorKind::Conflict, "the table may have changed just now: run the statement again"),
-            Self::Value(_) => (ErrorKind::Invalid, "leave the column out, or read a view that gives other values"),
-            Self::Driver(_) => (ErrorKind::Unavailable, "the operator names the shared library with `driver`"),
+            Self::Unexpected(_) => {
+                (ErrorKind::Conflict, "the table may have changed just now: run the statement again")
+            }
+            Self::Value(_) => {
+                (ErrorKind::Invalid, "leave the column out, or read a view that gives other values")
+            }
+            Self::Driver(_) => {
+                (ErrorKind::Unavailable, "the operator names the shared library with `driver`")
+            }
             Self::Cancelled => (ErrorKind::Cancelled, "run the statement again"),
         };
         Error::new(kind, format!("the database `{}` {self}", settings.name)).with_hint(hint)
@@ -70,7 +84,11 @@ impl Fault {
     pub(crate) fn running(error: &AdbcError, settings: &DatabaseSettings) -> Self {
         let (told, state) = (told(&error.message, settings), state(error));
         // Where there is a code, it decides: messages may have values in them.
-        let lost = if state.is_empty() { is_lost(&told) } else { state.starts_with("57P") || state.starts_with("08") };
+        let lost = if state.is_empty() {
+            is_lost(&told)
+        } else {
+            state.starts_with("57P") || state.starts_with("08")
+        };
         if lost {
             return Self::Unreachable(told);
         }
@@ -91,7 +109,8 @@ impl Fault {
         }
         if told.contains("Type mismatch") {
             return Self::Value(
-                "has a value of another type than its column is declared with, and SQLite keeps both".to_owned(),
+                "has a value of another type than its column is declared with, and SQLite keeps both"
+                    .to_owned(),
             );
         }
         Self::Statement(told)
@@ -141,7 +160,9 @@ fn told(message: &str, settings: &DatabaseSettings) -> String {
     }
     // An address with somebody in it is nothing but one with a password.
     if let Some(at) = told.find("://")
-        && told.get(at..).is_some_and(|rest| rest.split_whitespace().next().is_some_and(|word| word.contains('@')))
+        && told
+            .get(at..)
+            .is_some_and(|rest| rest.split_whitespace().next().is_some_and(|word| word.contains('@')))
     {
         return "its driver does not take the address".to_owned();
     }

@@ -70,7 +70,9 @@ impl Writer<'_> {
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (left.as_ref(), right.as_ref()) {
                 (Expr::Column(column), Expr::Literal(value, _)) => self.compared(&column.name, *op, value),
-                (Expr::Literal(value, _), Expr::Column(column)) => self.compared(&column.name, op.swap()?, value),
+                (Expr::Literal(value, _), Expr::Column(column)) => {
+                    self.compared(&column.name, op.swap()?, value)
+                }
                 _ => None,
             },
             Expr::Not(inner) => {
@@ -78,7 +80,9 @@ impl Writer<'_> {
                 Some(Sent::exact(format!("(NOT {})", inner.sql)))
             }
             Expr::IsNull(inner) => Some(Sent::exact(format!("({} IS NULL)", self.column(inner)?.named))),
-            Expr::IsNotNull(inner) => Some(Sent::exact(format!("({} IS NOT NULL)", self.column(inner)?.named))),
+            Expr::IsNotNull(inner) => {
+                Some(Sent::exact(format!("({} IS NOT NULL)", self.column(inner)?.named)))
+            }
             Expr::Column(_) => {
                 let column = self.column(expr)?;
                 let truth = column.field.data_type().is_boolean() && column.compares == Compares::All;
@@ -86,7 +90,8 @@ impl Writer<'_> {
             }
             Expr::Between(between) => {
                 let Expr::Column(column) = between.expr.as_ref() else { return None };
-                let (Expr::Literal(low, _), Expr::Literal(high, _)) = (between.low.as_ref(), between.high.as_ref())
+                let (Expr::Literal(low, _), Expr::Literal(high, _)) =
+                    (between.low.as_ref(), between.high.as_ref())
                 else {
                     return None;
                 };

@@ -34,8 +34,13 @@ const AHEAD: usize = 2;
 const STAGE: &str = "bowshot_rows";
 
 /// Adds the rows; how many there were.
-pub(crate) async fn insert(source: &Arc<Source>, name: &EntryName, rows: SendableRecordBatchStream) -> Result<u64> {
-    let described = source.described(&name.schema, &name.name).await?.ok_or_else(|| unknown(&name.to_string()))?;
+pub(crate) async fn insert(
+    source: &Arc<Source>,
+    name: &EntryName,
+    rows: SendableRecordBatchStream,
+) -> Result<u64> {
+    let described =
+        source.described(&name.schema, &name.name).await?.ok_or_else(|| unknown(&name.to_string()))?;
     let target = Target::of(source, name, &described, &rows.schema())?;
     let pool = Arc::clone(&source.pool);
     let permit = source.noted(pool.permit(1).await)?;
@@ -83,7 +88,11 @@ enum Message {
 }
 
 /// Sends the rows; how many. A driver that does not take them has failed, and tells why itself.
-async fn send(mut rows: SendableRecordBatchStream, sender: mpsc::Sender<Message>, source: &Source) -> Result<u64> {
+async fn send(
+    mut rows: SendableRecordBatchStream,
+    sender: mpsc::Sender<Message>,
+    source: &Source,
+) -> Result<u64> {
     let mut sent = 0;
     let gone = || Fault::Unreachable("it has ended the statement".to_owned()).of(&source.settings);
     while let Some(batch) = rows.next().await {
@@ -119,11 +128,11 @@ struct Target {
 
 impl Target {
     fn of(source: &Source, name: &EntryName, described: &Described, given: &SchemaRef) -> Result<Self> {
-        let column = |name: &String| described.columns.iter().find(|column| column.field.name() == name).cloned();
+        let column =
+            |name: &String| described.columns.iter().find(|column| column.field.name() == name).cloned();
         let columns = given.fields().iter().map(|field| {
-            column(field.name()).ok_or_else(|| {
-                Error::not_found(format!("the table has no column `{}`", field.name()))
-            })
+            column(field.name())
+                .ok_or_else(|| Error::not_found(format!("the table has no column `{}`", field.name())))
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let kind = source.settings.kind;

@@ -7,14 +7,25 @@ use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 /// Parameters of an address that may be there, since they hold no secret and change nothing that is decided elsewhere.
-const POSTGRES_PARAMETERS: [&str; 6] =
-    ["sslmode", "sslrootcert", "application_name", "target_session_attrs", "client_encoding", "channel_binding"];
+const POSTGRES_PARAMETERS: [&str; 6] = [
+    "sslmode",
+    "sslrootcert",
+    "application_name",
+    "target_session_attrs",
+    "client_encoding",
+    "channel_binding",
+];
 
 /// See the module. What it shows holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Scheme, host with port, and what stands behind it, from the slash on.
-    Address { scheme: &'static str, host: String, path: String, parameters: String },
+    Address {
+        scheme: &'static str,
+        host: String,
+        path: String,
+        parameters: String,
+    },
     File(PathBuf),
 }
 
@@ -40,7 +51,9 @@ impl Place {
         match kind {
             Kind::Sqlite | Kind::DuckDb => file(kind, uri, base),
             Kind::Postgres => address(&[("postgres", "postgresql"), ("postgresql", "postgresql")], uri),
-            Kind::FlightSql => address(&[("grpc", "grpc"), ("grpc+tcp", "grpc+tcp"), ("grpc+tls", "grpc+tls")], uri),
+            Kind::FlightSql => {
+                address(&[("grpc", "grpc"), ("grpc+tcp", "grpc+tcp"), ("grpc+tls", "grpc+tls")], uri)
+            }
         }
     }
 
@@ -53,7 +66,8 @@ impl Place {
                 Self::Address { scheme: opened_scheme, host: opened_host, path: opened_path, .. },
             ) => {
                 let whole = opened_path.trim_end_matches('/');
-                let below = path.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+                let below =
+                    path.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
                 scheme == opened_scheme && host == opened_host && below
             }
             _ => false,
@@ -106,7 +120,8 @@ fn address(schemes: &[(&str, &'static str)], uri: &str) -> Result<Place> {
     let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     if host.contains('@') {
-        return Err(not("an address has no credentials in it").with_hint("name `user` and the password's place beside it"));
+        return Err(not("an address has no credentials in it")
+            .with_hint("name `user` and the password's place beside it"));
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:[]%,".contains(c);
     if host.is_empty() || !host.chars().all(plain) {
@@ -131,14 +146,21 @@ fn file(kind: Kind, uri: &str, base: Option<&Path>) -> Result<Place> {
     let scheme = format!("{}:", kind.name());
     let path = uri.strip_prefix(&scheme).map_or(uri, |rest| rest.strip_prefix("//").unwrap_or(rest));
     // These mean something else to the libraries.
-    if path.is_empty() || path.contains(['?', '#', '%']) || path.starts_with(':') || path.contains("://") || path.starts_with("file:") {
-        return Err(Error::invalid("it is no path of a file").with_hint("characters `?`, `#` and `%` cannot be in it"));
+    if path.is_empty()
+        || path.contains(['?', '#', '%'])
+        || path.starts_with(':')
+        || path.contains("://")
+        || path.starts_with("file:")
+    {
+        return Err(Error::invalid("it is no path of a file")
+            .with_hint("characters `?`, `#` and `%` cannot be in it"));
     }
     let path = base.map_or_else(|| PathBuf::from(path), |base| base.join(path));
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(Error::invalid("a path has no `..` in it"));
     }
-    let absolute = std::path::absolute(&path).map_err(|error| Error::invalid(format!("its path is not understood: {error}")))?;
+    let absolute = std::path::absolute(&path)
+        .map_err(|error| Error::invalid(format!("its path is not understood: {error}")))?;
     Ok(Place::File(absolute))
 }
 
@@ -186,8 +208,14 @@ mod tests {
     #[test]
     fn what_could_mean_something_else_is_refused() {
         for uri in [
-            "postgres://u:p@h/d", "postgres://h/d?password=x", "postgres://h/d?host=other", "postgres://h/../d", "mysql://h/d",
-            "postgres://", "postgres://h/d?options=-c%20x", "h/d",
+            "postgres://u:p@h/d",
+            "postgres://h/d?password=x",
+            "postgres://h/d?host=other",
+            "postgres://h/../d",
+            "mysql://h/d",
+            "postgres://",
+            "postgres://h/d?options=-c%20x",
+            "h/d",
         ] {
             assert!(Place::parse(Kind::Postgres, uri, None).is_err(), "{uri}");
         }

@@ -62,7 +62,13 @@ pub(crate) type Permit = Arc<OwnedSemaphorePermit>;
 impl Pool {
     pub(crate) fn new(settings: Arc<DatabaseSettings>) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(settings.pool));
-        Arc::new(Self { settings, database: Mutex::default(), permits, idle: Mutex::default(), open: AtomicUsize::new(0) })
+        Arc::new(Self {
+            settings,
+            database: Mutex::default(),
+            permits,
+            idle: Mutex::default(),
+            open: AtomicUsize::new(0),
+        })
     }
 
     /// Connections that are open.

@@ -103,7 +103,8 @@ fn exported(lease: &mut Lease) -> Result<String, Fault> {
     let (settings, stop) = (lease.settings(), Stop::new());
     let connection = lease.connection()?;
     told(connection, BEGIN, &stop, &settings)?;
-    let rows = texts(&rows_of(connection, "SELECT pg_catalog.pg_export_snapshot()::text", &stop, &settings)?)?;
+    let rows =
+        texts(&rows_of(connection, "SELECT pg_catalog.pg_export_snapshot()::text", &stop, &settings)?)?;
     let snapshot = rows.into_iter().flatten().flatten().next();
     let plain = |snapshot: &String| snapshot.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     snapshot.filter(plain).ok_or_else(|| Fault::Unexpected("it has exported no snapshot".to_owned()))
@@ -115,7 +116,8 @@ impl Drop for Leader {
         // Drivers block.
         let end = move || {
             let settings = lease.settings();
-            let ended = lease.connection().and_then(|connection| told(connection, END, &Stop::new(), &settings));
+            let ended =
+                lease.connection().and_then(|connection| told(connection, END, &Stop::new(), &settings));
             if ended.is_ok() {
                 lease.give_back();
             }

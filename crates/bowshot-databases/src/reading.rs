@@ -293,7 +293,12 @@ fn read(pool: &Arc<Pool>, permit: Permit, wanted: &Wanted, out: Out<'_>) -> Resu
 }
 
 /// Whether all rows were read.
-fn read_on(lease: &mut Lease, wanted: &Wanted, (stop, sender): Out<'_>, sent: &mut usize) -> Result<bool, Fault> {
+fn read_on(
+    lease: &mut Lease,
+    wanted: &Wanted,
+    (stop, sender): Out<'_>,
+    sent: &mut usize,
+) -> Result<bool, Fault> {
     let settings = lease.settings();
     let connection = lease.connection()?;
     for words in &wanted.before {

@@ -15,7 +15,9 @@ use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
+};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
@@ -42,7 +44,8 @@ impl Request {
 
     /// The statement, for a part of the table if one is given.
     pub(crate) fn sql(&self, kind: Kind, part: Option<&str>) -> String {
-        let conditions = self.conditions.iter().map(String::as_str).chain(part).collect::<Vec<_>>().join(" AND ");
+        let conditions =
+            self.conditions.iter().map(String::as_str).chain(part).collect::<Vec<_>>().join(" AND ");
         let mut from = format!("FROM {}", self.relation);
         if !conditions.is_empty() {
             from = format!("{from} WHERE {conditions}");
@@ -87,7 +90,10 @@ struct Run {
 
 impl fmt::Debug for DatabaseScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DatabaseScan").field("name", &self.name).field("request", &self.request).finish_non_exhaustive()
+        f.debug_struct("DatabaseScan")
+            .field("name", &self.name)
+            .field("request", &self.request)
+            .finish_non_exhaustive()
     }
 }
 
@@ -104,7 +110,16 @@ impl DatabaseScan {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        Self { source, name, request, ranges, rows, run: Arc::default(), metrics: ExecutionPlanMetricsSet::new(), properties }
+        Self {
+            source,
+            name,
+            request,
+            ranges,
+            rows,
+            run: Arc::default(),
+            metrics: ExecutionPlanMetricsSet::new(),
+            properties,
+        }
     }
 }
 
@@ -204,7 +219,12 @@ enum Progress {
 impl DisplayAs for DatabaseScan {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = self.ranges.first().map(String::as_str);
-        write!(f, "DatabaseScan: table={}, sql={}", self.name, self.request.sql(self.source.settings.kind, first))?;
+        write!(
+            f,
+            "DatabaseScan: table={}, sql={}",
+            self.name,
+            self.request.sql(self.source.settings.kind, first)
+        )?;
         match self.ranges.len() {
             0 => Ok(()),
             parts => write!(f, ", parts={parts}"),
@@ -225,7 +245,10 @@ impl ExecutionPlan for DatabaseScan {
         Vec::new()
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         if children.is_empty() { Ok(self) } else { internal_err!("a scan has no inputs") }
     }
 

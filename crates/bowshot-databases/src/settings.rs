@@ -109,13 +109,27 @@ impl DatabaseSettings {
     /// `Invalid`, naming the database and the key.
     pub fn read(values: &BTreeMap<String, Vec<String>>, base: Option<&Path>) -> Result<Self> {
         const KEYS: [&str; 15] = [
-            "name", "kind", "driver", "uri", "user", "password_file", "password_env", "schemas", "catalog",
-            "read_only", "pool", "connect_timeout", "timeout", "cache_ttl", "parallel",
+            "name",
+            "kind",
+            "driver",
+            "uri",
+            "user",
+            "password_file",
+            "password_env",
+            "schemas",
+            "catalog",
+            "read_only",
+            "pool",
+            "connect_timeout",
+            "timeout",
+            "cache_ttl",
+            "parallel",
         ];
         let values = Values(values);
         let name = values.needed("name", "?")?;
         values.check(&KEYS, &name)?;
-        let kind = Kind::parse(&values.needed("kind", &name)?).map_err(|error| within(&name, "kind", &error))?;
+        let kind =
+            Kind::parse(&values.needed("kind", &name)?).map_err(|error| within(&name, "kind", &error))?;
         let uri = values.needed("uri", &name)?;
         let place = Place::parse(kind, &uri, base).map_err(|error| within(&name, "uri", &error))?;
         let mut settings = Self::new(name, kind, place);
@@ -137,8 +151,17 @@ impl DatabaseSettings {
     /// `Invalid`, naming the key.
     pub(crate) fn attached(name: &str, uri: &str, values: &BTreeMap<String, Vec<String>>) -> Result<Self> {
         const KEYS: [&str; 11] = [
-            "type", "user", "password", "schemas", "catalog", "read_only", "pool", "connect_timeout", "timeout",
-            "cache_ttl", "parallel",
+            "type",
+            "user",
+            "password",
+            "schemas",
+            "catalog",
+            "read_only",
+            "pool",
+            "connect_timeout",
+            "timeout",
+            "cache_ttl",
+            "parallel",
         ];
         let values = Values(values);
         values.check(&KEYS, name)?;
@@ -195,7 +218,8 @@ impl DatabaseSettings {
             ("cache_ttl", &mut self.cache_ttl),
         ] {
             if let Some(text) = values.one(key, &name)? {
-                *place = duration(&text).ok_or_else(|| wrong(&name, key, "it is a time such as `500ms`, `30s` or `5m`"))?;
+                *place = duration(&text)
+                    .ok_or_else(|| wrong(&name, key, "it is a time such as `500ms`, `30s` or `5m`"))?;
             }
         }
         if self.connect_timeout.is_zero() || self.timeout.is_zero() {
@@ -211,13 +235,14 @@ impl DatabaseSettings {
     pub(crate) fn with_password(mut self) -> Result<Self> {
         let read = match &self.password_place {
             None => return Ok(self),
-            Some(PasswordPlace::File(path)) => {
-                std::fs::read_to_string(path).map(|text| text.trim_end_matches(['\r', '\n']).to_owned()).map_err(
-                    |error| wrong(&self.name, "password_file", &format!("`{}`: {error}", path.display())),
-                )?
-            }
-            Some(PasswordPlace::Variable(variable)) => std::env::var(variable)
-                .map_err(|_| wrong(&self.name, "password_env", &format!("the variable `{variable}` is not set")))?,
+            Some(PasswordPlace::File(path)) => std::fs::read_to_string(path)
+                .map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
+                .map_err(|error| {
+                    wrong(&self.name, "password_file", &format!("`{}`: {error}", path.display()))
+                })?,
+            Some(PasswordPlace::Variable(variable)) => std::env::var(variable).map_err(|_| {
+                wrong(&self.name, "password_env", &format!("the variable `{variable}` is not set"))
+            })?,
         };
         self.password = Some(Secret::new(read));
         Ok(self)
@@ -253,7 +278,10 @@ impl Values<'_> {
     fn check(&self, keys: &[&str], name: &str) -> Result<()> {
         match self.0.keys().find(|key| !keys.contains(&key.as_str())) {
             None => Ok(()),
-            Some(key) => Err(wrong(name, key, "it is not known").with_hint(format!("the keys are {}", keys.join(", ")))),
+            Some(key) => {
+                Err(wrong(name, key, "it is not known")
+                    .with_hint(format!("the keys are {}", keys.join(", "))))
+            }
         }
     }
 
@@ -273,7 +301,9 @@ impl Values<'_> {
     fn many(&self, key: &str) -> Vec<String> {
         match self.0.get(key).map(Vec::as_slice) {
             None => Vec::new(),
-            Some([one]) => one.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect(),
+            Some([one]) => {
+                one.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+            }
             Some(several) => several.to_vec(),
         }
     }
@@ -317,8 +347,17 @@ mod tests {
         let good = DatabaseSettings::read(&values(&base), None).unwrap();
         assert!(good.read_only && good.password.is_none() && good.pool == DEFAULT_POOL);
         for (key, value) in [
-            ("pasword", "x"), ("kind", "oracle"), ("uri", "http://h/d"), ("uri", "postgres://u:p@h/d"), ("pool", "0"),
-            ("pool", "65"), ("timeout", "soon"), ("timeout", "0s"), ("read_only", "perhaps"), ("catalog", "c"), ("name", ""),
+            ("pasword", "x"),
+            ("kind", "oracle"),
+            ("uri", "http://h/d"),
+            ("uri", "postgres://u:p@h/d"),
+            ("pool", "0"),
+            ("pool", "65"),
+            ("timeout", "soon"),
+            ("timeout", "0s"),
+            ("read_only", "perhaps"),
+            ("catalog", "c"),
+            ("name", ""),
         ] {
             let mut pairs = base.to_vec();
             pairs.retain(|(known, _)| *known != key);
@@ -332,7 +371,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("bowshot-password-{}", std::process::id()));
         std::fs::write(&path, "hush hush\n").unwrap();
         let path_text = path.display().to_string();
-        let pairs = [("name", "pg"), ("kind", "postgres"), ("uri", "postgres://h/d"), ("password_file", &path_text)];
+        let pairs =
+            [("name", "pg"), ("kind", "postgres"), ("uri", "postgres://h/d"), ("password_file", &path_text)];
         let settings = DatabaseSettings::read(&values(&pairs), None).unwrap().with_password().unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(settings.password.as_ref().map(Secret::expose), Some("hush hush"));

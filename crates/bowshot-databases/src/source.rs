@@ -132,7 +132,14 @@ impl Source {
                 Ok(done)
             }
             Err(fault) => {
-                if matches!(fault, Fault::Unreachable(_) | Fault::Refused | Fault::Late(_) | Fault::Busy(_) | Fault::Driver(_)) {
+                if matches!(
+                    fault,
+                    Fault::Unreachable(_)
+                        | Fault::Refused
+                        | Fault::Late(_)
+                        | Fault::Busy(_)
+                        | Fault::Driver(_)
+                ) {
                     *lock(&self.problem) = Some(fault.to_string());
                 }
                 Err(fault.of(&self.settings))

@@ -11,8 +11,7 @@ use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use std::sync::Arc;
 
 /// Types whose values come as something that is not what they are, and are asked for as texts.
-const AS_TEXT: [&str; 7] =
-    ["HUGEINT", "UHUGEINT", "UUID", "BIT", "TIME WITH TIME ZONE", "BIGNUM", "VARINT"];
+const AS_TEXT: [&str; 7] = ["HUGEINT", "UHUGEINT", "UUID", "BIT", "TIME WITH TIME ZONE", "BIGNUM", "VARINT"];
 
 pub(super) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fault> {
     const SQL: &str = "SELECT schema_name, table_name FROM duckdb_tables() \
@@ -24,9 +23,15 @@ pub(super) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fa
     Ok(pairs(rows))
 }
 
-pub(super) async fn described(pool: &Arc<Pool>, schema: &str, table: &str) -> Result<Option<Described>, Fault> {
+pub(super) async fn described(
+    pool: &Arc<Pool>,
+    schema: &str,
+    table: &str,
+) -> Result<Option<Described>, Fault> {
     let text = |text: &str| dialect::text(Kind::DuckDb, text);
-    let (Some(relation), Some(of_schema), Some(of_table)) = (quoted(&[schema, table]), text(schema), text(table)) else {
+    let (Some(relation), Some(of_schema), Some(of_table)) =
+        (quoted(&[schema, table]), text(schema), text(table))
+    else {
         return Ok(None);
     };
     let sql = format!(
@@ -43,13 +48,19 @@ pub(super) async fn described(pool: &Arc<Pool>, schema: &str, table: &str) -> Re
         let rows = texts(&rows_of(connection, &sql, stop, &settings)?)?;
         let names = rows.iter().map(|row| dialect::name(cell(row, 0))).collect::<Option<Vec<_>>>();
         let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(None) };
-        let given = schema_of(connection, &format!("SELECT {} FROM {from} LIMIT 0", names.join(", ")), stop, &settings)?;
+        let given = schema_of(
+            connection,
+            &format!("SELECT {} FROM {from} LIMIT 0", names.join(", ")),
+            stop,
+            &settings,
+        )?;
         let size = texts(&rows_of(connection, &size, stop, &settings)?)?;
         Ok(Some((rows, names, given, size)))
     });
     let Some((rows, names, given, size)) = answer.await? else { return Ok(None) };
     let columns = rows.iter().zip(&names).zip(given.fields());
-    let columns = columns.map(|((row, named), field)| column((cell(row, 0), named), cell(row, 1), field.data_type()));
+    let columns =
+        columns.map(|((row, named), field)| column((cell(row, 0), named), cell(row, 1), field.data_type()));
     let mut described = Described::new(columns.collect(), relation);
     described.rows = size.first().and_then(|row| cell(row, 0).parse().ok());
     Ok(Some(described))
@@ -58,7 +69,8 @@ pub(super) async fn described(pool: &Arc<Pool>, schema: &str, table: &str) -> Re
 fn column((name, named): (&str, &str), declared: &str, given: &DataType) -> Column {
     let known = if AS_TEXT.contains(&declared) { None } else { of_driver(name, named, given) };
     let column = known.unwrap_or_else(|| {
-        Column::plain(name, named, DataType::Utf8, Compares::Nothing).sent_as(format!("CAST({named} AS VARCHAR)"))
+        Column::plain(name, named, DataType::Utf8, Compares::Nothing)
+            .sent_as(format!("CAST({named} AS VARCHAR)"))
     });
     let finite = match column.field.data_type() {
         DataType::Date32 => Given::FiniteDays,

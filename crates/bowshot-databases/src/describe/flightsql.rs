@@ -6,8 +6,8 @@ use crate::dialect;
 use crate::fault::Fault;
 use crate::pool::Pool;
 use adbc_core::Connection;
-use adbc_core::options::ObjectDepth;
 use adbc_core::error::Status;
+use adbc_core::options::ObjectDepth;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch, StructArray};
 use datafusion::arrow::datatypes::DataType;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ pub(super) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fa
         let mut listed = Vec::new();
         for batch in objects {
             let batch = batch.map_err(|error| Fault::reading(&error, &settings))?;
-            tables(&batch, &mut listed).ok_or_else(|| Fault::Unexpected("its list of tables is none".to_owned()))?;
+            tables(&batch, &mut listed)
+                .ok_or_else(|| Fault::Unexpected("its list of tables is none".to_owned()))?;
         }
         Ok(listed)
     })
@@ -44,20 +45,27 @@ fn tables(batch: &RecordBatch, listed: &mut Vec<(String, String)>) -> Option<()>
         let names = schemas.column_by_name("db_schema_name")?.as_string_opt::<i32>()?;
         let tables = schemas.column_by_name("db_schema_tables")?.as_list_opt::<i32>()?;
         for schema in 0..schemas.len() {
-            if tables.is_null(schema) || names.is_null(schema) || OF_THE_SERVER.contains(&names.value(schema)) {
+            if tables.is_null(schema) || names.is_null(schema) || OF_THE_SERVER.contains(&names.value(schema))
+            {
                 continue;
             }
             let tables = tables.value(schema);
             let of_schema = tables.as_struct_opt()?.column_by_name("table_name")?;
             let of_schema = of_schema.as_string_opt::<i32>()?;
-            listed.extend(of_schema.iter().flatten().map(|table| (names.value(schema).to_owned(), table.to_owned())));
+            listed.extend(
+                of_schema.iter().flatten().map(|table| (names.value(schema).to_owned(), table.to_owned())),
+            );
         }
     }
     Some(())
 }
 
 /// Of a name that is in the list: servers take names for patterns, or find them in any case.
-pub(super) async fn described(pool: &Arc<Pool>, schema: &str, table: &str) -> Result<Option<Described>, Fault> {
+pub(super) async fn described(
+    pool: &Arc<Pool>,
+    schema: &str,
+    table: &str,
+) -> Result<Option<Described>, Fault> {
     let catalog = pool.settings.catalog.clone();
     let parts: Vec<&str> = catalog.iter().map(String::as_str).chain([schema, table]).collect();
     let Some(relation) = quoted(&parts) else { return Ok(None) };

@@ -55,7 +55,11 @@ pub(crate) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fa
 }
 
 /// A table, if there is one of this very name.
-pub(crate) async fn described(pool: &Arc<Pool>, schema: &str, table: &str) -> Result<Option<Described>, Fault> {
+pub(crate) async fn described(
+    pool: &Arc<Pool>,
+    schema: &str,
+    table: &str,
+) -> Result<Option<Described>, Fault> {
     let found = match pool.settings.kind {
         Kind::Postgres => postgres::described(pool, schema, table).await?,
         Kind::Sqlite => sqlite::described(pool, schema, table).await?,
@@ -65,7 +69,9 @@ pub(crate) async fn described(pool: &Arc<Pool>, schema: &str, table: &str) -> Re
     // Names that differ in nothing but their letters' case are two here.
     if let Some(found) = &found {
         let names: Vec<&str> = found.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names.iter().skip(at + 1).any(|other| other == *name)) {
+        if let Some(twice) =
+            names.iter().enumerate().find(|(at, name)| names.iter().skip(at + 1).any(|other| other == *name))
+        {
             return Err(Fault::Value(format!("has two columns `{}` in `{schema}.{table}`", twice.1)));
         }
     }
@@ -76,10 +82,14 @@ pub(crate) async fn described(pool: &Arc<Pool>, schema: &str, table: &str) -> Re
 pub(crate) fn texts(batches: &[RecordBatch]) -> Result<Vec<Vec<Option<String>>>, Fault> {
     let mut rows = Vec::new();
     for batch in batches {
-        let columns = batch.columns().iter().map(|column| cast(column, &DataType::Utf8)).collect::<Result<Vec<_>, _>>();
+        let columns =
+            batch.columns().iter().map(|column| cast(column, &DataType::Utf8)).collect::<Result<Vec<_>, _>>();
         let columns = columns.map_err(|error| Fault::Unexpected(error.to_string()))?;
         for column in &columns {
-            column.to_data().validate_full().map_err(|_| Fault::Unexpected("a name is not valid UTF-8".to_owned()))?;
+            column
+                .to_data()
+                .validate_full()
+                .map_err(|_| Fault::Unexpected("a name is not valid UTF-8".to_owned()))?;
         }
         for row in 0..batch.num_rows() {
             let value = |column: &Arc<dyn Array>| {

@@ -20,9 +20,15 @@ pub(super) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fa
     Ok(pairs(rows))
 }
 
-pub(super) async fn described(pool: &Arc<Pool>, schema: &str, table: &str) -> Result<Option<Described>, Fault> {
+pub(super) async fn described(
+    pool: &Arc<Pool>,
+    schema: &str,
+    table: &str,
+) -> Result<Option<Described>, Fault> {
     let text = |text: &str| dialect::text(Kind::Postgres, text);
-    let (Some(relation), Some(of_schema), Some(of_table)) = (quoted(&[schema, table]), text(schema), text(table)) else {
+    let (Some(relation), Some(of_schema), Some(of_table)) =
+        (quoted(&[schema, table]), text(schema), text(table))
+    else {
         return Ok(None);
     };
     let sql = format!(

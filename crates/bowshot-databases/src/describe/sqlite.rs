@@ -15,14 +15,17 @@ use std::sync::Arc;
 const SCHEMA: &str = "main";
 
 pub(super) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fault> {
-    const SQL: &str =
-        "SELECT 'main', name FROM main.sqlite_master WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'";
+    const SQL: &str = "SELECT 'main', name FROM main.sqlite_master WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'";
     let settings = Arc::clone(&pool.settings);
     let rows = pool.ask(move |connection, stop| texts(&rows_of(connection, SQL, stop, &settings)?)).await?;
     Ok(pairs(rows))
 }
 
-pub(super) async fn described(pool: &Arc<Pool>, schema: &str, table: &str) -> Result<Option<Described>, Fault> {
+pub(super) async fn described(
+    pool: &Arc<Pool>,
+    schema: &str,
+    table: &str,
+) -> Result<Option<Described>, Fault> {
     let (Some(relation), Some(name)) = (quoted(&[SCHEMA, table]), dialect::text(Kind::Sqlite, table)) else {
         return Ok(None);
     };
@@ -39,7 +42,8 @@ pub(super) async fn described(pool: &Arc<Pool>, schema: &str, table: &str) -> Re
     let answer = pool.ask(move |connection, stop| {
         let columns = texts(&rows_of(connection, &sql, stop, &settings)?)?;
         // Some tables have no numbers of rows, and views have none.
-        let count = rows_of(connection, &count, stop, &settings).and_then(|rows| texts(&rows)).unwrap_or_default();
+        let count =
+            rows_of(connection, &count, stop, &settings).and_then(|rows| texts(&rows)).unwrap_or_default();
         Ok((columns, count))
     });
     let (rows, count) = answer.await?;

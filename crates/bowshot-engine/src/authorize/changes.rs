@@ -256,9 +256,7 @@ fn returning(write: &Write, access: &Access) -> Result<()> {
         | Write::CreateAs(_)
         | Write::CopyOut(_)
         | Write::CopyIn(_)
-        | Write::InsertElsewhere(_) => {
-            Err(Error::internal("a change without rows was to return some"))
-        }
+        | Write::InsertElsewhere(_) => Err(Error::internal("a change without rows was to return some")),
     }
 }
 

@@ -13,18 +13,21 @@ use std::sync::Arc;
 
 /// The error for a change of a table of another database, whether it is there or not.
 pub(crate) fn only_rows(name: &EntryName) -> Error {
-    Error::unsupported(format!("`{name}` is in another database: tables there are read, and rows are added by INSERT"))
-        .with_reason(Reason::WrongObject)
-        .with_hint("change it in its own database, or copy it: `CREATE TABLE … AS SELECT * FROM …`")
+    Error::unsupported(format!(
+        "`{name}` is in another database: tables there are read, and rows are added by INSERT"
+    ))
+    .with_reason(Reason::WrongObject)
+    .with_hint("change it in its own database, or copy it: `CREATE TABLE … AS SELECT * FROM …`")
 }
 
 impl CatalogParts {
     /// Whether another database has a table of this name. May wait for it.
     pub(crate) fn is_elsewhere(&self, name: &EntryName) -> bool {
         self.databases.has(&name.catalog)
-            && self.listed_elsewhere(&name.catalog).iter().any(|(schema, table)| {
-                *schema == name.schema && *table == name.name
-            })
+            && self
+                .listed_elsewhere(&name.catalog)
+                .iter()
+                .any(|(schema, table)| *schema == name.schema && *table == name.name)
     }
 
     /// Whether there is another database of this name that may have the schema.

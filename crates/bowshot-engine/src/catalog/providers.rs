@@ -146,7 +146,11 @@ impl SchemaProvider for Schema {
             || self.visible.input(&self.name(name)).is_some()
             || self.holds_files() && self.visible.parts.main.table_exist(name)
             || self.is_elsewhere()
-                && self.visible.tables_elsewhere(&self.catalog, &self.schema).iter().any(|known| known == name)
+                && self
+                    .visible
+                    .tables_elsewhere(&self.catalog, &self.schema)
+                    .iter()
+                    .any(|known| known == name)
             || self.visible.is_default(&self.catalog, &self.schema) && pg_catalog::find(name).is_some()
     }
 }

@@ -53,8 +53,11 @@ impl EngineSession {
                     return Ok(());
                 }
                 if databases.has(name) || self.pin().shared().has_catalog(name) {
-                    return Err(Error::new(ErrorKind::AlreadyExists, format!("catalog `{name}` already exists"))
-                        .with_hint("choose another name behind AS"));
+                    return Err(Error::new(
+                        ErrorKind::AlreadyExists,
+                        format!("catalog `{name}` already exists"),
+                    )
+                    .with_hint("choose another name behind AS"));
                 }
                 if crate::databases::is_reserved(name) {
                     return Err(Error::invalid(format!("the catalog name `{name}` is reserved")));
@@ -62,7 +65,11 @@ impl EngineSession {
                 databases.attach(attachment).await
             }
             DatabaseStatement::Detach { name, if_exists } => {
-                if *if_exists && !databases.has(name) { Ok(()) } else { databases.detach(name) }
+                if *if_exists && !databases.has(name) {
+                    Ok(())
+                } else {
+                    databases.detach(name)
+                }
             }
         }
     }

@@ -63,8 +63,12 @@ pub(super) async fn insert(
 fn check_plain(insert: &ast::Insert, name: &EntryName) -> Result<()> {
     let more = insert.overwrite || insert.returning.is_some() || insert.on.is_some() || insert.replace_into;
     if more || insert.source.is_none() || !insert.assignments.is_empty() {
-        return Err(Error::unsupported(format!("rows are only added to `{name}`, which is in another database"))
-            .with_hint("write `INSERT INTO … SELECT …` or `… VALUES …`, without ON CONFLICT, RETURNING and OVERWRITE"));
+        return Err(Error::unsupported(format!(
+            "rows are only added to `{name}`, which is in another database"
+        ))
+        .with_hint(
+            "write `INSERT INTO … SELECT …` or `… VALUES …`, without ON CONFLICT, RETURNING and OVERWRITE",
+        ));
     }
     Ok(())
 }
@@ -78,7 +82,8 @@ fn wanted(insert: &ast::Insert, all: &SchemaRef, name: &EntryName) -> Result<Sch
     for column in &insert.columns {
         let column = ident(&last(column)?);
         let field = all.field_with_name(&column).map_err(|_| {
-            Error::not_found(format!("`{name}` has no column `{column}`")).with_reason(Reason::UndefinedColumn)
+            Error::not_found(format!("`{name}` has no column `{column}`"))
+                .with_reason(Reason::UndefinedColumn)
         })?;
         if fields.iter().any(|known: &datafusion::arrow::datatypes::Field| *known.name() == column) {
             return Err(Error::invalid(format!("column `{column}` is there twice"))

@@ -103,7 +103,10 @@ fn new_rows<'a>(
 }
 
 /// `INSERT … BY NAME`: the columns are those of the query.
-pub(super) fn named_by_rows<'a>(insert: &'a mut ast::Insert, visible: &'a Visible) -> BoxFuture<'a, Result<()>> {
+pub(super) fn named_by_rows<'a>(
+    insert: &'a mut ast::Insert,
+    visible: &'a Visible,
+) -> BoxFuture<'a, Result<()>> {
     async move {
         let [only] = insert.columns.as_slice() else { return Ok(()) };
         if ident(&names::last(only)?) != forms::BY_NAME {

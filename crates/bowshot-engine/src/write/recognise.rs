@@ -253,8 +253,11 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
                 return Err(Error::invalid(format!("the catalog name `{name}` is reserved")));
             }
             if names.parts.databases.has(&name) {
-                return Err(Error::new(ErrorKind::AlreadyExists, format!("the database `{name}` has this name"))
-                    .with_hint("choose another name for the catalog"));
+                return Err(Error::new(
+                    ErrorKind::AlreadyExists,
+                    format!("the database `{name}` has this name"),
+                )
+                .with_hint("choose another name for the catalog"));
             }
             Ddl::CreateCatalog { name, keep: *if_not_exists }
         }

@@ -378,11 +378,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         |c| Slot::Path(&mut c.drivers.postgres),
         "the ADBC driver (a shared library) of databases of PostgreSQL that name none",
     ),
-    key(
-        "drivers.sqlite",
-        |c| Slot::Path(&mut c.drivers.sqlite),
-        "the same of SQLite",
-    ),
+    key("drivers.sqlite", |c| Slot::Path(&mut c.drivers.sqlite), "the same of SQLite"),
     key(
         "drivers.duckdb",
         |c| Slot::Path(&mut c.drivers.duckdb),

@@ -209,7 +209,9 @@ fn place(object: &Object, (access, names): (&Access, &Names)) -> Result<Place> {
         }
         Object::Schema(schema) => {
             let (catalog, schema) = names.schema(schema)?;
-            if names.pinned.has_schema(&catalog, &schema) || names.parts.has_schema_elsewhere(&catalog, &schema) {
+            if names.pinned.has_schema(&catalog, &schema)
+                || names.parts.has_schema_elsewhere(&catalog, &schema)
+            {
                 return Ok(vec![catalog, schema]);
             }
             Err(Error::not_found(format!("schema `{catalog}.{schema}` not found")))
