@@ -151,7 +151,9 @@ fn is_lost(told: &str) -> bool {
 
 /// A message of a driver without secrets, on one line.
 fn told(message: &str, settings: &DatabaseSettings) -> String {
-    let message = message.split("Query was:").next().unwrap_or_default();
+    let message = ["Query was:", "\nLINE "]
+        .iter()
+        .fold(message, |message, sign| message.split(sign).next().unwrap_or_default());
     let mut told: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(password) = &settings.password {
         for spelling in spellings(password.expose()).iter().filter(|spelling| !spelling.is_empty()) {

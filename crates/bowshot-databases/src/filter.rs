@@ -9,6 +9,7 @@
 use crate::columns::{Column, Compares};
 use crate::dialect;
 use crate::settings::Kind;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
@@ -85,7 +86,8 @@ impl Writer<'_> {
             }
             Expr::Column(_) => {
                 let column = self.column(expr)?;
-                let truth = column.field.data_type().is_boolean() && column.compares == Compares::All;
+                let truth =
+                    *column.field.data_type() == DataType::Boolean && column.compares == Compares::All;
                 truth.then(|| Sent::exact(column.named.clone()))
             }
             Expr::Between(between) => {
@@ -196,8 +198,8 @@ fn same_type(column: &Column, value: &ScalarValue) -> bool {
         || here.is_string() && there.is_string()
         || here.is_decimal() && there.is_decimal()
         || matches!((here, &there), (
-            datafusion::arrow::datatypes::DataType::Timestamp(_, one),
-            datafusion::arrow::datatypes::DataType::Timestamp(_, other),
+            DataType::Timestamp(_, one),
+            DataType::Timestamp(_, other),
         ) if one.is_some() == other.is_some())
 }
 
@@ -208,7 +210,6 @@ fn joined(left: &Sent, word: &str, right: &Sent) -> Sent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::datatypes::DataType;
     use datafusion::prelude::{col, in_list, lit};
 
     fn columns() -> Vec<Arc<Column>> {

@@ -9,9 +9,10 @@ use crate::describe::Described;
 use crate::driver::set_autocommit;
 use crate::fault::Fault;
 use crate::pool::{Permit, Pool};
-use crate::reading::{Stop, told};
-use crate::settings::Kind;
+use crate::reading::{Stop, StopOnDrop, told};
+use crate::settings::{DatabaseSettings, Kind};
 use crate::source::{Source, unknown};
+use adbc_core::error::Error as AdbcError;
 use adbc_core::options::{IngestMode, OptionStatement, OptionValue};
 use adbc_core::{Connection, Optionable, Statement};
 use adbc_driver_manager::ManagedConnection;
@@ -24,6 +25,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -69,15 +71,6 @@ pub(crate) async fn insert(
         (Err(error), _) => Err(error),
         (Ok(rows), Some(Ok(()))) => Ok(rows),
         (Ok(_), None) => source.noted(Err(Fault::Driver("a driver broke down".to_owned()))),
-    }
-}
-
-/// Stops the statement when nobody waits for it any more.
-struct StopOnDrop(Arc<Stop>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.stop();
     }
 }
 
@@ -153,6 +146,35 @@ impl Target {
         })
     }
 
+    /// What the driver is told of where the rows go.
+    fn options(&self) -> Vec<(OptionStatement, OptionValue)> {
+        if self.staged {
+            return vec![
+                (OptionStatement::TargetTable, OptionValue::from(STAGE)),
+                (OptionStatement::Temporary, OptionValue::from(true)),
+                (OptionStatement::IngestMode, OptionValue::String(IngestMode::Create.into())),
+            ];
+        }
+        let mut options = vec![
+            (OptionStatement::TargetTable, OptionValue::from(self.table.as_str())),
+            (OptionStatement::IngestMode, OptionValue::String(IngestMode::Append.into())),
+        ];
+        if self.kind != Kind::Sqlite {
+            options.push((OptionStatement::TargetDbSchema, OptionValue::from(self.schema.as_str())));
+        }
+        let catalog = self.catalog.as_ref();
+        options.extend(
+            catalog.map(|catalog| (OptionStatement::TargetCatalog, OptionValue::from(catalog.as_str()))),
+        );
+        options
+    }
+
+    /// The table of the transaction, as it is written.
+    fn stage(&self) -> String {
+        let schema = if self.kind == Kind::Postgres { "pg_temp" } else { "temp.main" };
+        format!("{schema}.{STAGE}")
+    }
+
     /// What moves the rows from the table of the transaction.
     fn moved(&self) -> String {
         let names = self.columns.iter().map(|column| column.named.as_str()).collect::<Vec<_>>().join(", ");
@@ -161,11 +183,7 @@ impl Target {
             _ => format!("CAST({} AS {})", column.named, column.declared),
         };
         let casts = self.columns.iter().map(cast).collect::<Vec<_>>().join(", ");
-        let stage = match self.kind {
-            Kind::Postgres => format!("pg_temp.{STAGE}"),
-            _ => format!("temp.main.{STAGE}"),
-        };
-        format!("INSERT INTO {} ({names}) SELECT {casts} FROM {stage}", self.relation)
+        format!("INSERT INTO {} ({names}) SELECT {casts} FROM {}", self.relation, self.stage())
     }
 }
 
@@ -195,13 +213,10 @@ fn write(pool: &Arc<Pool>, permit: Permit, target: &Target, (rows, stop): In<'_>
     if transaction {
         set_autocommit(connection, false, &settings)?;
     }
-    ingest(connection, target, (rows, stop)).map_err(|fault| match fault {
-        Ok(fault) => fault,
-        Err(error) => Fault::running(&error, &settings),
-    })?;
+    ingest(connection, target, (rows, stop), &settings)?;
     if target.staged {
         told(connection, &target.moved(), stop, &settings)?;
-        told(connection, &format!("DROP TABLE {STAGE}"), stop, &settings)?;
+        told(connection, &format!("DROP TABLE {}", target.stage()), stop, &settings)?;
     }
     if transaction {
         connection.commit().map_err(|error| Fault::running(&error, &settings))?;
@@ -217,42 +232,29 @@ fn ingest(
     connection: &mut ManagedConnection,
     target: &Target,
     (rows, stop): In<'_>,
-) -> Result<(), Result<Fault, adbc_core::error::Error>> {
-    let mut statement = connection.new_statement().map_err(Err)?;
-    let mut set = |key, value: OptionValue| statement.set_option(key, value).map_err(Err);
-    if target.staged {
-        set(OptionStatement::TargetTable, OptionValue::from(STAGE))?;
-        set(OptionStatement::Temporary, OptionValue::from(true))?;
-        set(OptionStatement::IngestMode, IngestMode::Create.into())?;
-    } else {
-        set(OptionStatement::TargetTable, OptionValue::from(target.table.as_str()))?;
-        if target.kind != Kind::Sqlite {
-            set(OptionStatement::TargetDbSchema, OptionValue::from(target.schema.as_str()))?;
-        }
-        if let Some(catalog) = &target.catalog {
-            set(OptionStatement::TargetCatalog, OptionValue::from(catalog.as_str()))?;
-        }
-        set(OptionStatement::IngestMode, IngestMode::Append.into())?;
+    settings: &DatabaseSettings,
+) -> Result<(), Fault> {
+    let fault = |error: AdbcError| Fault::running(&error, settings);
+    let mut statement = connection.new_statement().map_err(fault)?;
+    for (key, value) in target.options() {
+        statement.set_option(key, value).map_err(fault)?;
     }
-    let ended = Arc::default();
+    let ended = Arc::<AtomicBool>::default();
     let reader = Incoming { schema: Arc::clone(&target.given), rows, ended: Arc::clone(&ended) };
-    statement.bind_stream(Box::new(reader)).map_err(Err)?;
+    statement.bind_stream(Box::new(reader)).map_err(fault)?;
     if !stop.arm_with(statement.get_cancel_handle()) {
-        return Err(Ok(Fault::Cancelled));
+        return Err(Fault::Cancelled);
     }
-    statement.execute_update().map_err(Err)?;
+    statement.execute_update().map_err(fault)?;
     // A driver that has overheard the error of its rows must not make them count.
-    match ended.load(std::sync::atomic::Ordering::Acquire) {
-        true => Ok(()),
-        false => Err(Ok(Fault::Cancelled)),
-    }
+    if ended.load(Ordering::Acquire) { Ok(()) } else { Err(Fault::Cancelled) }
 }
 
 /// The rows as a driver reads them.
 struct Incoming {
     schema: SchemaRef,
     rows: mpsc::Receiver<Message>,
-    ended: Arc<std::sync::atomic::AtomicBool>,
+    ended: Arc<AtomicBool>,
 }
 
 impl Iterator for Incoming {
@@ -262,10 +264,10 @@ impl Iterator for Incoming {
         match self.rows.blocking_recv() {
             Some(Message::Rows(rows)) => Some(rows.with_schema(Arc::clone(&self.schema))),
             Some(Message::End) => {
-                self.ended.store(true, std::sync::atomic::Ordering::Release);
+                self.ended.store(true, Ordering::Release);
                 None
             }
-            None if self.ended.load(std::sync::atomic::Ordering::Acquire) => None,
+            None if self.ended.load(Ordering::Acquire) => None,
             None => Some(Err(ArrowError::ExternalError("the rows have ended before their end".into()))),
         }
     }

@@ -91,7 +91,7 @@ impl Stop {
 }
 
 /// Stops a statement when nobody waits for it any more.
-struct StopOnDrop(Arc<Stop>);
+pub(crate) struct StopOnDrop(pub(crate) Arc<Stop>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -219,7 +219,7 @@ pub(crate) struct Reading {
     connected: bool,
     ended: bool,
     pool: Arc<Pool>,
-    _stop: StopOnDrop,
+    stop: StopOnDrop,
 }
 
 impl Reading {
@@ -235,7 +235,7 @@ impl Reading {
             };
             let _ = sender.blocking_send(last);
         })?;
-        Ok(Self { messages, connected: false, ended: false, pool: Arc::clone(pool), _stop: guard })
+        Ok(Self { messages, connected: false, ended: false, pool: Arc::clone(pool), stop: guard })
     }
 
     /// The next rows; `None` at the end.
@@ -260,7 +260,7 @@ impl Reading {
 
     fn failed(&mut self, fault: Fault) -> Option<Result<RecordBatch, Fault>> {
         self.ended = true;
-        self._stop.0.stop();
+        self.stop.0.stop();
         Some(Err(fault))
     }
 }
