@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 
 /// Tables of one database whose columns are remembered.
 const MAX_KNOWN: usize = 4_096;
-/// How long a failure is believed.
-const FAILURE: Duration = Duration::from_secs(3);
+/// How long a failure is believed by who lists the tables of all databases, unless something goes right meanwhile; and by who
+/// asks for a table.
+const FAILURE: Duration = Duration::from_secs(30);
+const FAILURE_OF_ONE: Duration = Duration::from_secs(1);
 
 type Tables = Arc<Vec<(String, String)>>;
 type Columns = HashMap<(String, String), (Instant, Arc<Described>)>;
@@ -46,9 +48,13 @@ impl Source {
 
     /// Schemas and tables; none where the database does not answer.
     pub(crate) async fn listed(&self) -> Tables {
+        self.listing(FAILURE).await
+    }
+
+    async fn listing(&self, failure: Duration) -> Tables {
         let mut listing = self.listing.lock().await;
         if let Some((since, known)) = listing.as_ref() {
-            let believed = if known.is_ok() { self.settings.cache_ttl } else { FAILURE };
+            let believed = if known.is_ok() { self.settings.cache_ttl } else { failure };
             if since.elapsed() < believed {
                 return known.clone().unwrap_or_default();
             }
@@ -95,7 +101,7 @@ impl Source {
         {
             return Ok(Some(Arc::clone(known)));
         }
-        if self.settings.kind == Kind::FlightSql && !self.listed().await.contains(&name) {
+        if self.settings.kind == Kind::FlightSql && !self.listing(FAILURE_OF_ONE).await.contains(&name) {
             // A server that does not answer has no tables in the list.
             return match self.problem() {
                 Some(problem) => Err(Fault::Unreachable(problem).of(&self.settings)),
@@ -128,7 +134,13 @@ impl Source {
     pub(crate) fn noted<T>(&self, done: Result<T, Fault>) -> Result<T> {
         match done {
             Ok(done) => {
-                lock(&self.problem).take();
+                // It is back, and so are its tables.
+                if lock(&self.problem).take().is_some()
+                    && let Ok(mut listing) = self.listing.try_lock()
+                    && matches!(listing.as_ref(), Some((_, Err(_))))
+                {
+                    *listing = None;
+                }
                 Ok(done)
             }
             Err(fault) => {
