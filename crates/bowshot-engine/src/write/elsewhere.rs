@@ -61,7 +61,8 @@ pub(super) async fn insert(
 
 /// What another database would have to do is not promised here.
 fn check_plain(insert: &ast::Insert, name: &EntryName) -> Result<()> {
-    let more = insert.overwrite || insert.returning.is_some() || insert.on.is_some() || insert.replace_into;
+    let more = insert.overwrite || insert.ignore || insert.or.is_some() || insert.replace_into;
+    let more = more || insert.returning.is_some() || insert.on.is_some();
     if more || insert.source.is_none() || !insert.assignments.is_empty() {
         return Err(Error::unsupported(format!(
             "rows are only added to `{name}`, which is in another database"
