@@ -166,13 +166,13 @@ def things(count=600, seed=7):
             "d": maybe(decimal.Decimal(random_.randint(-10**6, 10**6)) / 100),
             "t": maybe(random_.choice(TEXTS)),
             "day": maybe(datetime.date(2024, 1, 1) + datetime.timedelta(days=random_.randint(-400, 400))),
-            "at": maybe(datetime.datetime(2024, 1, 1) + datetime.timedelta(microseconds=random_.randint(-10**13, 10**13))),
+            "moment": maybe(datetime.datetime(2024, 1, 1) + datetime.timedelta(microseconds=random_.randint(-10**13, 10**13))),
             "b": maybe(random_.random() < 0.5),
-            "f": maybe(random_.choice([0.0, 1.5, -2.25, 1e10, 0.1, random_.uniform(-100, 100)])),
+            "f": maybe(random_.choice([0.0, 1.5, -2.25, 1e10, 0.1, round(random_.uniform(-100, 100), 3)])),
         }
 
 
-ALL = ["id", "i", "big", "d", "t", "day", "at", "b", "f"]
+ALL = ["id", "i", "big", "d", "t", "day", "moment", "b", "f"]
 
 
 def literal(value):
@@ -206,8 +206,8 @@ def conditions(source, random_, depth=0):
         "big": lambda: random_.choice([0, 1, -1, 2**31, -2**40, 2**62, 2**63 - 1, random_.randint(-10**6, 10**6)]),
         "d": lambda: decimal.Decimal(random_.randint(-10**6, 10**6)) / 100,
         "t": lambda: random_.choice(TEXTS), "day": lambda: datetime.date(2024, 1, 1) + datetime.timedelta(days=random_.randint(-400, 400)),
-        "at": lambda: datetime.datetime(2024, 1, 1) + datetime.timedelta(microseconds=random_.randint(-10**13, 10**13)),
-        "b": lambda: random_.random() < 0.5, "f": lambda: random_.choice([0.0, 1.5, -2.25, 0.1, random_.uniform(-100, 100)]),
+        "moment": lambda: datetime.datetime(2024, 1, 1) + datetime.timedelta(microseconds=random_.randint(-10**13, 10**13)),
+        "b": lambda: random_.random() < 0.5, "f": lambda: random_.choice([0.0, 1.5, -2.25, 0.1, round(random_.uniform(-100, 100), 3)]),
     }[column]
     if column == "b":
         return random_.choice(["b", "(NOT b)", f"b = {literal(values())}"])
@@ -243,7 +243,7 @@ def statement(source, random_):
     if draw < 0.5:
         return f"SELECT id FROM @@{where} ORDER BY id {random_.choice(['ASC', 'DESC'])} LIMIT {random_.randint(0, 20)}"
     if draw < 0.55:
-        return f"SELECT count(*) FROM (SELECT id FROM @@{where} LIMIT {random_.randint(0, 40)}) AS some"
+        return f"SELECT count(*) FROM (SELECT id FROM @@{where} LIMIT {random_.randint(0, 40)}) AS few"
     columns = random_.sample(source.columns, random_.randint(1, len(source.columns)))
     return f"SELECT {', '.join(columns)} FROM @@{where}"
 
@@ -251,7 +251,7 @@ def statement(source, random_):
 def postgres_source(postgres, name="pg", **entry):
     postgres.run(
         "DROP TABLE IF EXISTS things",
-        "CREATE TABLE things (id int PRIMARY KEY, i int, big bigint, d numeric(12, 2), t text, day date, at timestamp, b boolean, f float8)",
+        "CREATE TABLE things (id int PRIMARY KEY, i int, big bigint, d numeric(12, 2), t text, day date, moment timestamp, b boolean, f float8)",
     )
     rows = ", ".join("(" + ", ".join("NULL" if v is None else escaped(v) for v in row.values()) + ")" for row in things())
     postgres.run(f"INSERT INTO things VALUES {rows}", "INSERT INTO things (id, f) VALUES (10000, 'NaN'), (10001, '-0')", "ANALYZE things")
@@ -287,7 +287,7 @@ def duckdb_source(folder, name="duck", **entry):
 
     path = folder / "things.duckdb"
     connection = duckdb.connect(str(path))
-    connection.execute("CREATE TABLE things (id INT PRIMARY KEY, i INT, big BIGINT, d DECIMAL(12, 2), t VARCHAR, day DATE, at TIMESTAMP, "
+    connection.execute("CREATE TABLE things (id INT PRIMARY KEY, i INT, big BIGINT, d DECIMAL(12, 2), t VARCHAR, day DATE, moment TIMESTAMP, "
                        "b BOOLEAN, f DOUBLE)")
     connection.executemany("INSERT INTO things VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [list(row.values()) for row in things()])
     connection.execute("INSERT INTO things (id, f) VALUES (10000, 'NaN'), (10001, '-0')")
@@ -305,7 +305,7 @@ def duckdb_source(folder, name="duck", **entry):
 
 def flight_source(server, name="other", **entry):
     database = Database(server)
-    database.run("CREATE TABLE things (id INT, i INT, big BIGINT, d DECIMAL(12, 2), t VARCHAR, day DATE, at TIMESTAMP, b BOOLEAN, f DOUBLE)")
+    database.run("CREATE TABLE things (id INT, i INT, big BIGINT, d DECIMAL(12, 2), t VARCHAR, day DATE, moment TIMESTAMP, b BOOLEAN, f DOUBLE)")
     rows = ", ".join("(" + ", ".join(literal(value) for value in row.values()) + ")" for row in things())
     database.run(f"INSERT INTO things VALUES {rows}")
     database.close()

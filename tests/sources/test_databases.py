@@ -178,7 +178,7 @@ def test_rows_go_there_and_back(folder, postgres, kinds, sources):
         assert postgres.rows(f"SELECT count(*) FROM kinds a JOIN copied b ON a.n = b.n WHERE {same}") == [(2,)]
         assert postgres.rows("SELECT min(note), count(extra) FROM copied") == [("here", 2)]
         # The way without texts in between.
-        server.database.run("INSERT INTO pg.public.things (id, t, d, day, at, b, f) VALUES (20000, 'it''s', 1.25, DATE '2024-02-29', "
+        server.database.run("INSERT INTO pg.public.things (id, t, d, day, moment, b, f) VALUES (20000, 'it''s', 1.25, DATE '2024-02-29', "
                             "TIMESTAMP '2024-02-29 01:02:03', true, 1.5)")
         assert postgres.rows("SELECT t, d::text, day, b, f FROM things WHERE id = 20000") == [("it's", "1.25", datetime.date(2024, 2, 29), True, 1.5)]
         # All or nothing.
@@ -283,10 +283,10 @@ def test_types_of_duckdb_there_and_back(folder):
 
 def test_rows_go_to_another_bowshot(folder, other, sources):
     with Database(other) as database:
-        database.run("CREATE TABLE target (id INT, t VARCHAR, d DECIMAL(12, 2), day DATE, at TIMESTAMP, b BOOLEAN, f DOUBLE)")
+        database.run("CREATE TABLE target (id INT, t VARCHAR, d DECIMAL(12, 2), day DATE, moment TIMESTAMP, b BOOLEAN, f DOUBLE)")
     source = Source("other", "flightsql", "main", {"uri": f'"{other.grpc_tcp}"', "read_only": "false"}, None, [])
     with Reader(folder, source.config()) as server:
-        columns = "id, t, d, day, at, b, f"
+        columns = "id, t, d, day, moment, b, f"
         server.database.run(f"INSERT INTO other.main.target SELECT {columns} FROM other.main.things")
         assert texts(server.rows("SELECT * FROM other.main.target")) == texts(server.rows(f"SELECT {columns} FROM other.main.things"))
 

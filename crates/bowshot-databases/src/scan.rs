@@ -53,7 +53,7 @@ impl Request {
         if self.counts() {
             return match self.limit {
                 None => format!("SELECT count(*) {from}"),
-                Some(limit) => format!("SELECT count(*) FROM (SELECT 1 AS one {from} LIMIT {limit}) AS some"),
+                Some(limit) => format!("SELECT count(*) FROM (SELECT 1 AS one {from} LIMIT {limit}) AS few"),
             };
         }
         let sent = self.columns.iter().map(|column| column.sent.as_str()).collect::<Vec<_>>().join(", ");
