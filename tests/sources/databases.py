@@ -74,7 +74,7 @@ class Postgres:
 
     def program(self, name, *words):
         done = subprocess.run([self.programs / name, *map(str, words)], user=self.owner, cwd="/", capture_output=True, text=True,
-                              timeout=60)
+                              timeout=240)
         assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self):

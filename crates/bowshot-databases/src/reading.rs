@@ -56,7 +56,7 @@ impl Stop {
 
     /// The statement has ended by itself, and nothing cancels what comes after it on its connection. `false` if it was
     /// stopped.
-    fn finish(&self) -> bool {
+    pub(crate) fn finish(&self) -> bool {
         let mut state = self.lock();
         let by_itself = !matches!(*state, State::Stopped);
         if by_itself {
