@@ -76,7 +76,9 @@ impl Stop {
         *state = State::Stopped;
         drop(state);
         if !handles.is_empty() {
-            let cancel = move || drop(handles.iter().any(|handle| handle.try_cancel().is_ok()));
+            let cancel = move || {
+                let _ = handles.iter().any(|handle| handle.try_cancel().is_ok());
+            };
             let _ = thread::Builder::new().name("database-cancel".to_owned()).spawn(cancel);
         }
     }
