@@ -23,9 +23,6 @@ from server import Server, wait_until  # noqa: E402
 
 # A word that must never be seen again.
 PASSWORD = "kept s3cret' of%the tests"
-# A driver keeps its own settings from the environment.
-CLEAN = {name: "" for name in ("PGPASSWORD", "PGUSER", "PGHOST", "PGDATABASE", "PGSERVICE")}
-
 
 def driver(kind):
     """The shared library that a package carries."""
@@ -325,7 +322,7 @@ class Reader(Server):
         path.write_text(config)
         self.secrets, self.checked = secrets, False
         super().__init__(arguments=["--config", path, *arguments], data=data,
-                         environment={**CLEAN, "LD_PRELOAD": python_library(), **(environment or {})})
+                         environment={"LD_PRELOAD": python_library(), **(environment or {})})
         self.database = Database(self)
 
     def rows(self, sql):

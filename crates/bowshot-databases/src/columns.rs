@@ -30,6 +30,8 @@ pub(crate) enum Given {
     DecimalText,
     /// As 0 and 1.
     Numbers,
+    /// As the hexadecimal digits of its bytes; anything else is no such value.
+    Digits,
     /// As a point in time with another name for UTC, or with another unit.
     Moment,
     /// As days of which some stand for what is no day.

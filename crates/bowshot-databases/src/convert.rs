@@ -4,7 +4,7 @@
 use crate::columns::{Column, Given};
 use crate::fault::Fault;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, make_array,
+    Array, ArrayRef, AsArray, BinaryBuilder, BooleanArray, RecordBatch, RecordBatchOptions, make_array,
 };
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::{
@@ -45,6 +45,7 @@ fn one(array: &ArrayRef, column: &Column) -> Result<ArrayRef, Fault> {
                 .map_err(|_| value(column, "NaN, an infinite number or one that is too long"))
         }
         Given::Numbers => truths(array, column),
+        Given::Digits => bytes(array, column),
         Given::Moment => match array.data_type() {
             DataType::Timestamp(..) => {
                 cast(array, wanted).map_err(|_| value(column, "a moment that is too far away"))
@@ -90,6 +91,38 @@ fn truths(array: &ArrayRef, column: &Column) -> Result<ArrayRef, Fault> {
         return Err(value(column, "a number other than 0 and 1"));
     }
     Ok(Arc::new(numbers.iter().map(|number| number.map(|number| number == 1)).collect::<BooleanArray>()))
+}
+
+fn bytes(array: &ArrayRef, column: &Column) -> Result<ArrayRef, Fault> {
+    let array = text(array, column)?;
+    let digits = array.as_string::<i32>();
+    let mut built = BinaryBuilder::with_capacity(digits.len(), digits.value_data().len() / 2);
+    let mut decoded = Vec::new();
+    for written in digits {
+        match written {
+            None => built.append_null(),
+            Some(written) => {
+                decoded.clear();
+                decode(written.as_bytes(), &mut decoded)
+                    .ok_or_else(|| value(column, "a value that is no BLOB"))?;
+                built.append_value(&decoded);
+            }
+        }
+    }
+    Ok(Arc::new(built.finish()))
+}
+
+fn decode(digits: &[u8], into: &mut Vec<u8>) -> Option<()> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pairs = digits.chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return None;
+    }
+    for pair in pairs {
+        let [high, low] = pair else { return None };
+        into.push(digit(*high)? << 4 | digit(*low)?);
+    }
+    Some(())
 }
 
 fn micros(array: &ArrayRef, column: &Column, wanted: &DataType) -> Result<ArrayRef, Fault> {
