@@ -16,7 +16,7 @@ import sysconfig
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("clients", "cluster")]
 
 from durable import Database  # noqa: E402
 from server import Server, wait_until  # noqa: E402
