@@ -15,6 +15,8 @@ from server import Server  # noqa: E402
 
 def pytest_addoption(parser):
     parser.addoption("--cases", type=int, default=300, help="random statements that are compared")
+    parser.addoption("--statements", type=int, default=60, help="random statements on each database")
+    parser.addoption("--seed", default="1", help="what they are drawn from")
     parser.addoption("--azurite", default="", help="where npm has installed Azurite")
 
 

@@ -27,7 +27,7 @@
 //! | [`policy`] | who may see and change what |
 //! | [`rules`] | rules of the optimiser |
 //! | [`portable`] | plans as bytes for other nodes |
-//! | [`execute`], [`reuse`], [`distribution`] | physical plan → streams · what caches and a cluster are asked |
+//! | [`execute`], [`reuse`], [`distribution`], [`databases`] | physical plan → streams · what caches, a cluster and other databases are asked |
 //! | [`catalog`] | the one place where names become tables: catalogs, system tables, `information_schema`, `pg_catalog` |
 //! | [`write`] | statements that change tables |
 //! | [`introspect`] | SHOW, DESCRIBE, SET, PREPARE and their like |
@@ -39,6 +39,7 @@
 
 mod authorize;
 mod catalog;
+pub mod databases;
 pub mod distribution;
 pub mod endpoints;
 mod error;

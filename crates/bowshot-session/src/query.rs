@@ -354,6 +354,12 @@ async fn execute(
             task::run(session.server().engine.runtime(), work).await?;
             Ok(nothing())
         }
+        Action::Database(statement) => {
+            let (engine, statement) = (session.engine().clone(), statement.clone());
+            let work = async move { engine.control_databases(&statement).await };
+            task::run(session.server().engine.runtime(), work).await?;
+            Ok(nothing())
+        }
         Action::Write(_) | Action::Query | Action::Scratch | Action::Set { .. } | Action::Reset { .. } => {
             let (plan, parameters) = (&authorised.plan, &authorised.parameters);
             session.engine().execute(plan, parameters, parallelism, options.layout).await

@@ -44,7 +44,7 @@ pub(crate) async fn write(
 ) -> Result<Execution> {
     let is_final = matches!(authorised.plan.action(), Action::Write(change) if change.is_final());
     if is_final && !scope.is_alone() {
-        return Err(Error::invalid("VACUUM cannot be undone, and does not run in a transaction")
+        return Err(Error::invalid("the statement cannot be undone, and does not run in a transaction")
             .with_reason(Reason::ActiveTransaction)
             .with_hint("commit first, and run it with autocommit"));
     }

@@ -6,6 +6,7 @@
 
 mod access;
 mod cache;
+mod database;
 mod dialect;
 mod exclusions;
 mod external;
@@ -25,6 +26,7 @@ mod words;
 
 pub use access::{AccessStatement, Expiry, Object, Privilege, UserChange, access, without_passwords};
 pub use cache::{CacheStatement, cache_statement};
+pub use database::{Attachment, DatabaseStatement, database_statement};
 pub use dialect::{Dialect, DialectName};
 pub use intervals::{Interval, read_interval};
 pub use offsets::{Offsets, split, stands_at, view_query};

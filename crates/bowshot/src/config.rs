@@ -3,6 +3,7 @@
 //! value of the wrong form, a file that cannot be read.
 
 mod cluster;
+mod drivers;
 mod file;
 mod settings;
 mod slot;
@@ -10,6 +11,7 @@ mod tls;
 mod value;
 
 pub(crate) use cluster::ClusterSettings;
+pub(crate) use drivers::Drivers;
 pub(crate) use settings::{SETTINGS, Setting};
 pub(crate) use tls::TlsFiles;
 pub(crate) use value::Listen;
@@ -17,6 +19,7 @@ pub(crate) use value::Listen;
 use crate::usage::Usage;
 use bowshot_access::{AccessConfig, AccessOptions, DeciderOptions, hash_password, new_token};
 use bowshot_api::{Limits, Secret};
+use bowshot_databases::Options as DatabaseOptions;
 use bowshot_engine::{AccessSettings, ConfiguredUser, EngineConfig};
 use bowshot_reuse::ReuseConfig;
 use bowshot_storage::remote::RemoteOptions;
@@ -107,6 +110,9 @@ pub(crate) struct Config {
     pub(crate) reuse: ReuseConfig,
     pub(crate) storage: StorageOptions,
     pub(crate) remote: RemoteOptions,
+    /// Other databases.
+    pub(crate) databases: DatabaseOptions,
+    pub(crate) drivers: Drivers,
     pub(crate) limits: Limits,
 }
 
@@ -154,6 +160,8 @@ impl Default for Config {
             reuse: ReuseConfig::default(),
             storage: StorageOptions::default(),
             remote: RemoteOptions::default(),
+            databases: DatabaseOptions::default(),
+            drivers: Drivers::default(),
             limits: Limits::default(),
         }
     }
@@ -198,6 +206,7 @@ impl Config {
             }
             config.access = content.access;
             config.remote.places = content.places;
+            config.databases.databases = content.databases;
         }
         for (variable, text) in &variables {
             config.set_from_environment(variable, text)?;
@@ -234,6 +243,7 @@ impl Config {
             temporary_bytes: self.temporary_bytes,
             exchange_folder: self.exchange_folder.clone(),
             remotes: None,
+            databases: None,
             access: self.access_settings(),
             session_config: None,
         }
@@ -311,6 +321,7 @@ impl Config {
 
     /// Brings in the file of users and checks what no single setting can.
     fn complete(mut self) -> Result<Self, Usage> {
+        self.databases.drivers = self.drivers.named();
         self.own_access = std::mem::take(&mut self.access);
         self.access = self.read_access().map_err(Usage::from)?;
         for (name, bytes) in [

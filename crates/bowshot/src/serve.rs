@@ -9,6 +9,7 @@ mod banner;
 mod client_authority;
 mod cluster;
 pub(crate) mod data_folder;
+mod databases;
 pub(crate) mod folders;
 mod memory;
 mod nodes;

@@ -67,6 +67,7 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
             exchange(access)?;
             access.check(Privilege::Insert, copy.table())?;
         }
+        Write::InsertElsewhere(insert) => access.check(Privilege::Insert, &insert.name)?,
     }
     Ok(())
 }
@@ -123,6 +124,18 @@ pub(crate) fn check_cache(access: &Access) -> Result<()> {
         return Ok(());
     }
     Err(denied(&format!("`{}` may not steer the caches", access.user())).with_hint("an admin may"))
+}
+
+/// Where the server goes for rows, admins say alone, also where everybody may do everything else.
+///
+/// # Errors
+/// `Denied`.
+pub(crate) fn check_attach(access: &Access) -> Result<()> {
+    if access.is_admin() {
+        return Ok(());
+    }
+    Err(denied(&format!("`{}` may not open or leave other databases", access.user()))
+        .with_hint("an admin may: `admin = true` under `[[access.users]]`"))
 }
 
 fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
@@ -248,9 +261,11 @@ fn returning(write: &Write, access: &Access) -> Result<()> {
         | Write::Update(name)
         | Write::Merge(name) => whole(name, true, "RETURNING would show the other values", access),
         Write::Ddl(Ddl::Access(change)) if change.tells() => Ok(()),
-        Write::Ddl(_) | Write::CreateAs(_) | Write::CopyOut(_) | Write::CopyIn(_) => {
-            Err(Error::internal("a change without rows was to return some"))
-        }
+        Write::Ddl(_)
+        | Write::CreateAs(_)
+        | Write::CopyOut(_)
+        | Write::CopyIn(_)
+        | Write::InsertElsewhere(_) => Err(Error::internal("a change without rows was to return some")),
     }
 }
 

@@ -19,9 +19,14 @@ use crate::statement::session::SessionStatement;
 use crate::write::Write;
 use crate::write::ddl::Ddl;
 use crate::write::returning::Returning;
+<<<<<<< HEAD
 use bowshot_api::{Decider, Result};
 use bowshot_sql::CacheStatement;
 use bowshot_storage::tables::EntryName;
+=======
+use bowshot_api::Result;
+use bowshot_sql::{CacheStatement, DatabaseStatement};
+>>>>>>> databases
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
 use std::collections::BTreeSet;
@@ -42,6 +47,8 @@ pub enum Action {
     Write(Change),
     /// Steers the caches.
     Cache(CacheStatement),
+    /// Opens or leaves another database.
+    Database(DatabaseStatement),
     /// Steers the session.
     Session(SessionStatement),
     /// Begins or ends a transaction of the session.
@@ -60,9 +67,10 @@ impl Change {
         Self { write: write.into(), returning: None }
     }
 
-    /// Whether there is something to keep afterwards: what is written to a file is no change of a table.
+    /// Whether there is something to keep afterwards: what is written to a file or to another database is no change of a
+    /// table here.
     pub fn is_of_tables(&self) -> bool {
-        !matches!(self.write.as_ref(), Write::CopyOut(_))
+        !matches!(self.write.as_ref(), Write::CopyOut(_) | Write::InsertElsewhere(_))
     }
 
     /// Whether its query is kept and will run again.
@@ -72,7 +80,7 @@ impl Change {
 
     /// Whether it cannot be undone, and so belongs to no transaction.
     pub fn is_final(&self) -> bool {
-        matches!(self.write.as_ref(), Write::Ddl(Ddl::Vacuum { .. }))
+        matches!(self.write.as_ref(), Write::Ddl(Ddl::Vacuum { .. }) | Write::InsertElsewhere(_))
     }
 }
 
@@ -234,6 +242,7 @@ fn permitted(
             changes::check_write(&change.write, change.returning.is_some(), pinned, &access)?;
         }
         Action::Cache(_) => changes::check_cache(&access)?,
+        Action::Database(_) => changes::check_attach(&access)?,
         // What they read was looked at where its tables were found; the others are the session's own affair.
         Action::Query
         | Action::Set { .. }

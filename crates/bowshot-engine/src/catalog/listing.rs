@@ -147,8 +147,16 @@ impl Listed {
 impl Visible {
     /// Schemas with their catalogs, those of the server about itself included.
     pub(crate) fn all_schemas(&self) -> Vec<(String, String)> {
+        self.schemas_within(None)
+    }
+
+    /// The same of one catalog, if one is wanted: what is in other databases is not asked for nothing.
+    fn schemas_within(&self, wanted: Option<&str>) -> Vec<(String, String)> {
         let mut all = Vec::new();
         for catalog in self.catalog_names() {
+            if wanted.is_some_and(|wanted| wanted != catalog) {
+                continue;
+            }
             let mut schemas = self.schema_names(&catalog);
             if catalog != TEMPORARY_CATALOG {
                 schemas.extend([INFORMATION_SCHEMA.to_owned(), PG_CATALOG.to_owned()]);
@@ -163,7 +171,7 @@ impl Visible {
     /// The tables and views that are asked about, sorted by their names.
     pub(crate) fn listed(&self, about: &About) -> Vec<Listed> {
         let mut listed = Vec::new();
-        for (catalog, schema) in self.all_schemas() {
+        for (catalog, schema) in self.schemas_within(about.catalog.as_deref()) {
             if !about.fits_schema(&catalog, &schema) {
                 continue;
             }

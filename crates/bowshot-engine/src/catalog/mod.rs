@@ -5,6 +5,7 @@
 
 pub(crate) mod client;
 pub(crate) mod defaults;
+pub(crate) mod elsewhere;
 pub(crate) mod file_paths;
 pub(crate) mod functions;
 pub(crate) mod identity;
@@ -24,6 +25,7 @@ pub(crate) mod table_functions;
 pub(crate) mod time_travel;
 mod views;
 
+use crate::databases::Databases;
 use crate::execute::input_scan::Guess;
 use crate::models::Models;
 use crate::policy::{self, Access, Reading};
@@ -74,6 +76,8 @@ pub(crate) struct CatalogParts {
     pub(crate) models: Arc<Models>,
     /// What `system` tells about caches.
     pub(crate) reuse: Arc<dyn Reuse>,
+    /// Other databases, whose names are those of catalogs.
+    pub(crate) databases: Arc<dyn Databases>,
 }
 
 impl CatalogParts {
@@ -84,7 +88,7 @@ impl CatalogParts {
 
     /// Whether there is something of this name.
     pub(crate) fn has(&self, name: &EntryName, pinned: &Pinned) -> bool {
-        pinned.entry(name).is_some() || self.is_file_table(name)
+        pinned.entry(name).is_some() || self.is_file_table(name) || self.is_elsewhere(name)
     }
 
     /// Whether a table of files has this name.
@@ -213,12 +217,16 @@ impl Visible {
         if !self.pinned.own().names(TEMPORARY_CATALOG, DEFAULT_SCHEMA).is_empty() {
             names.push(TEMPORARY_CATALOG.to_owned());
         }
+        names.extend(self.seen_databases());
         names
     }
 
     pub(crate) fn schema_names(&self, catalog: &str) -> Vec<String> {
         if catalog == TEMPORARY_CATALOG {
             return vec![DEFAULT_SCHEMA.to_owned()];
+        }
+        if self.parts.databases.has(catalog) {
+            return self.schemas_elsewhere(catalog);
         }
         let mut names = self.pinned.shared().schemas(catalog);
         if catalog == DEFAULT_CATALOG && self.parts.system.is_some() {
@@ -282,6 +290,9 @@ impl Visible {
                 self.raw.note(&name);
                 return self.guarded((&name, &reading), files, None).map(Some);
             }
+        }
+        if self.parts.databases.has(&name.catalog) {
+            return self.elsewhere(name).await;
         }
         let last = pg_catalog::find(&name.name).filter(|_| self.is_default(&name.catalog, &name.schema));
         Ok(last.map(|defined| defined.provider(&Arc::new(self.clone()))))

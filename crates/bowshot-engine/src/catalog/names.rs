@@ -1,6 +1,6 @@
 //! From the names in a statement to the things that they mean.
 
-use crate::catalog::CatalogParts;
+use crate::catalog::{CatalogParts, elsewhere};
 use crate::policy::Access;
 use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
@@ -126,6 +126,9 @@ impl Names {
     /// Something can be made under this name: its schema is there, and no file has it.
     pub(crate) fn check_new(&self, name: &EntryName) -> Result<()> {
         self.access.check_make(&name.catalog, &name.schema)?;
+        if self.parts.databases.has(&name.catalog) {
+            return Err(elsewhere::only_rows(name));
+        }
         if !self.pinned.has_schema(&name.catalog, &name.schema) {
             let schema = format!("{}.{}", name.catalog, name.schema);
             return Err(Error::not_found(format!("schema `{schema}` not found"))
@@ -220,6 +223,9 @@ impl Names {
 
     /// Why there is nothing to change under a name.
     pub(crate) fn not_there(&self, name: &EntryName) -> Error {
+        if self.parts.databases.has(&name.catalog) && self.access.sees(name) {
+            return elsewhere::only_rows(name);
+        }
         if self.parts.is_file_table(name) && self.access.sees(name) {
             return Error::unsupported(format!("`{name}` is a table of files: it is read-only")).with_hint(
                 format!(

@@ -41,7 +41,9 @@ impl CatalogProviderList for Catalogs {
     }
 
     fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
-        let known = name == TEMPORARY_CATALOG || self.0.pinned.shared().has_catalog(name);
+        let known = name == TEMPORARY_CATALOG
+            || self.0.pinned.shared().has_catalog(name)
+            || self.0.sees_database(name);
         known.then(|| Arc::new(Catalog { visible: Arc::clone(&self.0), name: name.to_owned() }) as Arc<_>)
     }
 }
@@ -76,7 +78,8 @@ impl CatalogProvider for Catalog {
             return Some(Arc::new(schema.with_files(files)));
         }
         let changing = name == CHANGE_SCHEMA && visible.target.is_some();
-        (changing || visible.pinned.has_schema(&self.name, name)).then(|| {
+        let elsewhere = visible.may_have_schema_elsewhere(&self.name, name);
+        (changing || elsewhere || visible.pinned.has_schema(&self.name, name)).then(|| {
             let (catalog, schema) = (self.name.clone(), name.to_owned());
             Arc::new(Schema { visible: Arc::clone(visible), catalog, schema }) as Arc<_>
         })
@@ -95,6 +98,10 @@ impl Schema {
         EntryName::new(&self.catalog, &self.schema, name)
     }
 
+    fn is_elsewhere(&self) -> bool {
+        self.visible.parts.databases.has(&self.catalog)
+    }
+
     fn holds_files(&self) -> bool {
         self.catalog == DEFAULT_CATALOG && self.schema == DEFAULT_SCHEMA
     }
@@ -103,6 +110,9 @@ impl Schema {
 #[async_trait]
 impl SchemaProvider for Schema {
     fn table_names(&self) -> Vec<String> {
+        if self.is_elsewhere() {
+            return self.visible.tables_elsewhere(&self.catalog, &self.schema);
+        }
         let pinned = &self.visible.pinned;
         let side = if self.catalog == TEMPORARY_CATALOG { pinned.own() } else { pinned.shared() };
         let mut names = side.names(&self.catalog, &self.schema);
@@ -126,6 +136,7 @@ impl SchemaProvider for Schema {
             Some(Entry::Broken(broken)) if broken.what() == What::View => Ok(Some(TableType::View)),
             Some(Entry::Broken(_)) => Ok(Some(TableType::Base)),
             None if self.holds_files() => self.visible.parts.main.table_type(name).await,
+            None if self.is_elsewhere() => Ok(Some(TableType::Base)),
             None => Ok(None),
         }
     }
@@ -134,6 +145,12 @@ impl SchemaProvider for Schema {
         self.visible.pinned.entry(&self.name(name)).is_some()
             || self.visible.input(&self.name(name)).is_some()
             || self.holds_files() && self.visible.parts.main.table_exist(name)
+            || self.is_elsewhere()
+                && self
+                    .visible
+                    .tables_elsewhere(&self.catalog, &self.schema)
+                    .iter()
+                    .any(|known| known == name)
             || self.visible.is_default(&self.catalog, &self.schema) && pg_catalog::find(name).is_some()
     }
 }

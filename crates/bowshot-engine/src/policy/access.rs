@@ -285,6 +285,19 @@ impl Access {
         grants.any(|grants| grants.keys().any(|grantee| self.0.grantees.contains(grantee)))
     }
 
+    /// Whether the user may know that a catalog or schema of another database is there: what owns it or is given on it, on
+    /// what it is in, or on anything in it.
+    pub(crate) fn sees_inside(&self, place: &[String]) -> bool {
+        if self.owns(place) {
+            return true;
+        }
+        let Some(rules) = &self.0.rules else { return true };
+        let mut grants = rules.grants.iter().filter(|(at, _)| at.starts_with(place) || place.starts_with(at));
+        let mut owners = rules.owners.iter().filter(|(at, _)| at.starts_with(place));
+        grants.any(|(_, grants)| grants.keys().any(|grantee| self.0.grantees.contains(grantee)))
+            || owners.any(|(_, owner)| self.0.grantees.contains(owner))
+    }
+
     /// How the user reads a table or view.
     pub(crate) fn reading(&self, name: &EntryName) -> Reading {
         if self.is_everything() || self.is_always_seen(name) {

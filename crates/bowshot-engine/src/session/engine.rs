@@ -5,6 +5,7 @@ mod part;
 use crate::catalog::lazy_state::SpareStates;
 use crate::catalog::system::SystemTables;
 use crate::catalog::{self, CatalogParts, identity};
+use crate::databases::{Databases, NoDatabases, is_reserved};
 use crate::distribution::{Distribution, OneNode};
 use crate::endpoints::EndpointStore;
 use crate::error::{Error, classify};
@@ -23,10 +24,14 @@ use crate::snapshot::commit::SessionTables;
 use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use crate::{plan, types};
 <<<<<<< HEAD
+<<<<<<< HEAD
 use bowshot_api::{Decider, Principal, Result};
 =======
 use bowshot_api::{BatchStream, Principal, QueryId, Result};
 >>>>>>> nodes
+=======
+use bowshot_api::{Error as ApiError, Principal, Result};
+>>>>>>> databases
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::file_catalog;
 use bowshot_storage::remote::Remotes;
@@ -81,6 +86,8 @@ pub struct EngineConfig {
     pub exchange_folder: Option<PathBuf>,
     /// The object stores, in some places of which COPY may read and write too.
     pub remotes: Option<Arc<Remotes>>,
+    /// Other databases, each of which is a catalog; none when `None`.
+    pub databases: Option<Arc<dyn Databases>>,
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
     /// survives the session, and no served file is visible.
     pub scratch: bool,
@@ -105,6 +112,7 @@ impl Default for EngineConfig {
             temporary_bytes: 1 << 30,
             exchange_folder: None,
             remotes: None,
+            databases: None,
             scratch: false,
             access: AccessSettings::default(),
             session_config: None,
@@ -243,8 +251,14 @@ impl Engine {
         }
         let models = Models::new(&tables);
         let exchange = exchange.map(Arc::new);
+<<<<<<< HEAD
         let files = file_catalog(main.as_ref()).cloned();
         let parts = CatalogParts { main, files, system, tables, nothing, exchange, models, reuse };
+=======
+        let databases = config.databases.clone().unwrap_or_else(|| Arc::new(NoDatabases));
+        check_names(databases.as_ref(), &tables.snapshot().catalogs())?;
+        let parts = CatalogParts { main, system, tables, nothing, exchange, models, reuse, databases };
+>>>>>>> databases
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         let shared = Arc::new(Shared {
             runtime,
@@ -441,6 +455,15 @@ impl Engine {
         let context = SessionContext::new_with_state(state);
         Ok(EngineSession::new(context, principal, tables, Arc::clone(&self.shared)))
     }
+}
+
+/// A name that means a catalog of tables and another database too would mean either.
+fn check_names(databases: &dyn Databases, catalogs: &[String]) -> Result<()> {
+    let taken = databases.names().into_iter().find(|name| catalogs.contains(name) || is_reserved(name));
+    taken.map_or(Ok(()), |name| {
+        Err(ApiError::invalid(format!("the database `{name}` has the name of a catalog of this server"))
+            .with_hint("give its entry of `[[databases]]` another name"))
+    })
 }
 
 /// The state that those of all sessions are copies of.

@@ -4,6 +4,7 @@
 mod circle;
 pub(crate) mod copy_rows;
 pub(crate) mod current_user;
+mod elsewhere;
 pub(crate) mod engine;
 pub(crate) mod on_nodes;
 mod query;
@@ -242,6 +243,10 @@ impl EngineSession {
             let action = Some(Action::Cache(statement));
             return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch)
                 .await;
+        }
+        if let Some(statement) = bowshot_sql::database_statement(sql, &plan::dialect(&options))? {
+            let action = Some(Action::Database(statement));
+            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
         }
         if self.scratch {
             let planned = plan::plan(&self.state(pinned), plan::parse_plain(&options, sql)?).await?;
@@ -489,7 +494,11 @@ impl EngineSession {
             Action::Set { .. } | Action::Reset { .. } => {
                 Err(ApiError::internal("a session option reached the engine as a plan"))
             }
-            Action::Write(_) | Action::Transaction(_) | Action::Cache(_) | Action::Session(_) => {
+            Action::Write(_)
+            | Action::Transaction(_)
+            | Action::Cache(_)
+            | Action::Database(_)
+            | Action::Session(_) => {
                 Err(ApiError::internal("a statement that changes something was run as a query"))
             }
         }

@@ -47,6 +47,9 @@ impl EngineSession {
         if let Some(written) = self.copy(write, plan, rows).await? {
             return Ok(written);
         }
+        if let Some(written) = self.insert_elsewhere(write, plan, rows).await? {
+            return Ok(written);
+        }
         if rows.is_empty() {
             parameters::check_none(plan.planned().parameters())?;
             let applied = self.run(write, plan.planned().plan().clone(), plan.pinned()).await;
@@ -144,8 +147,14 @@ impl EngineSession {
             schema: table.schema_name.clone().unwrap_or_else(|| names.default_schema.clone()),
             name: table.name.clone(),
         };
+<<<<<<< HEAD
         if (names.parts.is_file_table(&name) && names.access.sees(&name))
             || matches!(names.entry(&name), Some(Entry::View(_) | Entry::External(_)))
+=======
+        if names.parts.databases.has(&name.catalog)
+            || (names.parts.is_file_table(&name) && names.access.sees(&name))
+            || matches!(names.entry(&name), Some(Entry::View(_)))
+>>>>>>> databases
         {
             return Ok(None);
         }

@@ -74,7 +74,9 @@ pub(crate) async fn apply(
         Write::Delete(name) => delete(name, rows, place).await,
         Write::Update(name) => update(name, rows, place).await,
         Write::Merge(name) => merge(name, rows, place).await,
-        Write::CopyOut(_) | Write::CopyIn(_) => Err(Error::internal("COPY takes another road")),
+        Write::CopyOut(_) | Write::CopyIn(_) | Write::InsertElsewhere(_) => {
+            Err(Error::internal("rows from and to elsewhere take another road"))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::classify;
 use crate::statement::forms;
 use crate::write::conflict::Conflict;
 use crate::write::recognise::{Leading, Recognised, changing, with_returning};
-use crate::write::{Write, change, values};
+use crate::write::{Write, change, elsewhere, values};
 use crate::{plan, types};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::Privilege;
@@ -38,6 +38,10 @@ pub(super) fn insert<'a>(
         };
         if let Some(view) = refreshed(insert, name, names)? {
             return Box::pin(refresh(view, visible)).await;
+        }
+        let full = names.resolve(name)?;
+        if names.parts.databases.has(&full.catalog) {
+            return Box::pin(elsewhere::insert((insert, full), leading, visible, names)).await;
         }
         let (target, table) = names.writable(name)?;
         names.access.check(Privilege::Insert, &target)?;
@@ -99,7 +103,10 @@ fn new_rows<'a>(
 }
 
 /// `INSERT … BY NAME`: the columns are those of the query.
-fn named_by_rows<'a>(insert: &'a mut ast::Insert, visible: &'a Visible) -> BoxFuture<'a, Result<()>> {
+pub(super) fn named_by_rows<'a>(
+    insert: &'a mut ast::Insert,
+    visible: &'a Visible,
+) -> BoxFuture<'a, Result<()>> {
     async move {
         let [only] = insert.columns.as_slice() else { return Ok(()) };
         if ident(&names::last(only)?) != forms::BY_NAME {

@@ -27,7 +27,11 @@ mod conflict;
 pub(crate) mod copy;
 pub(crate) mod ddl;
 pub(crate) mod define;
+<<<<<<< HEAD
 mod external;
+=======
+pub(crate) mod elsewhere;
+>>>>>>> databases
 pub(crate) mod fit;
 mod insert;
 mod key;
@@ -46,6 +50,7 @@ mod values;
 use bowshot_storage::tables::{Definition, EntryName, External, View};
 use copy::{CopyIn, CopyOut};
 use ddl::Ddl;
+use elsewhere::InsertElsewhere;
 
 /// What a statement changes. The plan beside it gives the rows.
 #[derive(Debug, Clone)]
@@ -68,6 +73,8 @@ pub(crate) enum Write {
     CopyOut(CopyOut),
     /// Adds the rows of a file; the plan gives nothing.
     CopyIn(CopyIn),
+    /// Adds the rows to a table of another database.
+    InsertElsewhere(InsertElsewhere),
 }
 
 /// A table to be made.
@@ -116,6 +123,7 @@ impl Write {
             | Self::Update(name)
             | Self::Merge(name) => Some(name),
             Self::CopyIn(copy) => Some(copy.table()),
+            Self::InsertElsewhere(insert) => Some(&insert.name),
             Self::Ddl(_) | Self::CopyOut(_) => None,
         }
     }

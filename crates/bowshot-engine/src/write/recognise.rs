@@ -11,8 +11,13 @@ use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
 use crate::write::ddl::Ddl;
 use crate::write::returning::{self, Returning};
+<<<<<<< HEAD
 use crate::write::{Write, altering, define, external, insert, merge, nulls};
 use bowshot_api::{Error, Result};
+=======
+use crate::write::{Write, altering, define, insert, merge, nulls};
+use bowshot_api::{Error, ErrorKind, Result};
+>>>>>>> databases
 use bowshot_sql::Privilege;
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::{EntryName, Table};
@@ -257,6 +262,13 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
             let name = names.catalog(db_name)?;
             if name == crate::snapshot::names::TEMPORARY_CATALOG || name.starts_with("__bowshot") {
                 return Err(Error::invalid(format!("the catalog name `{name}` is reserved")));
+            }
+            if names.parts.databases.has(&name) {
+                return Err(Error::new(
+                    ErrorKind::AlreadyExists,
+                    format!("the database `{name}` has this name"),
+                )
+                .with_hint("choose another name for the catalog"));
             }
             Ddl::CreateCatalog { name, keep: *if_not_exists }
         }

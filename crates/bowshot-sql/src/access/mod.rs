@@ -214,5 +214,8 @@ pub fn without_passwords(sql: &str) -> &str {
     {
         return "CREATE or ALTER USER … PASSWORD …";
     }
+    if has("attach") && (has("password") || has("://")) {
+        return "ATTACH …";
+    }
     sql
 }

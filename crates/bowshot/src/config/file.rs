@@ -5,6 +5,7 @@ use super::settings::SETTINGS;
 use super::slot::Raw;
 use crate::usage::Usage;
 use bowshot_access::AccessConfig;
+use bowshot_databases::DatabaseSettings;
 use bowshot_storage::remote::PlaceSettings;
 use std::path::Path;
 use toml::{Table, Value};
@@ -18,6 +19,8 @@ pub(super) struct Content {
     pub(super) access: AccessConfig,
     /// `[[object_store.places]]`.
     pub(super) places: Vec<PlaceSettings>,
+    /// `[[databases]]`.
+    pub(super) databases: Vec<DatabaseSettings>,
 }
 
 pub(super) fn read(path: &Path) -> Result<Content, Usage> {
@@ -25,7 +28,7 @@ pub(super) fn read(path: &Path) -> Result<Content, Usage> {
         Usage::new(format!("cannot read the configuration file `{}`: {error}", path.display()))
             .with_hint("check the path given by `--config` or `BOWSHOT_CONFIG`")
     })?;
-    let mut content = parse(&text).map_err(|reason| {
+    let mut content = parse(&text, path.parent()).map_err(|reason| {
         Usage::new(format!("the configuration file `{}` is not valid: {reason}", path.display()))
     })?;
     if let Some(folder) = path.parent() {
@@ -34,10 +37,11 @@ pub(super) fn read(path: &Path) -> Result<Content, Usage> {
     Ok(content)
 }
 
-fn parse(text: &str) -> Result<Content, String> {
+fn parse(text: &str, folder: Option<&Path>) -> Result<Content, String> {
     let mut table: Table = toml::from_str(text).map_err(|error| describe(text, &error))?;
     let access = take_access(&mut table)?;
     let places = take_places(&mut table)?;
+    let databases = take_databases(&mut table, folder)?;
     let mut values = Vec::new();
     for (key, value) in table {
         match value {
@@ -45,7 +49,7 @@ fn parse(text: &str) -> Result<Content, String> {
             value => values.push((key.clone(), raw(&key, value)?)),
         }
     }
-    Ok(Content { values, access, places })
+    Ok(Content { values, access, places, databases })
 }
 
 /// The keys of a section, and of those below it that settings have.
@@ -85,6 +89,25 @@ fn take_places(table: &mut Table) -> Result<Vec<PlaceSettings>, String> {
         );
     };
     entries.into_iter().map(place).collect()
+}
+
+/// Other databases are a list of tables. Which keys there are, they know.
+fn take_databases(table: &mut Table, folder: Option<&Path>) -> Result<Vec<DatabaseSettings>, String> {
+    let entries = match table.remove("databases") {
+        None => return Ok(Vec::new()),
+        Some(Value::Array(entries)) => entries,
+        Some(_) => return Err("`databases` is a list of tables, each begun with `[[databases]]`".to_owned()),
+    };
+    let database = |entry: Value| {
+        let Value::Table(entry) = entry else { return Err("an entry of `databases` is no table".to_owned()) };
+        let value = |(key, value): (String, Value)| match raw(&format!("databases.{key}"), value)? {
+            Raw::One(text) => Ok((key, vec![text])),
+            Raw::Many(texts) => Ok((key, texts)),
+        };
+        let values = entry.into_iter().map(value).collect::<Result<_, String>>()?;
+        DatabaseSettings::read(&values, folder).map_err(|error| error.to_string())
+    };
+    entries.into_iter().map(database).collect()
 }
 
 fn place(entry: Value) -> Result<PlaceSettings, String> {

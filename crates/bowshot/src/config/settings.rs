@@ -404,6 +404,27 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "places in object stores whose files COPY may read and write, for every user; none when empty",
     ),
     key(
+        "attach.places",
+        |c| Slot::Places(&mut c.databases.attach),
+        "places of other databases that admins may open with ATTACH: `postgres://host:port/`, `grpc://host:port`, `sqlite:///folder`; none when empty",
+    ),
+    key(
+        "drivers.postgres",
+        |c| Slot::Path(&mut c.drivers.postgres),
+        "the ADBC driver (a shared library) of databases of PostgreSQL that name none",
+    ),
+    key("drivers.sqlite", |c| Slot::Path(&mut c.drivers.sqlite), "the same of SQLite"),
+    key(
+        "drivers.duckdb",
+        |c| Slot::Path(&mut c.drivers.duckdb),
+        "the same of DuckDB, whose library is its own driver",
+    ),
+    key(
+        "drivers.flightsql",
+        |c| Slot::Path(&mut c.drivers.flightsql),
+        "the same of servers that speak Flight SQL",
+    ),
+    key(
         "join_cache.enabled",
         |c| Slot::Truth(&mut c.reuse.joins.enabled),
         "keep joins that are asked for repeatedly, and compute those that come next before they are asked for",
@@ -619,6 +640,6 @@ impl Setting {
 
     /// Whether the setting takes a list; its environment variable then separates the entries with `:`.
     pub(super) fn is_list(&self) -> bool {
-        matches!((self.slot)(&mut Config::default()), Slot::Sources(_) | Slot::Addresses(_))
+        matches!((self.slot)(&mut Config::default()), Slot::Sources(_) | Slot::Addresses(_) | Slot::Places(_))
     }
 }

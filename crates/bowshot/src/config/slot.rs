@@ -28,6 +28,8 @@ pub(super) enum Slot<'a> {
     Secret(&'a mut Option<Secret>),
     /// Addresses in object stores.
     Addresses(&'a mut Vec<String>),
+    /// Places of other databases.
+    Places(&'a mut Vec<String>),
 }
 
 /// A value as it comes in, before its type is known.
@@ -43,7 +45,7 @@ impl Slot<'_> {
             (Self::Sources(_), Raw::One(_)) => return Err("expected a list of paths".to_owned()),
             (Self::Sources(_), Raw::Many(_)) => "",
             // From the command line they come as one text.
-            (Self::Addresses(_), _) => "",
+            (Self::Addresses(_) | Self::Places(_), _) => "",
             (_, Raw::One(text)) => text.as_str(),
             (_, Raw::Many(_)) => return Err("expected one value, not a list".to_owned()),
         };
@@ -72,6 +74,7 @@ impl Slot<'_> {
             Self::Sources(place) => *place = sources(raw, base)?,
             Self::Secret(place) => *place = Some(Secret::new(text)),
             Self::Addresses(place) => *place = addresses(raw)?,
+            Self::Places(place) => *place = texts(raw),
         }
         Ok(())
     }
@@ -92,7 +95,7 @@ impl Slot<'_> {
             Self::LogFormat(_) => "`text` or `json`",
             Self::Sources(_) => "list of paths",
             Self::Secret(_) => "text",
-            Self::Addresses(_) => "list of addresses",
+            Self::Addresses(_) | Self::Places(_) => "list of addresses",
         }
     }
 
@@ -115,7 +118,7 @@ impl Slot<'_> {
             },
             Self::Dialect(place) => place.name().to_owned(),
             Self::LogFormat(place) => place.name().to_owned(),
-            Self::Addresses(place) => place.join(", "),
+            Self::Addresses(place) | Self::Places(place) => place.join(", "),
             Self::Sources(place) => place.iter().map(show_source).collect::<Vec<_>>().join(", "),
             Self::Secret(_) => String::new(),
         }
@@ -145,11 +148,15 @@ fn sources(raw: &Raw, base: Option<&Path>) -> Result<Vec<SourceSpec>, String> {
     texts.iter().map(parse).collect()
 }
 
-fn addresses(raw: &Raw) -> Result<Vec<String>, String> {
-    let texts = match raw {
+fn texts(raw: &Raw) -> Vec<String> {
+    match raw {
         Raw::One(text) => text.split(',').map(|text| text.trim().to_owned()).collect(),
         Raw::Many(texts) => texts.clone(),
-    };
+    }
+}
+
+fn addresses(raw: &Raw) -> Result<Vec<String>, String> {
+    let texts = texts(raw);
     match texts.iter().find(|text| !is_remote(Path::new(text))) {
         Some(text) => Err(format!("expected addresses such as `s3://bucket/prefix`, not `{text}`")),
         None => Ok(texts),

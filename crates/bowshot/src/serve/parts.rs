@@ -1,6 +1,7 @@
 //! The parts below the front ends, put together: users, sources, engine, sessions.
 
 use super::banner::Served;
+use super::databases::WithDatabases;
 use super::memory;
 use super::nodes::WithNodes;
 use crate::config::Config;
@@ -9,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use bowshot_access::{AuditLog, AuditOptions, Authenticator, HttpDecider};
 use bowshot_api::ErrorKind;
 use bowshot_cluster::Placement;
+use bowshot_databases::OtherDatabases;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
 use bowshot_membership::Cluster;
 use bowshot_session::{Bowshot, QueryLog};
@@ -61,6 +63,8 @@ impl Parts {
         let environment = Engine::environment(&engine_config)?;
         let remotes = remotes(config, data, spill)?;
         engine_config.remotes = Some(Arc::clone(&remotes));
+        let databases = OtherDatabases::new(config.databases.clone()).map_err(Usage::from)?;
+        engine_config.databases = Some(Arc::clone(&databases) as _);
         let (sources, mut storage) = (config.sources.clone(), config.storage.clone());
         storage.remotes = Some(remotes);
         let columns = memory::share(config.column_cache_bytes, config.limits.memory_bytes);
@@ -71,7 +75,8 @@ impl Parts {
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
         let log = Arc::new(QueryLog::with_audit(audit(config)?));
         let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
-        let system: Arc<dyn SystemTables> = Arc::new(WithNodes { others, cluster: cluster.clone() });
+        let others: Arc<dyn SystemTables> = Arc::new(WithNodes { others, cluster: cluster.clone() });
+        let system: Arc<dyn SystemTables> = Arc::new(WithDatabases { others, databases });
         let tables = match data {
             Some(folder) => open_tables(folder, config, &environment, Arc::clone(&columns)).await?,
             None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),

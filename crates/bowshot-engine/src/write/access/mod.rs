@@ -209,14 +209,16 @@ fn place(object: &Object, (access, names): (&Access, &Names)) -> Result<Place> {
         }
         Object::Schema(schema) => {
             let (catalog, schema) = names.schema(schema)?;
-            if names.pinned.has_schema(&catalog, &schema) {
+            if names.pinned.has_schema(&catalog, &schema)
+                || names.parts.has_schema_elsewhere(&catalog, &schema)
+            {
                 return Ok(vec![catalog, schema]);
             }
             Err(Error::not_found(format!("schema `{catalog}.{schema}` not found")))
         }
         Object::Catalog(catalog) => {
             let catalog = names.catalog(catalog)?;
-            if names.pinned.shared().has_catalog(&catalog) {
+            if names.pinned.shared().has_catalog(&catalog) || names.parts.databases.has(&catalog) {
                 return Ok(vec![catalog]);
             }
             Err(Error::not_found(format!("catalog `{catalog}` not found")))

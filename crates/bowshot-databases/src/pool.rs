@@ -1,0 +1,180 @@
+//! Connections to one database: as many as the operator lets be open, kept for a while for the next statement.
+//!
+//! Everything here but [`Pool::permit`] blocks, and runs on threads that are there for that.
+
+use crate::driver;
+use crate::fault::Fault;
+use crate::reading::{Stop, rows_of};
+use crate::settings::DatabaseSettings;
+use adbc_core::Database;
+use adbc_driver_manager::{ManagedConnection, ManagedDatabase};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// How long a connection is kept that nobody uses.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) settings: Arc<DatabaseSettings>,
+    database: Mutex<Option<ManagedDatabaseSlot>>,
+    permits: Arc<Semaphore>,
+    idle: Mutex<Vec<Idle>>,
+    open: AtomicUsize,
+}
+
+/// The opened database.
+struct ManagedDatabaseSlot(ManagedDatabase);
+
+impl std::fmt::Debug for ManagedDatabaseSlot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ManagedDatabase")
+    }
+}
+
+struct Idle {
+    connection: ManagedConnection,
+    since: Instant,
+}
+
+impl std::fmt::Debug for Idle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Idle").field("since", &self.since).finish_non_exhaustive()
+    }
+}
+
+/// A connection that somebody has. Dropping it closes it; [`Lease::give_back`] keeps it for others.
+pub(crate) struct Lease {
+    pool: Arc<Pool>,
+    connection: Option<ManagedConnection>,
+    /// Whether it was used before, and so may be gone without anybody having noticed.
+    pub(crate) reused: bool,
+    permit: Permit,
+}
+
+/// The right to have so many connections.
+pub(crate) type Permit = Arc<OwnedSemaphorePermit>;
+
+impl Pool {
+    pub(crate) fn new(settings: Arc<DatabaseSettings>) -> Arc<Self> {
+        let permits = Arc::new(Semaphore::new(settings.pool));
+        Arc::new(Self {
+            settings,
+            database: Mutex::default(),
+            permits,
+            idle: Mutex::default(),
+            open: AtomicUsize::new(0),
+        })
+    }
+
+    /// Connections that are open.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the right to have connections.
+    pub(crate) async fn permit(&self, connections: usize) -> Result<Permit, Fault> {
+        let wanted = u32::try_from(connections.min(self.settings.pool)).unwrap_or(1);
+        let permit = Arc::clone(&self.permits).acquire_many_owned(wanted);
+        match timeout(self.settings.timeout, permit).await {
+            Ok(Ok(permit)) => Ok(Arc::new(permit)),
+            Ok(Err(_)) | Err(_) => Err(Fault::Busy(self.settings.pool)),
+        }
+    }
+
+    /// A connection. May block.
+    pub(crate) fn lease(self: &Arc<Self>, permit: Permit) -> Result<Lease, Fault> {
+        let mut gone = Vec::new();
+        let kept = {
+            let mut idle = lock(&self.idle);
+            let old = idle.iter().take_while(|idle| idle.since.elapsed() > IDLE).count();
+            gone.extend(idle.drain(..old));
+            idle.pop()
+        };
+        self.open.fetch_sub(gone.len(), Ordering::Relaxed);
+        drop(gone);
+        match kept {
+            Some(kept) => {
+                Ok(Lease { pool: Arc::clone(self), connection: Some(kept.connection), reused: true, permit })
+            }
+            None => self.new_lease(permit),
+        }
+    }
+
+    /// A connection that nobody has used. May block.
+    pub(crate) fn new_lease(self: &Arc<Self>, permit: Permit) -> Result<Lease, Fault> {
+        let database = self.database()?;
+        let connection = database.new_connection().map_err(|error| {
+            // What a driver remembers of a server may be of one that is gone.
+            lock(&self.database).take();
+            Fault::connecting(&error, &self.settings)
+        })?;
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let mut lease = Lease { pool: Arc::clone(self), connection: Some(connection), reused: false, permit };
+        if let Some(words) = driver::first_words(&self.settings) {
+            rows_of(lease.connection()?, &words, &Stop::new(), &self.settings)?;
+        }
+        Ok(lease)
+    }
+
+    fn database(&self) -> Result<ManagedDatabase, Fault> {
+        if let Some(database) = lock(&self.database).as_ref() {
+            return Ok(database.0.clone());
+        }
+        // Not under the lock: it may take as long as connecting does.
+        let opened = driver::opened(&self.settings)?;
+        let mut database = lock(&self.database);
+        Ok(database.get_or_insert(ManagedDatabaseSlot(opened)).0.clone())
+    }
+
+    /// Forgets connections that nobody has: what one of them has found is true of all.
+    pub(crate) fn forget(&self) {
+        let gone = std::mem::take(&mut *lock(&self.idle));
+        self.open.fetch_sub(gone.len(), Ordering::Relaxed);
+    }
+}
+
+impl Lease {
+    pub(crate) fn connection(&mut self) -> Result<&mut ManagedConnection, Fault> {
+        self.connection.as_mut().ok_or_else(|| Fault::Unreachable("its connection is gone".to_owned()))
+    }
+
+    pub(crate) fn settings(&self) -> Arc<DatabaseSettings> {
+        Arc::clone(&self.pool.settings)
+    }
+
+    /// Another connection in the place of one that is gone.
+    pub(crate) fn renewed(mut self) -> Result<Self, Fault> {
+        let (pool, permit) = (Arc::clone(&self.pool), Arc::clone(&self.permit));
+        self.close();
+        pool.forget();
+        pool.new_lease(permit)
+    }
+
+    /// Keeps the connection, on which nothing runs and nothing is left, for the next statement.
+    pub(crate) fn give_back(mut self) {
+        if let Some(connection) = self.connection.take() {
+            lock(&self.pool.idle).push(Idle { connection, since: Instant::now() });
+        }
+    }
+
+    fn close(&mut self) {
+        if self.connection.take().is_some() {
+            self.pool.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,93 @@
+//! Tables of other databases among the tables that a statement sees: found by their names and read as far as the rights go,
+//! as all others. What is there is asked of the databases, which answer from what they have heard lately.
+
+use super::Visible;
+use crate::catalog::CatalogParts;
+use crate::job;
+use crate::policy::Reading;
+use bowshot_api::{Error, Reason};
+use bowshot_storage::tables::EntryName;
+use datafusion::catalog::TableProvider;
+use datafusion::error::{DataFusionError, Result};
+use std::sync::Arc;
+
+/// The error for a change of a table of another database, whether it is there or not.
+pub(crate) fn only_rows(name: &EntryName) -> Error {
+    Error::unsupported(format!(
+        "`{name}` is in another database: tables there are read, and rows are added by INSERT"
+    ))
+    .with_reason(Reason::WrongObject)
+    .with_hint("change it in its own database, or copy it: `CREATE TABLE … AS SELECT * FROM …`")
+}
+
+impl CatalogParts {
+    /// Whether another database has a table of this name. May wait for it.
+    pub(crate) fn is_elsewhere(&self, name: &EntryName) -> bool {
+        self.databases.has(&name.catalog)
+            && self
+                .listed_elsewhere(&name.catalog)
+                .iter()
+                .any(|(schema, table)| *schema == name.schema && *table == name.name)
+    }
+
+    /// Whether there is another database of this name that may have the schema.
+    pub(crate) fn has_schema_elsewhere(&self, catalog: &str, schema: &str) -> bool {
+        self.databases.has(catalog) && self.databases.may_have_schema(catalog, schema)
+    }
+
+    fn listed_elsewhere(&self, catalog: &str) -> Arc<Vec<(String, String)>> {
+        job::aside(|| self.databases.listed(catalog))
+    }
+}
+
+impl Visible {
+    /// The other databases that the statement may know.
+    pub(crate) fn seen_databases(&self) -> Vec<String> {
+        let mut names = self.parts.databases.names();
+        names.retain(|name| self.sees_database(name));
+        names
+    }
+
+    pub(crate) fn sees_database(&self, name: &str) -> bool {
+        self.parts.databases.has(name) && self.access.sees_inside(&[name.to_owned()])
+    }
+
+    /// Whether names may be looked for in a schema of another database; of what is in it, rights decide one by one.
+    pub(crate) fn may_have_schema_elsewhere(&self, catalog: &str, schema: &str) -> bool {
+        self.sees_database(catalog)
+            && self.parts.databases.may_have_schema(catalog, schema)
+            && self.access.sees_inside(&[catalog.to_owned(), schema.to_owned()])
+    }
+
+    /// The schemas in which the statement may know a table.
+    pub(crate) fn schemas_elsewhere(&self, catalog: &str) -> Vec<String> {
+        let listed = self.parts.listed_elsewhere(catalog);
+        let seen = listed.iter().filter(|(schema, table)| {
+            self.access.sees(&EntryName::new(catalog, schema.as_str(), table.as_str()))
+        });
+        let mut schemas: Vec<String> = seen.map(|(schema, _)| schema.clone()).collect();
+        schemas.dedup();
+        schemas
+    }
+
+    /// The tables of a schema that the statement may know.
+    pub(crate) fn tables_elsewhere(&self, catalog: &str, schema: &str) -> Vec<String> {
+        let listed = self.parts.listed_elsewhere(catalog);
+        let there = listed.iter().filter(|(of, _)| of == schema).map(|(_, table)| table.clone());
+        there.filter(|table| self.access.sees(&EntryName::new(catalog, schema, table.as_str()))).collect()
+    }
+
+    /// A table of another database, as far as it may be read.
+    pub(super) async fn elsewhere(&self, name: &EntryName) -> Result<Option<Arc<dyn TableProvider>>> {
+        let reading = self.access.reading(name);
+        if reading == Reading::Unseen {
+            return Ok(None);
+        }
+        self.check_read(name, &reading)?;
+        let found = self.parts.databases.table(name).await;
+        match found.map_err(|error| DataFusionError::External(Box::new(error)))? {
+            Some(found) => self.guarded((name, &reading), found, None).map(Some),
+            None => Ok(None),
+        }
+    }
+}

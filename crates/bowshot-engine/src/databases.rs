@@ -1,0 +1,124 @@
+//! What the engine asks of other databases: [`Databases`]. Each of them is a catalog, whose tables are read where they are;
+//! `bowshot-databases` has them. The engine knows nothing else of them: names become tables in `catalog/elsewhere.rs`, which
+//! asks the same rights of them as of any other.
+
+use crate::snapshot::names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
+use async_trait::async_trait;
+use bowshot_api::{Error, Result};
+pub use bowshot_sql::Attachment;
+use bowshot_storage::tables::EntryName;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::catalog::TableProvider;
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
+use datafusion::execution::SendableRecordBatchStream;
+use std::fmt;
+use std::sync::Arc;
+
+/// Other databases. What waits for one of them waits no longer than the operator lets it.
+#[async_trait]
+pub trait Databases: fmt::Debug + Send + Sync {
+    /// Their names, sorted.
+    fn names(&self) -> Vec<String>;
+
+    /// Whether there is a database of this name.
+    fn has(&self, database: &str) -> bool;
+
+    /// Whether tables may be in this schema; nobody is asked.
+    fn may_have_schema(&self, database: &str, schema: &str) -> bool;
+
+    /// Schemas and tables of a database, sorted; none where it does not answer. May wait for it, on a thread that may block.
+    fn listed(&self, database: &str) -> Arc<Vec<(String, String)>>;
+
+    /// A table by its full and exact name.
+    ///
+    /// # Errors
+    /// `Unavailable` and `Timeout` for a database that does not answer; `Unsupported` for what cannot be read of it.
+    async fn table(&self, name: &EntryName) -> Result<Option<Arc<dyn TableProvider>>>;
+
+    /// Whether rows may be added to tables of a database at all.
+    ///
+    /// # Errors
+    /// `Denied` if the operator has not said so.
+    fn check_writable(&self, database: &str) -> Result<()>;
+
+    /// Adds rows to a table, all of them or none; the columns go by their names. The number of rows.
+    ///
+    /// # Errors
+    /// Those of the rows, and of the database.
+    async fn insert(&self, name: &EntryName, rows: SendableRecordBatchStream) -> Result<u64>;
+
+    /// Opens a database until the server ends or somebody leaves it.
+    ///
+    /// # Errors
+    /// `Denied` for a place that the operator has not opened; `Invalid` for what makes no sense.
+    async fn attach(&self, attachment: &Attachment) -> Result<()>;
+
+    /// Leaves a database that was attached.
+    ///
+    /// # Errors
+    /// `NotFound`; `Denied` for one of the configuration.
+    fn detach(&self, name: &str) -> Result<()>;
+
+    /// What `system.databases` tells of them.
+    ///
+    /// # Errors
+    /// None that is expected.
+    fn rows(&self) -> Result<RecordBatch>;
+}
+
+/// Whether a name means something else than a catalog of another database.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    [DEFAULT_CATALOG, TEMPORARY_CATALOG, SYSTEM_SCHEMA, PG_CATALOG, INFORMATION_SCHEMA].contains(&name)
+        || name.starts_with("__bowshot")
+}
+
+/// There are none.
+#[derive(Debug)]
+pub struct NoDatabases;
+
+#[async_trait]
+impl Databases for NoDatabases {
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn has(&self, _: &str) -> bool {
+        false
+    }
+
+    fn may_have_schema(&self, _: &str, _: &str) -> bool {
+        false
+    }
+
+    fn listed(&self, _: &str) -> Arc<Vec<(String, String)>> {
+        Arc::default()
+    }
+
+    async fn table(&self, _: &EntryName) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(None)
+    }
+
+    fn check_writable(&self, _: &str) -> Result<()> {
+        Err(none())
+    }
+
+    async fn insert(&self, _: &EntryName, _: SendableRecordBatchStream) -> Result<u64> {
+        Err(none())
+    }
+
+    async fn attach(&self, _: &Attachment) -> Result<()> {
+        Err(none())
+    }
+
+    fn detach(&self, _: &str) -> Result<()> {
+        Err(none())
+    }
+
+    fn rows(&self) -> Result<RecordBatch> {
+        Err(none())
+    }
+}
+
+fn none() -> Error {
+    Error::unsupported("this server knows no other databases")
+}

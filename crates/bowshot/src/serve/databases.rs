@@ -1,0 +1,38 @@
+//! `system.databases`: the other databases that this server knows. For admins alone, since it tells where they are; all else of
+//! schema `system` comes from the others.
+
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{Principal, Result};
+use bowshot_databases::OtherDatabases;
+use bowshot_engine::SystemTables;
+use bowshot_engine::databases::Databases;
+use std::sync::Arc;
+
+const NAME: &str = "databases";
+
+/// The tables of the others, and the one of the databases.
+#[derive(Debug)]
+pub(super) struct WithDatabases {
+    pub(super) others: Arc<dyn SystemTables>,
+    pub(super) databases: Arc<OtherDatabases>,
+}
+
+impl SystemTables for WithDatabases {
+    fn names(&self) -> Vec<&'static str> {
+        self.others.names()
+    }
+
+    fn admin_names(&self) -> Vec<&'static str> {
+        self.others.admin_names()
+    }
+
+    fn shared_names(&self) -> Vec<&'static str> {
+        let mut names = self.others.shared_names();
+        names.push(NAME);
+        names
+    }
+
+    fn rows(&self, name: &str, principal: &Principal) -> Option<Result<RecordBatch>> {
+        if name == NAME { Some(self.databases.rows()) } else { self.others.rows(name, principal) }
+    }
+}
