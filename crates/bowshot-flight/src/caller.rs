@@ -15,6 +15,8 @@ const OPTION_HEADERS: [(&str, &str); 3] =
     [("database", "catalog"), ("catalog", "catalog"), ("schema", "schema")];
 /// Begins the names of headers that set any session option: `bowshot-endpoints: auto`.
 const OPTION_PREFIX: &str = "bowshot-";
+/// Names the session of a call of gRPC-Web, as in requests over HTTP. Browsers send cookies without being asked.
+pub(crate) const SESSION_HEADER: &str = "x-bowshot-session";
 
 /// The caller of one call, authenticated.
 #[derive(Debug)]
@@ -22,6 +24,7 @@ pub(crate) struct Caller {
     connection: Arc<Connection>,
     principal: Principal,
     token: Option<Secret>,
+    /// What names the session: the cookie, or in gRPC-Web the header.
     cookie: Option<String>,
     options: Vec<(String, OptionValue)>,
     deadline: Option<Instant>,
@@ -37,12 +40,25 @@ impl Caller {
         deadline: Option<Instant>,
     ) -> Result<Self> {
         let (principal, token) = auth::authenticate(&connection, headers).await?;
+        let caller = Self::known(connection, principal, headers, deadline)?;
+        Ok(Self { token, cookie: cookie::read(headers), ..caller })
+    }
+
+    /// The caller of a call that somebody else has authenticated. It names its session in a header.
+    pub(crate) fn known(
+        connection: Arc<Connection>,
+        principal: Principal,
+        headers: &HeaderMap,
+        deadline: Option<Instant>,
+    ) -> Result<Self> {
         let messages = MessageSizes::of(headers, connection.server().limits())?;
         Ok(Self {
             connection,
             principal,
-            token,
-            cookie: cookie::read(headers),
+            token: None,
+            cookie: headers
+                .get(SESSION_HEADER)
+                .map(|name| name.to_str().unwrap_or_default().to_owned()),
             options: options(headers)?,
             deadline,
             messages,
@@ -128,7 +144,7 @@ impl Caller {
     fn by_cookie(&self, value: &str) -> Result<Arc<dyn Session>> {
         self.connection.by_cookie(value, &self.principal).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::not_found("session not found: it was closed or has expired")
-                .with_hint("connect again without the cookie `arrow_flight_session_id`"),
+                .with_hint("connect again without the cookie `arrow_flight_session_id`, or the header `x-bowshot-session`"),
             _ => error,
         })
     }

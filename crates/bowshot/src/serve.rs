@@ -10,6 +10,7 @@ mod client_authority;
 mod cluster;
 pub(crate) mod data_folder;
 pub(crate) mod folders;
+mod grpc_web;
 mod memory;
 mod nodes;
 mod parts;
@@ -20,6 +21,7 @@ mod users;
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::{Served, table as source_table};
 pub(crate) use client_authority::ClientAuthority;
+use grpc_web::Browsers;
 use parts::Look;
 pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;
@@ -246,6 +248,7 @@ impl Running {
             cleartext: self.http_cleartext,
             certificates: self.certificates_required,
             origins: self.http_origins.clone(),
+            grpc_web: Some(Arc::new(Browsers::of(&server))),
         };
         let until = until(stopped.clone());
         self.front_ends.spawn(async move {
