@@ -16,6 +16,7 @@ import pathlib
 import random
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -322,8 +323,6 @@ class Wires:
 
 
 def hashed(password):
-    import subprocess
-
     program = servers.binaries() / "bowshot"
     return subprocess.run([program, "hash-password"], input=password, capture_output=True, check=True).stdout.decode().strip()
 
