@@ -46,12 +46,14 @@ pub fn parse(sql: &str, dialect: Dialect, recursion_limit: usize) -> Result<Vec<
     let mut parsed = statements(&mut parser).map_err(|error| syntax(&error))?;
     for one in &mut parsed {
         let (Parsed::Statement(statement) | Parsed::Explain(Explain { statement, .. })) = one;
-        let _ = statement.walk(&mut SignsApart);
+        if let ControlFlow::Break(error) = statement.walk(&mut AsRead { internals: false }) {
+            return Err(error);
+        }
     }
     Ok(parsed)
 }
 
-/// An expression by itself, such as a default.
+/// An expression by itself, such as a default. It may use functions that statements cannot name.
 ///
 /// # Errors
 /// `Syntax` for a text that is none.
@@ -60,17 +62,40 @@ pub fn parse_expression(sql: &str, dialect: Dialect) -> Result<Expr> {
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
     let mut expr = parser.parse_expr().map_err(|error| syntax(&error))?;
     parser.expect_token(&Token::EOF).map_err(|error| syntax(&error))?;
-    let _ = expr.walk(&mut SignsApart);
-    Ok(expr)
+    match expr.walk(&mut AsRead { internals: true }) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(expr),
+    }
 }
 
-/// `- -a` as `-(-a)`: the tree is written `--a`, which begins a comment where it is read again.
-struct SignsApart;
+/// What begins the names of functions that stand for our own needs, such as the counters of identity columns.
+const INTERNAL: &str = "__bowshot";
 
-impl VisitorMut for SignsApart {
-    type Break = ();
+/// `- -a` as `-(-a)`: the tree is written `--a`, which begins a comment where it is read again. Functions for our own needs
+/// are not there for who writes a statement.
+struct AsRead {
+    internals: bool,
+}
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+impl AsRead {
+    fn refused(&self, expr: &Expr) -> Option<Error> {
+        let Expr::Function(function) = expr else { return None };
+        let name = function.name.0.last()?.as_ident()?;
+        let internal = name.value.get(..INTERNAL.len())?.eq_ignore_ascii_case(INTERNAL);
+        (internal && !self.internals).then(|| {
+            let told = format!("function `{}` does not exist", name.value);
+            Error::new(ErrorKind::Invalid, told).with_reason(Reason::UndefinedFunction)
+        })
+    }
+}
+
+impl VisitorMut for AsRead {
+    type Break = Error;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if let Some(error) = self.refused(expr) {
+            return ControlFlow::Break(error);
+        }
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
             && matches!(inner.as_ref(), Expr::UnaryOp { op: UnaryOperator::Minus, .. })
         {

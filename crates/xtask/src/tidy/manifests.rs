@@ -50,12 +50,14 @@ const OURS: &[(&str, &[&str])] = &[
     ("bowshot-mysql", &["bowshot-api"]),
     ("bowshot-membership", &["bowshot-api"]),
     ("bowshot-cluster", &["bowshot-api", "bowshot-engine", "bowshot-membership", "bowshot-storage"]),
+    ("bowshot-databases", &["bowshot-api", "bowshot-engine", "bowshot-storage"]),
     (
         "bowshot",
         &[
             "bowshot-access",
             "bowshot-api",
             "bowshot-cluster",
+            "bowshot-databases",
             "bowshot-engine",
             "bowshot-flight",
             "bowshot-functions",
@@ -97,6 +99,7 @@ const HEAVY: &[(&str, &[&str])] = &[
             "bowshot-reuse",
             "bowshot-storage",
             "bowshot-cluster",
+            "bowshot-databases",
             "bowshot-testkit",
         ],
     ),

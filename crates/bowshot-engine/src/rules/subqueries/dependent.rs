@@ -205,15 +205,23 @@ impl Dependent<'_> {
         self.united(inputs, &LogicalPlan::Union(node))
     }
 
-    /// Inputs of the same width together, under the names that a plan has and those of the domain.
+    /// Inputs of the same width together, under the names that a plan has and those of the domain. Each input has them
+    /// already: DataFusion takes the names of the first input for those of one that is left alone.
     fn united(&self, inputs: Vec<Arc<LogicalPlan>>, like: &LogicalPlan) -> Result<LogicalPlan> {
-        let union = LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?);
-        let names = like.schema().columns().into_iter().chain(self.domain.columns.iter().cloned());
-        let columns = union.schema().columns().into_iter().map(Expr::Column);
-        let exprs = columns.zip(names).map(|(expr, name)| plans::named(expr, name.relation, &name.name));
-        let exprs = exprs.collect();
-        plans::project(union, exprs)
+        let names: Vec<Column> =
+            like.schema().columns().into_iter().chain(self.domain.columns.iter().cloned()).collect();
+        let inputs = inputs.into_iter().map(|input| under(&names, Arc::unwrap_or_clone(input)).map(Arc::new));
+        let union = Union::try_new_with_loose_types(inputs.collect::<Result<_>>()?)?;
+        under(&names, LogicalPlan::Union(union))
     }
+}
+
+/// A plan whose columns have other names.
+fn under(names: &[Column], plan: LogicalPlan) -> Result<LogicalPlan> {
+    let columns = plan.schema().columns().into_iter().map(Expr::Column);
+    let exprs = columns.zip(names).map(|(expr, name)| plans::named(expr, name.relation.clone(), &name.name));
+    let exprs = exprs.collect();
+    plans::project(plan, exprs)
 }
 
 /// An aggregate over those rows only that are there.

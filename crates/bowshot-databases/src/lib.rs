@@ -1,0 +1,1 @@
+//! Tables of other databases, read by their ADBC drivers.
