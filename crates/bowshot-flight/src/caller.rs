@@ -62,9 +62,7 @@ impl Caller {
             connection,
             principal,
             token: None,
-            cookie: headers
-                .get(SESSION_HEADER)
-                .map(|name| name.to_str().unwrap_or_default().to_owned()),
+            cookie: headers.get(SESSION_HEADER).map(|name| name.to_str().unwrap_or_default().to_owned()),
             options: options(headers)?,
             routing: routing(headers),
             deadline,

@@ -73,11 +73,7 @@ pub struct WebConnection(Arc<Connection>);
 
 impl WebConnection {
     /// Answers a call of a caller who is known, or says why it may not call.
-    pub async fn call<B>(
-        &self,
-        caller: Result<Principal>,
-        request: Request<B>,
-    ) -> Response<tonic::body::Body>
+    pub async fn call<B>(&self, caller: Result<Principal>, request: Request<B>) -> Response<tonic::body::Body>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::error::Error + Send + Sync + 'static,
@@ -88,7 +84,8 @@ impl WebConnection {
         let connection = Arc::clone(&self.0);
         let is_http1 = request.version() < Version::HTTP_2;
         let request = request.map(|body| Told { body, is_http1, is_over: false });
-        let answered = GrpcWebLayer::new().layer(Calls { connection, caller: Some(caller) }).call(request).await;
+        let answered =
+            GrpcWebLayer::new().layer(Calls { connection, caller: Some(caller) }).call(request).await;
         match answered {
             Ok(response) => response,
             Err(never) => match never {},
@@ -280,7 +277,9 @@ impl Body for Pieces {
                     Ok(rope) => self.rope = rope,
                     Err(other) => {
                         // Trailers have no data, and keep their form.
-                        return Poll::Ready(Some(Ok(other.map_data(|mut rope| rope.copy_to_bytes(rope.remaining())))));
+                        return Poll::Ready(Some(Ok(
+                            other.map_data(|mut rope| rope.copy_to_bytes(rope.remaining()))
+                        )));
                     }
                 },
                 Some(Err(status)) => return Poll::Ready(Some(Err(status))),

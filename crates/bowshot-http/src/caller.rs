@@ -12,8 +12,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use bowshot_api::{Credentials, Error, ErrorKind, KnownCallers, Place, Places, Principal};
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The other end of a connection.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Calls of gRPC-Web: another front end answers them, which this one does not know. They come here since browsers can use no
 //! other port of the server, and because who may call, from which page and how often is decided here for all that browsers do.
 
+use crate::Context as Shared;
 use crate::caller::{Busy, Caller, Peer};
 use crate::status::{Failure, Result};
-use crate::Context as Shared;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::Uri;
@@ -32,11 +32,7 @@ pub trait GrpcWeb: fmt::Debug + Send + Sync {
 /// Answers the calls of one connection.
 pub trait GrpcWebConnection: fmt::Debug + Send + Sync {
     /// Answers a call of a caller who is known, or tells the client why it may not call.
-    fn call(
-        &self,
-        caller: bowshot_api::Result<Principal>,
-        request: Request,
-    ) -> BoxFuture<'static, Response>;
+    fn call(&self, caller: bowshot_api::Result<Principal>, request: Request) -> BoxFuture<'static, Response>;
 
     /// The connection has ended.
     fn end(&self) -> BoxFuture<'static, ()>;

@@ -202,8 +202,12 @@ impl Transactions {
         engine: &EngineSession,
     ) -> Result<()> {
         match (statement, named, self.current()) {
-            (TransactionStatement::Begin { .. }, Some(_), _) => Err(open_already("commit it or roll it back as it was begun")),
-            (TransactionStatement::Begin { .. }, None, Some(_)) => Err(open_already("end it with COMMIT or ROLLBACK")),
+            (TransactionStatement::Begin { .. }, Some(_), _) => {
+                Err(open_already("commit it or roll it back as it was begun"))
+            }
+            (TransactionStatement::Begin { .. }, None, Some(_)) => {
+                Err(open_already("end it with COMMIT or ROLLBACK"))
+            }
             (TransactionStatement::Begin { read_only }, None, None) => {
                 let id = self.begin(*read_only)?;
                 *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
@@ -215,7 +219,9 @@ impl Transactions {
             }
             // As in PostgreSQL, which only warns: there is nothing to keep and nothing to undo.
             (TransactionStatement::Commit | TransactionStatement::Rollback, None, None) => Ok(()),
-            (TransactionStatement::Commit, None, Some(id)) => self.end(id, TransactionEnd::Commit, engine).await,
+            (TransactionStatement::Commit, None, Some(id)) => {
+                self.end(id, TransactionEnd::Commit, engine).await
+            }
             (TransactionStatement::Rollback, None, Some(id)) => {
                 self.end(id, TransactionEnd::Rollback, engine).await
             }

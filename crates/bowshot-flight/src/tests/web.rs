@@ -66,7 +66,8 @@ impl Browser {
         if let Some(session) = &self.session {
             request = request.header("x-bowshot-session", session);
         }
-        let request = request.body(Full::new(Bytes::from(body)).map_err(|never| -> std::io::Error { match never {} }));
+        let request =
+            request.body(Full::new(Bytes::from(body)).map_err(|never| -> std::io::Error { match never {} }));
         read(self.connection.call(caller, request.unwrap()).await).await
     }
 
@@ -174,13 +175,18 @@ async fn streams_to_the_server_are_refused() {
 
 #[tokio::test]
 async fn what_is_no_grpc_web_is_refused() {
-    for form in ["application/grpc", "application/grpc+proto", "application/json", "application/grpc-web+json"] {
+    for form in
+        ["application/grpc", "application/grpc+proto", "application/json", "application/grpc-web+json"]
+    {
         let browser = Browser::open(form);
         for version in [http::Version::HTTP_11, http::Version::HTTP_2] {
             let request = http::Request::post("/arrow.flight.protocol.FlightService/GetFlightInfo")
                 .version(version)
                 .header(CONTENT_TYPE, form)
-                .body(http_body_util::Empty::<Bytes>::new().map_err(|never| -> std::io::Error { match never {} }));
+                .body(
+                    http_body_util::Empty::<Bytes>::new()
+                        .map_err(|never| -> std::io::Error { match never {} }),
+                );
             let response = browser.connection.call(Ok(Browser::principal()), request.unwrap()).await;
             assert_eq!(response.status(), 415, "{form} {version:?}");
         }
@@ -224,8 +230,11 @@ async fn broken_requests_are_the_clients_fault() {
             let request = http::Request::post(format!("/arrow.flight.protocol.FlightService/{method}"))
                 .header(CONTENT_TYPE, form)
                 .header(ACCEPT, form)
-                .body(Full::new(Bytes::from_static(body)).map_err(|never| -> std::io::Error { match never {} }));
-            let answer = read(browser.connection.call(Ok(Browser::principal()), request.unwrap()).await).await;
+                .body(
+                    Full::new(Bytes::from_static(body)).map_err(|never| -> std::io::Error { match never {} }),
+                );
+            let answer =
+                read(browser.connection.call(Ok(Browser::principal()), request.unwrap()).await).await;
             let code = answer.code.expect("a status");
             assert!(!matches!(code, Code::Ok | Code::Internal), "{method} {body:?}: {code:?}");
         }

@@ -52,11 +52,8 @@ impl GrpcWebConnection for Echo {
 
 async fn open(limits: Limits, users_only: bool) -> (Running, Echo) {
     let echo = Echo::default();
-    let choices = Choices {
-        grpc_web: Some(Arc::new(echo.clone())),
-        origins: vec![PAGE.to_owned()],
-        ..choices()
-    };
+    let choices =
+        Choices { grpc_web: Some(Arc::new(echo.clone())), origins: vec![PAGE.to_owned()], ..choices() };
     (Running::open(limits, users_only, choices).await, echo)
 }
 
