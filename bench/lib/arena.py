@@ -68,6 +68,11 @@ class Arena:
         return found
 
 
+def other_door(arena: Arena, protocol: str):
+    """The server of this arena that is ours, by another protocol."""
+    return contextlib.nullcontext(processes.other_door(arena.server("bowshot"), protocol))
+
+
 def in_process(peer: str, environment: str, uri: str):
     """No server: the client has the database in its process."""
     environments.python(environment)
@@ -77,6 +82,8 @@ def in_process(peer: str, environment: str, uri: str):
 # Servers over Parquet files, or tables that were made of them.
 STARTS = {
     "bowshot": lambda arena: processes.bowshot(arena.tables),
+    "bowshot-pg": lambda arena: other_door(arena, "pg"),
+    "bowshot-mysql": lambda arena: other_door(arena, "mysql"),
     # Keeps no columns of what it streams.
     "bowshot-streaming": lambda arena: processes.bowshot(arena.tables, "--set", "storage.column_cache_bytes=0"),
     "quack": lambda arena: processes.peer("quack", "quack", "quack_server.py", arena.tables),

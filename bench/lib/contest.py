@@ -24,10 +24,6 @@ class Contender:
     into: str
     most_rows: int | None = None
 
-    @property
-    def is_ours(self) -> bool:
-        return self.peer == "bowshot"
-
 
 @dataclasses.dataclass(frozen=True)
 class Case:

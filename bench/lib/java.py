@@ -13,7 +13,7 @@ import sys
 
 SCRIPT = pathlib.Path(__file__)
 PROJECT = SCRIPT.parents[1] / "java"
-# Rows that MariaDB's driver asks for at a time: it streams then, instead of keeping the whole result.
+# Rows that the drivers of MariaDB and PostgreSQL ask for at a time: they stream then, instead of keeping the whole result.
 FETCH_ROWS = 10_000
 
 
@@ -35,7 +35,7 @@ def command() -> tuple:
     return sys.executable, "-W", "ignore", str(SCRIPT), str(built)
 
 
-PROGRAMS = {"jdbc-flight": lambda: list(command()), "jdbc-mariadb": lambda: list(command())}
+PROGRAMS = {kind: lambda: list(command()) for kind in ("jdbc-flight", "jdbc-mariadb", "jdbc-postgres")}
 
 
 def versions() -> dict:
@@ -46,7 +46,10 @@ def versions() -> dict:
 
 def address(order: dict) -> str:
     if order["kind"] == "jdbc-mariadb":
-        return f"jdbc:mariadb://127.0.0.1:{json.loads(order['uri'])['port']}/test?user=root"
+        place = json.loads(order["uri"])
+        return f"jdbc:mariadb://127.0.0.1:{place['port']}/{place['database']}?user=root"
+    if order["kind"] == "jdbc-postgres":
+        return f"jdbc:{order['uri'].replace('postgres@', '')}?user=postgres"
     return f"jdbc:arrow-flight-sql://{order['uri'].split('://')[1]}?useEncryption=false"
 
 

@@ -55,7 +55,7 @@ def server(folder: pathlib.Path, tables: dict):
 
     def ready(process):
         wait_until_ready(process, port)
-        return json.dumps({"port": port})
+        return json.dumps({"port": port, "database": "test"})
 
     with processes.started("MariaDB", "pymysql", command, ready, cwd="/") as running:
         load(folder, port, tables)

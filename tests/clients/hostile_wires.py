@@ -1,22 +1,40 @@
 """Mutated conversations in PostgreSQL's and MySQL's protocols: `hostile_wires.py [--count N] [--seed N]`.
 
-A conversation is a list of messages that a client could send. A few of its bytes, lengths or messages are changed, all of it is
-sent at once, and the client stops sending. Whatever the server makes of it, it has to answer or to end the connection soon, and
-nothing of it may be left behind: no query, no session, no connection, no thread that has panicked.
+The conversations are those below, of which each message is known, and those of real clients (wire_recordings.py). A few of
+their bytes, lengths, messages or turns are changed, and they are sent at once, turn by turn, in small pieces, or up to where
+the client goes away; to a server that takes everybody and to one that wants passwords, which are wrong. Whatever a server
+makes of it, it has to answer or to end the connection soon, and nothing of it may be left behind: no query, no session, no
+connection, no file handle, no thread that has panicked.
 """
 
 import argparse
+import collections
 import concurrent.futures
+import contextlib
+import os
+import pathlib
 import random
 import socket
 import struct
+import subprocess
 import sys
+import tempfile
+import time
 
 import server as servers
+import wire_recordings
 
 SECONDS = 20.0
 WORKERS = 8
 TABLE = "CREATE TABLE wires (a INT, b TEXT)"
+# How the bytes of a conversation come, and how often.
+DELIVERIES = {"at once": 50, "turn by turn": 25, "in pieces": 5, "gone in the middle": 12, "silent": 8}
+PIECES = 200
+PIECE_PAUSE = 0.0005
+# What one that says nothing more waits for.
+SILENCE = 0.02
+# File handles and threads that a server opens once, for the first of a kind.
+SLACK = 16
 
 
 # --- PostgreSQL
@@ -104,74 +122,213 @@ MYSQL = [
 ]  # fmt: skip
 
 
-def mutated(messages, chance):
-    """The bytes of a conversation with some changes."""
-    messages = list(messages)
+def length_places(data, is_mysql):
+    """Where the lengths of the messages begin, as far as they can be told."""
+    places, at = [], 0
+    if not is_mysql and data[:2] == b"\0\0":
+        places.append(0)
+        at = int.from_bytes(data[:4], "big")
+    while at < len(data) - 4:
+        places.append(at if is_mysql else at + 1)
+        at += int.from_bytes(data[at : at + 3], "little") + 4 if is_mysql else int.from_bytes(data[at + 1 : at + 5], "big") + 1
+    return places
+
+
+def with_other_length(data, chance, is_mysql):
+    """One length says another number than there are bytes."""
+    places = length_places(data, is_mysql)
+    if not places:
+        return data
+    at = chance.choice(places)
+    size, order = (3, "little") if is_mysql else (4, "big")
+    told = int.from_bytes(data[at : at + size], order)
+    number = chance.choice((0, 1, 3, 4, told - 1, told + 1, told * 2, 65536, 0xFFFFFF, 2**31 - 1, 2**32 - 1))
+    return data[:at] + (number % 256**size).to_bytes(size, order) + data[at + size :]
+
+
+def with_other_bytes(data, chance):
+    data = bytearray(data)
+    at = chance.randrange(len(data))
+    match chance.randrange(5):
+        case 0:
+            data[at] ^= 1 << chance.randrange(8)
+        case 1:
+            data[at] = chance.choice((0, 1, 0x7F, 0x80, 0xFE, 0xFF))
+        case 2:
+            del data[at : at + chance.randrange(1, 9)]
+        case 3:
+            data[at:at] = chance.randbytes(chance.randrange(1, 9))
+        case 4:
+            data[at : at + 4] = struct.pack("!i", chance.choice((-1, 0, 3, 4, 2**31 - 1, 65536)))
+    return bytes(data)
+
+
+def mutated(turns, chance, is_mysql):
+    """The turns of a conversation with some changes."""
+    turns = list(turns)
     for _ in range(chance.choice((0, 0, 1, 2))):
-        at = chance.randrange(len(messages))
+        at = chance.randrange(len(turns))
         match chance.randrange(4):
             case 0:
-                messages.insert(at, chance.choice(messages))
+                turns.insert(at, chance.choice(turns))
             case 1:
-                del messages[at]
+                del turns[at]
             case 2:
-                other = chance.randrange(len(messages))
-                messages[at], messages[other] = messages[other], messages[at]
+                other = chance.randrange(len(turns))
+                turns[at], turns[other] = turns[other], turns[at]
             case 3:
-                messages[at] = messages[at][: chance.randrange(len(messages[at]) + 1)]
-        if not messages:
-            return b""
-    data = bytearray(b"".join(messages))
+                turns[at] = turns[at][: chance.randrange(len(turns[at]) + 1)]
+        if not turns:
+            return []
     for _ in range(chance.choice((0, 1, 1, 2, 5))):
-        if not data:
-            break
-        at = chance.randrange(len(data))
-        match chance.randrange(5):
-            case 0:
-                data[at] ^= 1 << chance.randrange(8)
-            case 1:
-                data[at] = chance.choice((0, 1, 0x7F, 0x80, 0xFE, 0xFF))
-            case 2:
-                del data[at : at + chance.randrange(1, 9)]
-            case 3:
-                data[at:at] = chance.randbytes(chance.randrange(1, 9))
-            case 4:
-                data[at : at + 4] = struct.pack("!i", chance.choice((-1, 0, 3, 4, 2**31 - 1, 65536)))
-    return bytes(data[: chance.randrange(len(data) + 1)] if chance.random() < 0.1 else data)
+        at = chance.randrange(len(turns))
+        if turns[at] and chance.random() < 0.3:
+            turns[at] = with_other_length(turns[at], chance, is_mysql)
+        elif turns[at]:
+            turns[at] = with_other_bytes(turns[at], chance)
+    return turns
 
 
-def talk(port, data, reads_first):
-    """Sends all, and reads until the server ends. Raises TimeoutError if it does not."""
+def read_some(client, seconds):
+    """Reads until nothing comes for so long; False at the end of the connection."""
+    client.settimeout(seconds)
+    try:
+        while client.recv(65536):
+            pass
+        return False
+    except TimeoutError:
+        return True
+    finally:
+        client.settimeout(SECONDS)
+
+
+def deliver(client, turns, how, chance):
+    """Sends a conversation; True if the client waits for its end then."""
+    data = b"".join(turns)
+    if how == "turn by turn":
+        for turn in turns:
+            client.sendall(turn)
+            if not read_some(client, SILENCE / 4):
+                break
+    elif how == "in pieces":
+        at = 0
+        for _ in range(PIECES):
+            piece = data[at : at + chance.randrange(1, 8)]
+            client.sendall(piece)
+            at += len(piece)
+            time.sleep(PIECE_PAUSE)
+        client.sendall(data[at:])
+    elif how == "gone in the middle":
+        client.sendall(data[: chance.randrange(len(data) + 1)])
+        if chance.random() < 0.5:
+            # Without a farewell.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return False
+    else:
+        client.sendall(data)
+        if how == "silent":
+            read_some(client, SILENCE)
+            return False
+    client.shutdown(socket.SHUT_WR)
+    return True
+
+
+def talk(port, turns, how, chance, reads_first):
+    """One conversation. Raises TimeoutError if the server does not end what its client has ended."""
     with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as client:
         try:
             if reads_first:
                 client.recv(4096)
-            client.sendall(data)
-            client.shutdown(socket.SHUT_WR)
-            while client.recv(65536):
-                pass
+            waits = deliver(client, turns, how, chance)
         except TimeoutError:
             raise
         except OSError:
-            pass  # the server has ended it before all was sent
+            return  # the server has ended it before all was sent
+        with contextlib.suppress(ConnectionError):
+            while waits and client.recv(65536):
+                pass
 
 
-def check(server, count, seed):
-    """Runs `count` conversations and gives the number of those that the server left hanging."""
-    wires = [("postgres", server.pg_port, POSTGRES, False), ("mysql", server.mysql_port, MYSQL, True)]
+class Wires:
+    """Both servers with their conversations."""
 
-    def one(number):
-        chance = random.Random(seed * 1_000_003 + number)
-        name, port, conversations, reads_first = wires[number % 2]
-        data = mutated(chance.choice(conversations), chance)
-        try:
-            talk(port, data, reads_first)
-        except TimeoutError:
-            return f"{name} {number}: no end after {SECONDS} s: {data!r}"
-        return None
+    def __init__(self, folder):
+        folder = pathlib.Path(folder)
+        rows = folder / "rows.csv"
+        rows.write_text("1,a\n2,b\n")
+        (folder / "users.toml").write_text('[[users]]\nname = "ada"\npassword_hash = "%s"\n' % hashed(b"another"))
+        doors = ["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--set", "limits.statement_timeout=10s"]
+        self.open = servers.Server(arguments=doors)
+        self.locked = servers.Server(arguments=[*doors, "--users-file", folder / "users.toml"])
+        self.servers = [self.open, self.locked]
+        prepare(self.open)
+        recorded = wire_recordings.record(self.open, rows)
+        self.conversations = [POSTGRES + recorded["postgres"], MYSQL + recorded["mysql"]]
+        self.before = None
 
-    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        return [failure for failure in pool.map(one, range(count)) if failure]
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        with self.open, self.locked:
+            pass
+
+    def run(self, count, seed, first=0):
+        """Runs conversations; gives what was left hanging, and how many were of each kind."""
+        kinds = collections.Counter()
+
+        def one(number):
+            chance = random.Random(seed * 1_000_003 + number)
+            is_mysql = number % 2 == 1
+            server = chance.choices(self.servers, (85, 15))[0]
+            turns = mutated(chance.choice(self.conversations[is_mysql]), chance, is_mysql)
+            how = chance.choices(list(DELIVERIES), DELIVERIES.values())[0]
+            name = "mysql" if is_mysql else "postgres"
+            port = server.mysql_port if is_mysql else server.pg_port
+            kinds[name, how] += 1
+            try:
+                talk(port, turns, how, chance, is_mysql)
+            except TimeoutError:
+                return f"{name} {number}: no end after {SECONDS} s, {how}: {b''.join(turns)[:2000]!r}"
+            return None
+
+        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+            failures = [failure for failure in pool.map(one, range(first, first + count)) if failure]
+        return failures, kinds
+
+    def held(self):
+        """File handles, threads and bytes of memory of both servers."""
+        return [
+            (len(os.listdir(f"/proc/{server.process.pid}/fd")), len(os.listdir(f"/proc/{server.process.pid}/task")), memory(server))
+            for server in self.servers
+        ]
+
+    def check(self, count, seed):
+        """Runs conversations and gives all that is wrong then, with the counts, and the MiB by which memory has grown."""
+        # The first ones open what stays open.
+        failures, kinds = self.run(min(count // 4, 2_000), seed)
+        failures += self.leftovers()
+        before = self.held()
+        more, others = self.run(count - kinds.total(), seed, first=kinds.total())
+        failures += more + self.leftovers()
+        answers(self.open)
+        after = self.held()
+        for name, was, now in zip(("open", "locked"), before, after, strict=True):
+            if now[0] > was[0] + SLACK or now[1] > was[1] + SLACK:
+                failures.append(f"{name}: file handles {was[0]} before, {now[0]} after; threads {was[1]} and {now[1]}")
+        return failures, kinds + others, [(now[2] - was[2]) / 2**20 for was, now in zip(before, after, strict=True)]
+
+    def leftovers(self):
+        return [line for server in self.servers for line in leftovers(server)]
+
+
+def hashed(password):
+    program = servers.binaries() / "bowshot"
+    return subprocess.run([program, "hash-password"], input=password, capture_output=True, check=True).stdout.decode().strip()
+
+
+def memory(server):
+    return server.metrics()["process_resident_memory_bytes"]
 
 
 def leftovers(server):
@@ -183,6 +340,7 @@ def leftovers(server):
         held = {name: samples[name] for name in names if samples.get(name)}
         return None if held else True
 
+    assert server.alive(), server.log()[-5000:]
     servers.wait_until(nothing, "no connection, session or transaction is left", 30)
     server.wait_idle(30)
     log = server.log()
@@ -215,16 +373,16 @@ def main():
     arguments.add_argument("--count", type=int, default=100_000)
     arguments.add_argument("--seed", type=int, default=1)
     chosen = arguments.parse_args()
-    with servers.Server(arguments=["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]) as server:
-        prepare(server)
-        memory = server.metrics()["process_resident_memory_bytes"]
-        failures = check(server, chosen.count, chosen.seed)
-        answers(server)
-        failures += leftovers(server)
-        grown = server.metrics()["process_resident_memory_bytes"] - memory
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="bowshot-wires-") as folder, Wires(folder) as wires:
+        failures, kinds, grown = wires.check(chosen.count, chosen.seed)
+        recorded = [len(of) for of in wires.conversations]
     for failure in failures[:20]:
         print(failure)
-    print(f"memory has grown by {grown / 2**20:.0f} MiB")
+    for (name, how), count in sorted(kinds.items()):
+        print(f"{name:10} {how:20} {count:7}")
+    print(f"of {recorded[0]} conversations of PostgreSQL's clients and {recorded[1]} of MySQL's, in {time.monotonic() - begun:.0f} s")
+    print(f"memory has grown by {grown[0]:.0f} MiB, and by {grown[1]:.0f} MiB where everybody is refused")
     print(f"{chosen.count - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 

@@ -1,7 +1,7 @@
 """Serves the sample data while a command runs: `serve_for.py [--folder DIR] COMMAND…`. The command finds the server in
 BOWSHOT_URI, BOWSHOT_HOST, BOWSHOT_PORT, BOWSHOT_PG_PORT, BOWSHOT_MYSQL_PORT, BOWSHOT_HTTP, and the served folder in
 BOWSHOT_TABLES. A second server speaks TLS at
-BOWSHOT_TLS_PORT; BOWSHOT_TLS_AUTHORITY is the file of the authority that vouches for it."""
+BOWSHOT_TLS_PORT, and BOWSHOT_TLS_HTTP for HTTP; BOWSHOT_TLS_AUTHORITY is the file of the authority that vouches for it."""
 
 import os
 import pathlib
@@ -34,6 +34,7 @@ def main(arguments):
                 "BOWSHOT_HTTP": server.http,
                 "BOWSHOT_TABLES": str(tables),
                 "BOWSHOT_TLS_PORT": str(encrypted.port),
+                "BOWSHOT_TLS_HTTP": encrypted.http,
                 "BOWSHOT_TLS_AUTHORITY": str(TLS / "ca.pem"),
             }
             code = subprocess.run(arguments, cwd=folder, env=environment, stdin=subprocess.DEVNULL).returncode

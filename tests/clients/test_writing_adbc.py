@@ -323,6 +323,58 @@ def test_an_ingest_belongs_to_the_open_transaction(store, transacting, table):
     assert ids(store, table) == [4]
 
 
+def test_savepoints_by_sql_are_of_the_drivers_transaction(store, transacting, table):
+    with transacting.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} (id BIGINT)")
+        cursor.execute(f"INSERT INTO {table} VALUES (1)")
+        cursor.execute("SAVEPOINT a")
+        cursor.execute(f"INSERT INTO {table} VALUES (2)")
+        cursor.execute("SAVEPOINT b")
+        cursor.adbc_ingest(table, pa.table({"id": [3]}), mode="append")
+        assert select(cursor, f"SELECT count(*) FROM {table}") == [(3,)]
+        cursor.execute("ROLLBACK TO SAVEPOINT b")
+        assert select(cursor, f"SELECT max(id) FROM {table}") == [(2,)]
+        cursor.execute("RELEASE SAVEPOINT b")
+        with pytest.raises(dbapi.Error, match="savepoint `b` not found"):
+            cursor.execute("ROLLBACK TO SAVEPOINT b")
+        cursor.execute("ROLLBACK TO a")
+        assert select(cursor, f"SELECT id FROM {table}") == [(1,)]
+        cursor.execute(f"INSERT INTO {table} VALUES (4)")
+        transacting.commit()
+        assert ids(store, table) == [1, 4]
+        with pytest.raises(dbapi.Error, match="savepoint `a` not found"):
+            cursor.execute("RELEASE a")
+        cursor.execute(f"DELETE FROM {table}; SAVEPOINT c; INSERT INTO {table} VALUES (5); ROLLBACK TO c")
+        transacting.commit()
+    assert ids(store, table) == []
+
+
+def test_texts_do_not_end_the_drivers_transaction(store, transacting, table):
+    with transacting.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} AS SELECT 1 AS id")
+        for text, words in (
+            ("BEGIN", "a transaction is open already"),
+            ("START TRANSACTION", "a transaction is open already"),
+            ("COMMIT", "a statement does not end it"),
+            ("ROLLBACK", "a statement does not end it"),
+            (f"INSERT INTO {table} VALUES (2); COMMIT", "a statement does not end it"),
+        ):
+            with pytest.raises(dbapi.Error, match=words) as caught:
+                cursor.execute(text)
+            assert caught.value.status_code == Status.INVALID_ARGUMENT, text
+        assert select(cursor, f"SELECT count(*) FROM {table}") == [(2,)]
+        with pytest.raises(dbapi.Error, match=table):
+            ids(store, table)
+        transacting.commit()
+    assert ids(store, table) == [1, 2]
+
+
+def test_savepoints_by_sql_without_a_transaction(cursor):
+    for text in ("SAVEPOINT a", "RELEASE SAVEPOINT a", "ROLLBACK TO SAVEPOINT a"):
+        with pytest.raises(dbapi.Error, match="no transaction is open"):
+            cursor.execute(text)
+
+
 def test_the_second_of_two_writers_is_told_to_run_again(store, connection, table):
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {table} (id BIGINT)")

@@ -197,6 +197,45 @@ def test_an_ingest_in_a_transaction_with_a_savepoint(client, table):
         act(client, "EndTransaction", "ActionEndTransactionRequest", end)
 
 
+def test_savepoints_by_sql_and_by_action_are_of_one_transaction(client, table):
+    """A savepoint that one of the two has set is there for the other, and not for another transaction."""
+
+    def run(sql, of):
+        command = protobuf.any_of("CommandStatementUpdate", protobuf.field(1, sql) + protobuf.field(2, of))
+        writer, reader = client.do_put(flight.FlightDescriptor.for_command(command), pa.schema([]))
+        reader.read()
+        writer.close()
+
+    def begin():
+        return protobuf.fields(act(client, "BeginTransaction", "ActionBeginTransactionRequest", b""))[1][0]
+
+    def count(of):
+        query = protobuf.field(1, f"SELECT count(*) AS n FROM {table}") + protobuf.field(2, of)
+        return client.do_get(flight.Ticket(protobuf.any_of("CommandStatementQuery", query))).read_all()["n"][0].as_py()
+
+    put(client, path(table), pa.Table.from_batches([batch(1)]))
+    first, second = begin(), begin()
+    save = protobuf.field(1, first) + protobuf.field(2, "s")
+    savepoint = protobuf.fields(act(client, "BeginSavepoint", "ActionBeginSavepointRequest", save))[1][0]
+    run(f"DELETE FROM {table}", first)
+    with pytest.raises(pa.ArrowKeyError, match="savepoint `s` not found"):
+        run("ROLLBACK TO SAVEPOINT s", second)
+    run("ROLLBACK TO SAVEPOINT s", first)
+    assert (count(first), count(second)) == (1, 1)
+    run("SAVEPOINT t", first)
+    run(f"INSERT INTO {table} SELECT * FROM {table}", first)
+    assert count(first) == 2
+    # What comes after a savepoint goes with it.
+    act(client, "EndSavepoint", "ActionEndSavepointRequest", protobuf.field(1, savepoint) + protobuf.field(2, 2))
+    assert count(first) == 1
+    with pytest.raises(pa.ArrowKeyError, match="savepoint `t` not found"):
+        run("RELEASE SAVEPOINT t", first)
+    for of in (first, second):
+        act(client, "EndTransaction", "ActionEndTransactionRequest", protobuf.field(1, of) + protobuf.field(2, 1))
+    with pytest.raises(pa.ArrowKeyError, match="transaction.*not found"):
+        run("SAVEPOINT s", first)
+
+
 def test_updates_tell_how_many_rows_they_changed(client, table):
     put(client, path(table), pa.Table.from_batches([batch(1, 2, 3)]))
     update = protobuf.any_of("CommandStatementUpdate", protobuf.field(1, f"DELETE FROM {table} WHERE id > 1"))

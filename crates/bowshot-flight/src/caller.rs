@@ -13,8 +13,15 @@ use std::time::Instant;
 /// Headers that clients of other servers send, and the options that they mean.
 const OPTION_HEADERS: [(&str, &str); 3] =
     [("database", "catalog"), ("catalog", "catalog"), ("schema", "schema")];
+/// Headers by which a proxy in front of several servers has chosen this one. They choose nothing here; the log has them, so that
+/// an operator can follow a call.
+const ROUTING_HEADERS: [&str; 3] = ["tenant", "pool", "database"];
+/// Characters of one of them that are logged.
+const ROUTING_CHARACTERS: usize = 100;
 /// Begins the names of headers that set any session option: `bowshot-endpoints: auto`.
 const OPTION_PREFIX: &str = "bowshot-";
+/// Names the session of a call of gRPC-Web, as in requests over HTTP. Browsers send cookies without being asked.
+pub(crate) const SESSION_HEADER: &str = "x-bowshot-session";
 
 /// The caller of one call, authenticated.
 #[derive(Debug)]
@@ -22,8 +29,10 @@ pub(crate) struct Caller {
     connection: Arc<Connection>,
     principal: Principal,
     token: Option<Secret>,
+    /// What names the session: the cookie, or in gRPC-Web the header.
     cookie: Option<String>,
     options: Vec<(String, OptionValue)>,
+    routing: Option<String>,
     deadline: Option<Instant>,
     messages: MessageSizes,
     opened: OnceLock<SessionId>,
@@ -37,13 +46,25 @@ impl Caller {
         deadline: Option<Instant>,
     ) -> Result<Self> {
         let (principal, token) = auth::authenticate(&connection, headers).await?;
+        let caller = Self::known(connection, principal, headers, deadline)?;
+        Ok(Self { token, cookie: cookie::read(headers), ..caller })
+    }
+
+    /// The caller of a call that somebody else has authenticated. It names its session in a header.
+    pub(crate) fn known(
+        connection: Arc<Connection>,
+        principal: Principal,
+        headers: &HeaderMap,
+        deadline: Option<Instant>,
+    ) -> Result<Self> {
         let messages = MessageSizes::of(headers, connection.server().limits())?;
         Ok(Self {
             connection,
             principal,
-            token,
-            cookie: cookie::read(headers),
+            token: None,
+            cookie: headers.get(SESSION_HEADER).map(|name| name.to_str().unwrap_or_default().to_owned()),
             options: options(headers)?,
+            routing: routing(headers),
             deadline,
             messages,
             opened: OnceLock::new(),
@@ -128,7 +149,7 @@ impl Caller {
     fn by_cookie(&self, value: &str) -> Result<Arc<dyn Session>> {
         self.connection.by_cookie(value, &self.principal).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::not_found("session not found: it was closed or has expired")
-                .with_hint("connect again without the cookie `arrow_flight_session_id`"),
+                .with_hint("connect again without the cookie `arrow_flight_session_id`, or the header `x-bowshot-session`"),
             _ => error,
         })
     }
@@ -137,6 +158,9 @@ impl Caller {
         let (session, new) = self.connection.current_or_new(self.who()).await?;
         if new {
             let _ = self.opened.set(session.id());
+            if let Some(routing) = &self.routing {
+                tracing::info!(session = %session.id(), routing, "a session was opened by way of a router");
+            }
         }
         Ok(session)
     }
@@ -168,9 +192,33 @@ fn options(headers: &HeaderMap) -> Result<Vec<(String, OptionValue)>> {
     Ok(options)
 }
 
+/// What the headers of a router say, in one line; `None` without the two that only a router sends.
+fn routing(headers: &HeaderMap) -> Option<String> {
+    let [tenant, pool, _] = ROUTING_HEADERS;
+    if !headers.contains_key(tenant) && !headers.contains_key(pool) {
+        return None;
+    }
+    let told = ROUTING_HEADERS.into_iter().filter_map(|name| {
+        let value = headers.get(name)?.to_str().unwrap_or("?");
+        let shown: String = value.chars().take(ROUTING_CHARACTERS).collect();
+        Some(format!("{name}={shown}"))
+    });
+    Some(told.collect::<Vec<_>>().join(" "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_of_routers() {
+        let mut headers = HeaderMap::new();
+        headers.insert("database", "shop".parse().unwrap());
+        assert_eq!(routing(&headers), None);
+        headers.insert("tenant", "acme".parse().unwrap());
+        headers.insert("pool", http::HeaderValue::from_bytes(b"\xff").unwrap());
+        assert_eq!(routing(&headers).as_deref(), Some("tenant=acme pool=? database=shop"));
+    }
 
     #[test]
     fn headers_that_mean_options() {

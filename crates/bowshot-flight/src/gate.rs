@@ -1,7 +1,8 @@
 //! The gate in front of the generated service: every call of a connection comes through here.
 //!
 //! It authenticates, sets the deadline, answers DoGet and DoExchange itself and passes the rest on, DoPut's messages apart, adds the session cookie, turns a
-//! panic into an error of that call alone, and accounts for the call when its answer has been sent.
+//! panic into an error of that call alone, and accounts for the call when its answer has been sent. Calls of gRPC-Web come in
+//! by another gate (`web.rs`) and take the same way from there on.
 
 use crate::body::{Observation, Observed, Payload};
 use crate::caller::Caller;
@@ -13,9 +14,11 @@ use crate::status::{framing, refuse};
 use crate::{cookie, exchange, stream};
 use arrow_flight::flight_service_server::FlightServiceServer;
 use bowshot_api::{Error, ErrorKind};
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response};
+use http_body::Body;
 use hyper::body::Incoming;
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -48,6 +51,27 @@ const OVERHEAD: usize = 1 << 20;
 /// How long a request may take to come, other than an upload.
 const REQUEST_TIME: Duration = Duration::from_secs(60);
 
+/// What is known of a call before anybody knows who makes it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call {
+    /// The name that metrics give it.
+    pub(crate) method: &'static str,
+    /// Until when its answer has to begin.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Call {
+    fn of<B>(request: &Request<B>) -> Self {
+        let timeout = timeout(request.headers());
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        Self { method: method(request.uri().path()), deadline }
+    }
+
+    pub(crate) fn is_unknown(self) -> bool {
+        self.method == UNKNOWN
+    }
+}
+
 /// The service of one connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Gate {
@@ -55,21 +79,22 @@ pub(crate) struct Gate {
     rpc: FlightServiceServer<FlightSql>,
 }
 
+/// The generated service.
+pub(crate) fn rpc(connection: &Connection) -> FlightServiceServer<FlightSql> {
+    FlightServiceServer::new(FlightSql)
+        .max_decoding_message_size(connection.server().limits().max_message_bytes)
+}
+
 impl Gate {
     pub(crate) fn new(connection: Arc<Connection>) -> Self {
-        let longest = connection.server().limits().max_message_bytes;
-        let rpc = FlightServiceServer::new(FlightSql).max_decoding_message_size(longest);
+        let rpc = rpc(&connection);
         Self { connection, rpc }
     }
 
-    async fn answer(
-        self,
-        mut request: Request<Incoming>,
-        method: &'static str,
-        deadline: Option<Instant>,
-    ) -> Response<Payload> {
+    async fn answer(self, mut request: Request<Incoming>, call: Call) -> Response<Payload> {
         let Self { connection, mut rpc } = self;
-        if method == UNKNOWN {
+        let Call { method, deadline } = call;
+        if call.is_unknown() {
             // The same answer for everyone, known or not.
             return refused(unknown(request.uri().path()));
         }
@@ -84,12 +109,7 @@ impl Gate {
             Err(error) => return refused(refuse(error)),
         };
         let echoed = caller.profile().echo(request.headers());
-        let mut response = if method == "DoGet" {
-            match stream::do_get(&caller, request.into_body()).await {
-                Ok(response) => response.map(|body| Payload::Batches(Box::new(body))),
-                Err(status) => refused(status),
-            }
-        } else if method == "DoExchange" {
+        let mut response = if method == "DoExchange" {
             let messages = Messages::new(request.into_body(), caller.server().limits().max_message_bytes);
             match exchange::exchange(&caller, messages).await {
                 Ok(response) => response.map(|body| Payload::Batches(Box::new(body))),
@@ -102,11 +122,7 @@ impl Gate {
             parts.extensions.insert(Unread::new(Messages::new(body, longest)));
             passed(rpc.call(Request::from_parts(parts, tonic::body::Body::empty())).await)
         } else {
-            request.extensions_mut().insert(Arc::clone(&caller));
-            let limits = caller.server().limits();
-            let longest = limits.max_sql_bytes.saturating_add(OVERHEAD).min(limits.max_message_bytes);
-            let short = |body| RequestBody::short(body, longest, REQUEST_TIME);
-            passed(rpc.call(request.map(short)).await)
+            one_message(&caller, rpc, request, method).await
         };
         if let Some(value) = caller.opened().and_then(cookie::write) {
             response.headers_mut().insert(http::header::SET_COOKIE, value);
@@ -116,34 +132,65 @@ impl Gate {
     }
 }
 
+/// Answers a call whose request is one message.
+pub(crate) async fn one_message<B>(
+    caller: &Arc<Caller>,
+    mut rpc: FlightServiceServer<FlightSql>,
+    mut request: Request<B>,
+    method: &'static str,
+) -> Response<Payload>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    if method == "DoGet" {
+        return match stream::do_get(caller, request.into_body()).await {
+            Ok(response) => response.map(|body| Payload::Batches(Box::new(body))),
+            Err(status) => refused(status),
+        };
+    }
+    request.extensions_mut().insert(Arc::clone(caller));
+    let limits = caller.server().limits();
+    let longest = limits.max_sql_bytes.saturating_add(OVERHEAD).min(limits.max_message_bytes);
+    let short = |body| RequestBody::short(body, longest, REQUEST_TIME);
+    passed(rpc.call(request.map(short)).await)
+}
+
+/// Lets a call be answered until its deadline. A panic is an error of that call alone, and the answer is accounted for when it
+/// has been sent.
+pub(crate) async fn watched<B, A>(
+    request: Request<B>,
+    answer: impl FnOnce(Request<B>, Call) -> A,
+) -> Response<Observed>
+where
+    A: Future<Output = Response<Payload>>,
+{
+    let call = Call::of(&request);
+    let observation = Observation::begin(call.method);
+    let answer = AssertUnwindSafe(Box::pin(answer(request, call))).catch_unwind();
+    let outcome = match call.deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), answer).await,
+        None => Ok(answer.await),
+    };
+    let response = match outcome {
+        Ok(Ok(response)) => response,
+        Ok(Err(_panic)) => refused(panicked()),
+        Err(_elapsed) => refused(refuse(
+            Error::new(ErrorKind::Timeout, "the deadline passed before the answer was ready")
+                .with_hint("allow more time, or start the statement with PollFlightInfo"),
+        )),
+    };
+    observation.watch(response)
+}
+
 impl hyper::service::Service<Request<Incoming>> for Gate {
     type Response = Response<Observed>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let method = method(request.uri().path());
-        let observation = Observation::begin(method);
-        let timeout = timeout(request.headers());
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let answer = self.clone().answer(request, method, deadline);
-        async move {
-            let answer = AssertUnwindSafe(answer).catch_unwind();
-            let outcome = match deadline {
-                Some(deadline) => tokio::time::timeout_at(deadline.into(), answer).await,
-                None => Ok(answer.await),
-            };
-            let response = match outcome {
-                Ok(Ok(response)) => response,
-                Ok(Err(_panic)) => refused(panicked()),
-                Err(_elapsed) => refused(refuse(
-                    Error::new(ErrorKind::Timeout, "the deadline passed before the answer was ready")
-                        .with_hint("allow more time, or start the statement with PollFlightInfo"),
-                )),
-            };
-            Ok(observation.watch(response))
-        }
-        .boxed()
+        let gate = self.clone();
+        watched(request, |request, call| gate.answer(request, call)).map(Ok).boxed()
     }
 }
 
@@ -153,7 +200,7 @@ pub(crate) fn panicked() -> Status {
 }
 
 /// The generated service would say nothing but the code.
-fn unknown(path: &str) -> Status {
+pub(crate) fn unknown(path: &str) -> Status {
     refuse(
         Error::unsupported(format!("`{path}` is not a call of this server"))
             .with_hint("the server speaks arrow.flight.protocol.FlightService, which Flight SQL clients use"),
@@ -172,7 +219,7 @@ fn passed(result: Result<Response<tonic::body::Body>, Infallible>) -> Response<P
     }
 }
 
-fn refused(status: Status) -> Response<Payload> {
+pub(crate) fn refused(status: Status) -> Response<Payload> {
     status.into_http::<tonic::body::Body>().map(Payload::Rpc)
 }
 

@@ -11,6 +11,7 @@
 //! - What goes out and comes back as opaque bytes: `ticket.rs`, `handle.rs`. What comes in as a stream: `upload.rs`,
 //!   over a `request_body.rs` that tells an end from a break. What the generated messages lack: `proto.rs`.
 //! - What the protocol leaves open, and how it is decided here: `profile.rs`.
+//! - Calls of browsers, which come over the HTTP front end's connections: `web.rs`, into the same gate.
 //! - Errors as gRPC statuses: `status.rs`, `details.rs`. What is counted: `metrics.rs`, `body.rs`.
 //!
 //! Statements with effects take effect in GetFlightInfo; DoGet only attaches to what runs. A session is found by
@@ -57,9 +58,11 @@ mod ticket;
 mod transaction;
 mod type_info;
 mod upload;
+mod web;
 
 #[cfg(test)]
 mod tests;
 
 pub use listen::{Choices, Error, serve, serve_with};
 pub use profile::{AppMetadata, Ids, Locations, Profile, UnnamedAction};
+pub use web::{Web, WebConnection};

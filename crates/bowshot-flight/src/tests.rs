@@ -7,6 +7,7 @@ mod life;
 mod statements;
 mod tls;
 mod transactions;
+mod web;
 mod writing;
 
 use crate::Choices;

@@ -18,6 +18,9 @@ use tokio_util::either::Either;
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Begins each record of a handshake of TLS (RFC 8446, section 5.1); no request of HTTP begins so.
 const TLS_HANDSHAKE: u8 = 22;
+/// How clients and servers call the protocols of HTTP when they agree on one (RFC 7301, section 6).
+pub(crate) const HTTP2: &[u8] = b"h2";
+pub(crate) const HTTP1: &[u8] = b"http/1.1";
 
 /// Bytes of a client.
 pub(crate) type Stream = Patient<Either<TcpStream, TlsStream<TcpStream>>>;
@@ -26,6 +29,8 @@ pub(crate) type Stream = Patient<Either<TcpStream, TlsStream<TcpStream>>>;
 #[derive(Debug)]
 pub(crate) struct Road {
     pub(crate) is_encrypted: bool,
+    /// Whether client and server have agreed on HTTP/2, which they do by TLS.
+    pub(crate) is_http2: bool,
     /// What the client has shown when it agreed on TLS.
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
 }
@@ -47,11 +52,12 @@ pub(crate) async fn arrive(
         _ => Either::Left(stream),
     };
     let road = match &stream {
-        Either::Left(_) => Road { is_encrypted: false, certificate: None },
+        Either::Left(_) => Road { is_encrypted: false, is_http2: false, certificate: None },
         Either::Right(encrypted) => {
-            let shown = encrypted.get_ref().1.peer_certificates().unwrap_or_default();
+            let agreed = encrypted.get_ref().1;
+            let shown = agreed.peer_certificates().unwrap_or_default();
             let certificate = ClientCertificate::shown(shown.iter().map(AsRef::as_ref));
-            Road { is_encrypted: true, certificate }
+            Road { is_encrypted: true, is_http2: agreed.alpn_protocol() == Some(HTTP2), certificate }
         }
     };
     Some((Patient::new(stream, patience), road))

@@ -2,6 +2,8 @@
 
 use crate::Context;
 use crate::arrival::Road;
+use crate::chores::Chores;
+use crate::grpc_web::{GrpcWeb, GrpcWebConnection};
 use crate::origins::{check_host, check_page};
 use crate::status::{Failure, Result};
 use axum::extract::FromRequestParts;
@@ -10,8 +12,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use bowshot_api::{Credentials, Error, ErrorKind, KnownCallers, Place, Places, Principal};
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The other end of a connection.
 #[derive(Debug)]
@@ -22,11 +24,32 @@ pub(crate) struct Peer {
     /// Requests of known callers that are being answered on this connection.
     busy: Arc<AtomicUsize>,
     places: Arc<Places>,
+    grpc_web: OnceLock<OtherEnd>,
+}
+
+/// What a connection has with another front end, which ends with it.
+#[derive(Debug)]
+struct OtherEnd {
+    connection: Arc<dyn GrpcWebConnection>,
+    chores: Chores,
+}
+
+impl Drop for OtherEnd {
+    fn drop(&mut self) {
+        self.chores.end(Arc::clone(&self.connection));
+    }
 }
 
 impl Peer {
     pub(crate) fn new(address: IpAddr, road: Road, busy: Arc<AtomicUsize>, places: Arc<Places>) -> Self {
-        Self { address, road, known: KnownCallers::default(), busy, places }
+        let (known, grpc_web) = (KnownCallers::default(), OnceLock::new());
+        Self { address, road, known, busy, places, grpc_web }
+    }
+
+    /// What answers the gRPC-Web calls of this connection.
+    pub(crate) fn grpc_web(&self, web: &dyn GrpcWeb, chores: &Chores) -> Arc<dyn GrpcWebConnection> {
+        let connect = || OtherEnd { connection: web.connect(self.address), chores: chores.clone() };
+        Arc::clone(&self.grpc_web.get_or_init(connect).connection)
     }
 
     fn is_here(&self) -> bool {

@@ -1,6 +1,7 @@
-//! What has to be done after a client is gone, and takes a wait: sessions that end with their request, statements that nobody
-//! will run again. Destructors cannot wait, so one task of the front end does it.
+//! What has to be done after a client is gone, and takes a wait: sessions that end with their request or their connection,
+//! statements that nobody will run again. Destructors cannot wait, so one task of the front end does it.
 
+use crate::grpc_web::GrpcWebConnection;
 use bowshot_api::{Session, StatementId};
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -10,9 +11,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 enum Chore {
     Close(Arc<dyn Session>),
     Forget(Arc<dyn Session>, StatementId),
+    End(Arc<dyn GrpcWebConnection>),
 }
 
-/// Where chores are left. Their number is bounded by that of the sessions and of their prepared statements.
+/// Where chores are left. Their number is bounded by that of the sessions, of their prepared statements and of the
+/// connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Chores(UnboundedSender<Chore>);
 
@@ -37,6 +40,11 @@ impl Chores {
         self.leave(Chore::Forget(Arc::clone(session), statement));
     }
 
+    /// Ends what a connection had with another front end.
+    pub(crate) fn end(&self, connection: Arc<dyn GrpcWebConnection>) {
+        self.leave(Chore::End(connection));
+    }
+
     fn leave(&self, chore: Chore) {
         if self.0.send(chore).is_err() {
             // Then the server ends, and its sessions with it.
@@ -51,6 +59,7 @@ impl Waiting {
         while let Some(chore) = self.0.recv().await {
             match chore {
                 Chore::Close(session) => session.close().await,
+                Chore::End(connection) => connection.end().await,
                 Chore::Forget(session, statement) => {
                     if let Err(error) = session.close_prepared(statement).await {
                         tracing::debug!(%error, "a prepared statement was not closed");

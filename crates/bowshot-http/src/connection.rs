@@ -1,24 +1,26 @@
 //! Connections: a bounded number at once, bounded headers, bounded time. All of them end before `serve` returns.
 
-use crate::arrival::{Stream, arrive};
+use crate::arrival::{HTTP1, HTTP2, arrive};
 use crate::caller::Peer;
 use crate::chores::chores;
 use crate::routes::router;
 use crate::{Choices, Context, Error};
 use axum::Router;
-use axum::http::Request;
+use axum::http::header::HOST;
+use axum::http::{HeaderValue, Request, Version};
 use bowshot_api::Places;
 use bowshot_api::Server;
 use futures::FutureExt;
 use futures::future::Shared;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::net::IpAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -40,6 +42,12 @@ const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_HEADER_BYTES: usize = 32 << 10;
 /// Headers of one request.
 const MAX_HEADERS: usize = 64;
+/// Bytes of the headers of one request of HTTP/2, which counts 32 for each.
+const HEADER_LIST_SIZE: u32 = 34 << 10;
+/// Requests at once on one connection of HTTP/2.
+const CONCURRENT_REQUESTS: u32 = 100;
+/// How often a quiet client of HTTP/2 is asked whether it is still there, and how long it may take to say so.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Pause after a failed accept (no file descriptors, for instance), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -87,7 +95,7 @@ struct Guest {
 
 fn acceptor(config: Arc<rustls::ServerConfig>) -> TlsAcceptor {
     let mut config = Arc::unwrap_or_clone(config);
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
     TlsAcceptor::from(Arc::new(config))
 }
 
@@ -167,36 +175,68 @@ async fn converse(
     };
     let Some((stream, road)) = arrived else { return };
     let places = Arc::clone(&house.places);
-    let peer = Peer::new(address, road, Arc::clone(&busy), places);
-    talk(stream, Arc::new(peer), busy, router, shutdown).await;
-}
-
-async fn talk(
-    stream: Stream,
-    peer: Arc<Peer>,
-    busy: Arc<AtomicUsize>,
-    router: Router,
-    shutdown: Shared<impl Future<Output = ()>>,
-) {
+    let is_http2 = road.is_http2;
+    let peer = Arc::new(Peer::new(address, road, Arc::clone(&busy), places));
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
+        name_host(&mut request);
         request.extensions_mut().insert(Arc::clone(&peer));
         router.call(request)
     });
-    let connection = http1::Builder::new()
+    let stream = TokioIo::new(stream);
+    if is_http2 {
+        let connection = http2_builder().serve_connection(stream, service);
+        talk(pin!(connection), |connection| connection.graceful_shutdown(), &busy, shutdown).await;
+    } else {
+        let connection = http1_builder().serve_connection(stream, service);
+        talk(pin!(connection), |connection| connection.graceful_shutdown(), &busy, shutdown).await;
+    }
+}
+
+fn http1_builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .max_headers(MAX_HEADERS)
-        .max_buf_size(MAX_HEADER_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
+        .max_buf_size(MAX_HEADER_BYTES);
+    builder
+}
+
+fn http2_builder() -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(CONCURRENT_REQUESTS)
+        .max_header_list_size(HEADER_LIST_SIZE)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_INTERVAL);
+    builder
+}
+
+/// HTTP/2 names the host beside its headers (RFC 9113, section 8.3.1). From here on it is where HTTP/1.1 has it.
+fn name_host(request: &mut Request<Incoming>) {
+    if request.version() == Version::HTTP_2
+        && let Some(authority) = request.uri().authority()
+        && let Ok(host) = HeaderValue::try_from(authority.as_str())
+    {
+        request.headers_mut().insert(HOST, host);
+    }
+}
+
+async fn talk<C: Future<Output = hyper::Result<()>>>(
+    mut connection: Pin<&mut C>,
+    end: impl FnOnce(Pin<&mut C>),
+    busy: &AtomicUsize,
+    shutdown: Shared<impl Future<Output = ()>>,
+) {
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,
         () = end_of(shutdown.clone()) => {
-            connection.as_mut().graceful_shutdown();
+            end(connection.as_mut());
             tokio::select! {
                 outcome = connection => outcome,
-                () = patience(&busy, shutdown) => return,
+                () = patience(busy, shutdown) => return,
             }
         }
     };

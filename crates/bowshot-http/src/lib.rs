@@ -5,6 +5,7 @@
 //! socket ─► connection.rs, arrival.rs (TLS) ─► routes.rs ─┬─► health.rs, metrics.rs, console.rs   for everybody
 //!                                                        └─► caller.rs ─┬─► sql.rs          for those who may
 //!                                                                       ├─► tables.rs, ingest/
+//!                                                                       ├─► grpc_web.rs ─► another front end
 //!                                                                       └─► rooms.rs, queries.rs, kept.rs
 //! ```
 //!
@@ -28,6 +29,7 @@ mod connection;
 mod console;
 mod error;
 mod form;
+mod grpc_web;
 mod health;
 mod ingest;
 mod kept;
@@ -53,6 +55,7 @@ mod tests;
 
 pub use connection::serve;
 pub use error::Error;
+pub use grpc_web::{GrpcWeb, GrpcWebConnection};
 pub use status::status;
 
 use bowshot_api::Server;
@@ -76,6 +79,8 @@ pub struct Choices {
     pub certificates: bool,
     /// The origins whose web pages may use the server, as browsers write them: `https://example.org`.
     pub origins: Vec<String>,
+    /// Who answers calls of gRPC-Web, which come over this port since browsers speak nothing else.
+    pub grpc_web: Option<Arc<dyn GrpcWeb>>,
 }
 
 impl fmt::Debug for Choices {

@@ -3,12 +3,13 @@
 //! operator has listed it, and what is only open to this machine is asked for under a name of this machine, which a page cannot
 //! make its own by changing what its name resolves to. The server's own page, the console, comes from where it asks.
 
-use crate::Context;
 use crate::status::Failure;
+use crate::{Context, grpc_web};
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, AUTHORIZATION,
+    HOST, ORIGIN, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -17,9 +18,15 @@ use bowshot_api::{Error, ErrorKind, Result};
 use std::net::IpAddr;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
-const HEADERS: HeaderValue =
-    HeaderValue::from_static("authorization, content-type, accept, x-bowshot-session");
-const EXPOSED: HeaderValue = HeaderValue::from_static("x-bowshot-query-id, x-bowshot-rows-affected");
+/// What pages send: for SQL, and for gRPC-Web, whose clients name themselves and their deadline, and the headers that choose a
+/// database in Flight SQL.
+const HEADERS: &str = "authorization, content-type, accept, x-bowshot-session, x-grpc-web, x-user-agent, grpc-timeout, \
+                       database, catalog, schema, tenant, pool";
+/// Begins the headers that set options in calls of Flight SQL.
+const OPTION_PREFIX: &str = "bowshot-";
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "x-bowshot-query-id, x-bowshot-rows-affected, x-bowshot-session, grpc-status, grpc-message, grpc-status-details-bin",
+);
 /// How long a browser may believe the answer to a preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
@@ -27,12 +34,14 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 pub(crate) async fn origins(State(context): State<Context>, request: Request, next: Next) -> Response {
     let Some(origin) = request.headers().get(ORIGIN).cloned() else { return next.run(request).await };
     let is_listed = context.choices.origins.iter().any(|listed| listed.as_bytes() == origin.as_bytes());
-    let is_sql = request.uri().path().starts_with("/v1/");
+    let path = request.uri().path();
+    let is_sql = path.starts_with("/v1/") || path.starts_with(grpc_web::PREFIX);
     if !is_listed {
         let is_ours = is_own_page(&origin, request.headers());
         return if is_sql && !is_ours { refused().into_response() } else { next.run(request).await };
     }
     let is_preflight = request.method() == Method::OPTIONS;
+    let allowed = allowed_headers(request.headers());
     let mut response =
         if is_preflight { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await };
     let headers = response.headers_mut();
@@ -40,12 +49,25 @@ pub(crate) async fn origins(State(context): State<Context>, request: Request, ne
     headers.append(VARY, HeaderValue::from_static("origin"));
     if is_preflight {
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
         headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
     } else {
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     }
     response
+}
+
+/// The headers that a page may send: those that are known, and the options among those that the browser asks for.
+fn allowed_headers(asked: &HeaderMap) -> HeaderValue {
+    let asked = asked.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
+    let options = asked.unwrap_or_default().split(',').map(str::trim).filter(|name| is_option(name));
+    let all: Vec<&str> = std::iter::once(HEADERS).chain(options).collect();
+    HeaderValue::try_from(all.join(", ")).unwrap_or(HeaderValue::from_static(HEADERS))
+}
+
+fn is_option(name: &str) -> bool {
+    let option = name.strip_prefix(OPTION_PREFIX).unwrap_or_default();
+    !option.is_empty() && option.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
 }
 
 /// Whether a request comes from a page of this server itself, which is the console. A page can make the name that it came from

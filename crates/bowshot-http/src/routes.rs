@@ -5,7 +5,7 @@ use crate::metrics::metrics;
 use crate::openapi::openapi;
 use crate::origins::origins;
 use crate::status::{Failure, answer};
-use crate::{Context, console, ingest, kept, queries, rooms, sql, tables};
+use crate::{Context, console, grpc_web, ingest, kept, queries, rooms, sql, tables};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
@@ -44,6 +44,8 @@ pub(crate) fn router(context: Context) -> Router {
         router = router.route(path, answered);
     }
     router
+        // No route of ours, and not in our description.
+        .route(grpc_web::PATH, post(grpc_web::call))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(context.clone(), origins))
@@ -67,7 +69,7 @@ async fn index(State(context): State<Context>, headers: HeaderMap) -> Response {
     ([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }
 
-async fn unknown_path(uri: Uri) -> Response {
+pub(crate) async fn unknown_path(uri: Uri) -> Response {
     let shown: String = uri.path().chars().take(200).collect();
     answer(
         Error::not_found(format!("nothing is served at `{shown}`"))
@@ -78,7 +80,7 @@ async fn unknown_path(uri: Uri) -> Response {
 async fn wrong_method(method: Method, uri: Uri) -> Failure {
     let shown: String = uri.path().chars().take(200).collect();
     let error = Error::unsupported(format!("`{method}` is not answered at `{shown}`"));
-    let error = if uri.path().starts_with("/v1/") {
+    let error = if uri.path().starts_with("/v1/") || uri.path().starts_with(grpc_web::PREFIX) {
         error.with_hint("the header `allow` has the methods that are")
     } else {
         error.with_hint("use GET")

@@ -54,6 +54,11 @@ impl Failure {
         Self { status, ..Self::from(error) }
     }
 
+    /// The error alone, for those who tell it in their own way.
+    pub(crate) fn into_error(self) -> Error {
+        *self.error
+    }
+
     /// Names the query that failed.
     pub(crate) fn of_query(self, query: QueryId) -> Self {
         Self { query: Some(query), ..self }

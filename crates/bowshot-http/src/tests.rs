@@ -4,6 +4,7 @@ mod client;
 mod console;
 mod door;
 mod forms;
+mod grpc_web;
 mod hostile;
 mod kept;
 mod life;
@@ -45,6 +46,7 @@ fn choices() -> Choices {
         cleartext: false,
         certificates: false,
         origins: Vec::new(),
+        grpc_web: None,
     }
 }
 

@@ -3,7 +3,7 @@
 //! HTTP/2 writes one frame at a time. A frame that is one piece costs a system call for each buffer of each column; a
 //! frame that is a rope goes out as one gathering write (`writev`) over many of them.
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
@@ -56,6 +56,23 @@ impl Buf for Rope {
             self.pieces.pop_front();
         }
     }
+
+    /// Shares the memory of the first piece where it has so many bytes.
+    fn copy_to_bytes(&mut self, count: usize) -> Bytes {
+        assert!(count <= self.len, "cannot take {count} of a rope of {} bytes", self.len);
+        match self.pieces.front() {
+            Some(front) if count <= front.len() => {
+                let taken = front.slice(..count);
+                self.advance(count);
+                taken
+            }
+            _ => {
+                let mut copied = BytesMut::with_capacity(count);
+                copied.put((&mut *self).take(count));
+                copied.freeze()
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -92,6 +109,16 @@ mod tests {
             assert_eq!(gathered(&slices[..count]), expected.as_bytes(), "after {advance}");
             assert_eq!(rope.remaining(), 6 - advance);
         }
+    }
+
+    #[test]
+    fn bytes_of_one_piece_are_not_copied() {
+        let piece = Bytes::from_static(b"abcdef");
+        let mut rope = Rope::new(vec![piece.clone(), Bytes::from_static(b"g")]);
+        let (first, second) = (rope.copy_to_bytes(2), rope.copy_to_bytes(4));
+        assert_eq!((first.as_ptr(), &second[..]), (piece.as_ptr(), &piece[2..]));
+        assert_eq!(second.as_ptr(), piece[2..].as_ptr());
+        assert_eq!(rope.copy_to_bytes(1), "g");
     }
 
     #[test]

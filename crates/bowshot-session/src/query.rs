@@ -15,7 +15,7 @@ use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
     BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result, Statement,
-    SubstraitPlan,
+    SubstraitPlan, TransactionId,
 };
 use bowshot_engine::{
     Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, Stop, placed, without_passwords,
@@ -131,7 +131,14 @@ async fn attempt(
                 .with_hint("run it as a query"));
         }
         let execution = match authorised.plan.action() {
+<<<<<<< HEAD
             Action::Query => Some(Box::pin(execute(session, &authorised, parallelism, &options)).await?),
+=======
+            Action::Query => {
+                let acting = Acting { authorised: &authorised, transaction };
+                Some(Box::pin(execute(session, acting, endpoints, &options)).await?)
+            }
+>>>>>>> doors
             _ => None,
         };
         Ok((authorised, execution))
@@ -151,7 +158,12 @@ async fn attempt(
         (None, _) => {
             // What ends a transaction must not wait for itself.
             drop(scope);
+<<<<<<< HEAD
             Box::pin(execute(session, &authorised, parallelism, &options)).await?
+=======
+            let acting = Acting { authorised: &authorised, transaction };
+            Box::pin(execute(session, acting, endpoints, &options)).await?
+>>>>>>> doors
         }
     };
     let (execution, elsewhere) = Box::pin(execution.opened()).await?;
@@ -322,11 +334,23 @@ pub(crate) fn timeout(options: &Options, session: &ClientSession) -> Duration {
     }
 }
 
+/// A statement at work, and the transaction that it names.
+#[derive(Debug, Clone, Copy)]
+struct Acting<'a> {
+    authorised: &'a Authorised,
+    transaction: Option<TransactionId>,
+}
+
 /// Lets the statement act, or makes its streams.
 async fn execute(
     session: &ClientSession,
+<<<<<<< HEAD
     authorised: &Authorised,
     parallelism: Parallelism,
+=======
+    Acting { authorised, transaction }: Acting<'_>,
+    endpoints: Endpoints,
+>>>>>>> doors
     options: &Options,
 ) -> Result<Execution> {
     match authorised.plan.action() {
@@ -339,7 +363,7 @@ async fn execute(
             Ok(nothing())
         }
         Action::Transaction(statement) => {
-            let ended = session.transactions().run(statement, session.engine()).await;
+            let ended = session.transactions().run(statement, transaction, session.engine()).await;
             session.end_locals();
             ended.map(|()| nothing())
         }

@@ -192,34 +192,48 @@ impl Transactions {
             .with_hint("savepoints end with their transaction, and with those before them"))
     }
 
-    /// Runs one of the statements that begin and end transactions.
-    pub(crate) async fn run(&self, statement: &TransactionStatement, engine: &EngineSession) -> Result<()> {
-        if let TransactionStatement::Begin { read_only } = statement {
-            if self.current().is_some() {
-                return Err(Error::invalid("a transaction is open already")
-                    .with_reason(Reason::ActiveTransaction)
-                    .with_hint("end it with COMMIT or ROLLBACK"));
+    /// Runs one of the statements on transactions: in the one that its caller names, else in the one that the session has
+    /// begun with SQL. A named one was begun by whoever holds its id, and only they end it: who holds it must know whether it
+    /// is there.
+    pub(crate) async fn run(
+        &self,
+        statement: &TransactionStatement,
+        named: Option<TransactionId>,
+        engine: &EngineSession,
+    ) -> Result<()> {
+        match (statement, named, self.current()) {
+            (TransactionStatement::Begin { .. }, Some(_), _) => {
+                Err(open_already("commit it or roll it back as it was begun"))
             }
-            let id = self.begin(*read_only)?;
-            *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
-            return Ok(());
-        }
-        let Some(id) = self.current() else {
-            return match statement {
-                // As in PostgreSQL, which only warns: there is nothing to keep and nothing to undo.
-                TransactionStatement::Commit | TransactionStatement::Rollback => Ok(()),
-                _ => Err(Error::invalid("no transaction is open")
-                    .with_reason(Reason::NoTransaction)
-                    .with_hint("begin one with BEGIN")),
-            };
-        };
-        match statement {
-            TransactionStatement::Begin { .. } => Ok(()),
-            TransactionStatement::Commit => self.end(id, TransactionEnd::Commit, engine).await,
-            TransactionStatement::Rollback => self.end(id, TransactionEnd::Rollback, engine).await,
-            TransactionStatement::Savepoint(name) => self.savepoint(id, name).await.map(drop),
-            TransactionStatement::Release(name) => self.named(id, name, Transaction::release).await,
-            TransactionStatement::RollbackTo(name) => self.named(id, name, Transaction::roll_back_to).await,
+            (TransactionStatement::Begin { .. }, None, Some(_)) => {
+                Err(open_already("end it with COMMIT or ROLLBACK"))
+            }
+            (TransactionStatement::Begin { read_only }, None, None) => {
+                let id = self.begin(*read_only)?;
+                *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
+                Ok(())
+            }
+            (TransactionStatement::Commit | TransactionStatement::Rollback, Some(id), _) => {
+                self.find(id)?;
+                Err(not_by_text())
+            }
+            // As in PostgreSQL, which only warns: there is nothing to keep and nothing to undo.
+            (TransactionStatement::Commit | TransactionStatement::Rollback, None, None) => Ok(()),
+            (TransactionStatement::Commit, None, Some(id)) => {
+                self.end(id, TransactionEnd::Commit, engine).await
+            }
+            (TransactionStatement::Rollback, None, Some(id)) => {
+                self.end(id, TransactionEnd::Rollback, engine).await
+            }
+            (TransactionStatement::Savepoint(name), named, current) => {
+                self.savepoint(one_of(named, current)?, name).await.map(drop)
+            }
+            (TransactionStatement::Release(name), named, current) => {
+                self.named(one_of(named, current)?, name, Transaction::release).await
+            }
+            (TransactionStatement::RollbackTo(name), named, current) => {
+                self.named(one_of(named, current)?, name, Transaction::roll_back_to).await
+            }
         }
     }
 
@@ -316,6 +330,25 @@ impl Transactions {
     fn lock(&self) -> MutexGuard<'_, HashMap<TransactionId, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The transaction that a statement names, else the one of the session.
+fn one_of(named: Option<TransactionId>, current: Option<TransactionId>) -> Result<TransactionId> {
+    named.or(current).ok_or_else(|| {
+        Error::invalid("no transaction is open")
+            .with_reason(Reason::NoTransaction)
+            .with_hint("begin one with BEGIN")
+    })
+}
+
+fn open_already(hint: &'static str) -> Error {
+    Error::invalid("a transaction is open already").with_reason(Reason::ActiveTransaction).with_hint(hint)
+}
+
+fn not_by_text() -> Error {
+    Error::invalid("this transaction was not begun with BEGIN, and a statement does not end it")
+        .with_reason(Reason::ActiveTransaction)
+        .with_hint("commit it or roll it back as it was begun: in Flight SQL by the action `EndTransaction`, which drivers call `commit` and `rollback`")
 }
 
 fn unknown(id: TransactionId) -> Error {

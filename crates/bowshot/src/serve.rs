@@ -11,6 +11,7 @@ mod cluster;
 pub(crate) mod data_folder;
 mod databases;
 pub(crate) mod folders;
+mod grpc_web;
 mod memory;
 mod nodes;
 mod parts;
@@ -21,7 +22,11 @@ mod users;
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::{Served, table as source_table};
 pub(crate) use client_authority::ClientAuthority;
+<<<<<<< HEAD
 pub(crate) use memory::available as available_memory;
+=======
+use grpc_web::Browsers;
+>>>>>>> doors
 use parts::Look;
 pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;
@@ -251,6 +256,7 @@ impl Running {
             cleartext: self.http_cleartext,
             certificates: self.certificates_required,
             origins: self.http_origins.clone(),
+            grpc_web: Some(Arc::new(Browsers::of(&server))),
         };
         let until = until(stopped.clone());
         self.front_ends.spawn(async move {

@@ -3,7 +3,7 @@ import { run } from "node:test";
 import { spec } from "node:test/reporters";
 
 let [passed, failed] = [0, 0];
-const files = ["postgres.test.js", "mysql.test.js"].map((name) => new URL(name, import.meta.url).pathname);
+const files = ["postgres.test.js", "mysql.test.js", "grpcweb.test.js"].map((name) => new URL(name, import.meta.url).pathname);
 const tests = run({ files, concurrency: 1, timeout: 120_000 });
 tests.on("test:pass", () => (passed += 1));
 tests.on("test:fail", () => (failed += 1));

@@ -22,7 +22,7 @@ async fn ask(
 ) -> u16 {
     let server = Door::open(Limits::default(), users_only);
     let context = Context { server, choices: Arc::new(choices), chores: chores().0 };
-    let road = Road { is_encrypted, certificate: None };
+    let road = Road { is_encrypted, is_http2: false, certificate: None };
     let peer = Peer::new(address.parse().unwrap(), road, Arc::default(), Places::new(9, 9));
     let mut request = Request::builder().header("host", "db.example").extension(Arc::new(peer));
     if let Some(header) = header {

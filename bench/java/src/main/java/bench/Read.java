@@ -34,6 +34,8 @@ public final class Read {
         StringJoiner runs = new StringJoiner(", ");
         Read checked = new Read(true);
         try (Connection connection = DriverManager.getConnection(words[0])) {
+            // PostgreSQL's driver asks for some rows at a time only within a transaction.
+            connection.setAutoCommit(!words[0].startsWith("jdbc:postgresql:"));
             checked.all(connection, words[1], fetchSize);
             for (int run = 0; run < repeats && spent <= budget; run++) {
                 Read timed = new Read(false);

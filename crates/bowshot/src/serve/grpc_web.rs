@@ -1,0 +1,45 @@
+//! Flight SQL for browsers: the calls come over the HTTP front end's connections, and the Flight SQL front end answers them.
+//! Neither knows the other.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use bowshot_api::{Principal, Result, Server};
+use bowshot_flight::{Profile, Web, WebConnection};
+use bowshot_http::{GrpcWeb, GrpcWebConnection};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The Flight SQL service, as the HTTP front end asks for it.
+#[derive(Debug)]
+pub(super) struct Browsers(Web);
+
+impl Browsers {
+    pub(super) fn of(server: &Arc<dyn Server>) -> Self {
+        Self(Web::new(Arc::clone(server), Profile::default()))
+    }
+}
+
+impl GrpcWeb for Browsers {
+    fn connect(&self, address: IpAddr) -> Arc<dyn GrpcWebConnection> {
+        Arc::new(Connection(self.0.connection(address)))
+    }
+}
+
+/// One connection of theirs.
+#[derive(Debug)]
+struct Connection(WebConnection);
+
+impl GrpcWebConnection for Connection {
+    fn call(&self, caller: Result<Principal>, request: Request) -> BoxFuture<'static, Response> {
+        let connection = self.0.clone();
+        async move { connection.call(caller, request).await.map(Body::new) }.boxed()
+    }
+
+    fn end(&self) -> BoxFuture<'static, ()> {
+        let connection = self.0.clone();
+        async move { connection.end().await }.boxed()
+    }
+}

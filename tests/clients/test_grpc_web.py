@@ -1,0 +1,173 @@
+"""gRPC-Web on the HTTP port, by hand (see grpc_web.py); real clients of it are in node/grpcweb.test.js."""
+
+import base64
+import struct
+import threading
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+
+import data
+import grpc_web
+import protobuf
+from grpc_web import BINARY, TEXT, Browser
+from server import Server, wait_until
+
+FORMS = pytest.mark.parametrize("form", [BINARY, TEXT])
+NUMBERS = "SELECT value AS n, CAST(value AS DOUBLE) / 3 AS d, repeat('ü', CAST(value % 50 AS INT)) AS t FROM generate_series(1, {}) AS s(value)"
+
+
+@pytest.fixture
+def browser(store):
+    browser = Browser(store.http)
+    yield browser
+    browser.close()
+
+
+@FORMS
+def test_the_rows_are_those_of_flight(store, form):
+    sql = NUMBERS.format(300_000) + " ORDER BY n"
+    with flight.connect(store.grpc_tcp) as client:
+        command = protobuf.any_of("CommandStatementQuery", protobuf.field(1, sql))
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(command))
+        expected = pa.concat_tables([client.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints])
+    got = Browser(store.http, form).rows(sql)
+    assert got.schema.equals(expected.schema) and got.equals(expected)
+
+
+@FORMS
+@pytest.mark.parametrize("name", data.plain_types().column_names)
+def test_every_plain_type(store, form, name):
+    with flight.connect(store.grpc_tcp) as client:
+        writer, _ = client.do_put(flight.FlightDescriptor.for_path("web_types"), data.plain_types().select([name]).schema)
+        with writer:
+            writer.write_table(data.plain_types().select([name]))
+    expected = data.plain_types().select([name])
+    got = Browser(store.http, form).rows("SELECT * FROM web_types")
+    assert sorted(map(repr, got.to_pylist())) == sorted(map(repr, expected.to_pylist()))
+
+
+@FORMS
+def test_statuses(store, form):
+    browser = Browser(store.http, form)
+    for method, message, code, words in (
+        ("GetFlightInfo", protobuf.field(1, 2) + protobuf.field(2, "SELECT * FROM nowhere"), 5, "nowhere"),
+        ("GetFlightInfo", protobuf.field(1, 2) + protobuf.field(2, "SELEC 1"), 3, "SELEC"),
+        ("GetFlightInfo", b"\xff\xff", 3, "malformed"),
+        ("DoGet", protobuf.field(1, b"nonsense"), 3, ""),
+        ("DoAction", protobuf.field(1, "Nonsense"), 12, "Nonsense"),
+        ("DoPut", b"", 12, "gRPC-Web"),
+        ("DoExchange", b"", 12, "gRPC-Web"),
+        ("Handshake", b"", 12, "authorization"),
+        ("Nonsense", b"", 12, "Nonsense"),
+    ):
+        answer = browser.call(method, message)
+        assert (answer.status, answer.code, answer.messages) == (200, code, []), (method, answer.message)
+        assert words in answer.message, answer.message
+    # Behind the first rows.
+    _, [ticket] = browser.info("SELECT 1000 / (value - 900000) FROM generate_series(1, 1000000) AS s(value)")
+    answer, _ = browser.get(ticket)
+    assert (answer.status, answer.code) == (200, 3) and "zero" in answer.message
+    assert answer.trailers is not None
+    # The connection is as good as before.
+    assert browser.rows("SELECT 1 AS n").to_pylist() == [{"n": 1}]
+
+
+def test_broken_requests(store):
+    message = protobuf.field(1, 2) + protobuf.field(2, "SELECT 1")
+    whole = struct.pack("!BI", 0, len(message)) + message
+    for form, body in (
+        (BINARY, b""),
+        (BINARY, whole[:3]),
+        (BINARY, whole[:-1]),
+        (BINARY, struct.pack("!BI", 0, 0xFFFFFFFF) + message),
+        (BINARY, struct.pack("!BI", 1, len(message)) + message),
+        (TEXT, base64.b64encode(whole)[:-1]),
+        (TEXT, base64.b64encode(whole)[:-4]),
+        (TEXT, b"!" * 8),
+        (TEXT, whole),
+    ):
+        for method in ("GetFlightInfo", "DoGet", "DoAction"):
+            answer = Browser(store.http, form).send(method, body)
+            assert answer.status == 200 and answer.code not in (None, 0, 2, 13, 15), (form, body, method, answer.code, answer.message)
+    for form in ("application/grpc", "application/json", "text/plain", ""):
+        assert Browser(store.http, form).send("GetFlightInfo", whole).status == 415
+    store.wait_idle()
+
+
+def test_a_request_that_is_too_large(store):
+    sql = "SELECT '" + "x" * (20 << 20) + "'"
+    for form in (BINARY, TEXT):
+        answer, _ = Browser(store.http, form).info(sql)
+        assert answer.code == 8, answer.message
+
+
+def test_sessions(store, browser):
+    answer, _ = browser.info("SET time_zone = '+02:00'")
+    opened = answer.headers["x-bowshot-session"]
+    assert "set-cookie" not in answer.headers
+    # The same connection is the same session, and another one that which it names.
+    zone = "SELECT current_setting('time_zone') AS zone"
+    assert browser.rows(zone).to_pylist() == [{"zone": "+02:00"}]
+    named = Browser(store.http, TEXT, {"x-bowshot-session": opened})
+    assert named.rows(zone).to_pylist() == [{"zone": "+02:00"}]
+    assert Browser(store.http).rows(zone).to_pylist() != [{"zone": "+02:00"}]
+    # Cookies say nothing here.
+    assert Browser(store.http, BINARY, {"cookie": f"arrow_flight_session_id={opened}"}).rows(zone).to_pylist() != [{"zone": "+02:00"}]
+    # A session of HTTP is one, too.
+    both = Browser(store.http, BINARY, {"x-bowshot-session": grpc_web.session(store.http)})
+    both.info("SET time_zone = '+03:00'")
+    assert both.rows(zone).to_pylist() == [{"zone": "+03:00"}]
+    answer, _ = Browser(store.http, BINARY, {"x-bowshot-session": "00000000-0000-0000-0000-000000000000"}).info("SELECT 1")
+    assert answer.code == 5 and "session not found" in answer.message
+
+
+def test_a_session_ends_with_its_connection():
+    with Server() as server:
+        browser = Browser(server.http)
+        browser.rows("SELECT 1")
+        assert server.metrics()["bowshot_sessions"] == 1
+        browser.close()
+        wait_until(lambda: server.metrics()["bowshot_sessions"] == 0, "the session has ended")
+
+
+def test_a_browser_that_goes_ends_its_query(store):
+    browser = Browser(store.http)
+    _, [ticket] = browser.info("SELECT * FROM generate_series(1, 3000000000)")
+    message = struct.pack("!BI", 0, len(ticket)) + ticket
+    browser.connection.request("POST", grpc_web.PATH + "DoGet", message, {"content-type": BINARY})
+    answer = browser.connection.getresponse()
+    assert len(answer.read(1 << 20)) == 1 << 20
+    answer.close()
+    browser.close()
+    store.wait_idle(5)
+
+
+def test_deadlines(store, browser):
+    slow = "SELECT count(*) FROM generate_series(1, 3000000) AS a(x), generate_series(1, 3000000) AS b(y) WHERE x * y % 7 = 3"
+    answer, _ = browser.info(slow, {"grpc-timeout": "200m"})
+    assert answer.code == 4, answer.message
+    store.wait_idle(5)
+
+
+def test_many_at_once(store):
+    """More than the browser's own six connections to a host."""
+    failures = []
+
+    def work(number):
+        try:
+            browser = Browser(store.http, BINARY if number % 2 else TEXT)
+            for _ in range(5):
+                assert browser.rows(NUMBERS.format(20_000)).num_rows == 20_000
+            browser.close()
+        except Exception as error:  # noqa: BLE001 every failure of a thread is one of the test
+            failures.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    store.wait_idle(5)
