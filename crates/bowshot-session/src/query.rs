@@ -131,14 +131,10 @@ async fn attempt(
                 .with_hint("run it as a query"));
         }
         let execution = match authorised.plan.action() {
-<<<<<<< HEAD
-            Action::Query => Some(Box::pin(execute(session, &authorised, parallelism, &options)).await?),
-=======
             Action::Query => {
                 let acting = Acting { authorised: &authorised, transaction };
-                Some(Box::pin(execute(session, acting, endpoints, &options)).await?)
+                Some(Box::pin(execute(session, acting, parallelism, &options)).await?)
             }
->>>>>>> doors
             _ => None,
         };
         Ok((authorised, execution))
@@ -158,12 +154,8 @@ async fn attempt(
         (None, _) => {
             // What ends a transaction must not wait for itself.
             drop(scope);
-<<<<<<< HEAD
-            Box::pin(execute(session, &authorised, parallelism, &options)).await?
-=======
             let acting = Acting { authorised: &authorised, transaction };
-            Box::pin(execute(session, acting, endpoints, &options)).await?
->>>>>>> doors
+            Box::pin(execute(session, acting, parallelism, &options)).await?
         }
     };
     let (execution, elsewhere) = Box::pin(execution.opened()).await?;
@@ -344,13 +336,8 @@ struct Acting<'a> {
 /// Lets the statement act, or makes its streams.
 async fn execute(
     session: &ClientSession,
-<<<<<<< HEAD
-    authorised: &Authorised,
-    parallelism: Parallelism,
-=======
     Acting { authorised, transaction }: Acting<'_>,
-    endpoints: Endpoints,
->>>>>>> doors
+    parallelism: Parallelism,
     options: &Options,
 ) -> Result<Execution> {
     match authorised.plan.action() {

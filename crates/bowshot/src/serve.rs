@@ -22,11 +22,8 @@ mod users;
 pub(crate) use address::{Addresses, Reach, resolve};
 pub(crate) use banner::{Served, table as source_table};
 pub(crate) use client_authority::ClientAuthority;
-<<<<<<< HEAD
-pub(crate) use memory::available as available_memory;
-=======
 use grpc_web::Browsers;
->>>>>>> doors
+pub(crate) use memory::available as available_memory;
 use parts::Look;
 pub(crate) use parts::{Parts, authenticator};
 pub(crate) use signal::Signals;

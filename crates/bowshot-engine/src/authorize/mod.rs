@@ -19,14 +19,9 @@ use crate::statement::session::SessionStatement;
 use crate::write::Write;
 use crate::write::ddl::Ddl;
 use crate::write::returning::Returning;
-<<<<<<< HEAD
 use bowshot_api::{Decider, Result};
-use bowshot_sql::CacheStatement;
-use bowshot_storage::tables::EntryName;
-=======
-use bowshot_api::Result;
 use bowshot_sql::{CacheStatement, DatabaseStatement};
->>>>>>> databases
+use bowshot_storage::tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
 use std::collections::BTreeSet;

@@ -23,15 +23,7 @@ use crate::session::template::builder_from;
 use crate::snapshot::commit::SessionTables;
 use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use crate::{plan, types};
-<<<<<<< HEAD
-<<<<<<< HEAD
-use bowshot_api::{Decider, Principal, Result};
-=======
-use bowshot_api::{BatchStream, Principal, QueryId, Result};
->>>>>>> nodes
-=======
-use bowshot_api::{Error as ApiError, Principal, Result};
->>>>>>> databases
+use bowshot_api::{BatchStream, Decider, Error as ApiError, Principal, QueryId, Result};
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::file_catalog;
 use bowshot_storage::remote::Remotes;
@@ -142,11 +134,8 @@ pub(crate) struct Shared {
     budget: Arc<Budget>,
     pub(crate) spare_states: Arc<SpareStates>,
     distribution: OnceLock<Arc<dyn Distribution>>,
-<<<<<<< HEAD
     decider: OnceLock<Arc<dyn Decider>>,
-=======
     endpoints: OnceLock<Arc<dyn EndpointStore>>,
->>>>>>> nodes
 }
 
 impl Shared {
@@ -251,14 +240,10 @@ impl Engine {
         }
         let models = Models::new(&tables);
         let exchange = exchange.map(Arc::new);
-<<<<<<< HEAD
         let files = file_catalog(main.as_ref()).cloned();
-        let parts = CatalogParts { main, files, system, tables, nothing, exchange, models, reuse };
-=======
         let databases = config.databases.clone().unwrap_or_else(|| Arc::new(NoDatabases));
         check_names(databases.as_ref(), &tables.snapshot().catalogs())?;
-        let parts = CatalogParts { main, system, tables, nothing, exchange, models, reuse, databases };
->>>>>>> databases
+        let parts = CatalogParts { main, files, system, tables, nothing, exchange, models, reuse, databases };
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         let shared = Arc::new(Shared {
             runtime,
@@ -274,11 +259,8 @@ impl Engine {
             budget: Arc::new(Budget::new(config.process_bytes)),
             spare_states: Arc::default(),
             distribution: OnceLock::new(),
-<<<<<<< HEAD
             decider: OnceLock::new(),
-=======
             endpoints: OnceLock::new(),
->>>>>>> nodes
         });
         carry_jobs();
         Ok(Self { shared })
@@ -289,11 +271,11 @@ impl Engine {
         let _ = self.shared.distribution.set(distribution);
     }
 
-<<<<<<< HEAD
     /// Statements are decided on by this too from now on. The first one counts.
     pub fn decide_by(&self, decider: Arc<dyn Decider>) {
         let _ = self.shared.decider.set(decider);
-=======
+    }
+
     /// Says where rows of results wait that this node hands out for others. The first one counts.
     pub fn hand_out_from(&self, endpoints: Arc<dyn EndpointStore>) {
         let _ = self.shared.endpoints.set(endpoints);
@@ -315,7 +297,6 @@ impl Engine {
         voucher: &[u8],
     ) -> Result<BatchStream> {
         self.shared.distribution().redeem(principal, asked, voucher).await
->>>>>>> nodes
     }
 
     /// The runtime for work that costs CPU.

@@ -232,12 +232,7 @@ impl EngineSession {
         {
             let rows = sent(&ddl, pinned)?.unwrap_or_else(nothing);
             let action = Some(Action::Write(Change::new(Write::Ddl(ddl))));
-<<<<<<< HEAD
-            return authorize::enforce(plan::planned(rows)?, action, self.judged(pinned), self.scratch);
-=======
-            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch)
-                .await;
->>>>>>> access
+            return authorize::enforce(plan::planned(rows)?, action, self.judged(pinned), self.scratch).await;
         }
         if let Some(statement) = bowshot_sql::cache_statement(sql, &plan::dialect(&options))? {
             let action = Some(Action::Cache(statement));

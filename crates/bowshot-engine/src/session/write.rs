@@ -147,14 +147,9 @@ impl EngineSession {
             schema: table.schema_name.clone().unwrap_or_else(|| names.default_schema.clone()),
             name: table.name.clone(),
         };
-<<<<<<< HEAD
-        if (names.parts.is_file_table(&name) && names.access.sees(&name))
-            || matches!(names.entry(&name), Some(Entry::View(_) | Entry::External(_)))
-=======
         if names.parts.databases.has(&name.catalog)
             || (names.parts.is_file_table(&name) && names.access.sees(&name))
-            || matches!(names.entry(&name), Some(Entry::View(_)))
->>>>>>> databases
+            || matches!(names.entry(&name), Some(Entry::View(_) | Entry::External(_)))
         {
             return Ok(None);
         }

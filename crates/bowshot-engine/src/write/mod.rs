@@ -27,11 +27,8 @@ mod conflict;
 pub(crate) mod copy;
 pub(crate) mod ddl;
 pub(crate) mod define;
-<<<<<<< HEAD
-mod external;
-=======
 pub(crate) mod elsewhere;
->>>>>>> databases
+mod external;
 pub(crate) mod fit;
 mod insert;
 mod key;

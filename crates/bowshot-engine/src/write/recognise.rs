@@ -11,13 +11,8 @@ use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
 use crate::write::ddl::Ddl;
 use crate::write::returning::{self, Returning};
-<<<<<<< HEAD
 use crate::write::{Write, altering, define, external, insert, merge, nulls};
-use bowshot_api::{Error, Result};
-=======
-use crate::write::{Write, altering, define, insert, merge, nulls};
 use bowshot_api::{Error, ErrorKind, Result};
->>>>>>> databases
 use bowshot_sql::Privilege;
 use bowshot_sql::rewrite::Source;
 use bowshot_storage::tables::{EntryName, Table};

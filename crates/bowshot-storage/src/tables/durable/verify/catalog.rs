@@ -46,11 +46,11 @@ pub(super) fn look(folder: &Path, found: &mut Found) -> Option<Known> {
         Ok(catalog) => catalog,
         Err(error) => return broken(found, &error),
     };
-    let layout: i64 = match catalog.read(|catalog| catalog.query_row("PRAGMA user_version", [], |row| row.get(0)))
-    {
-        Ok(layout) => layout,
-        Err(error) => return broken(found, &error),
-    };
+    let layout: i64 =
+        match catalog.read(|catalog| catalog.query_row("PRAGMA user_version", [], |row| row.get(0))) {
+            Ok(layout) => layout,
+            Err(error) => return broken(found, &error),
+        };
     if ![LAYOUT, LAYOUT_WITH_NOTES].contains(&layout) {
         let problem = format!("it has layout {layout}, this version knows {LAYOUT} and {LAYOUT_WITH_NOTES}");
         found.fault(FILE, problem, "verify it with the version of the program that wrote it");

@@ -69,7 +69,8 @@ fn entries(path: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in listed {
         let name = entry?.file_name();
-        let number = name.to_string_lossy().strip_suffix(".json").and_then(|number| number.parse::<u64>().ok());
+        let number =
+            name.to_string_lossy().strip_suffix(".json").and_then(|number| number.parse::<u64>().ok());
         numbers.extend(number);
     }
     Ok(numbers)
