@@ -6,7 +6,7 @@ use crate::put::update_result;
 use crate::stream::drain;
 use crate::ticket::QueryTicket;
 use crate::upload::Upload;
-use bowshot_api::{Error, Input, Request, Result, Statement};
+use bowshot_api::{Error, Input, Request, Result};
 use bytes::Bytes;
 use std::collections::HashMap;
 
@@ -31,11 +31,11 @@ pub(crate) async fn make(caller: &Caller, model: &str, upload: Upload) -> Result
     let rows = upload.batches(max_bytes).await?;
     let sql = statement(model, rows.schema().metadata())?;
     let session = caller.session().await?;
-    let request =
-        Request { statement: Statement::Sql(sql), endpoints: None, delivery: None, transaction: None };
+    let request = Request::sql(sql);
     let input = Input { name: INPUT.to_owned(), ordered: true, batch_rows: None, rows };
     let answer = session.exchange(&request, input).await?;
-    let ticket = QueryTicket { query: answer.query, partition: 0, compression: answer.layout.compression };
+    let (query, compression) = (answer.query, answer.layout.compression);
+    let ticket = QueryTicket { query, partition: 0, compression, voucher: Bytes::new() };
     drain(caller, ticket).await?;
     Ok(update_result(None))
 }

@@ -80,6 +80,7 @@ fn doing(action: &Action) -> Option<(&'static str, Vec<Thing>)> {
         Action::Write(change) => Some(writing(&change.write)),
         Action::Cache(CacheStatement::Warm(_)) => Some(("warm", Vec::new())),
         Action::Cache(_) => Some(("cache", Vec::new())),
+        Action::Database(_) => Some(("attach", Vec::new())),
         Action::Set { .. }
         | Action::Reset { .. }
         | Action::Scratch
@@ -93,6 +94,7 @@ fn writing(write: &Write) -> (&'static str, Vec<Thing>) {
         Write::Ddl(ddl) => defining(ddl),
         Write::CreateAs(new) => ("create", vec![changed(&new.name)]),
         Write::Insert(name) => ("insert", vec![changed(name)]),
+        Write::InsertElsewhere(insert) => ("insert", vec![changed(&insert.name)]),
         Write::Overwrite(name) => ("overwrite", vec![changed(name)]),
         Write::Delete(name) => ("delete", vec![changed(name)]),
         Write::Update(name) => ("update", vec![changed(name)]),
@@ -110,6 +112,7 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
         }
         Ddl::CreateTable(new) => ("create", vec![changed(&new.name)]),
         Ddl::CreateView(new) => ("create", vec![changed(&new.name)]),
+        Ddl::CreateExternal(new) => ("create", vec![changed(&new.name)]),
         Ddl::CreateModel(new) => ("create", vec![of_kind("model", &parts(&new.name))]),
         Ddl::DropCatalog { name, .. } => ("drop", vec![of_kind("catalog", &[name.as_str()])]),
         Ddl::DropSchema { catalog, name, .. } => {

@@ -241,7 +241,8 @@ impl EngineSession {
         }
         if let Some(statement) = bowshot_sql::database_statement(sql, &plan::dialect(&options))? {
             let action = Some(Action::Database(statement));
-            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch);
+            return authorize::enforce(plan::planned(nothing())?, action, self.judged(pinned), self.scratch)
+                .await;
         }
         if self.scratch {
             let planned = plan::plan(&self.state(pinned), plan::parse_plain(&options, sql)?).await?;
