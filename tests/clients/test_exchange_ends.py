@@ -38,7 +38,7 @@ def test_statements_that_are_refused(client, table):
     for options in ({"input": 1}, {"rows": 5}, {"batch_rows": 0}, {"ordered": "no"}):
         fails(client, "SELECT id FROM input", next(iter(options)), **options)
     for descriptor in (
-        flight.FlightDescriptor.for_path("score", "model"),
+        flight.FlightDescriptor.for_path("elsewhere", "model"),
         flight.FlightDescriptor.for_command(b""),
         flight.FlightDescriptor.for_command(b"{sql"),
         flight.FlightDescriptor.for_command(protobuf.any_of("CommandGetCatalogs", b"")),
