@@ -17,7 +17,7 @@ use std::time::Instant;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|argument| argument == "--onnx-runtime") {
-        let library = arguments.drain(..2).last().unwrap_or_default();
+        let library = arguments.drain(..2).next_back().unwrap_or_default();
         bowshot_models::load_onnx_runtime(Path::new(&library))?;
     }
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {

@@ -99,6 +99,24 @@ pub(crate) enum Expected {
     Effect,
 }
 
+impl Expected {
+    fn of(self, action: &Action) -> Result<()> {
+        if self == Self::Effect && !action.acts() {
+            return Err(Error::invalid("the statement returns rows and changes nothing")
+                .with_hint("run it as a query"));
+        }
+        Ok(())
+    }
+}
+
+/// The transaction that a request names, or else that of its statement.
+fn transaction(session: &ClientSession, request: &Request) -> Result<Option<TransactionId>> {
+    match request.transaction {
+        None => session.transaction_of(&request.statement),
+        named => Ok(named),
+    }
+}
+
 async fn attempt(
     session: &ClientSession,
     request: &Request,
@@ -106,10 +124,7 @@ async fn attempt(
     repeatable: &mut bool,
 ) -> Result<Arc<QueryResult>> {
     accept(session)?;
-    let transaction = match request.transaction {
-        None => session.transaction_of(&request.statement)?,
-        named => named,
-    };
+    let transaction = transaction(session, request)?;
     // Before the slot: who waits for another statement of its transaction keeps nobody else waiting.
     live.is(State::Blocked);
     let mut scope = session.transactions().scope(transaction).await?;
@@ -126,10 +141,7 @@ async fn attempt(
         exchange::check(live, &authorised.plan)?;
         // What has acted is not to act again, and rows that have come do not come again.
         *repeatable = matches!(authorised.plan.action(), Action::Query) && live.input().is_none();
-        if expected == Expected::Effect && !authorised.plan.action().acts() {
-            return Err(Error::invalid("the statement returns rows and changes nothing")
-                .with_hint("run it as a query"));
-        }
+        expected.of(authorised.plan.action())?;
         let execution = match authorised.plan.action() {
             Action::Query => {
                 let acting = Acting { authorised: &authorised, transaction };
