@@ -23,6 +23,8 @@ struct Outcome {
     complaint: Option<String>,
     took: Duration,
     recorded: Option<Recorded>,
+    /// What a suite that failed printed last, to be read again below the table: a log is read from its end.
+    ending: Vec<String>,
 }
 
 impl Outcome {
@@ -95,6 +97,7 @@ fn run_suite(suite: &Suite, recording: bool) -> Outcome {
         complaint: None,
         took: Duration::ZERO,
         recorded: None,
+        ending: Vec::new(),
     };
     let missing: Vec<&str> =
         suite.needs.iter().map(String::as_str).filter(|program| !machine::has(program)).collect();
@@ -145,7 +148,11 @@ fn run_commands(suite: &Suite, recording: bool, outcome: &mut Outcome) -> Result
         }
         outcome.recorded = Some(recorded);
     }
+    let ending = ending(&run.output);
     complain(suite, run, outcome);
+    if outcome.failed() > 0 {
+        outcome.ending = ending;
+    }
     if suite.conformance && !recording && outcome.complaint.is_none() {
         outcome.complaint = conformance::shortfall(&machine::root(), &suite.name, outcome.counts.passed)?;
     }
@@ -169,6 +176,18 @@ fn complain(suite: &Suite, run: process::Finished, outcome: &mut Outcome) {
     };
 }
 
+/// The lines that tell of failures, and the last ones.
+fn ending(output: &str) -> Vec<String> {
+    const TOLD: usize = 20;
+    const LAST: usize = 12;
+    let lines: Vec<&str> = output.lines().collect();
+    let (earlier, last) = lines.split_at(lines.len().saturating_sub(LAST));
+    let tells = |line: &&&str| {
+        ["FAILED", "ERROR ", "--- FAIL", "panicked at"].iter().any(|mark| line.contains(mark))
+    };
+    earlier.iter().filter(tells).take(TOLD).chain(last).map(|line| line.chars().take(400).collect()).collect()
+}
+
 fn result_file(suite: &Suite) -> PathBuf {
     machine::target_dir().join(format!("result-{}.json", suite.name))
 }
@@ -189,6 +208,12 @@ fn summarise(outcomes: &[Outcome]) -> bool {
             outcome.took.as_secs_f64(),
             outcome.complaint.as_deref().unwrap_or_default()
         ));
+    }
+    for outcome in outcomes.iter().filter(|outcome| outcome.failed() > 0) {
+        machine::say(&format!("\n{} failed:", outcome.name));
+        for line in &outcome.ending {
+            machine::say(&format!("    {line}"));
+        }
     }
     let passed: u64 = outcomes.iter().map(|outcome| outcome.counts.passed).sum();
     let failed: u64 = outcomes.iter().map(Outcome::failed).sum();
