@@ -86,6 +86,7 @@ def pages(tmp_path_factory):
     yield [f"http://127.0.0.1:{one.server_port}" for one in servers]
     for one in servers:
         one.shutdown()
+        one.server_close()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,8 @@
 
 use bowshot_api::{Claims, Compression, Error, ErrorKind, Layout, Principal, QueryId};
 use bowshot_engine::Engine;
-use bowshot_engine::endpoints::{EndpointId, EndpointStore, Handout, LocalEndpoint, rows_of};
+use bowshot_engine::endpoints::{EndpointId, EndpointStore, Handout, LocalEndpoint};
+use bowshot_engine::rows_of;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::StreamWriter;

@@ -10,14 +10,10 @@
 //! An endpoint is all rows of a result that one node makes. The node that was asked knows where they are, whether somebody reads
 //! them, and when nobody will any more; it alone ends them. Where it is lost, they end by themselves.
 
-use crate::error::classify;
-use crate::execute;
 use async_trait::async_trait;
 use bowshot_api::{BatchStream, Layout, Location, Origin, Principal, QueryId, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::execution::TaskContext;
-use datafusion::physical_plan::ExecutionPlan;
 use futures::future::BoxFuture;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -162,19 +158,4 @@ pub trait LocalEndpoint: Debug + Send + Sync {
     /// # Errors
     /// `NotFound` for others, and when it has been read; what it has failed with.
     fn attach(self: Arc<Self>, principal: &Principal) -> Result<BatchStream>;
-}
-
-/// The rows of one partition of a plan as they are handed out.
-///
-/// # Errors
-/// From starting the plan; nothing is computed yet.
-pub fn rows_of(
-    plan: &Arc<dyn ExecutionPlan>,
-    partition: usize,
-    context: &Arc<TaskContext>,
-    handout: &Handout,
-) -> Result<BatchStream> {
-    let views = execute::file_views::FileViews::of(plan.as_ref());
-    let batches = plan.execute(partition, Arc::clone(context)).map_err(classify)?;
-    Ok(execute::shown(batches, views, handout.layout, &handout.schema))
 }

@@ -66,7 +66,7 @@ pub use catalog::system::SystemTables;
 pub use datafusion::execution::runtime_env::RuntimeEnv;
 pub use error::Error;
 pub use execute::progress::ProgressMeter;
-pub use execute::{Execution, Parallelism};
+pub use execute::{Execution, Parallelism, rows_of};
 pub use job::runtime::QueryRuntime;
 pub use job::{Budget, Inside, Job, Planning, Stop, apart, checked, placed};
 pub use models::load_onnx_runtime;

@@ -8,7 +8,7 @@ pub(crate) mod progress;
 pub(crate) mod split_scan;
 pub(crate) mod statistics;
 
-use crate::endpoints::{Opening, ResultEndpoints};
+use crate::endpoints::{Handout, Opening, ResultEndpoints};
 use crate::error::classify;
 use crate::execute::file_views::FileViews;
 use crate::execute::progress::ProgressMeter;
@@ -166,4 +166,19 @@ fn laid_out(batches: SendableRecordBatchStream, layout: Layout, schema: SchemaRe
     let target = SchemaRef::clone(&schema);
     let batches = batches.map(move |batch| layout.apply(batch.map_err(classify)?, &target));
     BatchStream::new(schema, batches.boxed())
+}
+
+/// The rows of one partition of a plan as they are handed out.
+///
+/// # Errors
+/// From starting the plan; nothing is computed yet.
+pub fn rows_of(
+    plan: &Arc<dyn ExecutionPlan>,
+    partition: usize,
+    context: &Arc<TaskContext>,
+    handout: &Handout,
+) -> Result<BatchStream> {
+    let views = FileViews::of(plan.as_ref());
+    let batches = plan.execute(partition, Arc::clone(context)).map_err(classify)?;
+    Ok(shown(batches, views, handout.layout, &handout.schema))
 }

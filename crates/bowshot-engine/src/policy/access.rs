@@ -1,5 +1,7 @@
 //! What one statement may do: the answers to all questions about rights.
 
+mod seen;
+
 use super::gate::{AccessSettings, grantees};
 use super::rules::{PUBLIC, Place, Policy, Rules, User, place_of};
 use crate::snapshot::names::{
@@ -7,7 +9,7 @@ use crate::snapshot::names::{
 };
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::{Definition, Entry, EntryName, External, Snapshot, Table, View};
+use bowshot_storage::tables::EntryName;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::error::DataFusionError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -383,38 +385,6 @@ impl Access {
         }
     }
 
-    /// The snapshot that is left for the user. Tables that are read in part have the columns that are seen, and no rows.
-    pub(crate) fn seen(&self, all: &Snapshot) -> Snapshot {
-        all.seen(
-            |name, entry| self.seen_entry(name, entry),
-            |catalog, schema| self.sees_schema(catalog, schema),
-        )
-    }
-
-    fn seen_entry(&self, name: &EntryName, entry: &Entry) -> Option<Entry> {
-        let own = self.owns(&place_of(name)) || self.is_always_seen(name);
-        let limits = match self.reading(name) {
-            // The text of a query names what may not be seen, and so does the place of files.
-            Reading::All if own || !tells_of_others(entry) => return Some(entry.clone()),
-            Reading::Unseen => return None,
-            Reading::All => Limits::default(),
-            Reading::Denied => Limits::default(),
-            Reading::Limited(limits) => limits,
-        };
-        Some(match entry {
-            Entry::Table(table) => {
-                Entry::Table(Arc::new(Table::new(left_of(table.definition(), limits.columns.as_ref()))))
-            }
-            Entry::View(view) => Entry::View(Arc::new(View { sql: String::new(), ..view.as_ref().clone() })),
-            Entry::External(external) => Entry::External(Arc::new(External {
-                location: String::new(),
-                options: Vec::new(),
-                ..external.as_ref().clone()
-            })),
-            Entry::Broken(broken) => Entry::Broken(Arc::clone(broken)),
-        })
-    }
-
     /// The error for something that the user may not do with a table or view.
     pub(crate) fn refused(&self, privilege: Privilege, name: &EntryName) -> Error {
         if !self.sees(name) {
@@ -480,31 +450,4 @@ fn verb(privilege: Privilege) -> &'static str {
 /// A thing and what it is in.
 fn prefixes(place: &[String]) -> impl Iterator<Item = &[String]> {
     (1..=place.len()).rev().filter_map(|length| place.get(..length))
-}
-
-/// A definition with these columns alone, and with nothing that is said of others.
-fn left_of(definition: &Definition, columns: Option<&BTreeSet<String>>) -> Definition {
-    let mut left = definition.clone();
-    if let Some(query) = &mut left.materialized {
-        query.sql.clear();
-    }
-    let Some(seen) = columns else { return left };
-    let all_seen = |names: &[String]| names.iter().all(|name| seen.contains(name));
-    left.columns.retain(|column| seen.contains(column.field.name()));
-    left.primary_key = left.primary_key.filter(|key| all_seen(&key.columns));
-    left.unique.retain(|key| all_seen(&key.columns));
-    left.references.retain(|reference| all_seen(&reference.columns));
-    // Their texts may name any column.
-    left.checks.clear();
-    left.generated.clear();
-    left.identities.retain(|identity| seen.contains(&identity.column));
-    left
-}
-
-fn tells_of_others(entry: &Entry) -> bool {
-    match entry {
-        Entry::Table(table) => table.definition().materialized.is_some(),
-        Entry::View(_) | Entry::External(_) => true,
-        Entry::Broken(_) => false,
-    }
 }

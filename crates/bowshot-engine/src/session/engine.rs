@@ -1,10 +1,11 @@
 //! The engine of a process: its settings, and what all sessions share.
 
+mod configured;
 mod part;
 
 use crate::catalog::lazy_state::SpareStates;
 use crate::catalog::system::SystemTables;
-use crate::catalog::{self, CatalogParts, identity};
+use crate::catalog::{self, CatalogParts};
 use crate::databases::{Databases, NoDatabases, is_reserved};
 use crate::distribution::{Distribution, OneNode};
 use crate::endpoints::EndpointStore;
@@ -15,26 +16,22 @@ use crate::job::{Budget, Job, Planning, carry_jobs};
 use crate::models::Models;
 use crate::policy::rules::Rules;
 use crate::policy::{self, AccessSettings, CatalogUsers, ConfiguredUser, CurrentSettings, UsersSeen};
-use crate::reuse::{Background, NoReuse, Reuse, SessionCache};
-use crate::rules::{self, SessionJoinOrder};
-use crate::scheduling::functions;
+use crate::reuse::{Background, NoReuse, Reuse};
 use crate::session::EngineSession;
 use crate::session::template::builder_from;
 use crate::snapshot::commit::SessionTables;
 use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, TEMPORARY_CATALOG};
-use crate::{plan, types};
 use bowshot_api::{BatchStream, Decider, Error as ApiError, Principal, QueryId, Result};
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::file_catalog;
 use bowshot_storage::remote::Remotes;
 use bowshot_storage::tables::TableStore;
+use configured::template;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
-use datafusion::config::ConfigOptions;
+use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::prelude::SessionConfig;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -45,9 +42,6 @@ use tokio::runtime::Handle;
 
 /// Worker threads for each partition that a plan runs at once.
 const THREADS_PER_PARTITION: usize = 2;
-/// Rows and bytes of the smaller side of a join that one thread collects, when there is only one.
-const COLLECTED_ROWS: usize = 16 << 20;
-const COLLECTED_BYTES: usize = 512 << 20;
 /// How many consumers an out-of-memory error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
@@ -447,77 +441,6 @@ fn check_names(databases: &dyn Databases, catalogs: &[String]) -> Result<()> {
     })
 }
 
-/// The state that those of all sessions are copies of.
-fn template(
-    config: &EngineConfig,
-    environment: Arc<RuntimeEnv>,
-    tables: &Arc<TableStore>,
-) -> Result<SessionState> {
-    let session_config = config.session_config.clone().unwrap_or_else(|| session_config(config));
-    let mut template = SessionStateBuilder::new()
-        .with_config(session_config)
-        .with_runtime_env(environment)
-        // Scratch engines are compared with DataFusion, whose functions they keep.
-        .with_expr_planners(if config.scratch { Vec::new() } else { bowshot_functions::planners() })
-        .with_default_features()
-        .with_optimizer_rules(rules::logical(config.scratch))
-        .with_physical_optimizer_rules(rules::physical(config.scratch));
-    // Scratch sessions have DataFusion's own types and answers.
-    if !config.scratch {
-        template = rules::with_our_meaning(template).with_type_planner(Arc::new(types::Types));
-    }
-    let mut template = with_functions(template.build(), config)?;
-    if !config.scratch {
-        let numbers = identity::function(tables);
-        for function in types::registered().into_iter().chain([numbers]) {
-            template.register_udf(Arc::new(function)).map_err(classify)?;
-        }
-    }
-    functions::guard(&mut template).map_err(classify)?;
-    Ok(template)
-}
-
-fn with_functions(mut state: SessionState, config: &EngineConfig) -> Result<SessionState> {
-    if !config.scratch {
-        bowshot_functions::register(&mut state).map_err(classify)?;
-    }
-    Ok(state)
-}
-
 pub(crate) fn own_tables(bytes: u64) -> Arc<TableStore> {
     TableStore::in_memory(TEMPORARY_CATALOG, DEFAULT_SCHEMA, bytes)
-}
-
-fn session_config(config: &EngineConfig) -> SessionConfig {
-    let mut session = SessionConfig::new()
-        // Sessions that serve have a schema of that name, which does not mind broken tables.
-        .with_information_schema(config.scratch)
-        .with_default_catalog_and_schema(DEFAULT_CATALOG, DEFAULT_SCHEMA)
-        .with_create_default_catalog_and_schema(false)
-        .with_target_partitions(config.threads)
-        .with_batch_size(config.batch_rows)
-        .with_option_extension(SessionCache::default())
-        .with_option_extension(SessionJoinOrder::default());
-    let options: &mut ConfigOptions = session.options_mut();
-    // Plain strings from the scan to the wire: views drag whole decoded pages along (DESIGN.md 4).
-    options.execution.parquet.schema_force_view_types = false;
-    options.sql_parser.map_string_types_to_utf8view = false;
-    // `0.1` is a decimal, as everywhere in SQL.
-    options.sql_parser.parse_float_as_decimal = !config.scratch;
-    options.execution.collect_statistics = true;
-    // The logical plan takes `CASE WHEN a > 1 THEN a ELSE 0 END` for what is never NULL, and the physical plan does not.
-    options.execution.skip_physical_aggregate_schema_check = true;
-    // One thread builds the table of a side that is collected, and all probe it without handing their rows around first: up
-    // to a size that falls with the number of threads that is sooner. With two, TPC-H at scale 1 takes a tenth less time.
-    let threads = config.threads.max(1);
-    let (rows, bytes) = (COLLECTED_ROWS / threads, (COLLECTED_BYTES / threads).min(config.memory_bytes / 8));
-    let optimizer = &mut options.optimizer;
-    optimizer.hash_join_single_partition_threshold_rows =
-        rows.max(optimizer.hash_join_single_partition_threshold_rows);
-    optimizer.hash_join_single_partition_threshold =
-        bytes.max(optimizer.hash_join_single_partition_threshold);
-    if let Some(dialect) = plan::parser_dialect(config.dialect) {
-        options.sql_parser.dialect = dialect;
-    }
-    session
 }

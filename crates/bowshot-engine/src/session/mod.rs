@@ -6,6 +6,8 @@ pub(crate) mod copy_rows;
 pub(crate) mod current_user;
 mod elsewhere;
 pub(crate) mod engine;
+mod judging;
+mod listing;
 pub(crate) mod on_nodes;
 mod query;
 pub(crate) mod template;
@@ -13,12 +15,12 @@ pub(crate) mod transaction;
 pub(crate) mod utility;
 pub(crate) mod write;
 
-use crate::authorize::{self, Action, AuthorizedPlan, Change, Judge};
+use crate::authorize::{self, Action, AuthorizedPlan, Change};
 use crate::catalog::client::ClientSlot;
 use crate::catalog::functions::Facts;
 use crate::catalog::lazy_state::{LazyState, SpareState};
 use crate::catalog::names::Names;
-use crate::catalog::{CatalogParts, Visible, metadata, show_create};
+use crate::catalog::{CatalogParts, Visible, show_create};
 use crate::distribution::Distribution;
 use crate::error::classify;
 use crate::execute::{self, Execution, Parallelism};
@@ -36,7 +38,7 @@ use crate::write::ddl::{Ddl, Stores};
 use crate::write::models::sent;
 use crate::write::recognise::{Recognised, nothing, recognise};
 use crate::write::{Write, copy, upkeep};
-use bowshot_api::{Error as ApiError, Layout, Principal, Result, TableEntry, TableFilter, Thing};
+use bowshot_api::{Error as ApiError, Layout, Principal, Result};
 use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -304,51 +306,6 @@ impl EngineSession {
         .boxed()
     }
 
-    /// The tables with what the session may do with them, and who is asked beside that.
-    pub(crate) fn judged<'a>(&'a self, pinned: &'a Pinned) -> Judge<'a> {
-        Judge { pinned, access: self.gate.access(pinned), decider: self.shared.decider() }
-    }
-
-    /// Asks again whether a plan may run that was authorised for another run of it.
-    ///
-    /// # Errors
-    /// `Denied`; `Unavailable` without a decision.
-    pub async fn decide_again(&self, plan: &AuthorizedPlan) -> Result<()> {
-        match self.shared.decider() {
-            Some(decider) => Box::pin(authorize::decision::ask(decider, plan)).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Asks whether the session may have lists of catalogs, schemas and tables, which no plan gives.
-    ///
-    /// # Errors
-    /// As [`EngineSession::decide_again`].
-    pub async fn check_listing(&self, pinned: &Pinned) -> Result<()> {
-        self.check_outside("list", pinned, Vec::new()).await
-    }
-
-    /// Asks about what no plan does.
-    pub(crate) async fn check_outside(
-        &self,
-        action: &'static str,
-        pinned: &Pinned,
-        things: Vec<Thing>,
-    ) -> Result<()> {
-        match self.shared.decider() {
-            Some(decider) => {
-                let access = self.gate.access(pinned);
-                Box::pin(authorize::decision::ask_about(decider, &access, action, things)).await
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Whether a plan was authorised with the rights that hold now.
-    pub fn still_allows(&self, plan: &AuthorizedPlan) -> bool {
-        plan.is_by(&self.gate.access(plan.pinned()))
-    }
-
     /// What a statement about access changes; `None` for any other.
     async fn access_change(&self, sql: &str, pinned: &Pinned) -> Result<Option<AccessChange>> {
         let [first, second] = bowshot_sql::first_words(sql);
@@ -513,35 +470,6 @@ impl EngineSession {
         let state = self.context.state_ref();
         let mut state = state.write();
         state.config_mut().options_mut().set(key, value).map_err(classify)
-    }
-
-    /// Names of the catalogs, sorted.
-    pub fn catalogs(&self, pinned: &Pinned) -> Vec<String> {
-        metadata::catalogs(self.state(pinned).catalog_list())
-    }
-
-    /// Pairs of catalog and schema, sorted.
-    pub fn schemas(
-        &self,
-        catalog: Option<&str>,
-        pattern: Option<&str>,
-        pinned: &Pinned,
-    ) -> Vec<(String, String)> {
-        metadata::schemas(self.state(pinned).catalog_list(), catalog, pattern)
-    }
-
-    /// Tables, sorted. May read file footers: to be called on the query runtime.
-    ///
-    /// # Errors
-    /// None today; a table that cannot be read is listed with the reason.
-    pub async fn tables(
-        &self,
-        filter: &TableFilter,
-        layout: Layout,
-        pinned: &Pinned,
-    ) -> Result<Vec<TableEntry>> {
-        let state = self.state(pinned);
-        metadata::tables(state.catalog_list(), filter, layout).await
     }
 }
 

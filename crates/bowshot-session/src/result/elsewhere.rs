@@ -116,7 +116,7 @@ impl QueryResult {
             let idle = states.iter().filter(|state| state.claimed).map(|state| state.idle).min();
             let rows_ready = states.iter().any(|state| state.rows_ready);
             if !limit.is_zero() && rows_ready && idle.is_some_and(|idle| idle >= limit) {
-                self.fail(super::not_taken(limit));
+                self.fail(super::lifetime::not_taken(limit));
             }
         } else if Instant::now() >= self.expires() {
             let reason = format!("the result of query {} is not found: it has expired", self.id);

@@ -1,0 +1,45 @@
+//! Lists of what there is, which no plan gives.
+
+use super::EngineSession;
+use crate::catalog::metadata;
+use crate::snapshot::Pinned;
+use bowshot_api::{Layout, Result, TableEntry, TableFilter};
+
+impl EngineSession {
+    /// Asks whether the session may have lists of catalogs, schemas and tables, which no plan gives.
+    ///
+    /// # Errors
+    /// As [`EngineSession::decide_again`].
+    pub async fn check_listing(&self, pinned: &Pinned) -> Result<()> {
+        self.check_outside("list", pinned, Vec::new()).await
+    }
+
+    /// Names of the catalogs, sorted.
+    pub fn catalogs(&self, pinned: &Pinned) -> Vec<String> {
+        metadata::catalogs(self.state(pinned).catalog_list())
+    }
+
+    /// Pairs of catalog and schema, sorted.
+    pub fn schemas(
+        &self,
+        catalog: Option<&str>,
+        pattern: Option<&str>,
+        pinned: &Pinned,
+    ) -> Vec<(String, String)> {
+        metadata::schemas(self.state(pinned).catalog_list(), catalog, pattern)
+    }
+
+    /// Tables, sorted. May read file footers: to be called on the query runtime.
+    ///
+    /// # Errors
+    /// None today; a table that cannot be read is listed with the reason.
+    pub async fn tables(
+        &self,
+        filter: &TableFilter,
+        layout: Layout,
+        pinned: &Pinned,
+    ) -> Result<Vec<TableEntry>> {
+        let state = self.state(pinned);
+        metadata::tables(state.catalog_list(), filter, layout).await
+    }
+}
