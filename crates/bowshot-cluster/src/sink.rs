@@ -266,7 +266,8 @@ mod tests {
             assert_eq!((back.run, back.handout.query), (sink.run, query));
             assert_eq!((&back.handout.principal, back.handout.layout), (&principal, layout));
             assert_eq!(back.handout.schema, schema);
-            for end in 0..bytes.len().min(400) {
+            // The eight bytes at the end of a schema's stream say that no rows follow, which nobody asks.
+            for end in 0..bytes.len() - 8 {
                 assert!(EndpointSink::from_bytes(&bytes[..end], Arc::clone(&input)).is_err());
             }
         }
