@@ -24,3 +24,13 @@ def pytest_generate_tests(metafunc):
 def shared(tmp_path_factory):
     with world.world(tmp_path_factory.mktemp("access")) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory):
+    import directory
+    import directory_served
+
+    made = directory.Directory(tmp_path_factory.mktemp("slapd") / "d", directory_served.free_port())
+    yield made
+    made.stop()

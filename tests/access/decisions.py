@@ -1,10 +1,13 @@
 """A service that decides on statements, on this machine: it notes what it is asked, and answers as a test tells it, rightly or
 not."""
 
+import contextlib
 import http.server
 import json
 import threading
 import time
+
+import world
 
 ALLOW = {"result": {"allow": True}}
 
@@ -77,3 +80,46 @@ class Decisions:
     def close(self):
         self.server.shutdown()
         self.server.server_close()
+
+
+SETUP = [
+    "CREATE TABLE people (id INTEGER, name VARCHAR, region VARCHAR, ssn VARCHAR)",
+    "INSERT INTO people VALUES (1, 'Anna', 'EU', '111'), (2, 'Cleo', 'US', '333')",
+    "CREATE TABLE other (id INTEGER, text VARCHAR)",
+    "INSERT INTO other VALUES (1, 'x')",
+    "CREATE VIEW names AS SELECT id, name FROM people",
+    "CREATE SCHEMA annex",
+    "CREATE TABLE annex.people (id INTEGER, secret VARCHAR)",
+    "CREATE USER ada PASSWORD 'ada''s own'",
+    "CREATE ROLE clerk",
+    "CREATE ROLE staff",
+    "GRANT staff TO clerk",
+    "GRANT clerk TO ada",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON people TO staff",
+    "GRANT SELECT ON other TO staff",
+    "GRANT SELECT ON names TO staff",
+    "GRANT SELECT ON annex.people TO staff",
+    "GRANT CREATE ON SCHEMA main TO ada",
+    "CREATE ROW POLICY own ON people FOR staff USING (region = 'EU')",
+    "CREATE ROLE exchange",
+    "GRANT exchange TO ada",
+]
+
+
+@contextlib.contextmanager
+def serving(folder, service, environment=None, arguments=()):
+    folder.mkdir(exist_ok=True)
+    environment = {"BOWSHOT_ACCESS_DECISION_URL": service.url, **(environment or {})}
+    with world.world(folder, SETUP, environment=environment, arguments=arguments) as made:
+        yield made
+
+
+def objects(asked, access=None):
+    return {
+        (".".join(thing["name"]), thing["access"]): None if thing["columns"] is None else set(thing["columns"])
+        for thing in asked["objects"]
+        if access in (None, thing["access"])
+    }
+
+
+PEOPLE = ("bowshot.main.people", "read")

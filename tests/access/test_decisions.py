@@ -1,11 +1,7 @@
 """A service of the operator's that decides on each statement beside the rules: what it is asked at every door, that its no is a
 no everywhere, and that without its yes nothing runs."""
 
-import contextlib
 import json
-import ssl
-import threading
-import time
 
 import adbc_driver_flightsql.dbapi as adbc
 import psycopg
@@ -13,41 +9,9 @@ import pyarrow as pa
 import pytest
 
 import world
-from authority import Authority
-from decisions import ALLOW, Decisions, deny
-from server import Server, wait_until
+from decisions import ALLOW, PEOPLE, Decisions, deny, objects, serving
+from server import wait_until
 from world import PASSWORDS, Refused
-
-SETUP = [
-    "CREATE TABLE people (id INTEGER, name VARCHAR, region VARCHAR, ssn VARCHAR)",
-    "INSERT INTO people VALUES (1, 'Anna', 'EU', '111'), (2, 'Cleo', 'US', '333')",
-    "CREATE TABLE other (id INTEGER, text VARCHAR)",
-    "INSERT INTO other VALUES (1, 'x')",
-    "CREATE VIEW names AS SELECT id, name FROM people",
-    "CREATE SCHEMA annex",
-    "CREATE TABLE annex.people (id INTEGER, secret VARCHAR)",
-    "CREATE USER ada PASSWORD 'ada''s own'",
-    "CREATE ROLE clerk",
-    "CREATE ROLE staff",
-    "GRANT staff TO clerk",
-    "GRANT clerk TO ada",
-    "GRANT SELECT, INSERT, UPDATE, DELETE ON people TO staff",
-    "GRANT SELECT ON other TO staff",
-    "GRANT SELECT ON names TO staff",
-    "GRANT SELECT ON annex.people TO staff",
-    "GRANT CREATE ON SCHEMA main TO ada",
-    "CREATE ROW POLICY own ON people FOR staff USING (region = 'EU')",
-    "CREATE ROLE exchange",
-    "GRANT exchange TO ada",
-]
-
-
-@contextlib.contextmanager
-def serving(folder, service, environment=None, arguments=()):
-    folder.mkdir(exist_ok=True)
-    environment = {"BOWSHOT_ACCESS_DECISION_URL": service.url, **(environment or {})}
-    with world.world(folder, SETUP, environment=environment, arguments=arguments) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +35,6 @@ def fresh(service):
     service.asked.clear()
     service.headers.clear()
     service.most = 0
-
-
-def objects(asked, access=None):
-    return {
-        (".".join(thing["name"]), thing["access"]): None if thing["columns"] is None else set(thing["columns"])
-        for thing in asked["objects"]
-        if access in (None, thing["access"])
-    }
-
-
-PEOPLE = ("bowshot.main.people", "read")
 
 
 @pytest.mark.parametrize("door", world.DOORS)
@@ -300,102 +253,6 @@ def test_without_a_decision_nothing_runs(made, service, spoil):
     assert connection.rows("SELECT id FROM people WHERE id = 8") == []
 
 
-def test_a_service_that_is_slow_or_gone(tmp_path):
-    service = Decisions()
-    environment = {"BOWSHOT_ACCESS_DECISION_TIMEOUT": "500ms"}
-    try:
-        with serving(tmp_path, service, environment) as made:
-            ada = made.at("ada")
-            assert ada.rows("SELECT id FROM people") == [("1",)]
-            service.delay = 3
-            began = time.monotonic()
-            with pytest.raises(Refused, match="gave no decision"):
-                ada.rows("SELECT id FROM people")
-            assert time.monotonic() - began < 2
-            service.reset()
-            wait_until(lambda: service.at_once == 0, "it has slept")
-            # Every second answer is an error.
-            turns = {"next": 0}
-
-            def flap(asked):
-                turns["next"] += 1
-                return ALLOW if turns["next"] % 2 else b"oops"
-
-            service.decide, outcomes = flap, []
-            for _ in range(20):
-                try:
-                    outcomes.append(ada.rows("SELECT id FROM people") == [("1",)])
-                except Refused as error:
-                    assert "gave no decision" in str(error)
-                    outcomes.append(None)
-            assert True in outcomes and None in outcomes and False not in outcomes, outcomes
-            service.close()
-            with pytest.raises(Refused, match="gave no decision"):
-                ada.rows("SELECT id FROM people")
-            assert "there is no decision" in made.server.log()
-            service.reset()
-    finally:
-        with contextlib.suppress(OSError):
-            service.close()
-
-
-def test_questions_at_once_are_bounded(tmp_path):
-    service = Decisions()
-    environment = {"BOWSHOT_ACCESS_DECISION_CONNECTIONS": "3", "BOWSHOT_ACCESS_DECISION_TIMEOUT": "20s"}
-    try:
-        with serving(tmp_path, service, environment) as made:
-            service.delay, service.most, failed = 0.05, 0, []
-
-            def ask():
-                connection = world.Flight(made.server, "ada")
-                try:
-                    for _ in range(4):
-                        assert connection.rows("SELECT id FROM people") == [("1",)]
-                except Exception as error:
-                    failed.append(error)
-                finally:
-                    connection.close()
-
-            threads = [threading.Thread(target=ask) for _ in range(8)]
-            [thread.start() for thread in threads]
-            [thread.join() for thread in threads]
-            assert not failed and service.most <= 3, (failed, service.most)
-    finally:
-        service.close()
-
-
-def test_decisions_are_kept_for_the_very_same_question(tmp_path):
-    service = Decisions()
-    try:
-        with serving(tmp_path, service, {"BOWSHOT_ACCESS_DECISION_CACHE": "2s"}) as made:
-            ada, root = made.at("ada"), made.at("root")
-            ada.rows("SELECT id FROM people")
-            service.asked.clear()
-            for _ in range(5):
-                ada.rows("SELECT id FROM people")
-            assert not service.about("query")
-            ada.rows("SELECT id, name FROM people")
-            root.rows("SELECT id FROM people")
-            assert [(asked["user"], len(objects(asked)[PEOPLE])) for asked in service.about("query")] == [("ada", 2), ("root", 1)]
-            # What was no decision is not kept.
-            service.status = 500
-            with pytest.raises(Refused, match="gave no decision"):
-                ada.rows("SELECT name FROM people")
-            service.reset()
-            assert ada.rows("SELECT name FROM people") == [("Anna",)]
-            service.decide = lambda asked: deny("over")
-
-            def refused():
-                try:
-                    ada.rows("SELECT id FROM people")
-                except Refused as error:
-                    return "over" in str(error)
-
-            wait_until(refused, "what was allowed before is not any more", 10)
-    finally:
-        service.close()
-
-
 def test_the_trail_has_the_decision(made, service):
     ada = made.at("ada")
     service.decide = lambda asked: deny("for the trail")
@@ -419,29 +276,3 @@ def test_the_trail_has_the_decision(made, service):
     query = [asked["query"] for asked in service.asked if asked["action"] == "query" and asked["user"] == "ada"][-1]
     trail = (made.folder / "audit.jsonl").read_text()
     assert query in trail, "the trail and the service call a statement the same"
-
-
-def test_over_tls_with_a_token(tmp_path):
-    authority, others = Authority(tmp_path / "authority"), Authority(tmp_path / "others")
-    pair = authority.server()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(str(pair.pem), str(pair.key))
-    service = Decisions(context)
-    try:
-        known = {"BOWSHOT_ACCESS_DECISION_CA_FILE": str(authority.own.pem), "BOWSHOT_ACCESS_DECISION_TOKEN": "only for us"}
-        with serving(tmp_path / "good", service, known) as made:
-            assert made.at("ada").rows("SELECT id FROM people") == [("1",)]
-            assert {name.lower(): value for name, value in service.headers[-1].items()}["authorization"] == "Bearer only for us"
-        asked = len(service.asked)
-        with pytest.raises(Refused, match="gave no decision"):
-            with serving(tmp_path / "bad", service, {"BOWSHOT_ACCESS_DECISION_CA_FILE": str(others.own.pem)}):
-                pass
-        assert len(service.asked) == asked
-    finally:
-        service.close()
-
-
-@pytest.mark.parametrize("url", ["http://192.0.2.1/x", "ftp://127.0.0.1/", "nonsense", "http://example.org/"])
-def test_an_address_that_others_can_read_stops_the_start(tmp_path, url):
-    with pytest.raises(AssertionError, match="decides on statements"):
-        Server(environment={"BOWSHOT_ACCESS_DECISION_URL": url})

@@ -208,6 +208,7 @@ SESSION = {
     "unsupported": "an error of ours",
     "from_bytes": "reads a handle",
     "sql": "makes a request",
+    "of": "makes a request",
     "prepared": "makes a request",
     "within": "makes a request",
 }
@@ -220,8 +221,15 @@ def test_every_way_in_has_a_case():
     assert routes == set(HTTP)
     assert code(r"\bfn ([a-z_]+)", "bowshot-api/src/session.rs") == set(SESSION)
     assert set(re.findall(r"^    (\w+)\(", (CRATES / "bowshot-engine/src/authorize/mod.rs").read_text().split("pub enum Action")[1].split("}\n\n")[0], re.M)) == {
-        "Write", "Cache", "Session", "Transaction",
+        "Write", "Cache", "Database", "Session", "Transaction",
     }, "a new kind of statement needs a rule in authorize/changes.rs, and a case here"
+
+
+@pytest.mark.parametrize("sql", ["ATTACH 'sqlite:///nowhere' AS there", "DETACH there"])
+@pytest.mark.parametrize("user", ["ada", "carl"])
+def test_other_databases_are_opened_by_admins(shared, sql, user):
+    with pytest.raises(Refused, match="admin"):
+        shared.at(user).rows(sql)
 
 
 @pytest.mark.parametrize("user", ["ada", "carl"])

@@ -6,6 +6,7 @@ import re
 import pytest
 
 import data
+import writing_adbc
 from server import Server
 
 
@@ -66,3 +67,22 @@ def db(shared):
     with Database(shared) as database:
         yield database
     shared.wait_idle(5.0)
+
+
+@pytest.fixture
+def connection(store):
+    with writing_adbc.connect(store) as connection:
+        yield connection
+
+
+@pytest.fixture
+def cursor(connection):
+    with connection.cursor() as cursor:
+        yield cursor
+
+
+@pytest.fixture
+def transacting(store):
+    """A connection without autocommit."""
+    with writing_adbc.connect(store, autocommit=False) as connection:
+        yield connection

@@ -39,7 +39,7 @@ class Answer:
 
 
 class Browser:
-    """One connection that is kept."""
+    """One connection that is kept, and closed with it."""
 
     def __init__(self, address, form=BINARY, headers=None):
         place = urllib.parse.urlsplit(address)
@@ -48,6 +48,8 @@ class Browser:
 
     def close(self):
         self.connection.close()
+
+    __del__ = close
 
     def send(self, method, body, headers=None):
         headers = {"content-type": self.form, "accept": self.form, "x-grpc-web": "1", **self.headers, **(headers or {})}

@@ -71,3 +71,43 @@ class Remote(Server):
             for secret in (*self.secrets, stores.KEY):
                 assert secret not in log, log
         super().stop()
+
+
+# Of the tests of other databases, whose packages the others do not need.
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("databases")
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    import databases
+
+    cluster = databases.Postgres()
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(scope="session")
+def other():
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def sources(folder, postgres, other):
+    import databases
+
+    made = [databases.postgres_source(postgres, cache_ttl='"0s"'), databases.sqlite_source(folder),
+            databases.duckdb_source(folder), databases.flight_source(other)]
+    return {source.name: source for source in made}
+
+
+@pytest.fixture(scope="session")
+def reader(folder, sources):
+    import databases
+
+    with databases.Reader(folder, "\n".join(source.config() for source in sources.values())) as server:
+        yield server
