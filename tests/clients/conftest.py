@@ -6,7 +6,6 @@ import re
 import pytest
 
 import data
-import writing_adbc
 from server import Server
 
 
@@ -71,6 +70,9 @@ def db(shared):
 
 @pytest.fixture
 def connection(store):
+    # Not every suite that reads this file has the driver.
+    import writing_adbc
+
     with writing_adbc.connect(store) as connection:
         yield connection
 
@@ -84,5 +86,7 @@ def cursor(connection):
 @pytest.fixture
 def transacting(store):
     """A connection without autocommit."""
+    import writing_adbc
+
     with writing_adbc.connect(store, autocommit=False) as connection:
         yield connection
