@@ -76,6 +76,7 @@ pub use reuse::{SESSION_CACHE, SESSION_RESULTS};
 pub use rules::SESSION_JOIN_ORDER;
 pub use session::EngineSession;
 pub use session::engine::{Base, Engine, EngineConfig, Sources, WeakEngine};
+pub use session::judging::KeptRights;
 pub use session::transaction::Transaction;
 pub use session::write::Written;
 pub use snapshot::Pinned;

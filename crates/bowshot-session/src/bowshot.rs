@@ -407,6 +407,7 @@ impl Server for Bowshot {
 
     async fn attach(&self, principal: &Principal, query: QueryId, partition: usize) -> Result<BatchStream> {
         let query = self.shared.results.find(principal, query)?;
+        query.check_rights().await?;
         self.shared.read(&query, partition)
     }
 

@@ -135,6 +135,7 @@ async fn attempt(
     let endpoints = endpoints(request, &options, session);
     let parallelism = parallelism(request, (endpoints, &options), (session, live));
     live.is(State::Planning);
+    let rights = (delivery(request, &options) == Delivery::Spool).then(|| session.engine().kept_rights());
     let (authorised, execution) = placed(async {
         let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
         live.touches(authorised.plan.tables());
@@ -185,6 +186,7 @@ async fn attempt(
         layout: options.layout,
         endpoints: endpoint_count(endpoints, session),
         delivery: delivery(request, &options),
+        rights: rights.map(|rights| rights.of(&authorised.plan)),
         timeout: timeout(&options, session),
         slot,
         started: live.arrived,

@@ -15,7 +15,7 @@ use bowshot_api::{
     SessionId,
 };
 use bowshot_engine::endpoints::ResultEndpoints;
-use bowshot_engine::{Execution, ProgressMeter, QueryRuntime, Stop};
+use bowshot_engine::{Execution, KeptRights, ProgressMeter, QueryRuntime, Stop};
 use elsewhere::{Elsewhere, follow};
 use fill::fill;
 use futures::future::select_all;
@@ -41,6 +41,8 @@ pub(crate) struct Launch {
     pub(crate) layout: Layout,
     pub(crate) endpoints: usize,
     pub(crate) delivery: Delivery,
+    /// Of rows that are kept: the rights to have them, which may end.
+    pub(crate) rights: Option<KeptRights>,
     pub(crate) timeout: Duration,
     pub(crate) slot: Arc<Slot>,
     pub(crate) started: Instant,
@@ -65,6 +67,7 @@ pub(crate) struct QueryResult {
     sql: String,
     answer: Answer,
     delivery: Delivery,
+    rights: Option<KeptRights>,
     partitions: Vec<Arc<Partition>>,
     elsewhere: Option<Elsewhere>,
     meter: ProgressMeter,
@@ -124,6 +127,7 @@ impl QueryResult {
             sql: launch.sql,
             answer,
             delivery: launch.delivery,
+            rights: launch.rights,
             partitions,
             elsewhere,
             meter: progress,
@@ -214,6 +218,17 @@ impl QueryResult {
             answer.expires = Some(SystemTime::now() + left);
         }
         answer
+    }
+
+    /// Whether its rows may be handed out now.
+    ///
+    /// # Errors
+    /// `Denied` when they may not be any more; `Unavailable` when there is no decision.
+    pub(crate) async fn check_rights(&self) -> Result<()> {
+        match &self.rights {
+            Some(rights) => rights.check().await,
+            None => Ok(()),
+        }
     }
 
     /// A reader of one partition; the query is told when the reader goes.

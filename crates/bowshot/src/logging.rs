@@ -6,6 +6,18 @@ use anyhow::Result;
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
+/// Whatever is asked for: below these levels, libraries write what nobody may read there. Stores quote addresses with
+/// signatures, the parser quotes statements with passwords, and those of the protocols quote headers and bodies.
+const QUIET: [&str; 7] = [
+    "object_store=error",
+    "sqlparser=info",
+    "h2=info",
+    "hyper=info",
+    "hyper_util=info",
+    "tonic=info",
+    "tower=info",
+];
+
 /// Starts the log. To be called once.
 ///
 /// # Errors
@@ -16,11 +28,7 @@ pub(crate) fn start(config: &Config) -> Result<()> {
             "write a level (error, warn, info, debug, trace) or pairs such as `warn,bowshot=debug`",
         )
     })?;
-    // Whatever is asked for: what this library logs below that quotes addresses, and some stores have signatures in theirs.
-    let filter = match "object_store=error".parse() {
-        Ok(quiet) => filter.add_directive(quiet),
-        Err(_) => filter,
-    };
+    let filter = QUIET.iter().filter_map(|quiet| quiet.parse().ok()).fold(filter, EnvFilter::add_directive);
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

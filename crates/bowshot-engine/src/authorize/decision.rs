@@ -69,6 +69,18 @@ fn parts(name: &EntryName) -> [&str; 3] {
     [&name.catalog, &name.schema, &name.name]
 }
 
+/// A thing that rules are about, of the kind that its place has.
+fn at(place: &[String]) -> Thing {
+    let kind = match place.len() {
+        1 => "catalog",
+        2 => "schema",
+        3 => return Thing::table(place.iter().map(String::as_str), Touch::Changes),
+        _ => "model",
+    };
+    let name: Vec<&str> = place.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    of_kind(kind, &name)
+}
+
 fn of_kind(kind: &'static str, name: &[&str]) -> Thing {
     Thing { kind, ..Thing::table(name.iter().copied(), Touch::Changes) }
 }
@@ -127,7 +139,7 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
         Ddl::Truncate { names } => ("truncate", names.iter().map(changed).collect()),
         Ddl::Optimize { name } => ("optimize", vec![changed(name)]),
         Ddl::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),
-        Ddl::Access(_) => ("rights", Vec::new()),
+        Ddl::Access(change) => ("rights", change.places().iter().map(|place| at(place)).collect()),
         Ddl::Several(changes) => {
             let all: Vec<_> = changes.iter().map(defining).collect();
             let action = all.first().map_or("alter", |(action, _)| *action);

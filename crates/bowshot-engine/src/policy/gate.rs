@@ -100,6 +100,13 @@ struct Judged {
     access: Access,
 }
 
+/// What rights were given by.
+#[derive(Debug, Clone)]
+pub(crate) struct Basis {
+    notes: Arc<Notes>,
+    settings: Arc<AccessSettings>,
+}
+
 /// What was found out for the last statement.
 #[derive(Debug, Default)]
 struct Known {
@@ -164,6 +171,26 @@ impl Gate {
         }
         Err(Error::new(ErrorKind::Conflict, "rights have changed since the transaction began")
             .with_hint("run it again"))
+    }
+
+    /// The rules and the settings that hold now.
+    pub(crate) fn basis(&self) -> Basis {
+        Basis { notes: Arc::clone(self.tables.shared.snapshot().notes()), settings: self.settings.now() }
+    }
+
+    /// Whether rows may still be handed out that were read by the rules of `then`.
+    ///
+    /// # Errors
+    /// `Denied` when rights have been taken away since, whosever they were.
+    pub(crate) fn check_kept(&self, then: &Basis) -> Result<()> {
+        let now = self.basis();
+        let is_less = !Arc::ptr_eq(&then.settings, &now.settings)
+            || !Arc::ptr_eq(&then.notes, &now.notes) && takes_away(then.notes.texts(), now.notes.texts());
+        if is_less && !self.newest().is_admin() && !self.newest().is_off() {
+            return Err(Error::new(ErrorKind::Denied, "rights have changed since the query ran")
+                .with_hint("run it again"));
+        }
+        Ok(())
     }
 
     /// The rights as they are now, whatever a transaction sees.
@@ -257,11 +284,18 @@ pub(crate) fn has_user(settings: &AccessSettings, store: &TableStore, name: &str
     settings.users.contains_key(name) || store.snapshot().notes().read(Rules::of).users.contains_key(name)
 }
 
-/// Whether somebody may have its name: whom an identity provider has sent is no user of ours, unless the operator says so.
+/// Whether somebody may have its name: whom an identity provider has sent is no user of ours, unless the operator says so, and
+/// is never one of our roles, whose rights it would have.
 pub(crate) fn may_be(settings: &AccessSettings, principal: &Principal, rules: &Rules) -> bool {
     let name = &principal.name;
+    let is_role = || {
+        name == PUBLIC
+            || rules.roles.contains(name)
+            || settings.users.values().any(|user| user.roles.contains(name))
+    };
     principal.claims.as_ref().is_none_or(|claims| {
-        claims.local_users || !(settings.users.contains_key(name) || rules.users.contains_key(name))
+        let is_user = settings.users.contains_key(name) || rules.users.contains_key(name);
+        if is_user { claims.local_users } else { !is_role() }
     })
 }
 

@@ -15,13 +15,13 @@
 
 use super::access::{Limits, unseen};
 use super::mask::Mask;
+use super::shown::Shown;
 use crate::error::classify;
 use crate::{plan, scheduling};
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind};
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, Result, TableReference, internal_err};
@@ -244,6 +244,16 @@ impl Guarded {
         let physical = state.create_physical_plan(&plan.build()?).await?;
         scheduling::ensure(physical).map_err(|error| DataFusionError::External(Box::new(error)))
     }
+
+    /// Which columns of a scan are masked.
+    fn masked(&self, projection: Option<&Vec<usize>>) -> Vec<bool> {
+        let all = self.schema.fields().iter().map(|field| !self.plain.contains(field.name()));
+        let all: Vec<bool> = all.collect();
+        match projection {
+            None => all,
+            Some(places) => places.iter().filter_map(|place| all.get(*place)).copied().collect(),
+        }
+    }
 }
 
 #[async_trait]
@@ -269,7 +279,8 @@ impl TableProvider for Guarded {
             None => Arc::clone(&self.schema),
             Some(places) => Arc::new(self.schema.project(places)?),
         };
-        Ok(GuardedScan::of(self.name.clone(), inner, schema))
+        let shown = Shown { schema, masked: self.masked(projection), has_hidden_rows: self.filter.is_some() };
+        Ok(GuardedScan::of(self.name.clone(), inner, shown))
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
@@ -372,21 +383,22 @@ fn told(error: DataFusionError, name: &EntryName) -> DataFusionError {
 struct GuardedScan {
     name: EntryName,
     inner: Arc<dyn ExecutionPlan>,
-    schema: SchemaRef,
+    shown: Arc<Shown>,
     properties: Arc<PlanProperties>,
 }
 
 impl GuardedScan {
-    fn of(name: EntryName, inner: Arc<dyn ExecutionPlan>, schema: SchemaRef) -> Arc<dyn ExecutionPlan> {
+    fn of(name: EntryName, inner: Arc<dyn ExecutionPlan>, shown: Shown) -> Arc<dyn ExecutionPlan> {
         let below = inner.properties();
+        let schema = &shown.schema;
         // Neither order nor distribution of what is hidden below.
         let properties = Arc::new(PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&schema)),
+            EquivalenceProperties::new(Arc::clone(schema)),
             Partitioning::UnknownPartitioning(below.partitioning.partition_count()),
             below.emission_type,
             below.boundedness,
         ));
-        Arc::new(Self { name, inner, schema, properties })
+        Arc::new(Self { name, inner, shown: Arc::new(shown), properties })
     }
 }
 
@@ -435,20 +447,13 @@ impl ExecutionPlan for GuardedScan {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let inner = self.inner.execute(partition, context).map_err(|error| told(error, &self.name))?;
-        let (schema, name) = (Arc::clone(&self.schema), self.name.clone());
+        let (shown, name) = (Arc::clone(&self.shown), self.name.clone());
         let batches = inner.map(move |batch| match batch {
-            Ok(batch) => as_shown(&batch, &schema),
+            Ok(batch) => shown.of(&batch),
             Err(error) => Err(told(error, &name)),
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.shown.schema), batches)))
     }
-}
-
-/// The same rows with the fields of the guard.
-fn as_shown(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let columns = batch.columns().iter().take(schema.fields().len()).cloned().collect();
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
 #[cfg(test)]

@@ -26,11 +26,12 @@ pub(crate) mod gate;
 pub(crate) mod guard;
 pub(crate) mod mask;
 pub(crate) mod rules;
+mod shown;
 
 pub(crate) use access::{Access, Reading};
 pub(crate) use files::{SeenFiles, file_name};
 pub(crate) use follow::{follow, without_model};
 pub(crate) use functions::user_attribute;
 pub use gate::{AccessSettings, CatalogUsers, ConfiguredUser, UsersSeen};
-pub(crate) use gate::{CurrentSettings, Gate, has_user, is_known};
+pub(crate) use gate::{Basis, CurrentSettings, Gate, has_user, is_known};
 pub(crate) use guard::{guarded, inside, is_guarded, plan_filter};

@@ -156,6 +156,17 @@ pub(crate) fn is_model(key: &str) -> bool {
     key.starts_with("[\"model\",")
 }
 
+/// What a note of a right, an owner or a policy is about.
+pub(crate) fn place_in(key: &str) -> Option<Place> {
+    let key: Value = serde_json::from_str(key).ok()?;
+    let place = match key.get(0)?.as_str()? {
+        "grant" | "owner" | "policy" => texts(key.get(1)?)?,
+        "default" => texts(key.get(2)?)?,
+        _ => return None,
+    };
+    Some(place).filter(|place| !place.is_empty())
+}
+
 /// The place of a model.
 pub(crate) fn model_place(name: &EntryName) -> Place {
     vec![name.catalog.clone(), name.schema.clone(), String::new(), name.name.clone()]

@@ -6,7 +6,7 @@ pub(crate) mod copy_rows;
 pub(crate) mod current_user;
 mod elsewhere;
 pub(crate) mod engine;
-mod judging;
+pub(crate) mod judging;
 mod listing;
 pub(crate) mod on_nodes;
 mod query;

@@ -17,7 +17,7 @@ use crate::policy::gate::AccessSettings;
 use crate::policy::guard;
 use crate::policy::mask::Mask;
 use crate::policy::rules::{
-    Given, Key, PUBLIC, Place, Policy, Rules, given_text, model_place, place_of, policy_text,
+    Given, Key, PUBLIC, Place, Policy, Rules, given_text, model_place, place_in, place_of, policy_text,
 };
 use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
@@ -69,6 +69,11 @@ impl AccessChange {
     /// `Denied`.
     pub(crate) fn check(&self, access: &Access) -> Result<()> {
         self.needs.check(access)
+    }
+
+    /// The catalogs, schemas, tables and models that the changed rules are about.
+    pub(crate) fn places(&self) -> BTreeSet<Place> {
+        self.notes.iter().filter_map(|(key, _)| place_in(key)).collect()
     }
 
     /// The state with the changed notes.
