@@ -142,6 +142,18 @@ pub(crate) async fn ingest(
     }
 }
 
+/// Whether rows may be written into a table, before they have come.
+///
+/// # Errors
+/// As [`ingest`].
+pub(crate) async fn check_ingest(session: &ClientSession, ingest: &Ingest) -> Result<()> {
+    check(ingest)?;
+    query::accept(session)?;
+    let transaction = ingest.transaction.or_else(|| session.transactions().only());
+    let pinned = session.pin(transaction).await?;
+    session.engine().check_ingest(ingest, &pinned).await
+}
+
 /// Refuses what no table could be found for.
 fn check(ingest: &Ingest) -> Result<()> {
     if ingest.temporary && (ingest.schema_name.is_some() || ingest.catalog.is_some()) {
