@@ -46,6 +46,12 @@ class Browser:
         self.connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
         self.form, self.headers = form, headers or {}
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def close(self):
         self.connection.close()
 
@@ -79,6 +85,14 @@ class Browser:
         answer, tickets = self.info(sql)
         assert answer.code == 0, answer.message
         return pa.concat_tables([self.get(ticket)[1] for ticket in tickets])
+
+    def run(self, sql):
+        """Runs a statement, and reads what it gives; the answer of GetFlightInfo."""
+        answer, tickets = self.info(sql)
+        assert answer.code == 0, answer.message
+        for ticket in tickets:
+            self.get(ticket)
+        return answer
 
 
 def table(messages):

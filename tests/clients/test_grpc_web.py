@@ -1,6 +1,7 @@
 """gRPC-Web on the HTTP port, by hand (see grpc_web.py); real clients of it are in node/grpcweb.test.js."""
 
 import base64
+import contextlib
 import struct
 import threading
 
@@ -19,38 +20,43 @@ NUMBERS = "SELECT value AS n, CAST(value AS DOUBLE) / 3 AS d, repeat('ü', CAST(
 
 
 @pytest.fixture
-def browser(store):
-    browser = Browser(store.http)
-    yield browser
-    browser.close()
+def browse(store):
+    """Makes browsers, which are closed after the test."""
+    with contextlib.ExitStack() as open_ones:
+        yield lambda form=BINARY, headers=None: open_ones.enter_context(Browser(store.http, form, headers))
+
+
+@pytest.fixture
+def browser(browse):
+    return browse()
 
 
 @FORMS
-def test_the_rows_are_those_of_flight(store, form):
+def test_the_rows_are_those_of_flight(store, browse, form):
     sql = NUMBERS.format(300_000) + " ORDER BY n"
     with flight.connect(store.grpc_tcp) as client:
         command = protobuf.any_of("CommandStatementQuery", protobuf.field(1, sql))
         info = client.get_flight_info(flight.FlightDescriptor.for_command(command))
         expected = pa.concat_tables([client.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints])
-    got = Browser(store.http, form).rows(sql)
+    got = browse(form).rows(sql)
     assert got.schema.equals(expected.schema) and got.equals(expected)
 
 
 @FORMS
 @pytest.mark.parametrize("name", data.plain_types().column_names)
-def test_every_plain_type(store, form, name):
+def test_every_plain_type(store, browse, form, name):
     with flight.connect(store.grpc_tcp) as client:
         writer, _ = client.do_put(flight.FlightDescriptor.for_path("web_types"), data.plain_types().select([name]).schema)
         with writer:
             writer.write_table(data.plain_types().select([name]))
     expected = data.plain_types().select([name])
-    got = Browser(store.http, form).rows("SELECT * FROM web_types")
+    got = browse(form).rows("SELECT * FROM web_types")
     assert sorted(map(repr, got.to_pylist())) == sorted(map(repr, expected.to_pylist()))
 
 
 @FORMS
-def test_statuses(store, form):
-    browser = Browser(store.http, form)
+def test_statuses(browse, form):
+    browser = browse(form)
     for method, message, code, words in (
         ("GetFlightInfo", protobuf.field(1, 2) + protobuf.field(2, "SELECT * FROM nowhere"), 5, "nowhere"),
         ("GetFlightInfo", protobuf.field(1, 2) + protobuf.field(2, "SELEC 1"), 3, "SELEC"),
@@ -89,37 +95,40 @@ def test_broken_requests(store):
         (TEXT, whole),
     ):
         for method in ("GetFlightInfo", "DoGet", "DoAction"):
-            answer = Browser(store.http, form).send(method, body)
+            with Browser(store.http, form) as browser:
+                answer = browser.send(method, body)
             assert answer.status == 200 and answer.code not in (None, 0, 2, 13, 15), (form, body, method, answer.code, answer.message)
     for form in ("application/grpc", "application/json", "text/plain", ""):
-        assert Browser(store.http, form).send("GetFlightInfo", whole).status == 415
+        with Browser(store.http, form) as browser:
+            assert browser.send("GetFlightInfo", whole).status == 415
     store.wait_idle()
 
 
-def test_a_request_that_is_too_large(store):
+def test_a_request_that_is_too_large(browse):
     sql = "SELECT '" + "x" * (20 << 20) + "'"
     for form in (BINARY, TEXT):
-        answer, _ = Browser(store.http, form).info(sql)
+        answer, _ = browse(form).info(sql)
         assert answer.code == 8, answer.message
 
 
-def test_sessions(store, browser):
-    answer, _ = browser.info("SET time_zone = '+02:00'")
+def test_sessions(store, browse, browser):
+    answer = browser.run("SET time_zone = '+02:00'")
     opened = answer.headers["x-bowshot-session"]
     assert "set-cookie" not in answer.headers
     # The same connection is the same session, and another one that which it names.
     zone = "SELECT current_setting('time_zone') AS zone"
     assert browser.rows(zone).to_pylist() == [{"zone": "+02:00"}]
-    named = Browser(store.http, TEXT, {"x-bowshot-session": opened})
+    named = browse(TEXT, {"x-bowshot-session": opened})
     assert named.rows(zone).to_pylist() == [{"zone": "+02:00"}]
-    assert Browser(store.http).rows(zone).to_pylist() != [{"zone": "+02:00"}]
+    assert browse().rows(zone).to_pylist() != [{"zone": "+02:00"}]
     # Cookies say nothing here.
-    assert Browser(store.http, BINARY, {"cookie": f"arrow_flight_session_id={opened}"}).rows(zone).to_pylist() != [{"zone": "+02:00"}]
+    cookie = browse(headers={"cookie": f"arrow_flight_session_id={opened}"})
+    assert cookie.rows(zone).to_pylist() != [{"zone": "+02:00"}]
     # A session of HTTP is one, too.
-    both = Browser(store.http, BINARY, {"x-bowshot-session": grpc_web.session(store.http)})
-    both.info("SET time_zone = '+03:00'")
+    both = browse(headers={"x-bowshot-session": grpc_web.session(store.http)})
+    both.run("SET time_zone = '+03:00'")
     assert both.rows(zone).to_pylist() == [{"zone": "+03:00"}]
-    answer, _ = Browser(store.http, BINARY, {"x-bowshot-session": "00000000-0000-0000-0000-000000000000"}).info("SELECT 1")
+    answer, _ = browse(headers={"x-bowshot-session": "00000000-0000-0000-0000-000000000000"}).info("SELECT 1")
     assert answer.code == 5 and "session not found" in answer.message
 
 
@@ -157,10 +166,9 @@ def test_many_at_once(store):
 
     def work(number):
         try:
-            browser = Browser(store.http, BINARY if number % 2 else TEXT)
-            for _ in range(5):
-                assert browser.rows(NUMBERS.format(20_000)).num_rows == 20_000
-            browser.close()
+            with Browser(store.http, BINARY if number % 2 else TEXT) as browser:
+                for _ in range(5):
+                    assert browser.rows(NUMBERS.format(20_000)).num_rows == 20_000
         except Exception as error:  # noqa: BLE001 every failure of a thread is one of the test
             failures.append(repr(error))
 

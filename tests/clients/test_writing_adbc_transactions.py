@@ -103,7 +103,8 @@ def test_savepoints_by_sql_are_of_the_drivers_transaction(store, transacting, ta
         assert ids(store, table) == [1, 4]
         with pytest.raises(dbapi.Error, match="savepoint `a` not found"):
             cursor.execute("RELEASE a")
-        cursor.execute(f"DELETE FROM {table}; SAVEPOINT c; INSERT INTO {table} VALUES (5); ROLLBACK TO c")
+        for text in (f"DELETE FROM {table}", "SAVEPOINT c", f"INSERT INTO {table} VALUES (5)", "ROLLBACK TO c"):
+            cursor.execute(text)
         transacting.commit()
     assert ids(store, table) == []
 
@@ -116,16 +117,16 @@ def test_texts_do_not_end_the_drivers_transaction(store, transacting, table):
             ("START TRANSACTION", "a transaction is open already"),
             ("COMMIT", "a statement does not end it"),
             ("ROLLBACK", "a statement does not end it"),
-            (f"INSERT INTO {table} VALUES (2); COMMIT", "a statement does not end it"),
+            (f"INSERT INTO {table} VALUES (2); COMMIT", "more than one statement"),
         ):
             with pytest.raises(dbapi.Error, match=words) as caught:
                 cursor.execute(text)
             assert caught.value.status_code == Status.INVALID_ARGUMENT, text
-        assert select(cursor, f"SELECT count(*) FROM {table}") == [(2,)]
+        assert select(cursor, f"SELECT count(*) FROM {table}") == [(1,)]
         with pytest.raises(dbapi.Error, match=table):
             ids(store, table)
         transacting.commit()
-    assert ids(store, table) == [1, 2]
+    assert ids(store, table) == [1]
 
 
 def test_savepoints_by_sql_without_a_transaction(cursor):

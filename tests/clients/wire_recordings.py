@@ -21,7 +21,7 @@ class Proxy:
     """Passes the bytes of connections on to a port, and keeps what the clients have sent."""
 
     def __init__(self, port):
-        self.to, self.conversations, self.threads = port, [], []
+        self.to, self.conversations, self.threads, self.sockets = port, [], [], []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -31,6 +31,7 @@ class Proxy:
             while True:
                 client, _ = self.listener.accept()
                 server = socket.create_connection(("127.0.0.1", self.to))
+                self.sockets += [client, server]
                 turns, lock = [], threading.Lock()
                 self.conversations.append(turns)
                 for source, sink, is_client in ((client, server, True), (server, client, False)):
@@ -59,7 +60,11 @@ class Proxy:
         """The conversations, once all of them have ended."""
         for thread in self.threads:
             thread.join(10)
-        self.listener.close()
+        # A blocked accept holds the listener open; this ends it.
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        for held in (self.listener, *self.sockets):
+            held.close()
         return [[turn for turn in turns if turn] for turns in self.conversations if any(turns)]
 
 

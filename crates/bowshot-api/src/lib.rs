@@ -53,5 +53,5 @@ pub use session::{
     Answer, Delivery, Description, Endpoints, Location, Prepared, Request, Session, Statement, SubstraitPlan,
 };
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
-pub use stream::{BatchStream, Origin, batch_bytes};
+pub use stream::{BatchStream, Origin, Pieces, batch_bytes};
 pub use write::{IfExists, IfMissing, Ingest, Input, TransactionEnd};

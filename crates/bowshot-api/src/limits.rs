@@ -46,7 +46,7 @@ pub struct Limits {
     pub max_parameter_rows: usize,
     /// Bytes of batches that one partition of a result keeps in memory before it waits or spills.
     pub result_buffer_bytes: usize,
-    /// Bytes of results on disk, over all queries.
+    /// Bytes on disk of results, over all queries, and of files of clients that are being sent.
     pub result_spill_bytes: u64,
     /// Memory of all running queries together (sorts, joins, aggregates).
     pub query_memory_bytes: usize,

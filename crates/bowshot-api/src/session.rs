@@ -1,8 +1,9 @@
 //! A session as front ends see it: statements in, answers out, options, prepared statements, metadata.
 
 use crate::{
-    BatchStream, Error, Ingest, Input, Layout, OptionValue, PrimaryKey, Principal, QueryId, Result, Room,
-    SavepointId, SessionId, StatementId, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
+    BatchStream, Error, Ingest, Input, Layout, OptionValue, Pieces, PrimaryKey, Principal, QueryId, Result,
+    Room, SavepointId, SessionId, StatementId, TableEntry, TableFilter, TableName, TransactionEnd,
+    TransactionId,
 };
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -203,6 +204,17 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// `NotFound` and `AlreadyExists` as the ingest asks for; `Invalid` for columns and values that do not fit, naming
     /// them; `Conflict` when another writer was first; `LimitReached` when the tables take too much memory.
     async fn ingest(&self, ingest: &Ingest, rows: BatchStream) -> Result<u64>;
+
+    /// As [`Session::ingest`], of the rows of a Parquet file. Its end, which says what is in it, comes last: the file is kept on disk
+    /// until it is whole, within [`Limits::result_spill_bytes`](crate::Limits::result_spill_bytes). Who may not write to the table
+    /// is told so before that.
+    ///
+    /// # Errors
+    /// As there; `Invalid` for what is no Parquet file, or a damaged one.
+    async fn ingest_parquet(&self, _: &Ingest, _: Pieces) -> Result<u64> {
+        Err(Error::unsupported("this server reads no Parquet files of clients")
+            .with_hint("send an Arrow stream"))
+    }
 
     /// Starts a statement over rows that its client sends while it runs. A query is answered at once, and gives rows while
     /// others come in; a statement with effects is answered when it has read all and taken effect. The result has one

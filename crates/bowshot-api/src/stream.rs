@@ -3,12 +3,17 @@
 use crate::Result;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
 use futures::Stream;
 use futures::stream::BoxStream;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+
+/// The bytes of something that a client sends, a piece at a time, up to an end that the client has made. Each piece that fails is
+/// the last one.
+pub type Pieces = BoxStream<'static, Result<Bytes>>;
 
 /// What the batches of a stream may be views of, such as files that somebody can cut.
 pub trait Origin: fmt::Debug + Send + Sync {

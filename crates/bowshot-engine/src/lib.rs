@@ -75,6 +75,7 @@ pub use policy::{AccessSettings, CatalogUsers, ConfiguredUser, UsersSeen};
 pub use reuse::{SESSION_CACHE, SESSION_RESULTS};
 pub use rules::SESSION_JOIN_ORDER;
 pub use session::EngineSession;
+pub use session::copy_rows::sent_parquet;
 pub use session::engine::{Base, Engine, EngineConfig, Sources, WeakEngine};
 pub use session::judging::KeptRights;
 pub use session::transaction::Transaction;

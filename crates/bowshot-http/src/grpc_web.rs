@@ -4,6 +4,7 @@
 use crate::Context as Shared;
 use crate::caller::{Busy, Caller, Peer};
 use crate::status::{Failure, Result};
+use crate::upload::Leftover;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::Uri;
@@ -55,7 +56,9 @@ pub(crate) async fn call(State(context): State<Shared>, uri: Uri, request: Reque
         }
         Err(error) => (Err(error), None),
     };
+    let (body, leftover) = Leftover::of(body);
     let response = connection.call(principal, Request::from_parts(parts, body)).await;
+    leftover.come().await;
     Ok(response.map(|body| Body::new(Placed { body, _place: place })).into_response())
 }
 

@@ -7,7 +7,10 @@ use axum::http::{HeaderMap, StatusCode};
 use bowshot_api::{Error, ErrorKind};
 use bytes::Bytes;
 use futures::StreamExt;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -107,6 +110,20 @@ pub(crate) struct Upload {
 pub(crate) struct Leftover(Arc<Mutex<Option<BodyDataStream>>>);
 
 impl Leftover {
+    /// A body that others read, and what they will leave of it.
+    pub(crate) fn of(body: Body) -> (Body, Self) {
+        let leftover = Self::default();
+        (Body::new(Lent { body: Some(body), leftover: leftover.clone() }), leftover)
+    }
+
+    /// Lets it come, so that the client sees its answer and can go on with the connection.
+    pub(crate) async fn come(&self) {
+        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(pieces) = left {
+            drain(pieces).await;
+        }
+    }
+
     /// Lets it come, so that the client sees why nobody reads it, unless it is the client that sends no more.
     pub(crate) async fn drain(&self, reason: &Error) {
         let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -114,6 +131,44 @@ impl Leftover {
         if let (Some(pieces), false) = (left, is_over) {
             drain(pieces).await;
         }
+    }
+}
+
+/// See [`Leftover::of`].
+#[derive(Debug)]
+struct Lent {
+    /// Away when it is dropped.
+    body: Option<Body>,
+    leftover: Leftover,
+}
+
+impl HttpBody for Lent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, axum::Error>>> {
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(SizeHint::default, HttpBody::size_hint)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let left = self.body.take().filter(|body| !body.is_end_stream()).map(Body::into_data_stream);
+        *self.leftover.0.lock().unwrap_or_else(PoisonError::into_inner) = left;
     }
 }
 

@@ -31,6 +31,7 @@ mod result;
 mod results;
 mod retained;
 mod rooms;
+mod sent_file;
 mod session;
 mod sessions;
 mod shown;

@@ -128,7 +128,6 @@ async fn attempt(
     // Before the slot: who waits for another statement of its transaction keeps nobody else waiting.
     live.is(State::Blocked);
     let mut scope = session.transactions().scope(transaction).await?;
-    live.is(State::Queued);
     admit(session, live).await?;
     accept(session)?;
     let (options, pinned) = (session.current_options(), live.sees(scope.pin(session.engine())));
@@ -199,8 +198,14 @@ async fn attempt(
     Ok(query)
 }
 
+/// The rights as they are before planning, for rows that will be kept.
+fn kept_rights(session: &ClientSession, request: &Request, options: &Options) -> Option<KeptRights> {
+    (delivery(request, options) == Delivery::Spool).then(|| session.engine().kept_rights())
+}
+
 /// Waits until the statement may run.
 pub(crate) async fn admit(session: &ClientSession, live: &live::Statement) -> Result<()> {
+    live.is(State::Queued);
     let slot = Arc::new(session.server().admission.enter(&live.who).await?);
     live.has_slot(&slot);
     live.job.hold(slot);

@@ -9,13 +9,13 @@ use crate::prepared::{PreparedStatement, PreparedStatements};
 use crate::query::{self, Expected};
 use crate::task;
 use crate::transactions::Transactions;
-use crate::{exchange, expanded, live, rooms, shown, work, write};
+use crate::{exchange, expanded, live, rooms, sent_file, shown, work, write};
 use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, Schema, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
-    Answer, BatchStream, Description, Error, ErrorKind, Ingest, Input, Layout, OptionValue, Prepared,
+    Answer, BatchStream, Description, Error, ErrorKind, Ingest, Input, Layout, OptionValue, Pieces, Prepared,
     PrimaryKey, Principal, Request, Result, Room, SavepointId, Session, SessionId, Statement, StatementId,
     TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
 };
@@ -125,7 +125,7 @@ impl ClientSession {
     }
 
     /// The tables that one sees who asks within a transaction, else within the one that the session has begun.
-    async fn pin(&self, transaction: Option<TransactionId>) -> Result<Pinned> {
+    pub(crate) async fn pin(&self, transaction: Option<TransactionId>) -> Result<Pinned> {
         Ok(self.transactions.scope(transaction).await?.pin(&self.engine))
     }
 
@@ -314,6 +314,16 @@ impl Session for ClientSession {
             &text,
             |me, live| async move { write::ingest(&me, &wanted, rows, &live).await },
         )
+        .await
+    }
+
+    async fn ingest_parquet(&self, ingest: &Ingest, pieces: Pieces) -> Result<u64> {
+        let (wanted, text) = (ingest.clone(), write::described(ingest));
+        work::run(&self.me()?, &text, |me, live| async move {
+            write::check_ingest(&me, &wanted).await?;
+            let rows = sent_file::parquet(pieces, &me.server().house.accounts).await?;
+            write::ingest(&me, &wanted, rows, &live).await
+        })
         .await
     }
 

@@ -41,7 +41,15 @@ impl Accounts {
         self.memory.load(Ordering::Relaxed) >= self.memory_limit
     }
 
-    fn reserve_disk(&self, bytes: u64) -> Result<()> {
+    /// A file without a name where spilled data goes.
+    pub(crate) fn unnamed_file(&self) -> io::Result<File> {
+        match &self.folder {
+            Some(folder) => tempfile::tempfile_in(folder),
+            None => tempfile::tempfile(),
+        }
+    }
+
+    pub(crate) fn reserve_disk(&self, bytes: u64) -> Result<()> {
         let held = self.disk.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if held <= self.disk_limit {
             return Ok(());
@@ -49,9 +57,9 @@ impl Accounts {
         self.disk.fetch_sub(bytes, Ordering::Relaxed);
         Err(Error::new(
             ErrorKind::LimitReached,
-            "results that nobody reads fill the space for spilled results",
+            "uploads and results that nobody reads fill the space for spilled results",
         )
-        .with_hint("read or cancel them, or raise `limits.result_spill_bytes`"))
+        .with_hint("read or cancel results, or raise `limits.result_spill_bytes`"))
     }
 }
 
@@ -65,11 +73,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub(crate) fn create(schema: &SchemaRef, accounts: Arc<Accounts>) -> Result<Self> {
-        let unnamed = match &accounts.folder {
-            Some(folder) => tempfile::tempfile_in(folder),
-            None => tempfile::tempfile(),
-        };
-        let file = Arc::new(unnamed.map_err(failed)?);
+        let file = Arc::new(accounts.unnamed_file().map_err(failed)?);
         let output = BufWriter::with_capacity(1 << 20, file.try_clone().map_err(failed)?);
         let writer = StreamWriter::try_new(output, schema).map_err(failed)?;
         Ok(Self { file, writer: Mutex::new(Some(Box::new(writer))), bytes: AtomicU64::new(0), accounts })

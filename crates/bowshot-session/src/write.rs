@@ -124,7 +124,6 @@ pub(crate) async fn ingest(
 ) -> Result<u64> {
     check(ingest)?;
     query::accept(session)?;
-    live.is(State::Queued);
     query::admit(session, live).await?;
     live.is(State::Running);
     query::accept(session)?;
@@ -140,6 +139,18 @@ pub(crate) async fn ingest(
         }
         Err(error) => Err(logged.failed(error)),
     }
+}
+
+/// Whether rows may be written into a table, before they have come.
+///
+/// # Errors
+/// As [`ingest`].
+pub(crate) async fn check_ingest(session: &ClientSession, ingest: &Ingest) -> Result<()> {
+    check(ingest)?;
+    query::accept(session)?;
+    let transaction = ingest.transaction.or_else(|| session.transactions().only());
+    let pinned = session.pin(transaction).await?;
+    session.engine().check_ingest(ingest, &pinned).await
 }
 
 /// Refuses what no table could be found for.

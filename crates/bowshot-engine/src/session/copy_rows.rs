@@ -17,6 +17,7 @@ use bowshot_storage::exchange::{FileRows, FileWriter};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
 use futures::StreamExt;
+use std::fs::File;
 use std::sync::Arc;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
@@ -175,6 +176,15 @@ fn write_all(
             None => return Err(cancelled()),
         }
     }
+}
+
+/// The rows of a Parquet file of `bytes` that a client has sent. To be called on the query runtime.
+///
+/// # Errors
+/// `Invalid` for what is no such file, as each of the rows.
+pub async fn sent_parquet(file: File, bytes: u64) -> Result<BatchStream> {
+    let opened = spawn_blocking(move || FileRows::of_sent_parquet(file, bytes)).await;
+    Ok(streamed(opened.map_err(broken)??))
 }
 
 /// The rows of a file as a stream; dropping it ends the reading.

@@ -117,12 +117,10 @@ impl EngineSession {
     /// # Errors
     /// See [`bowshot_api::Session::ingest`].
     pub async fn ingest(&self, ingest: &Ingest, rows: BatchStream, pinned: &Pinned) -> Result<Written> {
+        self.check_ingest(ingest, pinned).await?;
         let state = self.lazy_state(pinned);
         let (names, stores) = (self.names(pinned), self.stores());
         let name = target_of(ingest, &names);
-        crate::authorize::changes::check_ingest(&name, ingest.if_exists, pinned, &names.access)?;
-        let action = if pinned.entry(&name).is_some() { "insert" } else { "create" };
-        self.check_outside(action, pinned, vec![decision::changed(&name)]).await?;
         let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
         let positions = by_name(&rows.schema(), table.definition(), &name)?;
         let absent = absent_values(table.definition(), &state, &stores.shared).await?;
@@ -134,6 +132,18 @@ impl EngineSession {
         let applied = apply::insert(&name, added, Casts::Exact, rows, &place).await?;
         let changed = policy::follow(pinned, applied.pinned, &names.access)?;
         Ok(Written { pinned: changed, rows: Some(applied.rows), returned: None })
+    }
+
+    /// Whether rows may go into a table: for those who have to wait long for the first of them.
+    ///
+    /// # Errors
+    /// `Denied`, or `NotFound` for what the caller must not know of.
+    pub async fn check_ingest(&self, ingest: &Ingest, pinned: &Pinned) -> Result<()> {
+        let names = self.names(pinned);
+        let name = target_of(ingest, &names);
+        crate::authorize::changes::check_ingest(&name, ingest.if_exists, pinned, &names.access)?;
+        let action = if pinned.entry(&name).is_some() { "insert" } else { "create" };
+        self.check_outside(action, pinned, vec![decision::changed(&name)]).await
     }
 
     /// The primary key of a table.

@@ -21,7 +21,8 @@ use axum::extract::{Path, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use bowshot_api::{BatchStream, Error, IfExists, IfMissing, Ingest, Limits, TableName};
+use bowshot_api::{BatchStream, Error, IfExists, IfMissing, Ingest, Limits, Pieces, TableName};
+use futures::StreamExt;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -74,6 +75,9 @@ async fn write(
 
 /// Writes the rows, and tells how many.
 async fn written(room: &Room, ingest: &Ingest, (form, upload): (Form, Upload)) -> bowshot_api::Result<u64> {
+    if form == Form::Parquet {
+        return room.while_used(room.session.ingest_parquet(ingest, pieces(upload))).await;
+    }
     let known = match ingest.if_exists {
         IfExists::Append => columns_of(room, ingest, form).await?,
         IfExists::Fail | IfExists::Replace => None,
@@ -82,14 +86,22 @@ async fn written(room: &Room, ingest: &Ingest, (form, upload): (Form, Upload)) -
     room.while_used(room.session.ingest(ingest, rows)).await
 }
 
+/// A body as it comes.
+fn pieces(upload: Upload) -> Pieces {
+    let pieces = futures::stream::try_unfold(upload, |mut upload| async move {
+        Ok(upload.next().await?.map(|piece| (piece, upload)))
+    });
+    pieces.boxed()
+}
+
 /// The form of the rows of a request.
 fn form(headers: &HeaderMap) -> Result<Form> {
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match Form::of_media_type(media) {
-        Some(Form::Parquet) | None => {
+        None => {
             let error = Error::unsupported(format!("rows of type `{media}` are not read")).with_hint(
-                "send application/vnd.apache.arrow.stream, application/vnd.apache.arrow.file, text/csv, \
-                 application/x-ndjson or application/json",
+                "send application/vnd.apache.arrow.stream, application/vnd.apache.arrow.file, \
+                 application/vnd.apache.parquet, text/csv, application/x-ndjson or application/json",
             );
             Err(Failure::with_status(error, StatusCode::UNSUPPORTED_MEDIA_TYPE))
         }

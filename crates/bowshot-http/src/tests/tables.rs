@@ -171,7 +171,7 @@ async fn what_cannot_be_read_is_not_written() {
         (
             ("content-type", "application/vnd.apache.parquet"),
             b"PAR1".to_vec(),
-            "415 unsupported: rows of type",
+            "400 unsupported: this server reads no Parquet files",
         ),
         (("content-type", "text/plain"), b"1".to_vec(), "415 unsupported: rows of type"),
     ] {

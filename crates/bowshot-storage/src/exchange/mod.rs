@@ -7,6 +7,7 @@
 
 mod folder;
 mod read;
+mod sent;
 mod unfinished;
 mod write;
 

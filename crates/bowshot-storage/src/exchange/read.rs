@@ -19,6 +19,8 @@ use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::ChunkReader;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use bowshot_api::{Error, ErrorKind, Result};
@@ -50,6 +52,8 @@ pub struct FileRows {
     batches: Batches,
     /// Brings batches of the formats that go by name to the schema.
     request: Request,
+    /// What is told of an error.
+    told: fn(FileError) -> Error,
 }
 
 impl FileRows {
@@ -81,6 +85,15 @@ impl FileRows {
         }
     }
 
+    /// Rows of a Parquet file that were opened already.
+    pub(super) fn of_parquet(
+        (path, batches): (PathBuf, Batches),
+        request: Request,
+        told: fn(FileError) -> Error,
+    ) -> Self {
+        Self { schema: Arc::clone(&request.schema), path, batches, request, told }
+    }
+
     /// Columns of the rows; their names are those of columns that were wanted, or the file has one more.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -100,7 +113,7 @@ impl FileRows {
         let fitted = batch.and_then(|batch| {
             self.request.fit(&batch).map_err(|error| FileError::corrupt(&self.path, error))
         });
-        Some(fitted.map_err(Error::from))
+        Some(fitted.map_err(self.told))
     }
 }
 
@@ -209,16 +222,8 @@ impl Opening<'_> {
 
     fn parquet(self) -> Result<FileRows> {
         let path = self.file.path().to_path_buf();
-        let chunks = Chunks(Arc::clone(&self.file));
-        let explain = |error| footer::explain(&self.file, error);
-        let mut metadata = ArrowReaderMetadata::load(&chunks, ArrowReaderOptions::new()).map_err(explain)?;
-        let wide = footer::with_wide_times(metadata.metadata(), metadata.schema()).into_owned();
-        if wide.fields() != metadata.schema().fields() {
-            let options = ArrowReaderOptions::new().with_schema(Arc::new(wide));
-            metadata =
-                ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).map_err(explain)?;
-        }
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata);
+        let builder = parquet_builder(Chunks(Arc::clone(&self.file)))
+            .map_err(|error| footer::explain(&self.file, error))?;
         let columns = crate::schema::plain(builder.schema());
         let schema = self.by_name(&columns)?;
         let roots = self.request(Arc::clone(&schema)).positions_in(&columns);
@@ -231,14 +236,14 @@ impl Opening<'_> {
         let named = path.clone();
         let batches =
             Batches::new(reader.map(move |batch| batch.map_err(|error| FileError::corrupt(&named, error))));
-        let request = self.request(Arc::clone(&schema));
-        Ok(FileRows { schema, path, batches, request })
+        let request = self.request(schema);
+        Ok(FileRows::of_parquet((path, batches), request, Error::from))
     }
 
     fn rows(&self, facts: &FileFacts, schema: SchemaRef) -> Result<FileRows> {
         let request = self.request(Arc::clone(&schema));
         let batches = facts.open(&self.file, &request)?;
-        Ok(FileRows { schema, path: self.file.path().to_path_buf(), batches, request })
+        Ok(FileRows { schema, path: self.file.path().to_path_buf(), batches, request, told: Error::from })
     }
 
     fn request(&self, schema: SchemaRef) -> Request {
@@ -274,6 +279,19 @@ impl Opening<'_> {
     fn find(&self, name: &str) -> Option<&FieldRef> {
         self.wanted.fields.iter().find(|field| field.name() == name)
     }
+}
+
+/// Reads the footer of a Parquet file.
+pub(super) fn parquet_builder<T: ChunkReader + 'static>(
+    chunks: T,
+) -> Result<ParquetRecordBatchReaderBuilder<T>, ParquetError> {
+    let mut metadata = ArrowReaderMetadata::load(&chunks, ArrowReaderOptions::new())?;
+    let wide = footer::with_wide_times(metadata.metadata(), metadata.schema()).into_owned();
+    if wide.fields() != metadata.schema().fields() {
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(wide));
+        metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)?;
+    }
+    Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata))
 }
 
 /// What must not be null is refused by the table, which says so better.

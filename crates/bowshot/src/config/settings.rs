@@ -574,7 +574,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "limits.result_spill_bytes",
         |c| Slot::LongSize(&mut c.limits.result_spill_bytes),
-        "disk for results that wait to be read, over all queries",
+        "disk for results that wait to be read and Parquet files that are being sent, over all queries",
     ),
     key(
         "limits.query_memory_bytes",
