@@ -18,7 +18,8 @@ use bowshot_api::{
     SubstraitPlan, TransactionId,
 };
 use bowshot_engine::{
-    Action, AuthorizedPlan, Execution, Parallelism, Pinned, ProgressMeter, Stop, placed, without_passwords,
+    Action, AuthorizedPlan, Execution, KeptRights, Parallelism, Pinned, ProgressMeter, Stop, placed,
+    without_passwords,
 };
 use std::sync::Arc;
 use std::time::Duration;
