@@ -1,0 +1,71 @@
+"""Statements and tables over HTTP, by hand."""
+
+import contextlib
+import http.client
+import io
+import json
+import urllib.parse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+STREAM = "application/vnd.apache.arrow.stream"
+FILE = "application/vnd.apache.arrow.file"
+PARQUET = "application/vnd.apache.parquet"
+
+
+class Answer:
+    def __init__(self, response):
+        self.status, self.headers, self.body = response.status, response.headers, response.read()
+
+    def json(self):
+        return json.loads(self.body)
+
+    def rows(self):
+        assert self.status == 200, self.body
+        return self.json()["rows"]
+
+    def error(self):
+        return self.status, self.json()["error"]["kind"]
+
+
+def connection(server):
+    address = urllib.parse.urlsplit(server.http)
+    return http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+
+
+def ask(server, method, path, body=None, **headers):
+    """One request on a connection of its own; `content_type` becomes `content-type`."""
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    with contextlib.closing(connection(server)) as client:
+        client.request(method, path, body, headers)
+        return Answer(client.getresponse())
+
+
+def sql(server, text, **headers):
+    return ask(server, "POST", "/v1/sql", text.encode(), **{"content_type": "text/plain", **headers})
+
+
+def order(server, text, *parameters, **more):
+    body = json.dumps({"sql": text, "parameters": parameters, **more})
+    return ask(server, "POST", "/v1/sql", body.encode(), content_type="application/json")
+
+
+def stream(table):
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1000)
+    return sink.getvalue()
+
+
+def file(table):
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1000)
+    return sink.getvalue()
+
+
+def parquet(table, **options):
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
