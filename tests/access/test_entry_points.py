@@ -1,5 +1,6 @@
 """Every way into the server obeys the rules. The ways are taken from the code: one that has no case here fails the test."""
 
+import io
 import json
 import pathlib
 import re
@@ -7,6 +8,7 @@ import re
 import adbc_driver_flightsql.dbapi as adbc
 import pyarrow as pa
 import pyarrow.flight as flight
+import pyarrow.parquet as parquet
 import pytest
 
 import protobuf
@@ -190,6 +192,7 @@ SESSION = {
     "start": "test_round.py",
     "update": "CommandStatementUpdate",
     "ingest": "CommandStatementIngest",
+    "ingest_parquet": "test_entry_points.py: test_parquet_for_tables_of_others",
     "begin": "test_rules.py: transactions",
     "exchange": "test_exchange",
     "join": "test_models.py: rooms",
@@ -223,6 +226,17 @@ def test_every_way_in_has_a_case():
     assert set(re.findall(r"^    (\w+)\(", (CRATES / "bowshot-engine/src/authorize/mod.rs").read_text().split("pub enum Action")[1].split("}\n\n")[0], re.M)) == {
         "Write", "Cache", "Database", "Session", "Transaction",
     }, "a new kind of statement needs a rule in authorize/changes.rs, and a case here"
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+@pytest.mark.parametrize("table", ["people", "annex.people", "nowhere"])
+def test_parquet_for_tables_of_others(shared, method, table):
+    body = io.BytesIO()
+    parquet.write_table(pa.table({"id": [9]}), body)
+    before = shared.at("root").rows("SELECT count(*) FROM people")
+    with pytest.raises(Refused):
+        shared.at("carl", "http").ask(method, f"/v1/tables/{table}", body.getvalue(), **{"content-type": "application/vnd.apache.parquet"})
+    assert shared.at("root").rows("SELECT count(*) FROM people") == before
 
 
 @pytest.mark.parametrize("sql", ["ATTACH 'sqlite:///nowhere' AS there", "DETACH there"])

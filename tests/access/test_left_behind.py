@@ -153,7 +153,7 @@ def test_the_log_has_no_password_at_any_level(tmp_path):
             pass
         made.close()
         log = made.server.log()
-        assert "TRACE" in log and "zz-clear-password" not in log and token not in log
+        assert "DEBUG" in log and "zz-clear-password" not in log and token not in log
 
 
 def test_who_decides_is_told_what_rights_are_about(tmp_path):
