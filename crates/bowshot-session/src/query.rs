@@ -135,7 +135,7 @@ async fn attempt(
     let endpoints = endpoints(request, &options, session);
     let parallelism = parallelism(request, (endpoints, &options), (session, live));
     live.is(State::Planning);
-    let rights = (delivery(request, &options) == Delivery::Spool).then(|| session.engine().kept_rights());
+    let rights = kept_rights(session, request, &options);
     let (authorised, execution) = placed(async {
         let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
         live.touches(authorised.plan.tables());
