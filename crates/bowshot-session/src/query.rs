@@ -132,10 +132,10 @@ async fn attempt(
     admit(session, live).await?;
     accept(session)?;
     let (options, pinned) = (session.current_options(), live.sees(scope.pin(session.engine())));
-    let endpoints = endpoints(request, &options, session);
+    let (endpoints, rights) =
+        (endpoints(request, &options, session), kept_rights(session, request, &options));
     let parallelism = parallelism(request, (endpoints, &options), (session, live));
     live.is(State::Planning);
-    let rights = kept_rights(session, request, &options);
     let (authorised, execution) = placed(async {
         let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
         live.touches(authorised.plan.tables());
