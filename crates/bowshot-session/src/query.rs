@@ -130,7 +130,6 @@ async fn attempt(
     live.is(State::Blocked);
     let mut scope = session.transactions().scope(transaction).await?;
     admit(session, live).await?;
-    accept(session)?;
     let (options, pinned) = (session.current_options(), live.sees(scope.pin(session.engine())));
     let (endpoints, rights) =
         (endpoints(request, &options, session), kept_rights(session, request, &options));
@@ -204,13 +203,13 @@ fn kept_rights(session: &ClientSession, request: &Request, options: &Options) ->
     (delivery(request, options) == Delivery::Spool).then(|| session.engine().kept_rights())
 }
 
-/// Waits until the statement may run.
+/// Waits until the statement may run, if the server still takes any then.
 pub(crate) async fn admit(session: &ClientSession, live: &live::Statement) -> Result<()> {
     live.is(State::Queued);
     let slot = Arc::new(session.server().admission.enter(&live.who).await?);
     live.has_slot(&slot);
     live.job.hold(slot);
-    Ok(())
+    accept(session)
 }
 
 /// The result, at work and known to the server.

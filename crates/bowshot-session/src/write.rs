@@ -126,7 +126,6 @@ pub(crate) async fn ingest(
     query::accept(session)?;
     query::admit(session, live).await?;
     live.is(State::Running);
-    query::accept(session)?;
     live.touches(vec![(named(ingest), false)]);
     let rows = arriving::paced(rows, live);
     let begun = Begun::of(live, None);
