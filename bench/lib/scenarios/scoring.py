@@ -2,6 +2,7 @@
 threads, and by a service of FastAPI that takes JSON. `bench/scoring.py` measures, in an environment of its own."""
 
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -52,6 +53,6 @@ def single(found: dict) -> dict:
 
 def measured(script: str, *arguments: str) -> dict:
     """What a script of the bench prints, run in the environment of models."""
-    command = [environments.python("models"), environments.BENCH / script, places.program("bowshot").parent, *arguments]
+    command = [environments.python("models"), environments.BENCH / script, pathlib.Path(places.program("bowshot")).parent, *arguments]
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=sys.stderr, check=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
