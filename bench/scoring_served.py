@@ -120,11 +120,10 @@ def measured(chosen):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         booster.save_model(folder / "model.ubj")
-        (folder / "empty").mkdir()
         # Each answer is computed: cached ones would say nothing.
         off = {"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "0"}
         arguments = ["--set", f"storage.exchange_folder={folder}"]
-        with Server(folder / "empty", arguments=arguments, environment=off) as server, flight.connect(server.grpc_tcp) as client:
+        with Server(arguments=arguments, environment=off) as server, flight.connect(server.grpc_tcp) as client:
             asked(client, "CREATE MODEL scored FROM 'model.ubj'")
             stored(client, table)
             for turn in range(chosen.rounds + 1):
