@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 
 ROWS = 1_200_000
 EVERYTHING = "SELECT x, g, s FROM t"
+# More than sockets hold on their way.
+LARGE = "SELECT x, g, repeat(s, 8) AS s FROM t"
 REUSE = b"arrow-flight-reuse-connection://?"
 
 
@@ -105,6 +107,16 @@ class Client:
 def places(info):
     """Where the endpoints of a result are; `None` for the node that was asked."""
     return [next((place.uri.decode() for place in end.locations if place.uri != REUSE), None) for end in info.endpoints]
+
+
+def rest(reader):
+    """How many rows are left. `read_all` takes a CANCELLED of the server for Ctrl-C."""
+    count = 0
+    try:
+        while True:
+            count += reader.read_chunk().data.num_rows
+    except StopIteration:
+        return count
 
 
 def in_order(rows):

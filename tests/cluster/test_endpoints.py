@@ -9,7 +9,7 @@ import nodes
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
-from endpoints import EVERYTHING, ROWS, Client, idle, in_order, places
+from endpoints import EVERYTHING, LARGE, ROWS, Client, idle, in_order, places, rest
 
 # Where the rows of the last stage are on several nodes.
 SPREAD = [
@@ -150,15 +150,21 @@ def test_a_reader_that_leaves_leaves_nothing(members):
 
 def test_a_statement_that_is_cancelled_ends_everywhere(members):
     with Client(members[0].grpc_tcp) as client:
-        info = client.info(EVERYTHING)
-        reader = client.reader(info.endpoints[-1])
-        reader.read_chunk()
-        client.cancel(info)
-        with pytest.raises((flight.FlightCancelledError, pa.ArrowCancelled), match="cancelled"):
-            reader.read_all()
-        for endpoint in info.endpoints[:-1]:
-            with pytest.raises((flight.FlightCancelledError, pa.ArrowCancelled), match="cancelled"):
-                client.reader(endpoint).read_all()
+        for all_made in (False, True):
+            info = client.info(LARGE)
+            if all_made:
+                # All rows are on disk: a reader has a part of a file then.
+                nodes.wait_until(lambda: members[0].metrics()["bowshot_running_queries"] == 0, "all rows", 30)
+            reader = client.reader(info.endpoints[-1])
+            reader.read_chunk()
+            client.cancel(info)
+            # Before anything ends by itself.
+            idle(members, 5)
+            for endpoint in info.endpoints[:-1]:
+                with pytest.raises(flight.FlightCancelledError, match="cancelled"):
+                    rest(client.reader(endpoint))
+            with pytest.raises(flight.FlightCancelledError, match="cancelled"):
+                rest(reader)
     idle(members)
 
 
@@ -187,8 +193,7 @@ def test_a_result_that_nobody_reads_expires(table):
             first = client.reader(info.endpoints[0])
             first.read_chunk()
             time.sleep(5)
-            rest = first.read_all().num_rows
-            assert rest and all(client.reader(end).read_all().num_rows for end in info.endpoints[1:])
+            assert rest(first) and all(client.reader(end).read_all().num_rows for end in info.endpoints[1:])
             info = client.info(EVERYTHING)
             time.sleep(5)
             for endpoint in info.endpoints:

@@ -427,7 +427,7 @@ impl Server for Bowshot {
                 statement.cancel();
                 Ok(CancelOutcome::Cancelled)
             }
-            None => self.shared.results.cancel(principal, query),
+            None => self.shared.results.cancel(principal, query).await,
         }
     }
 
