@@ -31,7 +31,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def members(table):
-    with endpoints.started(table) as members:
+    with endpoints.started(table, **endpoints.STEADY) as members:
         yield members
 
 
@@ -124,7 +124,8 @@ def test_statements_are_in_the_log_with_their_rows(members):
         assert client.parallel(sql).num_rows == ROWS
 
     def logged():
-        return members[1].rows(f"SELECT outcome, rows FROM system.queries WHERE statement = '{sql}'")
+        ended = f"outcome <> 'running' AND statement = '{sql}'"
+        return members[1].rows(f"SELECT outcome, rows FROM system.queries WHERE {ended}")
 
     assert nodes.wait_until(logged, "a line in the log") == [["finished", ROWS]]
     assert members[2].rows(f"SELECT count(*) FROM system.queries WHERE statement = '{sql}'") == [[0]]
@@ -228,7 +229,8 @@ def guarded(request, table, tmp_path_factory):
     proof = nodes.secret()
     if request.param == "certificates":
         proof = nodes.certificate(folder / "authority", "one", first=True)
-    with endpoints.started(table, proof=proof, more=["--users-file", users], user=ADA) as members:
+    more = ["--users-file", users]
+    with endpoints.started(table, proof=proof, more=more, user=ADA, **endpoints.STEADY) as members:
         yield members
 
 
