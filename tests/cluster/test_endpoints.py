@@ -124,7 +124,7 @@ def test_statements_are_in_the_log_with_their_rows(members):
         assert client.parallel(sql).num_rows == ROWS
 
     def logged():
-        ended = f"outcome <> 'running' AND statement = '{sql}'"
+        ended = f"outcome IN ('finished', 'failed', 'cancelled') AND statement = '{sql}'"
         return members[1].rows(f"SELECT outcome, rows FROM system.queries WHERE {ended}")
 
     assert nodes.wait_until(logged, "a line in the log") == [["finished", ROWS]]
