@@ -1,6 +1,7 @@
 """Results that nodes hand out themselves: tables that are large enough, and clients that go where FlightInfo says."""
 
 import concurrent.futures
+import contextlib
 
 import nodes
 import protobuf
@@ -10,6 +11,8 @@ import pyarrow.parquet as pq
 
 ROWS = 1_200_000
 EVERYTHING = "SELECT x, g, s FROM t"
+# More than sockets hold on their way.
+LARGE = "SELECT x, g, repeat(s, 8) AS s FROM t"
 REUSE = b"arrow-flight-reuse-connection://?"
 
 
@@ -37,6 +40,10 @@ def settings(**more):
     return [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
 
 
+# For tests that lose no node: a machine that does much else makes none of them look lost.
+STEADY = {"cluster__suspect_after": "20s", "cluster__dead_after": "40s"}
+
+
 def started(table, number=3, more=(), proof=None, user=None, **other):
     return nodes.cluster(number, proof, more=[*settings(**other), *more], sources=[f"t={table}"], user=user)
 
@@ -45,7 +52,7 @@ class Client:
     """A client of one node, with the connections to others that its endpoints send it to."""
 
     def __init__(self, uri, endpoints="auto", user=None, seconds=60):
-        self.headers = []
+        self.infos = []
         self.seconds, self.user = seconds, user
         self.others, self.main = {}, self._connect(uri)
         if endpoints:
@@ -61,7 +68,9 @@ class Client:
 
     def info(self, sql):
         client, options = self.main
-        return client.get_flight_info(flight.FlightDescriptor.for_command(sql.encode()), options)
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(sql.encode()), options)
+        self.infos.append(info)
+        return info
 
     def reader(self, endpoint, at=None):
         """Reads an endpoint where it says, or at another node."""
@@ -97,7 +106,11 @@ class Client:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
+        # What a test leaves that has failed is not for the next one.
+        for info in self.infos if kind else []:
+            with contextlib.suppress(Exception):
+                self.cancel(info)
         for client, _ in [self.main, *self.others.values()]:
             client.close()
 
@@ -105,6 +118,16 @@ class Client:
 def places(info):
     """Where the endpoints of a result are; `None` for the node that was asked."""
     return [next((place.uri.decode() for place in end.locations if place.uri != REUSE), None) for end in info.endpoints]
+
+
+def rest(reader):
+    """How many rows are left. `read_all` takes a CANCELLED of the server for Ctrl-C."""
+    count = 0
+    try:
+        while True:
+            count += reader.read_chunk().data.num_rows
+    except StopIteration:
+        return count
 
 
 def in_order(rows):

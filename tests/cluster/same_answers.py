@@ -58,6 +58,8 @@ SHAPES = {
     "numbered rows of all": "SELECT max(r), count(DISTINCT r) FROM (SELECT row_number() OVER () AS r FROM orders) AS n",
     "distinct rows of a side": "SELECT count(*) FROM orders JOIN (SELECT DISTINCT c_nationkey FROM customer) AS d ON c_nationkey = o_custkey",
     "distinct rows of unions": "SELECT count(*) FROM (SELECT c_nationkey AS k FROM customer UNION SELECT n_nationkey FROM nation UNION SELECT o_custkey FROM orders) AS u",
+    "groups of unions of groups": "SELECT k, sum(n) FROM (SELECT o_custkey AS k, count(*) AS n FROM orders GROUP BY 1 UNION ALL SELECT c_custkey, count(*) FROM customer GROUP BY 1) AS u GROUP BY k",
+    "joins of unions of groups": "SELECT count(*), sum(n), sum(s) FROM (SELECT o_custkey AS k, count(*) AS n FROM orders GROUP BY 1 UNION ALL SELECT c_custkey, count(*) FROM customer GROUP BY 1) AS u JOIN (SELECT o_custkey AS k, sum(o_totalprice) AS s FROM orders GROUP BY 1) AS t USING (k)",
     "limit of a limit": "SELECT k FROM (SELECT o_orderkey AS k FROM orders ORDER BY o_totalprice, o_orderkey LIMIT 40) AS few ORDER BY k LIMIT 7",
     "offset of a limit": "SELECT k FROM (SELECT o_orderkey AS k FROM orders ORDER BY o_totalprice, o_orderkey LIMIT 40 OFFSET 9) AS few ORDER BY k DESC LIMIT 7 OFFSET 3",
     "limit of unions": "SELECT count(*), sum(k) FROM (SELECT k FROM (SELECT o_orderkey AS k FROM orders UNION ALL SELECT c_custkey FROM customer) AS u ORDER BY k LIMIT 30) AS few",

@@ -29,9 +29,12 @@ use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, Partitioning, ReplaceChildrenOptions,
+};
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
     BroadcastExec, DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExec, DistributedExt,
@@ -386,7 +389,8 @@ fn stages(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<dyn ExecutionPlan>>> 
     Ok(stages)
 }
 
-/// A stage as its tasks see it: of the stages before it nothing is known but their columns, and rows that stay here are nothing.
+/// A stage as its tasks see it: of the stages before it nothing is known but their columns and partitions, and rows that stay
+/// here are nothing.
 fn by_itself(stage: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let by_itself = stage.transform_down(|node| {
         if let Some(leaf) = node.downcast_ref::<DistributedLeafExec>()
@@ -398,11 +402,20 @@ fn by_itself(stage: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         if !boundary && (!node.children().is_empty() || is_portable(node.as_ref())) {
             return Ok(Transformed::no(node));
         }
-        let count = node.properties().partitioning.partition_count();
-        let nothing: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(node.schema()).with_partitions(count));
-        Ok(Transformed::new(nothing, true, TreeNodeRecursion::Jump))
+        Ok(Transformed::new(no_rows(&node)?, true, TreeNodeRecursion::Jump))
     });
     by_itself.data()
+}
+
+/// No rows in the columns and partitions of an operator. How rows come to partitions is told with a stage: two of them with
+/// the same groups in the same partitions may be put together partition by partition.
+fn no_rows(node: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let partitioning = &node.properties().partitioning;
+    let empty = EmptyExec::new(node.schema());
+    Ok(match partitioning {
+        Partitioning::Hash(..) => Arc::new(RepartitionExec::try_new(Arc::new(empty), partitioning.clone())?),
+        _ => Arc::new(empty.with_partitions(partitioning.partition_count())),
+    })
 }
 
 /// What is one partition is one task. A plan has one partition where all rows have to come by one operator: where they are

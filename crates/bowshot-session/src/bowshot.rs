@@ -428,7 +428,7 @@ impl Server for Bowshot {
                 statement.cancel();
                 Ok(CancelOutcome::Cancelled)
             }
-            None => self.shared.results.cancel(principal, query),
+            None => self.shared.results.cancel(principal, query).await,
         }
     }
 

@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{BatchStream, Delivery, Error, Origin, Result, batch_bytes};
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -46,6 +46,8 @@ pub(crate) struct Partition {
     /// What rows that wait here may be views of.
     origins: Vec<Arc<dyn Origin>>,
     state: Mutex<State>,
+    /// Whether its end is an error: readers of segments ask without the lock, which may be held over a write to disk.
+    has_failed: AtomicBool,
     readable: Notify,
     writable: Notify,
 }
@@ -53,6 +55,8 @@ pub(crate) struct Partition {
 #[derive(Debug)]
 struct State {
     items: VecDeque<Item>,
+    /// What the one reader of a result that is read once took from `items` and has not come to the end of.
+    reading: Option<Arc<Segment>>,
     /// Position of `items[0]` in the whole partition.
     base: usize,
     memory: usize,
@@ -84,6 +88,7 @@ impl Partition {
     pub(crate) fn new(schema: SchemaRef, policy: Policy, producers: usize, accounts: Arc<Accounts>) -> Self {
         let state = State {
             items: VecDeque::new(),
+            reading: None,
             base: 0,
             memory: 0,
             producers,
@@ -96,7 +101,8 @@ impl Partition {
         };
         let (readable, writable) = (Notify::new(), Notify::new());
         let state = Mutex::new(state);
-        Self { schema, policy, accounts, origins: Vec::new(), state, readable, writable }
+        let has_failed = AtomicBool::new(false);
+        Self { schema, policy, accounts, origins: Vec::new(), state, has_failed, readable, writable }
     }
 
     /// The same for rows of these streams.
@@ -200,11 +206,12 @@ impl Partition {
         }
     }
 
-    /// Ends the partition with an error unless it has ended already; readers get it after what they have.
+    /// Ends the partition with an error unless all of its rows were taken; readers get it after the batch they have.
     pub(crate) fn fail(&self, error: Error) {
         let mut state = self.lock();
-        if state.end.is_none() || matches!(state.end, Some(Ok(()))) && !state.items.is_empty() {
+        if state.end.is_none() || matches!(state.end, Some(Ok(()))) && state.has_rows() {
             state.end = Some(Err(error));
+            self.has_failed.store(true, Ordering::Release);
             self.discard(&mut state);
         }
         drop(state);
@@ -212,10 +219,16 @@ impl Partition {
         self.writable.notify_waiters();
     }
 
+    // A reader whose client takes nothing may hold its segment for ever: the space is freed all the same.
     fn discard(&self, state: &mut State) {
-        let dropped = state.items.len();
-        state.items.clear();
-        state.base += dropped;
+        state.base += state.items.len();
+        let unread = state.items.drain(..).filter_map(|item| match item {
+            Item::Segment(segment) => Some(segment),
+            Item::Batch(..) => None,
+        });
+        for segment in unread.chain(state.reading.take()) {
+            segment.free();
+        }
         self.release(state, state.memory);
     }
 
@@ -268,9 +281,9 @@ impl Partition {
     pub(crate) fn attention(&self) -> Option<Attention> {
         let state = self.lock();
         let is_read = state.readers > 0;
-        let waits = is_read && state.items.is_empty() && state.end.is_none();
+        let waits = is_read && !state.has_rows() && state.end.is_none();
         let since = if waits { Instant::now() } else { state.attended };
-        state.claimed.then(|| Attention { since, rows_ready: is_read && !state.items.is_empty() })
+        state.claimed.then(|| Attention { since, rows_ready: is_read && state.has_rows() })
     }
 
     /// A reader goes on with what it took before. Nobody asks that of a spooled result, whose lock may be held over a
@@ -278,6 +291,24 @@ impl Partition {
     fn attend(&self) {
         if self.policy.delivery == Delivery::Stream {
             self.lock().attended = Instant::now();
+        }
+    }
+
+    /// What it has failed with. What was read from a segment meanwhile may be nothing but freed space.
+    fn failed(&self) -> Result<()> {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match &self.lock().end {
+            Some(Err(error)) => Err(error.duplicate()),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
+    /// Its reader has come to the end of a segment.
+    fn segment_ended(&self) {
+        if self.policy.delivery == Delivery::Stream {
+            self.lock().reading = None;
         }
     }
 
@@ -321,12 +352,15 @@ impl Partition {
             state.items.pop_front();
             state.base += 1;
             state.attended = Instant::now();
-            if let Item::Batch(_, bytes) = &item {
-                self.release(&mut state, *bytes);
-                // A producer that is woken for each batch costs two switches of threads a batch.
-                if state.memory <= self.policy.budget_bytes / 2 {
-                    self.writable.notify_waiters();
+            match &item {
+                Item::Batch(_, bytes) => {
+                    self.release(&mut state, *bytes);
+                    // A producer that is woken for each batch costs two switches of threads a batch.
+                    if state.memory <= self.policy.budget_bytes / 2 {
+                        self.writable.notify_waiters();
+                    }
                 }
+                Item::Segment(segment) => state.reading = Some(Arc::clone(segment)),
             }
         }
         match item {
@@ -337,6 +371,11 @@ impl Partition {
 }
 
 impl State {
+    /// Whether there are rows that no reader has taken.
+    fn has_rows(&self) -> bool {
+        !self.items.is_empty() || self.reading.is_some()
+    }
+
     /// Nobody has let rows lie that come just now.
     fn attend_first(&mut self) {
         if self.items.is_empty() {
@@ -376,12 +415,17 @@ impl Reader {
     pub(crate) async fn next(&mut self, partition: &Partition) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(segment) = self.segment.take() {
-                match self.next_on_disk(segment).await? {
+                let batch = self.next_on_disk(segment).await;
+                partition.failed()?;
+                match batch? {
                     Some(batch) => {
                         partition.attend();
                         return Ok(Some(batch));
                     }
-                    None => continue,
+                    None => {
+                        partition.segment_ended();
+                        continue;
+                    }
                 }
             }
             let readable = partition.readable.notified();
@@ -398,7 +442,9 @@ impl Reader {
                 }
                 Found::Segment(segment) => {
                     self.position += 1;
-                    self.segment = Some(self.open(segment).await?);
+                    let opened = self.open(segment).await;
+                    partition.failed()?;
+                    self.segment = Some(opened?);
                 }
                 Found::End(end) => {
                     end?;

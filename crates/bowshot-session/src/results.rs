@@ -80,11 +80,16 @@ impl Results {
         })
     }
 
-    pub(crate) fn cancel(&self, principal: &Principal, id: QueryId) -> Result<CancelOutcome> {
+    /// Stops a query, on all nodes that have rows of it.
+    ///
+    /// # Errors
+    /// `NotFound` for a query that is not known.
+    pub(crate) async fn cancel(&self, principal: &Principal, id: QueryId) -> Result<CancelOutcome> {
         match self.find(principal, id) {
             Ok(query) => {
                 query.cancel();
                 self.end(id, Ended::Failed(Error::new(ErrorKind::Cancelled, "the query was cancelled")));
+                query.told().await;
                 Ok(CancelOutcome::Cancelled)
             }
             Err(error) => match self.lock().ended.get(&id).filter(|(owner, _)| owner == principal) {

@@ -104,6 +104,18 @@ impl Segment {
         let reader = StreamReader::try_new(input, None).map_err(failed)?;
         Ok(SegmentReader { reader: Box::new(reader), _segment: Arc::clone(self) })
     }
+
+    /// Gives its space back before its last handle goes: nobody may have what is still read from it.
+    pub(crate) fn free(&self) {
+        // A file that cannot be cut off goes with its last handle.
+        if self.file.set_len(0).is_ok() {
+            self.give_back();
+        }
+    }
+
+    fn give_back(&self) {
+        self.accounts.disk.fetch_sub(self.bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
 }
 
 impl fmt::Debug for Segment {
@@ -120,7 +132,7 @@ impl fmt::Debug for SegmentReader {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        self.accounts.disk.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.give_back();
     }
 }
 

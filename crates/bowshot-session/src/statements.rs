@@ -73,7 +73,7 @@ async fn kill(session: &ClientSession, killed: &Killed) -> Result<()> {
                         statement.cancel();
                         Ok(())
                     }
-                    None => server.results.cancel(session.owner(), id).map(drop),
+                    None => server.results.cancel(session.owner(), id).await.map(drop),
                 };
             }
             let other = find(session, id)?;

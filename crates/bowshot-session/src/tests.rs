@@ -8,8 +8,8 @@ use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
 use bowshot_access::Authenticator;
 use bowshot_api::{
-    CancelOutcome, Delivery, Endpoints, ErrorKind, Limits, OptionValue, Principal, Request, Server,
-    ServerStatus, Session, Statement,
+    BatchStream, CancelOutcome, Delivery, Endpoints, ErrorKind, Limits, OptionValue, Principal, QueryId,
+    Request, Server, ServerStatus, Session, Statement,
 };
 use bowshot_engine::{Engine, EngineConfig};
 use futures::{StreamExt, TryStreamExt};
@@ -462,6 +462,48 @@ async fn a_client_that_reads_one_endpoint_after_another_is_not_stalled() {
         tokio::time::sleep(Duration::from_millis(600)).await;
     }
     assert_eq!(rows, 600_000);
+}
+
+/// A query that has ended, with rows on disk for two readers, of which the first one has taken a batch.
+async fn half_read_on_disk(server: &Arc<Bowshot>) -> (Arc<dyn Session>, QueryId, BatchStream) {
+    let session = session(server).await;
+    session.set_option("endpoints", Some(OptionValue::Int64(2))).await.expect("sets");
+    let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000) AS s(value)";
+    let answer = session.start(&Request::sql(sql)).await.expect("starts");
+    let (owner, wait) = (session.principal().clone(), Duration::from_secs(10));
+    while !server.progress(&owner, answer.query, Some(0.0), wait).await.expect("goes on").done {}
+    let mut first = server.attach(&owner, answer.query, 0).await.expect("attaches");
+    first.next().await.expect("a batch").expect("reads");
+    assert!(server.status().result_spill_bytes > 0, "{:?}", server.status());
+    (session, answer.query, first)
+}
+
+#[tokio::test]
+async fn a_reader_of_rows_on_disk_hears_of_a_cancel() {
+    let server = server(small());
+    let (session, query, first) = half_read_on_disk(&server).await;
+    let outcome = server.cancel(session.principal(), query).await.expect("cancels");
+    assert_eq!(outcome, CancelOutcome::Cancelled);
+    session.close().await;
+    // Its space is free while the reader is still there.
+    becomes_idle(&server).await;
+    let rest: Result<Vec<_>, _> = first.try_collect().await;
+    assert_eq!(rest.expect_err("cancelled").kind(), ErrorKind::Cancelled);
+}
+
+#[tokio::test]
+async fn a_reader_that_lets_rows_lie_on_disk_loses_its_query() {
+    let server = server(Limits { reader_timeout: Duration::from_millis(300), ..small() });
+    let (session, _, first) = half_read_on_disk(&server).await;
+    let freed = async {
+        while server.status().result_spill_bytes > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), freed).await.expect("the space is free");
+    let rest: Result<Vec<_>, _> = first.try_collect().await;
+    assert_eq!(rest.expect_err("cut off").kind(), ErrorKind::Timeout);
+    session.close().await;
 }
 
 #[tokio::test]

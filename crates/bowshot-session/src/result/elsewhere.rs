@@ -12,6 +12,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How often the nodes are asked, and how long they may take.
@@ -25,12 +26,14 @@ pub(super) struct Elsewhere {
     pub(super) locations: Vec<Location>,
     rows: AtomicU64,
     bytes: AtomicU64,
+    /// Whether the nodes know that it has failed.
+    told: Arc<watch::Sender<bool>>,
 }
 
 impl Elsewhere {
     pub(super) fn new(endpoints: Arc<dyn ResultEndpoints>) -> Self {
         let (locations, rows, bytes) = (endpoints.locations(), AtomicU64::new(0), AtomicU64::new(0));
-        Self { endpoints, locations, rows, bytes }
+        Self { endpoints, locations, rows, bytes, told: Arc::new(watch::Sender::new(false)) }
     }
 
     /// Rows and bytes that were made so far.
@@ -40,8 +43,11 @@ impl Elsewhere {
 
     /// Ends all endpoints.
     pub(super) fn fail(&self, runtime: &tokio::runtime::Handle, error: Error) {
-        let endpoints = Arc::clone(&self.endpoints);
-        runtime.spawn(async move { endpoints.fail(&error).await });
+        let (endpoints, told) = (Arc::clone(&self.endpoints), Arc::clone(&self.told));
+        runtime.spawn(async move {
+            endpoints.fail(&error).await;
+            told.send_replace(true);
+        });
     }
 
     async fn states(&self) -> Option<Vec<EndpointState>> {
@@ -99,6 +105,15 @@ async fn to_its_end(query: Weak<QueryResult>, partition: Arc<Partition>, stream:
 }
 
 impl QueryResult {
+    /// Waits, for a while, until all nodes know what it has failed with: then no reader gets more of it.
+    pub(crate) async fn told(&self) {
+        if let Some(elsewhere) = self.elsewhere.as_ref().filter(|_| self.failure().is_some()) {
+            let mut told = elsewhere.told.subscribe();
+            // The sender is here; nodes that do not answer end it by themselves.
+            let _ = timeout(PATIENCE, told.wait_for(|told| *told)).await;
+        }
+    }
+
     /// Asks the nodes what the readers do, and ends the query if nobody wants its rows any more.
     async fn ask(&self, paused: &mut bool) {
         let Some(elsewhere) = &self.elsewhere else { return };
