@@ -7,7 +7,8 @@ use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 /// Whatever is asked for: below these levels, libraries write what nobody may read there. Stores quote addresses with
-/// signatures, the parser and the planner quote statements with passwords and tokens, and those of the protocols quote headers and bodies.
+/// signatures, the parser and the planner quote statements with passwords and tokens, and those of the protocols quote headers
+/// and bodies.
 const QUIET: [&str; 8] = [
     "object_store=error",
     "sqlparser=info",

@@ -13,7 +13,8 @@
 //! Every table of a query comes from [`Visible`](crate::catalog::Visible), which asks `reading`; every plan that changes
 //! something passes `authorize`, which asks `changes`; rows on their way into a table pass `write/fit.rs`, which holds them
 //! against the filters of who writes. A guarded table is a leaf of the physical plan, so that no rule of an optimiser, no
-//! statistics and no metrics reach through it, and it has no key in the caches.
+//! statistics and no metrics reach through it, and it has no key in the caches. What leaves it is rebuilt (`shown`): no buffer holds
+//! what rows and values that are hidden had.
 //!
 //! What is not known is denied: a user that is neither configured nor in the catalog has no rights at all, notes that
 //! cannot be read give none, and a table with row policies of which none is for the user has no rows.

@@ -40,17 +40,20 @@ fn without_hidden_rows(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         DataType::Dictionary(..) => garbage_collect_any_dictionary(array.as_any_dictionary())?,
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
         DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
-        nested if may_share(nested) => {
-            let data = array.to_data();
-            let children = data
-                .child_data()
-                .iter()
-                .map(|child| Ok(without_hidden_rows(&make_array(child.clone()))?.to_data()));
-            let children = children.collect::<Result<Vec<_>, ArrowError>>()?;
-            make_array(data.into_builder().child_data(children).build()?)
-        }
+        nested if may_share(nested) => with_children(array, without_hidden_rows)?,
         _ => Arc::clone(array),
     })
+}
+
+/// The same array over other children, which have as many values.
+fn with_children(
+    array: &ArrayRef,
+    of: fn(&ArrayRef) -> Result<ArrayRef, ArrowError>,
+) -> Result<ArrayRef, ArrowError> {
+    let data = array.to_data();
+    let children = data.child_data().iter().map(|child| Ok(of(&make_array(child.clone()))?.to_data()));
+    let children = children.collect::<Result<Vec<_>, ArrowError>>()?;
+    Ok(make_array(data.into_builder().child_data(children).build()?))
 }
 
 /// Whether values of a type lie in buffers that several arrays may share, in a field of it at least.
@@ -70,13 +73,22 @@ fn may_share(data_type: &DataType) -> bool {
     }
 }
 
-/// The same values, with nothing below those that are NULL.
+/// The same values, with nothing below those that are NULL, nor below fields and items that are.
 fn without_values_below_nulls(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) else {
-        return Ok(Arc::clone(array));
+    let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+    let seen = match nulls {
+        None => Arc::clone(array),
+        Some(nulls) => {
+            let is_there = BooleanArray::new(nulls.inner().clone(), None);
+            zip(&is_there, array, &Scalar::new(new_null_array(array.data_type(), 1)))?
+        }
     };
-    let is_there = BooleanArray::new(nulls.inner().clone(), None);
-    zip(&is_there, array, &Scalar::new(new_null_array(array.data_type(), 1)))
+    // The values of a dictionary are looked through by `without_hidden_rows`, which leaves out those that nobody points at.
+    match seen.data_type() {
+        DataType::Dictionary(..) | DataType::RunEndEncoded(..) => Ok(seen),
+        nested if nested.is_nested() => with_children(&seen, without_values_below_nulls),
+        _ => Ok(seen),
+    }
 }
 
 #[cfg(test)]
@@ -144,6 +156,15 @@ mod tests {
             assert!(holds(&array, hidden));
             let clean = without_values_below_nulls(&array).unwrap();
             assert!(!holds(&clean, hidden) && clean.as_ref() == array.as_ref());
+            // The same as the field of a struct and the items of a list, none of which is NULL itself.
+            let field = Arc::new(Field::new("item", array.data_type().clone(), true));
+            let row = Arc::new(StructArray::from(vec![(Arc::clone(&field), Arc::clone(&array))])) as ArrayRef;
+            let list = ListArray::new(field, OffsetBuffer::from_lengths([2]), Arc::clone(&array), None);
+            for nested in [row, Arc::new(list) as ArrayRef] {
+                assert!(holds(&nested, hidden));
+                let clean = without_values_below_nulls(&nested).unwrap();
+                assert!(!holds(&clean, hidden) && clean.as_ref() == nested.as_ref());
+            }
         }
     }
 }
