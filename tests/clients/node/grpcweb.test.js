@@ -95,8 +95,10 @@ for (const format of ["binary", "text"]) {
   test(`rows, ${format}`, async () => {
     const { rows } = await new Client(format).rows("SELECT value, 'größe ' || value AS t FROM generate_series(1, 200000) AS s(value)");
     assert.equal(rows.numRows, 200_000);
-    assert.equal(rows.get(199_999).t, "größe 200000");
     const values = rows.getChild("value").toArray();
+    // Rows come in no order that the statement has not asked for.
+    const texts = rows.getChild("t");
+    assert.ok(values.every((value, at) => texts.get(at) === `größe ${value}`));
     assert.equal(values.reduce((sum, value) => sum + value, 0n), 20_000_100_000n);
   });
 

@@ -182,8 +182,8 @@ fn ending(output: &str) -> Vec<String> {
     const LAST: usize = 12;
     let lines: Vec<&str> = output.lines().collect();
     let (earlier, last) = lines.split_at(lines.len().saturating_sub(LAST));
-    let tells =
-        |line: &&&str| ["FAILED", "ERROR ", "--- FAIL", "panicked at"].iter().any(|mark| line.contains(mark));
+    const MARKS: [&str; 6] = ["FAILED", "ERROR ", "--- FAIL", "panicked at", "✖", "AssertionError"];
+    let tells = |line: &&&str| MARKS.iter().any(|mark| line.contains(mark));
     earlier.iter().filter(tells).take(TOLD).chain(last).map(|line| line.chars().take(400).collect()).collect()
 }
 
