@@ -234,7 +234,7 @@ def test_a_clock_that_went_back(data):
     said(doctor("--data", data, code=1), "clock", "fail", "still to come")
 
 
-def test_nodes(tmp_path, data):
+def test_nodes_and_collectors(tmp_path, data):
     node = ["--data", data, "--cluster", "127.0.0.1:0"]
     said(doctor(*node, code=1), "configuration", "fail", "nothing says which nodes")
     cluster = tmp_path / "cluster"
@@ -248,3 +248,9 @@ def test_nodes(tmp_path, data):
     said(doctor(*node, *proofs), "cluster", "ok", "of the cluster's authority")
     key.write_text("none")
     said(doctor(*node, *proofs, code=1), "cluster", "fail", "")
+    traced = lambda address: ["--data", data, "--set", f"traces.endpoint={address}"]
+    with socket.create_server(("127.0.0.1", 0)) as collector:
+        address = f"127.0.0.1:{collector.getsockname()[1]}"
+        said(doctor(*traced(f"http://{address}")), "traces", "ok", "listens")
+    said(doctor(*traced(f"http://{address}")), "traces", "warn", "refused")
+    said(doctor(*traced("https://127.0.0.1:4317"), code=1), "configuration", "fail", "without encryption")
