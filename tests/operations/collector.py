@@ -1,4 +1,4 @@
-"""A collector of traces: OTLP over gRPC, as Google's gRPC library and OpenTelemetry's own messages have it."""
+"""A collector of traces: OTLP over gRPC, as Google's gRPC library and OpenTelemetry's own messages for Python have it."""
 
 import concurrent.futures
 import threading
@@ -18,7 +18,7 @@ class Span:
         self.trace, self.id, self.parent = span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex()
         self.begins, self.ends = span.start_time_unix_nano, span.end_time_unix_nano
         self.attributes = {pair.key: value(pair.value) for pair in span.attributes}
-        self.status = span.status.code
+        self.status, self.flags = span.status.code, span.flags
         self.resource = {pair.key: value(pair.value) for pair in resource.attributes}
 
     def __repr__(self):
@@ -31,18 +31,25 @@ def value(found):
 
 
 class Collector(service.TraceServiceServicer):
-    """Takes spans at a free port, or at one that is told."""
+    """Takes spans at a free port, or at one that is told; with a key and its certificate, encrypted. `answer` may do something
+    else with a call first."""
 
-    def __init__(self, port=0, answer=None):
+    def __init__(self, port=0, answer=None, identity=None):
         self.lock, self.spans, self.headers, self.answer = threading.Lock(), [], [], answer
+        self.refused = 0
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
         service.add_TraceServiceServicer_to_server(self, self.server)
-        self.port = self.server.add_insecure_port(f"127.0.0.1:{port}")
+        address = f"127.0.0.1:{port}"
+        self.scheme = "https" if identity else "http"
+        if identity:
+            self.port = self.server.add_secure_port(address, grpc.ssl_server_credentials([identity]))
+        else:
+            self.port = self.server.add_insecure_port(address)
         self.server.start()
 
     @property
     def endpoint(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def Export(self, request, context):
         if self.answer is not None:
@@ -52,7 +59,10 @@ class Collector(service.TraceServiceServicer):
             for of_resource in request.resource_spans:
                 for scope in of_resource.scope_spans:
                     self.spans += [Span(span, of_resource.resource) for span in scope.spans]
-        return messages.ExportTraceServiceResponse()
+        refused = self.refused
+        return messages.ExportTraceServiceResponse(
+            partial_success=messages.ExportTracePartialSuccess(rejected_spans=refused, error_message="too many" if refused else "")
+        )
 
     def taken(self):
         with self.lock:

@@ -48,7 +48,8 @@ impl TraceSettings {
         let rest = rest.trim_end_matches('/');
         let has_port =
             rest.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-        let is_good = matches!(scheme, "http" | "https") && has_port && !rest.contains(['/', '@', '?', '#', ' ']);
+        let is_good =
+            matches!(scheme, "http" | "https") && has_port && !rest.contains(['/', '@', '?', '#', ' ']);
         is_good.then(|| rest.to_owned())
     }
 
@@ -75,12 +76,16 @@ impl TraceSettings {
                 .with_hint("write scheme, host and port of a collector that takes OTLP over gRPC: `http://127.0.0.1:4317`"));
         }
         if self.headers_file.is_some() && !self.is_encrypted() && !self.is_here() {
-            return Err(Usage::new("`traces.headers_file` may have keys, and `traces.endpoint` would show them on the way")
-                .with_hint("name the collector by `https://`, or run one on this machine"));
+            return Err(Usage::new(
+                "`traces.headers_file` may have keys, and `traces.endpoint` would show them on the way",
+            )
+            .with_hint("name the collector by `https://`, or run one on this machine"));
         }
         if self.ca_file.is_some() && !self.is_encrypted() {
-            return Err(Usage::new("`traces.ca_file` names authorities for a collector that is not encrypted")
-                .with_hint("name the collector by `https://`, or leave `traces.ca_file` out"));
+            return Err(Usage::new(
+                "`traces.ca_file` names authorities for a collector that is not encrypted",
+            )
+            .with_hint("name the collector by `https://`, or leave `traces.ca_file` out"));
         }
         Ok(())
     }
@@ -128,7 +133,14 @@ mod tests {
         for good in ["", "http://127.0.0.1:4317", "https://collector.example:4317/", "http://[::1]:1"] {
             assert!(at(good).check().is_ok(), "{good}");
         }
-        for bad in ["127.0.0.1:4317", "http://127.0.0.1", "grpc://a:1", "http://a:1/path", "http://u@a:1", "http://:1"] {
+        for bad in [
+            "127.0.0.1:4317",
+            "http://127.0.0.1",
+            "grpc://a:1",
+            "http://a:1/path",
+            "http://u@a:1",
+            "http://:1",
+        ] {
             assert!(at(bad).check().is_err(), "{bad}");
         }
     }

@@ -67,7 +67,9 @@ impl Spans {
             flags: IS_SAMPLED | IS_KNOWN | remote,
             name: name.to_owned(),
             kind: SpanKind::Internal as i32,
-            start_time_unix_nano: nanoseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
+            start_time_unix_nano: nanoseconds(
+                SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            ),
             ..Span::default()
         };
         fields.put_into(&mut span);

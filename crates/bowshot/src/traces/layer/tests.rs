@@ -85,7 +85,10 @@ fn values_keep_their_kinds() {
     });
     let of = |key| value(&spans["kinds"], key).cloned();
     assert_eq!((of("a"), of("b")), (Some(Value::Bool(true)), Some(Value::Double(1.5))));
-    assert_eq!((of("c"), of("d"), of("e")), (Some(Value::Int(3)), Some(Value::Int(i64::MAX)), Some(Value::Int(-1))));
+    assert_eq!(
+        (of("c"), of("d"), of("e")),
+        (Some(Value::Int(3)), Some(Value::Int(i64::MAX)), Some(Value::Int(-1)))
+    );
 }
 
 #[test]
