@@ -10,6 +10,7 @@ import urllib.request
 import grpc
 import mysql.connector
 import psycopg
+import pyarrow
 import pyarrow.flight as flight
 import pymysql
 import pytest
@@ -42,7 +43,7 @@ def commented(sql, parent):
 
 def over_http(server, sql, parent=None):
     headers = {"content-type": "application/json", **({"traceparent": parent} if parent else {})}
-    request = urllib.request.Request(f"{server.http}/v1/sql", json.dumps({"statement": sql}).encode(), headers)
+    request = urllib.request.Request(f"{server.http}/v1/sql", json.dumps({"sql": sql}).encode(), headers)
     with urllib.request.urlopen(request, timeout=30) as answer:
         return answer.read()
 
@@ -132,7 +133,9 @@ def test_the_road_of_a_query_is_one_tree_below_its_caller(collector, server, doo
         assert statement.begins <= span.begins <= span.ends <= statement.ends + 50_000_000, name
     assert below["admission"].ends <= below["plan"].ends <= below["execute"].ends <= below["stream"].ends
     assert by_id[statement.parent].name in calls
-    assert any(span.name == "authorise" and span.parent == below["plan"].id for span in by_id.values()) or "prepare" in door or "steps" in door
+    # Front ends that prepare all statements plan there, as a statement of its own.
+    assert all(by_id[span.parent].name == "plan" for span in by_id.values() if span.name == "authorise")
+    assert all(by_id[span.parent].name == "execute" for span in by_id.values() if span.name == "optimise")
     assert statement.attributes["db.response.returned_rows"] == 1000
     assert statement.attributes["bowshot.bytes"] > 0
     assert statement.attributes["bowshot.outcome"] == "finished"
@@ -145,7 +148,7 @@ def test_the_road_of_a_query_is_one_tree_below_its_caller(collector, server, doo
 
 def test_what_fails_says_its_kind_and_no_more(collector, server):
     trace, _, parent = name_of_a_caller()
-    with pytest.raises(flight.FlightError):
+    with pytest.raises(pyarrow.ArrowKeyError):
         over_flight(server, "SELECT hidden_name FROM nowhere", parent)
     statement = collector.of(trace, ["statement"])["statement"]
     assert (statement.status, statement.attributes["error.type"]) == (ERROR, "NotFound")
@@ -191,11 +194,11 @@ def test_callers_and_the_operator_choose_what_is_traced(collector):
             over_http(server, "SELECT 1")
         trace, _, wanted = name_of_a_caller()
         over_http(server, "SELECT 3", wanted)
-        server.stop()
-        found = of_process(collector, trace)
-        assert 20 < len({span.trace for span in found}) < 80
-        for one in {span.trace for span in found}:
-            assert {"statement", "stream", "/v1/sql"} <= {span.name for span in found if span.trace == one}, "all of it or nothing"
+    # All that was made has been sent.
+    found = of_process(collector, trace)
+    assert 20 < len({span.trace for span in found}) < 80
+    for one in {span.trace for span in found}:
+        assert {"statement", "stream", "/v1/sql"} <= {span.name for span in found if span.trace == one}, "all of it or nothing"
 
 
 def test_a_share_can_stand_in_the_file(collector, tmp_path):
@@ -320,7 +323,7 @@ def test_a_collector_that_hangs_stops_nobody_and_the_queue_has_an_end():
     """It accepts connections and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with Server(arguments=["--set", f"traces.endpoint={endpoint}", "--set", "traces.timeout=20s"]) as server:
+        with Server(arguments=["--set", f"traces.endpoint={endpoint}", "--set", "traces.timeout=8s"]) as server:
             assert slowest(server) < 10
             deadline = time.monotonic() + 60
             with Database(server) as database:
@@ -332,7 +335,7 @@ def test_a_collector_that_hangs_stops_nobody_and_the_queue_has_an_end():
             server.terminate()
             began = time.monotonic()
             server.process.wait(60)
-            assert time.monotonic() - began < 35, "it ends in the time of one delivery"
+            assert time.monotonic() - began < 25, "it ends in the time of one delivery"
 
 
 def test_without_an_endpoint_there_are_none():
