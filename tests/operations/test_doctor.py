@@ -1,7 +1,5 @@
 """`bowshot doctor`: a line for each thing that is wrong with a set-up, and what to do."""
 
-import datetime
-import ipaddress
 import json
 import os
 import pathlib
@@ -10,11 +8,8 @@ import subprocess
 import time
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from certificates import key_pair
 from program import bowshot
 from server import Server, binaries, clean_environment
 
@@ -38,32 +33,6 @@ def said(checks, name, state, words):
     line = checks[name]
     assert line["state"] == state and words in line["finding"], line
     return line
-
-
-def key_pair(folder, name, days=365, issuer=None, is_authority=False, starts=-1):
-    """A certificate and its key as files, signed by itself or by another pair."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    signer, signing = (subject, key) if issuer is None else (issuer[2].subject, issuer[3])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(signer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now + datetime.timedelta(days=starts) if starts >= 0 else now - datetime.timedelta(days=max(1, 1 - days)))
-        .not_valid_after(now + datetime.timedelta(days=days))
-        .add_extension(x509.BasicConstraints(is_authority, None), True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .sign(signing, hashes.SHA256())
-    )
-    pem, private = folder / f"{name}.pem", folder / f"{name}.key"
-    pem.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    private.write_bytes(key.private_bytes(*form))
-    private.chmod(0o600)
-    return pem, private, certificate, key
 
 
 def tls(pair):
@@ -234,7 +203,7 @@ def test_a_clock_that_went_back(data):
     said(doctor("--data", data, code=1), "clock", "fail", "still to come")
 
 
-def test_nodes(tmp_path, data):
+def test_nodes_and_collectors(tmp_path, data):
     node = ["--data", data, "--cluster", "127.0.0.1:0"]
     said(doctor(*node, code=1), "configuration", "fail", "nothing says which nodes")
     cluster = tmp_path / "cluster"
@@ -248,3 +217,9 @@ def test_nodes(tmp_path, data):
     said(doctor(*node, *proofs), "cluster", "ok", "of the cluster's authority")
     key.write_text("none")
     said(doctor(*node, *proofs, code=1), "cluster", "fail", "")
+    traced = lambda address: ["--data", data, "--set", f"traces.endpoint={address}"]
+    with socket.create_server(("127.0.0.1", 0)) as collector:
+        address = f"127.0.0.1:{collector.getsockname()[1]}"
+        said(doctor(*traced(f"http://{address}")), "traces", "ok", "listens")
+    said(doctor(*traced(f"http://{address}")), "traces", "warn", "refused")
+    said(doctor(*traced("grpc://127.0.0.1:4317"), code=1), "configuration", "fail", "traces.endpoint")

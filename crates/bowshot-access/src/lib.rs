@@ -37,5 +37,6 @@ pub use decider::{DeciderOptions, HttpDecider};
 pub use error::Error;
 pub use jwt::JwtConfig;
 pub use ldap::LdapConfig;
+pub use outgoing::tls as outgoing_tls;
 pub use stored::hash_password;
 pub use token::{PersonalToken, hash_token, new_token};

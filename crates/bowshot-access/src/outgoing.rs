@@ -120,7 +120,7 @@ async fn request(
 ///
 /// # Errors
 /// The reason why there are none.
-pub(crate) fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
+pub fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let mut authorities = RootCertStore::empty();
     match ca_file {
         None => {

@@ -33,6 +33,7 @@ mod server;
 mod session;
 mod settings;
 mod stream;
+mod traces;
 mod write;
 
 pub use callers::KnownCallers;
@@ -54,4 +55,8 @@ pub use session::{
 };
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
 pub use stream::{BatchStream, Origin, Pieces, batch_bytes};
+pub use traces::{
+    TRACEPARENT, TRACES, TraceChoices, call_span, commented_parent, set_trace_choices, shows_statements,
+    statement_span,
+};
 pub use write::{IfExists, IfMissing, Ingest, Input, TransactionEnd};

@@ -13,7 +13,7 @@ use crate::service::FlightSql;
 use crate::status::{framing, refuse};
 use crate::{cookie, exchange, stream};
 use arrow_flight::flight_service_server::FlightServiceServer;
-use bowshot_api::{Error, ErrorKind};
+use bowshot_api::{Error, ErrorKind, TRACEPARENT, call_span};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tonic::Status;
 use tower::Service;
+use tracing::Instrument;
 
 /// The calls of the protocol, as metrics name them.
 const METHODS: [&str; 10] = [
@@ -167,7 +168,9 @@ where
 {
     let call = Call::of(&request);
     let observation = Observation::begin(call.method);
-    let answer = AssertUnwindSafe(Box::pin(answer(request, call))).catch_unwind();
+    let parent = request.headers().get(TRACEPARENT).and_then(|name| name.to_str().ok());
+    let span = call_span("flight", call.method, parent);
+    let answer = AssertUnwindSafe(Box::pin(answer(request, call).instrument(span))).catch_unwind();
     let outcome = match call.deadline {
         Some(deadline) => tokio::time::timeout_at(deadline.into(), answer).await,
         None => Ok(answer.await),

@@ -47,6 +47,7 @@ mod routes;
 mod sql;
 mod status;
 mod tables;
+mod traced;
 mod upload;
 mod whole;
 

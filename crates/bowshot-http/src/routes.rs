@@ -5,12 +5,13 @@ use crate::metrics::metrics;
 use crate::openapi::openapi;
 use crate::origins::origins;
 use crate::status::{Failure, answer};
+use crate::traced::traced;
 use crate::{Context, console, grpc_web, ingest, kept, queries, rooms, sql, tables};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use bowshot_api::Error;
@@ -48,6 +49,7 @@ pub(crate) fn router(context: Context) -> Router {
         .route(grpc_web::PATH, post(grpc_web::call))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn(traced))
         .layer(from_fn_with_state(context.clone(), origins))
         .with_state(context)
 }

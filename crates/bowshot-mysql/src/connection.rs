@@ -17,7 +17,7 @@ use crate::startup::{Guest, name_program, open, use_database};
 use crate::status::{Failure, Result, Trouble};
 use crate::variables::Own;
 use crate::wire::Wire;
-use bowshot_api::{Server, Session};
+use bowshot_api::{Server, Session, call_span, commented_parent};
 use futures::FutureExt;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// See the module.
 pub(crate) struct Connection {
@@ -151,10 +152,18 @@ impl Connection {
 
     async fn answer(&mut self, command: Command) -> Result<()> {
         match command {
-            Command::Query(sql) => Box::pin(self.query(&sql)).await,
-            Command::Prepare(sql) => Box::pin(self.prepare(&sql)).await,
+            Command::Query(sql) => {
+                let span = call_span("mysql", "COM_QUERY", commented_parent(&sql));
+                Box::pin(self.query(&sql)).instrument(span).await
+            }
+            Command::Prepare(sql) => {
+                let span = call_span("mysql", "COM_STMT_PREPARE", commented_parent(&sql));
+                Box::pin(self.prepare(&sql)).instrument(span).await
+            }
             Command::Execute { statement, cursor, rest } => {
-                Box::pin(self.execute(statement, cursor, rest)).await
+                let parent = self.statements.get(&statement).and_then(Prepared::parent);
+                let span = call_span("mysql", "COM_STMT_EXECUTE", parent);
+                Box::pin(self.execute(statement, cursor, rest)).instrument(span).await
             }
             Command::Fetch { statement, rows } => Box::pin(self.fetch(statement, rows)).await,
             Command::LongData { statement, parameter, bytes } => {

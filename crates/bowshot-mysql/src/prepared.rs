@@ -14,7 +14,7 @@ use crate::running::{Running, columns};
 use crate::statement::{Effect, Sort, is_select};
 use crate::status::{Failure, Result};
 use arrow::datatypes::SchemaRef;
-use bowshot_api::{Request, StatementId};
+use bowshot_api::{Request, StatementId, commented_parent};
 use bytes::BytesMut;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub(crate) struct Prepared {
     /// Why they cannot be used; told when the statement is run, since nobody waits for an answer before.
     long_failed: Option<Failure>,
     cursor: Option<Box<Running>>,
+    /// See [`Self::parent`].
+    parent: Option<Box<str>>,
 }
 
 /// What the session knows of it.
@@ -55,6 +57,11 @@ impl Prepared {
         let bytes = long.values().map(|value| value.len() + LONG_OVERHEAD).sum();
         (long, bytes)
     }
+
+    /// The span of the caller that it names, for traces.
+    pub(crate) fn parent(&self) -> Option<&str> {
+        self.parent.as_deref()
+    }
 }
 
 fn missing(statement: u32) -> Failure {
@@ -62,8 +69,8 @@ fn missing(statement: u32) -> Failure {
 }
 
 impl Connection {
-    pub(crate) async fn prepare(&mut self, sql: &str) -> Result<()> {
-        let sql = executable(sql);
+    pub(crate) async fn prepare(&mut self, text: &str) -> Result<()> {
+        let sql = executable(text);
         let places = split(&sql);
         let [place] = places.as_slice() else {
             return Err(Failure::syntax("syntax error: a prepared statement is one statement").into());
@@ -108,6 +115,7 @@ impl Connection {
             long: HashMap::new(),
             long_failed: None,
             cursor: None,
+            parent: commented_parent(text).map(Box::from),
         };
         self.statements.insert(id, prepared);
         let counts = count(columns.len()).and_then(|columns| Ok((columns, count(parameters)?)));

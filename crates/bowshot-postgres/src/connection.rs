@@ -11,7 +11,7 @@ use crate::reported::Reported;
 use crate::statement::Sort;
 use crate::status::{Failure, Result, Trouble};
 use crate::wire::Wire;
-use bowshot_api::{Server, Session, TransactionId};
+use bowshot_api::{Server, Session, TransactionId, call_span, commented_parent};
 use futures::FutureExt;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// See the module.
 pub(crate) struct Connection {
@@ -138,11 +139,21 @@ impl Connection {
         );
         let is_simple = matches!(message, Message::Query(_) | Message::FunctionCall);
         let answered = match message {
-            Message::Query(sql) => Box::pin(self.query(&sql)).await,
-            Message::Parse { name, sql, types } => Box::pin(self.parse(name, sql, &types)).await,
+            Message::Query(sql) => {
+                let span = call_span("postgresql", "Query", commented_parent(&sql));
+                Box::pin(self.query(&sql)).instrument(span).await
+            }
+            Message::Parse { name, sql, types } => {
+                let span = call_span("postgresql", "Parse", commented_parent(&sql));
+                Box::pin(self.parse(name, sql, &types)).instrument(span).await
+            }
             Message::Bind(bind) => Box::pin(self.bind(bind)).await,
             Message::Describe(target) => Box::pin(self.describe(&target)).await,
-            Message::Execute { portal, rows } => Box::pin(self.execute(&portal, rows)).await,
+            Message::Execute { portal, rows } => {
+                let statement = self.portals.get(&portal).map(|portal| portal.statement.sql());
+                let span = call_span("postgresql", "Execute", statement.and_then(commented_parent));
+                Box::pin(self.execute(&portal, rows)).instrument(span).await
+            }
             Message::Close(target) => self.close(&target).await,
             Message::Flush => self.wire.flush().await,
             Message::FunctionCall => Err(Failure::new("0A000", "function calls are not supported").into()),

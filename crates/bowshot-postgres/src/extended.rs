@@ -42,6 +42,13 @@ pub(crate) struct Prepared {
     bound: AtomicU64,
 }
 
+impl Prepared {
+    /// As its client has written it.
+    pub(crate) fn sql(&self) -> &str {
+        &self.sql
+    }
+}
+
 /// What the session knows of it.
 #[derive(Clone)]
 struct Planned {

@@ -3,12 +3,13 @@
 
 use crate::admission::{Slot, Who};
 use crate::result::QueryResult;
-use bowshot_api::{Principal, QueryId, SessionId};
+use bowshot_api::{Error, Principal, QueryId, SessionId, shows_statements, statement_span};
 use bowshot_engine::{Job, Pinned, Stop, StreamedTable, without_passwords};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
+use tracing::Span;
 
 /// Longest text that is shown of a statement that has not ended, in bytes.
 const SQL_BYTES: usize = 4 << 10;
@@ -78,6 +79,8 @@ pub(crate) struct Statement {
     input: OnceLock<Arc<StreamedTable>>,
     rows_in: AtomicU64,
     registry: Weak<Live>,
+    /// Of the whole road, for traces.
+    pub(crate) span: Span,
 }
 
 impl Statement {
@@ -93,6 +96,22 @@ impl Statement {
     /// Whether somebody else has written into the log how it ended; from now on, the caller has.
     pub(crate) fn is_logged(&self) -> bool {
         self.logged.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notes in its span how it ended.
+    pub(crate) fn has_ended(&self, outcome: &'static str, (rows, bytes): (u64, u64), error: Option<&Error>) {
+        if self.span.is_disabled() {
+            return;
+        }
+        self.span.record("bowshot.outcome", outcome);
+        // Signed: collectors have no other whole numbers.
+        self.span.record("db.response.returned_rows", i64::try_from(rows).unwrap_or(i64::MAX));
+        self.span.record("bowshot.bytes", i64::try_from(bytes).unwrap_or(i64::MAX));
+        if let Some(error) = error {
+            // Its message may have values of rows.
+            self.span.record("error.type", tracing::field::debug(error.kind()));
+            self.span.record("otel.status_code", "ERROR");
+        }
     }
 
     /// Notes what it reads and changes.
@@ -198,11 +217,16 @@ impl Live {
         let end = (0..=SQL_BYTES.min(sql.len())).rev().find(|end| sql.is_char_boundary(*end)).unwrap_or(0);
         let id = QueryId::random();
         job.is_for(id);
+        let sql: Box<str> = Box::from(sql.get(..end).unwrap_or_default());
+        let span = statement_span(&principal.name, &session, &id);
+        if !span.is_disabled() && shows_statements() {
+            span.record("db.query.text", sql.as_ref());
+        }
         let statement = Arc::new(Statement {
             id,
             who: Who { user: Arc::from(principal.name.as_str()), session },
             principal: principal.clone(),
-            sql: Box::from(sql.get(..end).unwrap_or_default()),
+            sql,
             arrived,
             started: SystemTime::now(),
             job,
@@ -214,6 +238,7 @@ impl Live {
             input: OnceLock::new(),
             rows_in: AtomicU64::new(0),
             registry: Arc::downgrade(self),
+            span,
         });
         lock(&self.statements).insert(statement.id, Arc::downgrade(&statement));
         statement

@@ -15,7 +15,7 @@ use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
     BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result, Statement,
-    SubstraitPlan, TransactionId,
+    SubstraitPlan, TRACES, TransactionId,
 };
 use bowshot_engine::{
     Action, AuthorizedPlan, Execution, KeptRights, Parallelism, Pinned, ProgressMeter, Stop, placed,
@@ -23,6 +23,7 @@ use bowshot_engine::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::{Instrument, info_span};
 
 /// How often a statement is planned again because a file changed under it before its first row.
 const RETRIES: usize = 2;
@@ -128,15 +129,18 @@ async fn attempt(
     let transaction = transaction(session, request)?;
     // Before the slot: who waits for another statement of its transaction keeps nobody else waiting.
     live.is(State::Blocked);
-    let mut scope = session.transactions().scope(transaction).await?;
-    admit(session, live).await?;
+    let waiting = info_span!(target: TRACES, parent: &live.span, "admission");
+    let mut scope = session.transactions().scope(transaction).instrument(waiting.clone()).await?;
+    admit(session, live).instrument(waiting).await?;
     let (options, pinned) = (session.current_options(), live.sees(scope.pin(session.engine())));
     let (endpoints, rights) =
         (endpoints(request, &options, session), kept_rights(session, request, &options));
     let parallelism = parallelism(request, (endpoints, &options), (session, live));
     live.is(State::Planning);
     let (authorised, execution) = placed(async {
-        let authorised = Box::pin(authorise(session, &request.statement, &pinned)).await?;
+        let planning = info_span!(target: TRACES, parent: &live.span, "plan");
+        let authorised =
+            Box::pin(authorise(session, &request.statement, &pinned).instrument(planning)).await?;
         live.touches(authorised.plan.tables());
         exchange::check(live, &authorised.plan)?;
         // What has acted is not to act again, and rows that have come do not come again.
@@ -145,7 +149,9 @@ async fn attempt(
         let execution = match authorised.plan.action() {
             Action::Query => {
                 let acting = Acting { authorised: &authorised, transaction };
-                Some(Box::pin(execute(session, acting, parallelism, &options)).await?)
+                let executing = info_span!(target: TRACES, parent: &live.span, "execute");
+                let begun = execute(session, acting, parallelism, &options).instrument(executing);
+                Some(Box::pin(begun).await?)
             }
             _ => None,
         };
@@ -161,7 +167,8 @@ async fn attempt(
         (None, Action::Write(_)) => {
             let layout = (expected == Expected::Anything).then_some(options.layout);
             let begun = Begun::of(live, layout);
-            Box::pin(write::write(session, &authorised, scope, begun)).await?
+            let writing = info_span!(target: TRACES, parent: &live.span, "write");
+            Box::pin(write::write(session, &authorised, scope, begun).instrument(writing)).await?
         }
         (None, _) => {
             // What ends a transaction must not wait for itself.

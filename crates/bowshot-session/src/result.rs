@@ -12,7 +12,7 @@ use crate::spill::Accounts;
 use crate::task::AbortOnDrop;
 use bowshot_api::{
     Answer, BatchStream, Delivery, Error, ErrorKind, Layout, Limits, Principal, QueryId, Reason, Result,
-    SessionId,
+    SessionId, TRACES,
 };
 use bowshot_engine::endpoints::ResultEndpoints;
 use bowshot_engine::{Execution, KeptRights, ProgressMeter, QueryRuntime, Stop};
@@ -23,6 +23,7 @@ use futures::{FutureExt, StreamExt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+use tracing::Span;
 
 /// How soon a client comes for a result that it has started.
 const FETCH_GRACE: Duration = Duration::from_secs(5);
@@ -75,6 +76,8 @@ pub(crate) struct QueryResult {
     slot: Mutex<Option<Arc<Slot>>>,
     /// Until its work has ended.
     statement: Mutex<Option<Arc<Statement>>>,
+    /// Of the way of its rows, for traces; as long.
+    stream: Mutex<Option<Span>>,
     /// Producers that do not wait for a reader.
     active: AtomicUsize,
     started: Instant,
@@ -120,6 +123,9 @@ impl QueryResult {
             locations,
             expires: (launch.delivery == Delivery::Spool).then(|| SystemTime::now() + expires),
         };
+        let (streams_count, whole) = (streams.len() as i64, &launch.statement.span);
+        let stream =
+            tracing::info_span!(target: TRACES, parent: whole, "stream", bowshot.partitions = streams_count);
         let query = Arc::new(Self {
             id: launch.id,
             principal: launch.principal,
@@ -134,6 +140,7 @@ impl QueryResult {
             tasks: Mutex::new(Vec::new()),
             slot: Mutex::new(Some(launch.slot)),
             statement: Mutex::new(Some(launch.statement)),
+            stream: Mutex::new(Some(stream)),
             active: AtomicUsize::new(streams.len()),
             started: launch.started,
             started_at: SystemTime::now(),
@@ -355,13 +362,15 @@ impl QueryResult {
             return;
         }
         drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.stream.lock().unwrap_or_else(PoisonError::into_inner).take());
         let (mut tables, mut rows_in) = (Vec::new(), 0);
+        let (rows, bytes) = self.totals();
         if let Some(statement) = self.statement.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // The line in the log is written here.
             statement.is_logged();
             (tables, rows_in) = (statement.tables(), statement.rows_in());
+            statement.has_ended(outcome.name(), (rows, bytes), error.as_ref());
         }
-        let (rows, bytes) = self.totals();
         self.house.log.add(QueryRecord {
             id: self.id,
             session: self.session,

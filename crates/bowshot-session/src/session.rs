@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use bowshot_api::{
     Answer, BatchStream, Description, Error, ErrorKind, Ingest, Input, Layout, OptionValue, Pieces, Prepared,
     PrimaryKey, Principal, Request, Result, Room, SavepointId, Session, SessionId, Statement, StatementId,
-    TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
+    TRACES, TableEntry, TableFilter, TableName, TransactionEnd, TransactionId,
 };
 use bowshot_engine::{Assignment, AuthorizedPlan, EngineSession, Pinned, apart, without_passwords};
 use futures::StreamExt;
@@ -25,6 +25,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
+use tracing::{Instrument, Span, info_span};
 
 /// The statements of a session run on the query runtime from their text to their result, in one task each: going there and
 /// back again for each part costs a small statement more than the part.
@@ -266,14 +267,19 @@ impl Session for ClientSession {
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         self.check_open()?;
         let (text, statement) = (self.text(statement), statement.clone());
-        work::run(&self.me()?, &text, |me, _| async move { apart(me.described(&statement)).await }).await
+        work::run(&self.me()?, &text, |me, _| async move {
+            apart(me.described(&statement)).instrument(planning()).await
+        })
+        .await
     }
 
     async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
         self.check_open()?;
         let text = sql.to_owned();
-        work::run(&self.me()?, sql, |me, _| async move { apart(me.prepared_from(&text, transaction)).await })
-            .await
+        work::run(&self.me()?, sql, |me, _| async move {
+            apart(me.prepared_from(&text, transaction)).instrument(planning()).await
+        })
+        .await
     }
 
     async fn bind(&self, id: StatementId, parameters: Vec<RecordBatch>) -> Result<()> {
@@ -438,4 +444,9 @@ fn count(batch: &RecordBatch) -> u64 {
     let ours = column.as_primitive_opt::<Int64Type>().and_then(arrow::compute::sum);
     let engines = column.as_primitive_opt::<UInt64Type>().and_then(arrow::compute::sum);
     ours.and_then(|count| u64::try_from(count).ok()).or(engines).unwrap_or(0)
+}
+
+/// A span of traces.
+fn planning() -> Span {
+    info_span!(target: TRACES, "plan")
 }

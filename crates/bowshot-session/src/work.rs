@@ -12,6 +12,7 @@ use bowshot_engine::Stop;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::Instrument;
 
 /// Runs a piece of work that `sql` describes. To be called where time is kept whatever queries do.
 pub(crate) async fn run<T, F>(
@@ -30,8 +31,8 @@ where
     let job = server.engine.job(&session.owner().name, deadline);
     let statement = server.live.begin((session.key(), session.owner()), sql, (arrived, Arc::clone(&job)));
     let mut leaving = Leaving { session, statement: Some(Arc::clone(&statement)) };
-    let running =
-        server.engine.runtime().spawn(job.inside(work(Arc::clone(session), Arc::clone(&statement))));
+    let work = job.inside(work(Arc::clone(session), Arc::clone(&statement)));
+    let running = server.engine.runtime().spawn(work.instrument(statement.span.clone()));
     let _guard = AbortOnDrop(running.abort_handle());
     let planning = server.house.limits.planning_timeout;
     let ended = tokio::select! {
@@ -47,6 +48,8 @@ where
     if let Err(error) = &ended
         && statement.result().is_none()
     {
+        let outcome = if error.kind() == ErrorKind::Cancelled { Outcome::Cancelled } else { Outcome::Failed };
+        statement.has_ended(outcome.name(), (0, 0), Some(error));
         match error.kind() {
             ErrorKind::Timeout | ErrorKind::Cancelled => record(session, &statement, error),
             ErrorKind::Denied | ErrorKind::NotFound if !statement.is_logged() => {
@@ -77,7 +80,9 @@ impl Drop for Leaving<'_> {
             self.session.server().results.abandon(&query);
             return;
         }
-        record(self.session, &statement, &Error::new(ErrorKind::Cancelled, "the caller left"));
+        let error = Error::new(ErrorKind::Cancelled, "the caller left");
+        statement.has_ended(Outcome::Cancelled.name(), (0, 0), Some(&error));
+        record(self.session, &statement, &error);
     }
 }
 

@@ -8,12 +8,14 @@ mod file;
 mod settings;
 mod slot;
 mod tls;
+mod traces;
 mod value;
 
 pub(crate) use cluster::ClusterSettings;
 pub(crate) use drivers::Drivers;
 pub(crate) use settings::{SETTINGS, Setting};
 pub(crate) use tls::TlsFiles;
+pub(crate) use traces::TraceSettings;
 pub(crate) use value::Listen;
 
 use crate::usage::Usage;
@@ -76,6 +78,8 @@ pub(crate) struct Config {
     pub(crate) tls: TlsFiles,
     /// Other nodes.
     pub(crate) cluster: ClusterSettings,
+    /// Who gets traces, and of what.
+    pub(crate) traces: TraceSettings,
     pub(crate) data: Option<DataFolder>,
     pub(crate) dialect: Dialect,
     pub(crate) ports_file: Option<PathBuf>,
@@ -131,6 +135,7 @@ impl Default for Config {
             mysql_cleartext: false,
             tls: TlsFiles::default(),
             cluster: ClusterSettings::default(),
+            traces: TraceSettings::default(),
             data: None,
             dialect: Dialect::Ansi,
             ports_file: None,
@@ -342,6 +347,7 @@ impl Config {
                 .with_hint("set both `tls.certificate` and `tls.key`, or none of them"));
         }
         self.cluster.security()?;
+        self.traces.check()?;
         if self.tls.client_trust()?.is_some() && self.access.is_empty() {
             return Err(Usage::new("certificates of clients name users, and this server has none")
                 .with_hint(

@@ -120,6 +120,7 @@ async fn looked_at(args: ServerArgs) -> Vec<Line> {
     lines.extend(doors::ports(&config, in_use).await);
     lines.extend(doors::tls(&config).await);
     lines.extend(doors::cluster(&config));
+    lines.extend(doors::traces(&config).await);
     lines.extend(access::users(&config));
     lines.extend(places::data(&config, in_use));
     lines.extend(places::others(&config));

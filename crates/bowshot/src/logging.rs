@@ -1,15 +1,18 @@
 //! The log: on stderr, as lines for people or as JSON for machines. Data never goes there, and the log never to stdout.
 
 use crate::config::{Config, LogFormat};
+use crate::traces::Collected;
 use crate::usage::Usage;
 use anyhow::Result;
 use std::io::IsTerminal;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 /// Whatever is asked for: below these levels, libraries write what nobody may read there. Stores quote addresses with
 /// signatures, the parser and the planner quote statements with passwords and tokens, and those of the protocols quote headers
 /// and bodies.
-const QUIET: [&str; 8] = [
+const QUIET: [&str; 9] = [
     "object_store=error",
     "sqlparser=info",
     "datafusion=info",
@@ -18,26 +21,36 @@ const QUIET: [&str; 8] = [
     "hyper_util=info",
     "tonic=info",
     "tower=info",
+    // What traces are made of is in no log.
+    "traces=off",
 ];
 
-/// Starts the log. To be called once.
+/// Starts the log, and the collecting of traces if the configuration asks for it. To be called once.
 ///
 /// # Errors
-/// [`Usage`] when the filter of the configuration cannot be read.
-pub(crate) fn start(config: &Config) -> Result<()> {
+/// [`Usage`] when the filter of the configuration, or the headers for the collector, cannot be read.
+pub(crate) fn start(config: &Config) -> Result<Option<Collected>> {
     let filter = EnvFilter::builder().parse(&config.log).map_err(|error| {
         Usage::new(format!("the log filter `{}` cannot be used: {error}", config.log)).with_hint(
             "write a level (error, warn, info, debug, trace) or pairs such as `warn,bowshot=debug`",
         )
     })?;
     let filter = QUIET.iter().filter_map(|quiet| quiet.parse().ok()).fold(filter, EnvFilter::add_directive);
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let collected = Collected::begin(&config.traces)?;
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    let started = match config.log_format {
-        LogFormat::Text => log.try_init(),
-        LogFormat::Json => log.json().try_init(),
+    let log = match config.log_format {
+        LogFormat::Text => log.boxed(),
+        LogFormat::Json => log.json().boxed(),
     };
-    started.map_err(|error| anyhow::anyhow!("cannot start the log: {error}"))
+    // Without traces there is one filter for all, which costs least.
+    let started = match &collected {
+        None => tracing_subscriber::registry().with(log).with(filter).try_init(),
+        Some(collected) => {
+            tracing_subscriber::registry().with(log.with_filter(filter)).with(collected.layer()).try_init()
+        }
+    };
+    started.map_err(|error| anyhow::anyhow!("cannot start the log: {error}"))?;
+    Ok(collected)
 }

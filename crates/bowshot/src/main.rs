@@ -21,6 +21,7 @@ mod ports_file;
 mod reference;
 mod serve;
 mod sql;
+mod traces;
 mod usage;
 
 use anyhow::{Context, Result};
@@ -30,6 +31,7 @@ use config::Config;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use traces::Collected;
 use usage::Usage;
 
 /// Arrow buffers come and go by the megabyte from many threads, which the system's allocator handles badly. What it gives is
@@ -51,12 +53,12 @@ fn run(command: Command) -> Result<ExitCode> {
     bowshot_ipc::install_truncation_guard().context("cannot guard mapped files against truncation")?;
     match command {
         Command::Serve(args) => {
-            let config = prepare(args)?;
+            let (config, traces) = prepare(args)?;
             open_files::raise_limit();
-            block_on(serve::run(&config))?;
+            block_on(serve_traced(&config, traces))?;
         }
         Command::Check(args) => {
-            let config = prepare(args)?;
+            let (config, _) = prepare(args)?;
             block_on(check::run(&config))?;
         }
         Command::Backup(args) => block_on(backup::run_backup(args))?,
@@ -82,10 +84,20 @@ fn audit(file: &Path) -> Result<()> {
         .context("cannot write to stdout")
 }
 
-fn prepare(args: ServerArgs) -> Result<Config> {
+fn prepare(args: ServerArgs) -> Result<(Config, Option<Collected>)> {
     let config = Config::load(&args.into_flags(), std::env::vars_os())?;
-    logging::start(&config)?;
-    Ok(config)
+    let traces = logging::start(&config)?;
+    Ok((config, traces))
+}
+
+/// Serves, and sends traces meanwhile if there are any.
+async fn serve_traced(config: &Config, traces: Option<Collected>) -> Result<()> {
+    let sending = traces.map(Collected::send).transpose()?;
+    let served = serve::run(config).await;
+    if let Some(sending) = sending {
+        sending.finish().await;
+    }
+    served
 }
 
 /// Runs on the socket runtime. Queries have a runtime of their own in the engine.

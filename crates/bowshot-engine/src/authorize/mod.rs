@@ -228,6 +228,7 @@ fn permitted(
     (pinned, access): (&Pinned, Access),
     scratch: bool,
 ) -> Result<AuthorizedPlan> {
+    let _span = tracing::info_span!(target: bowshot_api::TRACES, "authorise").entered();
     let action = match recognised {
         Some(action) => action,
         None => action_of(planned.plan(), scratch)?,

@@ -121,7 +121,8 @@ pub(super) async fn physical_plan(
     plan: &LogicalPlan,
     ordered: bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let optimised = state.optimize(plan).map_err(classify)?;
+    let optimising = tracing::info_span!(target: bowshot_api::TRACES, "optimise");
+    let optimised = optimising.in_scope(|| state.optimize(plan)).map_err(classify)?;
     let optimised = session.reuse().substitute(optimised, state, session.purpose()).await;
     let physical = state.query_planner().create_physical_plan(&optimised, state).await.map_err(classify)?;
     let physical = match plan {

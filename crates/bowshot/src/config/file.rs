@@ -140,6 +140,9 @@ fn raw(name: &str, value: Value) -> Result<Raw, String> {
             });
             Ok(Raw::Many(texts.collect::<Result<_, _>>()?))
         }
+        Value::Float(number) if SETTINGS.iter().any(|setting| setting.name == name && setting.is_share()) => {
+            Ok(Raw::One(number.to_string()))
+        }
         Value::Float(_) | Value::Datetime(_) | Value::Table(_) => {
             Err(format!("`{name}` is {}, which no setting takes", value.type_str()))
         }

@@ -484,6 +484,41 @@ pub(crate) const SETTINGS: &[Setting] = &[
         |c| Slot::LongSize(&mut c.reuse.results.disk_bytes),
         "disk for results that were given again once, in the folder of the tables: they survive a restart; nothing is written when 0",
     ),
+    key(
+        "traces.endpoint",
+        |c| Slot::Text(&mut c.traces.endpoint),
+        "collector that gets traces by OTLP over gRPC, such as http://127.0.0.1:4317; none are made when empty",
+    ),
+    key(
+        "traces.sample_ratio",
+        |c| Slot::Share(&mut c.traces.sample_ratio),
+        "share of the calls that are traced whose callers do not say it in their `traceparent`",
+    ),
+    key(
+        "traces.ca_file",
+        |c| Slot::Path(&mut c.traces.ca_file),
+        "authorities that may vouch for a collector at https, in PEM form; those of this machine when empty",
+    ),
+    key(
+        "traces.headers_file",
+        |c| Slot::Path(&mut c.traces.headers_file),
+        "file with headers for the collector, one `name: value` on each line",
+    ),
+    key(
+        "traces.timeout",
+        |c| Slot::Duration(&mut c.traces.timeout),
+        "how long the collector may take for one delivery, which no statement waits for",
+    ),
+    key(
+        "traces.service_name",
+        |c| Slot::Text(&mut c.traces.service_name),
+        "name of this server among those that the collector knows",
+    ),
+    key(
+        "traces.statements",
+        |c| Slot::Truth(&mut c.traces.statements),
+        "whether traces have the texts of statements, without passwords",
+    ),
     key("limits.max_sessions", |c| Slot::Count(&mut c.limits.max_sessions, 1), "sessions open at once"),
     key(
         "limits.max_connections",
@@ -636,6 +671,11 @@ impl Setting {
     /// Whether the value is shown to nobody.
     pub(super) fn is_secret(&self) -> bool {
         matches!((self.slot)(&mut Config::default()), Slot::Secret(_))
+    }
+
+    /// Whether a number with a fraction can be a value.
+    pub(super) fn is_share(&self) -> bool {
+        matches!((self.slot)(&mut Config::default()), Slot::Share(_))
     }
 
     /// Whether the setting takes a list; its environment variable then separates the entries with `:`.

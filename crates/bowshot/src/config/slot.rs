@@ -18,6 +18,8 @@ pub(super) enum Slot<'a> {
     LongSize(&'a mut u64),
     Duration(&'a mut Duration),
     Truth(&'a mut bool),
+    /// A part of all, from 0 to 1.
+    Share(&'a mut f64),
     Text(&'a mut String),
     Path(&'a mut Option<PathBuf>),
     Data(&'a mut Option<DataFolder>),
@@ -65,6 +67,7 @@ impl Slot<'_> {
             Self::LongSize(place) => *place = value::size(text)?,
             Self::Duration(place) => *place = value::duration(text)?,
             Self::Truth(place) => *place = value::truth(text)?,
+            Self::Share(place) => *place = value::share(text)?,
             Self::Text(place) => text.clone_into(place),
             Self::Path(place) => *place = Some(path(text, base)?),
             Self::Data(place) if text == "memory" => *place = Some(DataFolder::Memory),
@@ -88,6 +91,7 @@ impl Slot<'_> {
             Self::Size(_) | Self::LongSize(_) => "size",
             Self::Duration(_) => "time",
             Self::Truth(_) => "`true` or `false`",
+            Self::Share(_) => "number from 0 to 1",
             Self::Text(_) => "text",
             Self::Path(_) => "path",
             Self::Data(_) => "path or `memory`",
@@ -109,6 +113,7 @@ impl Slot<'_> {
             Self::LongSize(place) => value::show_size(*place),
             Self::Duration(place) => value::show_duration(*place),
             Self::Truth(place) => place.to_string(),
+            Self::Share(place) => place.to_string(),
             Self::Text(place) => place.clone(),
             Self::Path(place) => place.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
             Self::Data(place) => match place {

@@ -52,6 +52,12 @@ pub(super) fn show_duration(value: Duration) -> String {
     text
 }
 
+/// Reads a part of all: `0.25`, `1`.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| format!("expected a number from 0 to 1, not `{text}`"))
+}
+
 /// Reads `16MiB`, `2 GB`, `4096`; a number alone is bytes.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("expected a size such as `16MiB`, `2GiB` or a number of bytes, not `{text}`");

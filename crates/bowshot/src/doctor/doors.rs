@@ -1,4 +1,4 @@
-//! Where others reach the server: ports, certificates, nodes.
+//! Where others reach the server, or it others: ports, certificates, nodes, the collector of traces.
 
 use super::Line;
 use super::places::others_read;
@@ -14,6 +14,8 @@ use std::time::{Duration, SystemTime};
 
 /// A certificate that ends sooner should be renewed now.
 const SOON: Duration = Duration::from_secs(21 * 24 * 60 * 60);
+/// How long a collector may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whether the ports are free, and who may come in by them.
 pub(super) async fn ports(config: &Config, in_use: bool) -> Vec<Line> {
@@ -218,4 +220,20 @@ pub(super) fn cluster(config: &Config) -> Vec<Line> {
         lines.push(Line::good(CHECK, "the node's certificate is of the cluster's authority"));
     }
     lines
+}
+
+/// Whether anybody takes the traces.
+pub(super) async fn traces(config: &Config) -> Option<Line> {
+    const CHECK: &str = "traces";
+    let address = config.traces.address()?;
+    let connecting = tokio::net::TcpStream::connect(&address);
+    Some(match tokio::time::timeout(PATIENCE, connecting).await {
+        Ok(Ok(_)) => Line::good(CHECK, format!("somebody listens at {address}")),
+        Ok(Err(error)) => Line::doubtful(CHECK, format!("{address}: {error}"), unheard()),
+        Err(_) => Line::doubtful(CHECK, format!("{address} does not answer"), unheard()),
+    })
+}
+
+fn unheard() -> &'static str {
+    "start the collector, or mend `traces.endpoint`; statements do not wait for it, and their traces are dropped"
 }

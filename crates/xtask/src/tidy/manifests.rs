@@ -107,7 +107,8 @@ const HEAVY: &[(&str, &[&str])] = &[
     ("object_store", &["bowshot-storage"]),
     ("rusqlite", &["bowshot-storage"]),
     ("arrow-flight", &["bowshot-flight", "bowshot-cluster", "bowshot-testkit"]),
-    ("tonic", &["bowshot-flight", "bowshot-cluster", "bowshot-testkit"]),
+    // The program itself only for the collector of traces.
+    ("tonic", &["bowshot", "bowshot-flight", "bowshot-cluster", "bowshot-testkit"]),
 ];
 
 pub(super) fn complaints(tree: &Tree) -> Result<Vec<String>> {
