@@ -10,20 +10,20 @@ pub(crate) fn edits(text: &Text<'_>) -> Vec<Edit> {
     let mut edits = quoted(text, open);
     let comma = last_comma(text, behind);
     let hints = hints(text, behind);
-    edits.extend(kept(text, behind, &hints));
+    edits.extend(kept(text, (open, behind), &hints));
     edits.extend(comma);
     edits.extend(hints);
     edits
 }
 
 /// The clauses that are taken away, as a condition that the table's definition takes them from.
-fn kept(text: &Text<'_>, behind: usize, hints: &[Edit]) -> Option<Edit> {
+fn kept(text: &Text<'_>, (open, behind): (usize, usize), hints: &[Edit]) -> Option<Edit> {
     let clauses = hints.iter().filter_map(|(range, _)| Some(text.sql.get(range.clone())?.trim()));
     let clauses = clauses.collect::<Vec<_>>().join(" ");
     // A backslash means something else from dialect to dialect. Tables of a query have no conditions yet.
     let is_kept = !clauses.is_empty() && !clauses.contains('\\');
     let ends = (behind..text.len()).all(|at| !matches!(text.word(at).as_str(), "AS" | "SELECT" | "LIKE"));
-    let has_columns = !matches!(text.token(behind.checked_sub(2)?), Some(Token::LParen));
+    let has_columns = behind > open + 2 && text.word(open + 1) != "LIKE";
     if !is_kept || !ends || !has_columns {
         return None;
     }
