@@ -34,7 +34,7 @@ def main(arguments):
                 "BOWSHOT_HTTP": server.http,
                 "BOWSHOT_TABLES": str(tables),
                 "BOWSHOT_TLS_PORT": str(encrypted.port),
-                "BOWSHOT_TLS_HTTP": encrypted.http,
+                "BOWSHOT_TLS_HTTP": encrypted.http.replace("http://", "https://"),
                 "BOWSHOT_TLS_AUTHORITY": str(TLS / "ca.pem"),
             }
             code = subprocess.run(arguments, cwd=folder, env=environment, stdin=subprocess.DEVNULL).returncode
