@@ -51,7 +51,8 @@ pub use reason::{Position, Reason};
 pub use rooms::{Combination, Room};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};
 pub use session::{
-    Answer, Delivery, Description, Endpoints, Location, Prepared, Request, Session, Statement, SubstraitPlan,
+    Answer, Delivery, Description, Endpoints, Location, Prepared, Request, STATUS_RESULT, Session, Statement,
+    SubstraitPlan,
 };
 pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
 pub use stream::{BatchStream, Origin, Pieces, batch_bytes};

@@ -64,7 +64,13 @@ pub struct Request {
     pub transaction: Option<TransactionId>,
     /// Whether other nodes of a cluster may hand out rows: the caller's client can go to [`Answer::locations`].
     pub elsewhere: bool,
+    /// Whether a statement without rows answers one, [`STATUS_RESULT`], in dialects whose clients count on that (`mysql`).
+    pub status_row: bool,
 }
+
+/// The column of the one row that says that a statement without rows went well, with the text `0`: what servers of MySQL's dialect
+/// answer over Flight SQL.
+pub const STATUS_RESULT: &str = "StatusResult";
 
 impl Request {
     /// SQL text with the session's own options.
@@ -78,7 +84,14 @@ impl Request {
     }
 
     fn of(statement: Statement) -> Self {
-        Self { statement, endpoints: None, delivery: None, transaction: None, elsewhere: false }
+        Self {
+            statement,
+            endpoints: None,
+            delivery: None,
+            transaction: None,
+            elsewhere: false,
+            status_row: false,
+        }
     }
 
     /// The same within a transaction.

@@ -47,7 +47,14 @@ pub(crate) async fn exchange(
         (None, None) => return Err(refuse(Error::internal("an exchange is neither a statement nor a room"))),
     };
     let (statement, input) = (order.statement.clone(), order.input(rows));
-    let request = Request { statement, endpoints: None, delivery: None, transaction, elsewhere: false };
+    let request = Request {
+        statement,
+        endpoints: None,
+        delivery: None,
+        transaction,
+        elsewhere: false,
+        status_row: false,
+    };
     let answer = session.exchange(&request, input).await.map_err(refuse)?;
     let (query, compression) = (answer.query, answer.layout.compression);
     let source =

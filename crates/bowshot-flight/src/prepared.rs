@@ -3,6 +3,7 @@
 use crate::caller::Caller;
 use crate::handle::{PreparedHandle, TransactionHandle, scope};
 use crate::proto::ActionCreatePreparedStatementResult;
+use crate::statement::described;
 use crate::ticket::substrait;
 use arrow_flight::sql::{
     ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest,
@@ -40,7 +41,7 @@ fn created(session: &dyn Session, prepared: &Prepared) -> ActionCreatePreparedSt
     let handle = PreparedHandle { session: session.id(), statement: prepared.id };
     ActionCreatePreparedStatementResult {
         prepared_statement_handle: handle.encode(),
-        dataset_schema: bowshot_ipc::schema_bytes(&prepared.description.schema),
+        dataset_schema: bowshot_ipc::schema_bytes(&described(session, &prepared.description)),
         parameter_schema: bowshot_ipc::schema_bytes(&prepared.description.parameters),
         is_update: Some(prepared.description.is_update),
     }

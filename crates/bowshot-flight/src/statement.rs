@@ -6,13 +6,13 @@ use crate::caller::Caller;
 use crate::profile::REUSE_CONNECTION;
 use crate::ticket::{Order, QueryTicket};
 use crate::{handle, metadata};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::sql::Command;
 use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, Location, Ticket};
 use bowshot_api::{
-    Answer, Delivery, Endpoints, Error, OptionValue, Request, Result, Session, Statement, TableEntry,
-    TableFilter, TableName, TransactionId,
+    Answer, Delivery, Description, Endpoints, Error, OptionValue, Request, Result, STATUS_RESULT, Session,
+    Statement, TableEntry, TableFilter, TableName, TransactionId,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -34,14 +34,16 @@ impl Runnable {
         delivery: Option<Delivery>,
     ) -> Result<Answer> {
         let Self { session, statement, transaction } = self;
-        session.start(&Request { statement, endpoints, delivery, transaction, elsewhere: false }).await
+        let (elsewhere, status_row) = (false, true);
+        session.start(&Request { statement, endpoints, delivery, transaction, elsewhere, status_row }).await
     }
 
     /// Starts it for a client that goes where FlightInfo says.
     async fn start_anywhere(self) -> Result<Answer> {
         let Self { session, statement, transaction } = self;
         let (endpoints, delivery) = (None, None);
-        session.start(&Request { statement, endpoints, delivery, transaction, elsewhere: true }).await
+        let (elsewhere, status_row) = (true, true);
+        session.start(&Request { statement, endpoints, delivery, transaction, elsewhere, status_row }).await
     }
 
     /// Plans it without running it.
@@ -51,11 +53,22 @@ impl Runnable {
         let prepared = match (&statement, transaction) {
             (Statement::Sql(text), Some(_)) => session.prepare(text, transaction).await?,
             (Statement::Substrait(plan), Some(_)) => session.prepare_substrait(plan, transaction).await?,
-            _ => return Ok(session.describe(&statement).await?.schema),
+            _ => {
+                let description = session.describe(&statement).await?;
+                return Ok(described(session.as_ref(), &description));
+            }
         };
         session.close_prepared(prepared.id).await?;
-        Ok(prepared.description.schema)
+        Ok(described(session.as_ref(), &prepared.description))
     }
+}
+
+/// The columns that a statement has when it is read with GetFlightInfo and DoGet.
+pub(crate) fn described(session: &dyn Session, description: &Description) -> SchemaRef {
+    if description.is_update && is_mysql(session) {
+        return Arc::new(Schema::new(vec![Field::new(STATUS_RESULT, DataType::Utf8, true)]));
+    }
+    Arc::clone(&description.schema)
 }
 
 /// What a descriptor or ticket asks for, with its session found.
@@ -300,10 +313,13 @@ fn no_table(path: &[String]) -> Error {
 }
 
 fn quote_of(session: &Arc<dyn Session>) -> char {
-    let mysql = session.options().into_iter().any(|(name, value)| {
+    if is_mysql(session.as_ref()) { '`' } else { '"' }
+}
+
+fn is_mysql(session: &dyn Session) -> bool {
+    session.options().into_iter().any(|(name, value)| {
         name == "dialect" && matches!(value, OptionValue::String(text) if text.eq_ignore_ascii_case("mysql"))
-    });
-    if mysql { '`' } else { '"' }
+    })
 }
 
 fn quoted(name: &str, quote: char) -> String {

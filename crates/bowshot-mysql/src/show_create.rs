@@ -1,12 +1,16 @@
-//! `SHOW CREATE TABLE`, from which clients read the columns of a table: the text as MySQL writes it, with columns and key. What
-//! the engine would write has names in double quotes, which are strings to MySQL, and has none for tables of files.
+//! `SHOW CREATE TABLE`, from which clients read the columns of a table: the text as MySQL writes it, with columns, defaults,
+//! comments, key, and the clauses that the table was made with. What the engine would write has names in double quotes, which are
+//! strings to MySQL, and has none for tables of files.
 
 use crate::connection::Connection;
 use crate::lex::{quoted_name, quoted_text};
 use crate::rows::ColumnType;
 use crate::status::{Failure, Result, Trouble};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Schema;
-use bowshot_api::{PrimaryKey, Statement, TableName};
+use bowshot_api::{Delivery, Endpoints, OptionValue, PrimaryKey, Request, Session, Statement, TableName};
+use futures::TryStreamExt;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -29,31 +33,121 @@ impl Connection {
             Err(Trouble::Failed(failure)) if is_missing(&failure) => None,
             Err(trouble) => return Err(trouble),
         };
-        let text = text(&table.name, &told.schema, key.as_ref());
+        let about = self.about(&table).await?;
+        let text = text(&table.name, &told.schema, key.as_ref(), &about);
         Ok(format!(
             "SELECT {} AS `Table`, {} AS `Create Table`",
             quoted_text(&table.name),
             quoted_text(&text)
         ))
     }
+
+    /// What `information_schema` knows of a table; nothing of one that is not in it.
+    async fn about(&mut self, table: &TableName) -> Result<About> {
+        let session = Arc::clone(&self.session);
+        let catalog = table.catalog.clone().unwrap_or_else(|| option(session.as_ref(), "catalog"));
+        let schema = table.schema_name.clone().unwrap_or_else(|| option(session.as_ref(), "schema"));
+        let found = format!(
+            "table_catalog = {} AND table_schema = {} AND table_name = {}",
+            quoted_text(&catalog),
+            quoted_text(&schema),
+            quoted_text(&table.name)
+        );
+        let columns =
+            "SELECT column_name, column_type, column_default, column_comment FROM information_schema.columns";
+        let mut about = About::default();
+        for row in self.texts(format!("{columns} WHERE {found}"), 4).await? {
+            let [name, kind, default, comment] = <[Option<String>; 4]>::try_from(row).unwrap_or_default();
+            about.columns.insert(name.unwrap_or_default(), AboutColumn { kind, default, comment });
+        }
+        let tables = "SELECT table_comment, create_options FROM information_schema.tables";
+        for row in self.texts(format!("{tables} WHERE {found}"), 2).await? {
+            [about.comment, about.clauses] = <[Option<String>; 2]>::try_from(row).unwrap_or_default();
+        }
+        Ok(about)
+    }
+
+    /// The rows of a query of texts.
+    async fn texts(&mut self, sql: String, width: usize) -> Result<Vec<Vec<Option<String>>>> {
+        let (server, session) = (Arc::clone(&self.server), Arc::clone(&self.session));
+        let work = async move {
+            let request = Request {
+                endpoints: Some(Endpoints::Exactly(1)),
+                delivery: Some(Delivery::Stream),
+                ..Request::sql(sql)
+            };
+            let answer = session.start(&request).await?;
+            let batches = server.attach(session.principal(), answer.query, 0).await?;
+            batches.try_collect::<Vec<RecordBatch>>().await
+        };
+        let batches = self.attend(work).await?;
+        let rows = batches.iter().flat_map(|batch| {
+            (0..batch.num_rows()).map(|row| (0..width).map(|column| cell(batch, column, row)).collect())
+        });
+        Ok(rows.collect())
+    }
+}
+
+/// What is said of a table beside its columns' names and types.
+#[derive(Debug, Default)]
+struct About {
+    columns: HashMap<String, AboutColumn>,
+    comment: Option<String>,
+    clauses: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct AboutColumn {
+    kind: Option<String>,
+    default: Option<String>,
+    comment: Option<String>,
+}
+
+fn option(session: &dyn Session, name: &str) -> String {
+    let options = session.options();
+    let value = options.into_iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    if let Some(OptionValue::String(text)) = value { text } else { String::new() }
+}
+
+fn cell(batch: &RecordBatch, column: usize, row: usize) -> Option<String> {
+    let texts = batch.columns().get(column)?.as_string_opt::<i32>()?;
+    texts.is_valid(row).then(|| texts.value(row).to_owned())
 }
 
 fn is_missing(failure: &Failure) -> bool {
     failure.code.0 == 1146
 }
 
-fn text(name: &str, schema: &Schema, key: Option<&PrimaryKey>) -> String {
+fn text(name: &str, schema: &Schema, key: Option<&PrimaryKey>, about: &About) -> String {
     let mut lines: Vec<String> = Vec::new();
+    let nothing = AboutColumn::default();
     for field in schema.fields() {
-        let null = if field.is_nullable() { "" } else { " NOT NULL" };
-        lines.push(format!("  {} {}{null}", quoted_name(field.name()), ColumnType::of(field).sql()));
+        let about = about.columns.get(field.name()).unwrap_or(&nothing);
+        let plain = ColumnType::of(field).sql();
+        // Of texts, how long they may be.
+        let kind = about.kind.as_deref().filter(|kind| plain == "text" && kind.contains('('));
+        let mut line = format!("  {} {}", quoted_name(field.name()), kind.unwrap_or(&plain));
+        if !field.is_nullable() {
+            line.push_str(" NOT NULL");
+        }
+        if let Some(default) = &about.default {
+            _ = write!(line, " DEFAULT {default}");
+        }
+        if let Some(comment) = about.comment.as_deref().filter(|comment| !comment.is_empty()) {
+            _ = write!(line, " COMMENT {}", quoted_text(comment));
+        }
+        lines.push(line);
     }
     if let Some(key) = key {
         let columns: Vec<String> = key.columns.iter().map(|column| quoted_name(column)).collect();
         lines.push(format!("  PRIMARY KEY ({})", columns.join(",")));
     }
     let mut text = format!("CREATE TABLE {} (\n", quoted_name(name));
-    _ = write!(text, "{}\n) ENGINE=Bowshot DEFAULT CHARSET=utf8mb4", lines.join(",\n"));
+    let clauses = about.clauses.as_deref().unwrap_or("ENGINE=Bowshot DEFAULT CHARSET=utf8mb4");
+    _ = write!(text, "{}\n) {clauses}", lines.join(",\n"));
+    if let Some(comment) = &about.comment {
+        _ = write!(text, " COMMENT={}", quoted_text(comment));
+    }
     text
 }
 
@@ -74,9 +168,22 @@ mod tests {
         let key =
             PrimaryKey { table: [(); 3].map(|()| String::new()), name: None, columns: vec!["a".to_owned()] };
         assert_eq!(
-            text("t", &schema, Some(&key)),
+            text("t", &schema, Some(&key), &About::default()),
             "CREATE TABLE `t` (\n  `a` bigint unsigned NOT NULL,\n  `b``c` text,\n  `d` decimal(10,2),\n  `e` datetime(6),\n  \
              `f` tinyint(1),\n  PRIMARY KEY (`a`)\n) ENGINE=Bowshot DEFAULT CHARSET=utf8mb4"
+        );
+        let some = |text: &str| Some(text.to_owned());
+        let column = AboutColumn { kind: some("varchar(9)"), default: some("'x'"), comment: some("it's") };
+        let about = About {
+            columns: HashMap::from([("s".to_owned(), column)]),
+            comment: some("c"),
+            clauses: some("ENGINE=OLAP DISTRIBUTED BY HASH(s) BUCKETS 3"),
+        };
+        let schema = Schema::new(vec![Field::new("s", DataType::Utf8, true)]);
+        assert_eq!(
+            text("t", &schema, None, &about),
+            "CREATE TABLE `t` (\n  `s` varchar(9) DEFAULT 'x' COMMENT 'it''s'\n) ENGINE=OLAP DISTRIBUTED BY HASH(s) BUCKETS 3 \
+             COMMENT='c'"
         );
     }
 }

@@ -11,11 +11,12 @@ use crate::session::ClientSession;
 use crate::statements;
 use crate::task;
 use crate::write::{self, Begun};
+use arrow::array::{ArrayRef, StringArray};
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{
-    BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result, Statement,
-    SubstraitPlan, TRACES, TransactionId,
+    BatchStream, Delivery, Endpoints, Error, ErrorKind, Lifecycle, OptionValue, Request, Result,
+    STATUS_RESULT, Statement, SubstraitPlan, TRACES, TransactionId,
 };
 use bowshot_engine::{
     Action, AuthorizedPlan, Execution, KeptRights, Parallelism, Pinned, ProgressMeter, Stop, placed,
@@ -176,6 +177,11 @@ async fn attempt(
             let acting = Acting { authorised: &authorised, transaction };
             Box::pin(execute(session, acting, parallelism, &options)).await?
         }
+    };
+    let execution = match authorised.plan.action().is_update() && request.status_row {
+        // After the statement: it may have been the one that sets the dialect.
+        true if session.current_options().dialect == "mysql" => went_well()?,
+        _ => execution,
     };
     let (execution, elsewhere) = Box::pin(execution.opened()).await?;
     let Some(slot) = live.job.release() else {
@@ -416,6 +422,16 @@ pub(crate) fn nothing() -> Execution {
         progress: ProgressMeter::default(),
         opening: None,
     }
+}
+
+/// The one row of a statement without rows, see [`STATUS_RESULT`].
+fn went_well() -> Result<Execution> {
+    let status: ArrayRef = Arc::new(StringArray::from(vec!["0"]));
+    let batch = RecordBatch::try_from_iter_with_nullable([(STATUS_RESULT, status, true)])
+        .map_err(|error| Error::internal("a status is no batch").with_source(error))?;
+    let schema = batch.schema();
+    let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
+    Ok(Execution { schema, streams: vec![stream], rows: Some(1), ..nothing() })
 }
 
 /// Waits for the first rows, so that errors arrive where the statement was sent. A caller that goes away while

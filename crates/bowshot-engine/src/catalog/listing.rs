@@ -116,6 +116,14 @@ impl Listed {
         }
     }
 
+    /// What the statement that made a table says beside its columns.
+    pub(crate) fn clauses(&self) -> Option<String> {
+        match &self.what {
+            What::Table(table) | What::Part(table) => table.definition().clauses.clone(),
+            _ => None,
+        }
+    }
+
     /// How many rows a table of our own has.
     pub(crate) fn rows(&self) -> Option<i64> {
         match &self.what {

@@ -88,7 +88,8 @@ pub(crate) fn table_text(name: &EntryName, definition: &Definition, durable: boo
         (false, None) => " WITH (storage = 'memory')".to_owned(),
         (false, Some(comment)) => format!(" WITH (storage = 'memory', comment = {comment})"),
     };
-    format!("CREATE TABLE {} (\n  {}\n){options}", full(name), parts.join(",\n  "))
+    let clauses = definition.clauses.as_ref().map(|text| format!("\n{text}")).unwrap_or_default();
+    format!("CREATE TABLE {} (\n  {}\n){options}{clauses}", full(name), parts.join(",\n  "))
 }
 
 fn list(columns: &[String]) -> String {

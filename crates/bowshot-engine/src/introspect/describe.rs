@@ -62,6 +62,11 @@ const STATEMENTS: &[&str] = &[
     "query", "replace", "truncate", "update", "verbose",
 ];
 
+/// The default of a column as MySQL shows it: the text itself, not as it is written in a statement.
+pub(super) const DEFAULT: &str = "CASE WHEN column_default LIKE '''%''' \
+                                  THEN replace(substr(column_default, 2, length(column_default) - 2), '''''', '''') \
+                                  ELSE column_default END";
+
 /// The columns of a table.
 pub(super) fn table(table: &EntryName, flavour: Flavour) -> Result<Parsed> {
     parsed(&sql(table, flavour, ""))
@@ -72,7 +77,8 @@ fn sql(table: &EntryName, flavour: Flavour, more: &str) -> String {
         Flavour::MySql => MYSQL_COLUMNS,
         Flavour::Bowshot | Flavour::Postgres => COLUMNS,
     };
-    let given = ["column_name", "column_type", "is_nullable", "column_key", "column_default", "extra"];
+    let default = if flavour == Flavour::MySql { DEFAULT } else { "column_default" };
+    let given = ["column_name", "column_type", "is_nullable", "column_key", default, "extra"];
     let items: Vec<String> =
         given.iter().zip(shown).map(|(given, shown)| format!("{given} AS {}", named(shown))).collect();
     format!(

@@ -31,7 +31,9 @@ pub(super) fn keys(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> {
         items: "k.table_name AS \"Table\", CAST(0 AS BIGINT) AS \"Non_unique\", \
                 CASE WHEN c.constraint_type = 'PRIMARY KEY' THEN 'PRIMARY' ELSE k.constraint_name END AS \"Key_name\", \
                 k.ordinal_position AS \"Seq_in_index\", k.column_name AS \"Column_name\", 'A' AS \"Collation\", \
-                '' AS \"Null\", 'HASH' AS \"Index_type\", '' AS \"Comment\"",
+                CAST(NULL AS BIGINT) AS \"Cardinality\", CAST(NULL AS BIGINT) AS \"Sub_part\", \
+                CAST(NULL AS VARCHAR) AS \"Packed\", '' AS \"Null\", 'HASH' AS \"Index_type\", '' AS \"Comment\", \
+                '' AS \"Index_comment\", 'YES' AS \"Visible\", CAST(NULL AS VARCHAR) AS \"Expression\"",
         from: &from,
         order: "concat(c.constraint_type, k.constraint_name, '/', lpad(CAST(k.ordinal_position AS VARCHAR), 6, '0'))",
     };

@@ -69,7 +69,13 @@ pub(super) fn create(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Option<E
     let (catalog, schema) = asked.schema(&words.name()?)?;
     words.end()?;
     let text = format!("CREATE SCHEMA {}.{}", named(&catalog), named(&schema));
-    let rows =
-        parsed(&format!("SELECT {} AS schema_name, {} AS create_statement", quoted(&schema), quoted(&text)))?;
+    let (name, statement, text) = match asked.flavour() {
+        Flavour::MySql => {
+            let text = format!("CREATE DATABASE `{}`", schema.replace('`', "``"));
+            (named("Database"), named("Create Database"), text)
+        }
+        Flavour::Bowshot | Flavour::Postgres => (named("schema_name"), named("create_statement"), text),
+    };
+    let rows = parsed(&format!("SELECT {} AS {name}, {} AS {statement}", quoted(&schema), quoted(&text)))?;
     Ok(Some(Expanded::Rows(Box::new(rows))))
 }

@@ -3,7 +3,7 @@
 use super::asked::{Asked, named, quoted};
 use super::describe;
 use super::parse::Words;
-use super::show::{Modifier, Shown, filtered, wanted};
+use super::show::{Modifier, Shown, Wanted, filtered, wanted};
 use crate::catalog::client::Flavour;
 use crate::snapshot::names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::Result;
@@ -32,7 +32,11 @@ pub(super) fn tables(mut words: Words<'_>, asked: &Asked<'_>, modifier: Modifier
     let (condition, schema) = place(&mut words, asked)?;
     let wanted = wanted(&mut words)?;
     let mysql = asked.flavour() == Flavour::MySql;
-    let column = if mysql { format!("Tables_in_{schema}") } else { "name".to_owned() };
+    let column = match (&wanted, mysql) {
+        (_, false) => "name".to_owned(),
+        (Wanted::Like(pattern), true) => format!("Tables_in_{schema} ({pattern})"),
+        (_, true) => format!("Tables_in_{schema}"),
+    };
     let kind = match (modifier, mysql) {
         (Modifier::None, _) => "",
         (Modifier::Full, true) => ", table_type AS \"Table_type\"",
@@ -112,6 +116,9 @@ pub(super) fn all(mut words: Words<'_>) -> Result<Parsed> {
 pub(super) fn status(mut words: Words<'_>, asked: &Asked<'_>) -> Result<Parsed> {
     let (condition, _) = place(&mut words, asked)?;
     let wanted = wanted(&mut words)?;
+    if asked.flavour() == Flavour::MySql {
+        return mysql_status(&condition, wanted);
+    }
     let shown = Shown {
         items: "table_name AS \"Name\", storage AS \"Engine\", version AS \"Version\", row_count AS \"Rows\", \
                 bytes AS \"Data_length\"",
@@ -134,17 +141,39 @@ pub(super) fn columns(mut words: Words<'_>, asked: &Asked<'_>, modifier: Modifie
     }
     let table = asked.table(&name)?;
     let wanted = wanted(&mut words)?;
-    let more = match modifier {
-        Modifier::None => "",
-        Modifier::Full => {
-            ", collation_name AS \"Collation\", 'select,insert,update,references' AS \"Privileges\", \
-             column_comment AS \"Comment\""
-        }
+    let (collation, more) = match modifier {
+        Modifier::None => ("", ""),
+        Modifier::Full => (
+            " CASE WHEN collation_name IS NOT NULL THEN 'utf8mb4_bin' END AS \"Collation\",",
+            ", 'select,insert,update,references' AS \"Privileges\", coalesce(column_comment, '') AS \"Comment\"",
+        ),
     };
     let items = format!(
-        "column_name AS \"Field\", column_type AS \"Type\", is_nullable AS \"Null\", column_key AS \"Key\", \
-         column_default AS \"Default\", extra AS \"Extra\"{more}"
+        "column_name AS \"Field\", column_type AS \"Type\",{collation} is_nullable AS \"Null\", column_key AS \"Key\", \
+         {} AS \"Default\", extra AS \"Extra\"{more}",
+        describe::DEFAULT
     );
     let from = format!("FROM information_schema.columns WHERE {}", describe::is(&table));
     filtered(&Shown { items: &items, from: &from, order: "ordinal_position" }, wanted)
+}
+
+/// The same with all of MySQL's columns, which its clients find by their places.
+fn mysql_status(condition: &str, wanted: Wanted) -> Result<Parsed> {
+    let shown = Shown {
+        items: "table_name AS \"Name\", 'Bowshot' AS \"Engine\", version AS \"Version\", CAST(NULL AS VARCHAR) AS \"Row_format\", \
+                row_count AS \"Rows\", CASE WHEN row_count > 0 THEN bytes / row_count ELSE 0 END AS \"Avg_row_length\", \
+                bytes AS \"Data_length\", CAST(NULL AS BIGINT) AS \"Max_data_length\", CAST(NULL AS BIGINT) AS \"Index_length\", \
+                CAST(NULL AS BIGINT) AS \"Data_free\", CAST(NULL AS BIGINT) AS \"Auto_increment\", \
+                CAST(NULL AS TIMESTAMP) AS \"Create_time\", CAST(NULL AS TIMESTAMP) AS \"Update_time\", \
+                CAST(NULL AS TIMESTAMP) AS \"Check_time\", 'utf8mb4_bin' AS \"Collation\", \
+                CAST(NULL AS VARCHAR) AS \"Checksum\", coalesce(create_options, '') AS \"Create_options\", \
+                coalesce(table_comment, '') AS \"Comment\"",
+        from: &format!(
+            "FROM (SELECT t.*, i.create_options, i.table_comment FROM system.tables AS t \
+             LEFT JOIN information_schema.tables AS i ON i.table_catalog = t.table_catalog \
+             AND i.table_schema = t.table_schema AND i.table_name = t.table_name) AS listed WHERE {condition}"
+        ),
+        order: "table_name",
+    };
+    filtered(&shown, wanted)
 }

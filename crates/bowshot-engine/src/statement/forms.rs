@@ -11,6 +11,8 @@ use std::borrow::Cow;
 pub(crate) const BY_NAME: &str = "__bowshot_by_name";
 /// Stands in the place of the query of REFRESH.
 pub(crate) const REFRESH: &str = "__bowshot_refresh";
+/// Names a condition that holds the clauses of a CREATE TABLE which the parser does not know.
+pub(crate) const CLAUSES: &str = "__bowshot_clauses";
 /// Bytes at the beginning of a statement in which its form is looked for: values may be many.
 const HEAD: usize = 1 << 10;
 
@@ -242,13 +244,19 @@ mod tests {
             (
                 "CREATE TABLE t (k INT NULL DEFAULT \"\" COMMENT \"it's\") DISTRIBUTED BY HASH(k) BUCKETS 3 \
                  PROPERTIES (\"replication_num\" = \"1\");",
-                "CREATE TABLE t (k INT NULL DEFAULT '' COMMENT 'it''s') ;",
+                "CREATE TABLE t (k INT NULL DEFAULT '' COMMENT 'it''s', CONSTRAINT __bowshot_clauses CHECK \
+                 ('DISTRIBUTED BY HASH(k) BUCKETS 3 PROPERTIES (\"replication_num\" = \"1\")')) ;",
             ),
             (
                 "CREATE TABLE t (k INT) ENGINE=olap DUPLICATE KEY(k) COMMENT \"c\" DISTRIBUTED BY RANDOM BUCKETS AUTO",
-                "CREATE TABLE t (k INT) COMMENT 'c' ",
+                "CREATE TABLE t (k INT, CONSTRAINT __bowshot_clauses CHECK ('ENGINE=olap DUPLICATE KEY(k) DISTRIBUTED BY \
+                 RANDOM BUCKETS AUTO')) COMMENT 'c' ",
             ),
-            ("CREATE TABLE t (k INT) ENGINE = InnoDB DEFAULT CHARSET=utf8mb4", "CREATE TABLE t (k INT) "),
+            (
+                "CREATE TABLE t (k INT, ) ENGINE = InnoDB DEFAULT CHARSET=utf8mb4",
+                "CREATE TABLE t (k INT , CONSTRAINT __bowshot_clauses CHECK ('ENGINE = InnoDB DEFAULT CHARSET=utf8mb4')) ",
+            ),
+            ("CREATE TABLE t (k INT) ENGINE=x AS SELECT 1", "CREATE TABLE t (k INT) AS SELECT 1"),
             (
                 "CREATE VIEW v AS SELECT * FROM predict('m', TABLE s.\"T\" ) AS p",
                 "CREATE VIEW v AS SELECT * FROM predict('m', (SELECT * FROM s.\"T\")) AS p",

@@ -1,6 +1,6 @@
 //! What MySQL and Doris write into a CREATE TABLE about where its rows lie, and texts in double quotes.
 
-use crate::statement::forms::{Edit, Text};
+use crate::statement::forms::{CLAUSES, Edit, Text};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// What is to be changed of a CREATE TABLE.
@@ -8,9 +8,28 @@ pub(crate) fn edits(text: &Text<'_>) -> Vec<Edit> {
     let Some(open) = columns(text) else { return Vec::new() };
     let Some(behind) = text.behind(open) else { return Vec::new() };
     let mut edits = quoted(text, open);
-    edits.extend(last_comma(text, behind));
-    edits.extend(hints(text, behind));
+    let comma = last_comma(text, behind);
+    let hints = hints(text, behind);
+    edits.extend(kept(text, (open, behind), &hints));
+    edits.extend(comma);
+    edits.extend(hints);
     edits
+}
+
+/// The clauses that are taken away, as a condition that the table's definition takes them from.
+fn kept(text: &Text<'_>, (open, behind): (usize, usize), hints: &[Edit]) -> Option<Edit> {
+    let clauses = hints.iter().filter_map(|(range, _)| Some(text.sql.get(range.clone())?.trim()));
+    let clauses = clauses.collect::<Vec<_>>().join(" ");
+    // A backslash means something else from dialect to dialect. Tables of a query have no conditions yet.
+    let is_kept = !clauses.is_empty() && !clauses.contains('\\');
+    let ends = (behind..text.len()).all(|at| !matches!(text.word(at).as_str(), "AS" | "SELECT" | "LIKE"));
+    let has_columns = behind > open + 2 && text.word(open + 1) != "LIKE";
+    if !is_kept || !ends || !has_columns {
+        return None;
+    }
+    let close = text.start(behind - 1);
+    let condition = format!(", CONSTRAINT {CLAUSES} CHECK ('{}')", clauses.replace('\'', "''"));
+    Some((close..close, condition))
 }
 
 /// The place of the parenthesis before the columns.

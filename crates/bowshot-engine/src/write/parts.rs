@@ -1,6 +1,7 @@
 //! What DataFusion's planner of CREATE TABLE does not take: defaults, comments, constraints, columns that number themselves.
 
 use crate::catalog::names::ident;
+use crate::statement::forms::CLAUSES;
 use crate::types::declared::DECLARED;
 use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
@@ -26,6 +27,7 @@ pub(super) struct Parts {
     generated: Vec<Generated>,
     references: Vec<Reference>,
     comment: Option<String>,
+    clauses: Option<String>,
 }
 
 impl Parts {
@@ -110,6 +112,14 @@ impl Parts {
                 self.unique.push(unique_key(&key)?);
                 Ok(())
             }
+            TableConstraint::Check(check)
+                if check.name.as_ref().is_some_and(|name| name.value == CLAUSES) =>
+            {
+                if let SqlExpr::Value(value) = check.expr.as_ref() {
+                    self.clauses = value.clone().into_string();
+                }
+                Ok(())
+            }
             TableConstraint::Check(check) => {
                 self.add_check(check.name.as_ref(), &check.expr);
                 Ok(())
@@ -164,7 +174,8 @@ impl Parts {
         if columns.is_empty() {
             return Err(Error::invalid("a table needs at least one column"));
         }
-        let Self { checks, primary_key, unique, identities, generated, references, comment, .. } = self;
+        let Self { checks, primary_key, unique, identities, generated, references, comment, clauses, .. } =
+            self;
         let mut names = HashSet::new();
         if let Some(twice) = checks.iter().find(|check| !names.insert(check.name.as_str())) {
             return Err(Error::invalid(format!("constraint `{}` is there twice", twice.name))
@@ -180,6 +191,7 @@ impl Parts {
             generated,
             references,
             comment,
+            clauses,
             materialized: None,
         };
         check_columns(&definition)?;

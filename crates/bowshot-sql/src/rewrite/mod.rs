@@ -25,6 +25,7 @@ mod repairs;
 mod same_names;
 mod scopes;
 mod shadowed;
+mod spelled;
 mod strangers;
 mod ties;
 mod versions;
@@ -83,6 +84,7 @@ pub fn statement(statement: &mut Statement, source: Source<'_>) -> Result<()> {
     mysql::check(statement, source.dialect)?;
     mysql::assigned_row(statement)?;
     mysql::databases(statement, source.dialect);
+    spelled::names(statement, source.dialect);
     placeholders::number(statement);
     all(statement, source)
 }

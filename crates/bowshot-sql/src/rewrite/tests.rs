@@ -11,7 +11,7 @@ fn rewritten(sql: &str) -> String {
     rewritten_in(sql, DialectName::Ansi)
 }
 
-fn rewritten_in(sql: &str, dialect: DialectName) -> String {
+pub(super) fn rewritten_in(sql: &str, dialect: DialectName) -> String {
     let mut parsed = parse(sql, Dialect::new(dialect), 50).unwrap_or_else(|error| panic!("{sql}: {error}"));
     let Some(Parsed::Statement(mut parsed)) = parsed.pop() else { unreachable!("it is one statement") };
     match statement(&mut parsed, Source { text: sql, dialect }) {

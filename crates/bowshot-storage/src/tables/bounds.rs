@@ -35,7 +35,8 @@ pub(super) fn check_table(definition: &Definition) -> Result<(), Error> {
         limit(fields, MAX_FIELDS, "fields in its types")?;
     }
     let checks = definition.checks.iter();
-    check_text(checks.map(|check| check.sql.as_str()).chain(definition.comment.as_deref()))?;
+    let texts = checks.map(|check| check.sql.as_str()).chain(definition.comment.as_deref());
+    check_text(texts.chain(definition.clauses.as_deref()))?;
     definition.checks.iter().try_for_each(|check| check_constraint(&check.name))?;
     let key = definition.primary_key.as_ref().and_then(|key| key.name.as_ref());
     key.map_or(Ok(()), |name| check_constraint(name))

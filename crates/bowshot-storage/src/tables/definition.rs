@@ -120,6 +120,8 @@ pub struct Definition {
     pub materialized: Option<Materialized>,
     /// What the user says about the table.
     pub comment: Option<String>,
+    /// What the statement that made the table says of where its rows lie. Has no meaning here, and is kept to be shown.
+    pub clauses: Option<String>,
 }
 
 impl Definition {

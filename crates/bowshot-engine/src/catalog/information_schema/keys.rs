@@ -105,6 +105,9 @@ pub(crate) static REFERENTIAL_CONSTRAINTS: Defined = Defined {
         ("match_option", Text),
         ("update_rule", Text),
         ("delete_rule", Text),
+        // MySQL's.
+        ("table_name", Text),
+        ("referenced_table_name", Text),
     ],
     rows: |visible, about, rows| {
         referential(visible, about, rows);
@@ -256,7 +259,9 @@ fn referential(visible: &Visible, about: &About, rows: &mut Rows) {
         for reference in references(&listed) {
             let name = reference_name(&listed.name, reference);
             let nothing = std::iter::repeat_n(Cell::Null, 3);
-            let rest = ["NONE".into(), "NO ACTION".into(), "NO ACTION".into()];
+            let referred = reference.table.rsplit('.').next().unwrap_or_default();
+            let tables = [Cell::from(&listed.name.name), referred.trim_matches('"').into()];
+            let rest = ["NONE".into(), "NO ACTION".into(), "NO ACTION".into()].into_iter().chain(tables);
             rows.add(constraint(&listed, &name).into_iter().chain(nothing).chain(rest));
         }
     }

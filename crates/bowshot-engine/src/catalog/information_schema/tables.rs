@@ -23,6 +23,9 @@ pub(crate) static TABLES: Defined = Defined {
         ("is_typed", Text),
         ("commit_action", Text),
         ("table_comment", Text),
+        // MySQL's: what the statement that made the table says beside its columns.
+        ("create_options", Text),
+        ("engine", Text),
     ],
     rows: |visible, about, rows| {
         tables(visible, about, rows);
@@ -142,7 +145,14 @@ fn tables(visible: &Visible, about: &About, rows: &mut Rows) {
         let commit = (listed.is_temporary() && own).then_some("PRESERVE");
         let cells = full(&listed).into_iter();
         let nothing = std::iter::repeat_n(Cell::Null, 5);
-        let rest = [yes(own), "NO".into(), commit.into(), listed.comment().into()];
+        let rest = [
+            yes(own),
+            "NO".into(),
+            commit.into(),
+            listed.comment().into(),
+            listed.clauses().into(),
+            (kind != "VIEW").then_some("Bowshot").into(),
+        ];
         rows.add(cells.chain([kind.into()]).chain(nothing).chain(rest));
     }
 }

@@ -54,6 +54,7 @@ fn left_of(definition: &Definition, columns: Option<&BTreeSet<String>>) -> Defin
     left.references.retain(|reference| all_seen(&reference.columns));
     // Their texts may name any column.
     left.checks.clear();
+    left.clauses = None;
     left.generated.clear();
     left.identities.retain(|identity| seen.contains(&identity.column));
     left

@@ -55,6 +55,7 @@ pub(super) fn definition_to_text(definition: &Definition) -> Result<String, Erro
             })
         }),
         "comment": definition.comment,
+        "clauses": definition.clauses,
     })
     .to_string())
 }
@@ -109,6 +110,7 @@ fn parse_definition(value: &Value) -> Option<Definition> {
         references: each(&value["references"], reference_from_json)?,
         materialized,
         comment: optional(&value["comment"]),
+        clauses: optional(&value["clauses"]),
     })
 }
 

@@ -1,0 +1,132 @@
+"""What clients of MySQL send by themselves, recorded once (`recorded/mysql.txt`: one statement a line, by client): replayed over
+PyMySQL, which sends the texts as they are.
+
+    python recorded_mysql.py
+
+The command starts MariaDB and writes what it answers (`recorded/mysql.json`): the names of the columns, and the rows where Bowshot's
+are the same.
+"""
+
+import contextlib
+import getpass
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+
+import pymysql
+
+from server import Server, wait_until
+
+FOLDER = pathlib.Path(__file__).parent / "recorded"
+RECORDED, ANSWERS = FOLDER / "mysql.txt", FOLDER / "mysql.json"
+# What the recording has taken for granted.
+BEFORE = [
+    "CREATE DATABASE IF NOT EXISTS d",
+    "USE d",
+    "DROP TABLE IF EXISTS pd1",
+    "DROP TABLE IF EXISTS t",
+    "CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(50))",
+    "INSERT INTO t VALUES (1, 'a'), (2, NULL)",
+]
+
+
+def statements():
+    """Client, kind and text."""
+    client = ""
+    for line in RECORDED.read_text().splitlines():
+        if line.startswith("## "):
+            client = line[3:]
+        elif line.startswith(("Query ", "Prepare ", "Execute ", "Init DB ")):
+            verb, _, text = line.replace("Init DB", "Use", 1).partition(" ")
+            yield client, verb, f"USE {text}" if verb == "Use" else text
+
+
+def replayed(port):
+    """The answers to all of them, each client on a connection of its own, over the same tables; None for what is only prepared."""
+    answers, last, connection = [], None, None
+    for client, verb, text in statements():
+        if client != last:
+            if connection:
+                connection.close()
+            last = client
+            place = {"host": "127.0.0.1", "port": port, "user": "root", "autocommit": True}
+            connection = pymysql.connect(**place, client_flag=pymysql.constants.CLIENT.MULTI_STATEMENTS)
+            for sql in BEFORE:
+                assert "error" not in (told := answer(connection, sql)), told
+        answers.append(None if verb == "Prepare" else answer(connection, text))
+    connection.close()
+    return answers
+
+
+def answer(connection, sql):
+    """Names of the columns and rows of the last result; for an error its number and message."""
+    with contextlib.closing(connection.cursor()) as cursor:
+        try:
+            cursor.execute(sql)
+            while cursor.nextset():
+                pass
+        except pymysql.err.Error as error:
+            return {"error": error.args[0], "message": str(error.args[-1])}
+        columns = [column[0] for column in cursor.description or ()]
+        rows = [[value if value is None else str(value) for value in row] for row in cursor.fetchall()]
+        return {"columns": columns, "rows": rows}
+
+
+@contextlib.contextmanager
+def mariadb():
+    """A server of its own; gives the port."""
+    program = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin")
+    with tempfile.TemporaryDirectory(prefix="mariadb-") as folder:
+        user = []
+        if getpass.getuser() == "root":
+            user = ["--user=mysql"]
+            os.chmod(folder, 0o755)
+        home = pathlib.Path(folder) / "home"
+        home.mkdir()
+        if user:
+            shutil.chown(home, "mysql", "mysql")
+        install = ["mariadb-install-db", "--no-defaults", f"--datadir={home}", "--auth-root-authentication-method=normal", *user]
+        subprocess.run([*install, "--skip-test-db"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [program, "--no-defaults", f"--datadir={home}", f"--port={port}", "--bind-address=127.0.0.1"]
+        command += [f"--socket={home}/socket", f"--pid-file={home}/pid", "--skip-log-bin", *user]
+        running = subprocess.Popen(command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def ready():
+            assert running.poll() is None, "MariaDB did not start"
+            with contextlib.suppress(pymysql.err.Error):
+                pymysql.connect(host="127.0.0.1", port=port, user="root").close()
+                return True
+
+        try:
+            wait_until(ready, "MariaDB is ready", 60)
+            yield port
+        finally:
+            running.terminate()
+            running.wait(30)
+
+
+def decide():
+    with mariadb() as port:
+        theirs = replayed(port)
+    with Server(arguments=["--mysql", "127.0.0.1:0"]) as server:
+        ours = replayed(server.mysql_port)
+    kept = []
+    for their, our in zip(theirs, ours, strict=True):
+        if their is None or "error" in their:
+            kept.append(their and {"error": their["error"]})
+        elif their["rows"] and their["rows"] == our.get("rows"):
+            kept.append(their)
+        else:
+            kept.append({"columns": their["columns"]})
+    lines = ",\n".join(json.dumps(answer, ensure_ascii=False) for answer in kept)
+    ANSWERS.write_text(f"[\n{lines}\n]\n")
+
+
+if __name__ == "__main__":
+    decide()
