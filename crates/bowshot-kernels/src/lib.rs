@@ -2,7 +2,8 @@
 //! with full optimisation, which the engine is not (see the profiles in `Cargo.toml`).
 //!
 //! - [`decimals`], [`integers`], [`floats`]: arithmetic, and the greatest and least of a group;
-//! - [`codes`]: small numbers that stand for texts which repeat.
+//! - [`codes`]: small numbers that stand for texts which repeat;
+//! - [`nulls`]: what lies below the NULLs of lists, maps and structs.
 //!
 //! No plans, no expressions, no functions with a name: who calls these says when they are right. Generic code is compiled
 //! where it is used, so what is public here has no type parameters.
@@ -11,3 +12,4 @@ pub mod codes;
 pub mod decimals;
 pub mod floats;
 pub mod integers;
+pub mod nulls;

@@ -138,27 +138,9 @@ async fn attempt(
         (endpoints(request, &options, session), kept_rights(session, request, &options));
     let parallelism = parallelism(request, (endpoints, &options), (session, live));
     live.is(State::Planning);
-    let (authorised, execution) = placed(async {
-        let planning = info_span!(target: TRACES, parent: &live.span, "plan");
-        let authorised =
-            Box::pin(authorise(session, &request.statement, &pinned).instrument(planning)).await?;
-        live.touches(authorised.plan.tables());
-        exchange::check(live, &authorised.plan)?;
-        // What has acted is not to act again, and rows that have come do not come again.
-        *repeatable = matches!(authorised.plan.action(), Action::Query) && live.input().is_none();
-        expected.of(authorised.plan.action())?;
-        let execution = match authorised.plan.action() {
-            Action::Query => {
-                let acting = Acting { authorised: &authorised, transaction };
-                let executing = info_span!(target: TRACES, parent: &live.span, "execute");
-                let begun = execute(session, acting, parallelism, &options).instrument(executing);
-                Some(Box::pin(begun).await?)
-            }
-            _ => None,
-        };
-        Ok((authorised, execution))
-    })
-    .await?;
+    let statement = (&request.statement, expected, transaction);
+    let begun = planned(session, statement, (live, &pinned), (parallelism, &options), repeatable);
+    let (authorised, execution) = placed(begun).await?;
     live.is(State::Running);
     let execution = match (execution, authorised.plan.action()) {
         (Some(execution), _) => {
@@ -209,6 +191,30 @@ async fn attempt(
         wait_until_readable(session, &query).await?;
     }
     Ok(query)
+}
+
+/// Plans a statement, and begins it if it is a query: what else it may be acts later.
+async fn planned(
+    session: &ClientSession,
+    (statement, expected, transaction): (&Statement, Expected, Option<TransactionId>),
+    (live, pinned): (&Arc<live::Statement>, &Pinned),
+    (parallelism, options): (Parallelism, &Options),
+    repeatable: &mut bool,
+) -> Result<(Authorised, Option<Execution>)> {
+    let planning = info_span!(target: TRACES, parent: &live.span, "plan");
+    let authorised = Box::pin(authorise(session, statement, pinned).instrument(planning)).await?;
+    live.touches(authorised.plan.tables());
+    exchange::check(live, &authorised.plan)?;
+    // What has acted is not to act again, and rows that have come do not come again.
+    *repeatable = matches!(authorised.plan.action(), Action::Query) && live.input().is_none();
+    expected.of(authorised.plan.action())?;
+    if !matches!(authorised.plan.action(), Action::Query) {
+        return Ok((authorised, None));
+    }
+    let acting = Acting { authorised: &authorised, transaction };
+    let executing = info_span!(target: TRACES, parent: &live.span, "execute");
+    let execution = Box::pin(execute(session, acting, parallelism, options).instrument(executing)).await?;
+    Ok((authorised, Some(execution)))
 }
 
 /// The rights as they are before planning, for rows that will be kept.

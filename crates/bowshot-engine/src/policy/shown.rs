@@ -2,8 +2,8 @@
 //! they are, and casts of a dictionary run over all of its values.
 
 use arrow_select::dictionary::garbage_collect_any_dictionary;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Scalar, make_array, new_null_array};
-use datafusion::arrow::compute::kernels::zip::zip;
+use bowshot_kernels::nulls;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, make_array};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -75,14 +75,7 @@ fn may_share(data_type: &DataType) -> bool {
 
 /// The same values, with nothing below those that are NULL, nor below fields and items that are.
 fn without_values_below_nulls(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
-    let seen = match nulls {
-        None => Arc::clone(array),
-        Some(nulls) => {
-            let is_there = BooleanArray::new(nulls.inner().clone(), None);
-            zip(&is_there, array, &Scalar::new(new_null_array(array.data_type(), 1)))?
-        }
-    };
+    let seen = nulls::nothing_below(array)?;
     // The values of a dictionary are looked through by `without_hidden_rows`, which leaves out those that nobody points at.
     match seen.data_type() {
         DataType::Dictionary(..) | DataType::RunEndEncoded(..) => Ok(seen),

@@ -1,7 +1,7 @@
 //! What plans mean before they are optimised, where DataFusion means something else than SQL does. Sessions with a scratch
 //! catalog are plain DataFusion.
 
-use super::{OuterTypes, Unnest, integers, multisets, operators};
+use super::{OuterTypes, Unnest, below_nulls, integers, multisets, operators};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::optimizer::analyzer::Analyzer;
 use datafusion::optimizer::{AnalyzerRule, analyzer::type_coercion::TypeCoercion};
@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub(crate) fn with_our_meaning(mut state: SessionStateBuilder) -> SessionStateBuilder {
     state.scalar_functions().get_or_insert_default().extend(integers::functions());
     state.scalar_functions().get_or_insert_default().extend(operators::functions());
+    state.scalar_functions().get_or_insert_default().extend(below_nulls::functions());
     let planners = state.expr_planners().get_or_insert_default();
     planners.insert(0, Arc::new(operators::IntervalPlanner));
     planners.insert(0, Arc::new(integers::IntegerLiterals));
@@ -31,6 +32,7 @@ fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
             rules.push(Arc::new(integers::IntegersInRange) as _);
             rules.push(Arc::new(operators::BothZeros) as _);
             rules.push(Arc::new(operators::OnlyOneNan) as _);
+            rules.push(Arc::new(below_nulls::NothingBelowNulls) as _);
         } else {
             rules.push(rule);
         }
@@ -102,6 +104,18 @@ mod tests {
             ("SELECT count(*) FROM (VALUES (1), (1), (2) INTERSECT ALL VALUES (1), (1), (1)) AS v", "2"),
             ("SELECT x <> 0 AND 10 / x > 1 FROM (VALUES (0)) AS v(x)", "false"),
             ("SELECT CASE WHEN x <> 0 THEN 10 / x > 1 ELSE false END FROM (VALUES (0)) AS v(x)", "false"),
+            (
+                "SELECT count(get_field(CASE WHEN x > 1 THEN t END, 'a')) FROM (VALUES (1, named_struct('a', 10)), (2, named_struct('a', 20))) AS v(x, t)",
+                "1",
+            ),
+            (
+                "SELECT get_field(nullif(t, named_struct('a', named_struct('b', 1))), 'a', 'b') IS NULL FROM (VALUES (named_struct('a', named_struct('b', 1)))) AS v(t)",
+                "true",
+            ),
+            (
+                "SELECT array_append(nullif(l, make_array(1, 2)), 9) FROM (VALUES (make_array(1, 2))) AS v(l)",
+                "[9]",
+            ),
             (
                 "SELECT count(*) FROM (VALUES (-0e0)) AS v(x) WHERE CAST(x AS DOUBLE) IN (0.0, 1, 2, 3, 4)",
                 "1",

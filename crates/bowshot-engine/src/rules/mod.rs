@@ -2,6 +2,7 @@
 
 mod analysis;
 mod barrier;
+mod below_nulls;
 mod constant_conditions;
 mod constant_sides;
 mod constants;
@@ -42,6 +43,7 @@ pub(crate) fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Sen
         vec![Arc::new(grouping_sets::NothingKnownOfSets), Arc::new(running_extremes::NoOrderByExtremes)];
     let mut stock = same_names::physical();
     if !scratch {
+        rules.push(Arc::new(below_nulls::FieldsInFiles));
         rules.push(Arc::new(constants::NothingConstantOfParts));
         rules.push(Arc::new(offsets::SkippedInOrder));
         stock = constants::behind_filters(stock);

@@ -28,12 +28,13 @@ const MAX_VALUE_BYTES: u64 = 1 << 30;
 const MAX_VALUE_STEPS: u64 = 1_000_000_000;
 
 /// The functions, and what each row of them costs.
-const FUNCTIONS: [(&str, Cost); 13] = [
+const FUNCTIONS: [(&str, Cost); 14] = [
     ("repeat", Cost::Times),
     ("lpad", Cost::Length),
     ("rpad", Cost::Length),
     ("space", Cost::First),
     ("array_repeat", Cost::Elements),
+    ("array_repeat_of", Cost::Elements),
     ("array_resize", Cost::Length8),
     ("range", Cost::Series),
     ("generate_series", Cost::Series),
