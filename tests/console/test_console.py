@@ -202,7 +202,7 @@ def test_queries_are_seen_and_ended(console, browser, address):
     page.wait_for_selector("[role=alert]:has-text('cancelled')")
 
 
-@pytest.mark.parametrize("name", ["Caches", "Settings", "Metrics"])
+@pytest.mark.parametrize("name", ["Caches", "Sources", "Access", "Nodes", "Settings", "Metrics"])
 def test_what_the_server_keeps(console, name):
     console.open()
     page = console.page
@@ -211,6 +211,12 @@ def test_what_the_server_keeps(console, name):
     if name == "Settings":
         page.fill("input[type=search]", "time_zone")
         assert "time_zone" in page.inner_text("tbody tr:visible >> nth=0")
+    if name == "Sources":
+        page.wait_for_selector("td:text-is('people')")
+    if name == "Access":
+        page.wait_for_selector("td:text-is('bob')")
+    if name == "Nodes":
+        assert page.locator("h2:text-is('Nodes')").count() == 1
     if name == "Metrics":
         page.wait_for_selector(".metric:has-text('sessions')")
         console.until("document.querySelector('.spark polyline').getAttribute('points').includes(' ')")
@@ -246,7 +252,7 @@ def test_the_keyboard_is_enough(console):
 def test_every_part_of_a_page_shows_its_statement(console):
     console.open()
     page = console.page
-    for name in ("Catalog", "Queries", "Caches", "Settings"):
+    for name in ("Catalog", "Queries", "Caches", "Sources", "Access", "Nodes", "Settings"):
         console.go(name)
         for card in page.locator("section.card").all():
             sql = card.locator(".behind pre").text_content()

@@ -1,4 +1,4 @@
-// What the server keeps and how it is set: caches, settings, metrics.
+// What the server keeps, where its data is, who may do what, and how it is set.
 
 import type { Client } from "../client";
 import { h, show, svg } from "../dom";
@@ -16,21 +16,46 @@ const CACHES: [string, string][] = [
   ["Joins that were asked for", "SELECT tables, latest, conditions, count, cost_ms, unused, first_seen, last_seen\nFROM system.join_history\nORDER BY last_seen DESC LIMIT 200"],
 ];
 
-export function cachesPage(client: Client): Page {
+const SOURCES: [string, string][] = [
+  ["Files behind tables", "SELECT table_name, format, files, bytes, path, read_as, error\nFROM system.files\nORDER BY error IS NULL, table_name LIMIT 500"],
+  ["Databases", "SELECT name, kind, place, read_only, attached, connections, tables, problem\nFROM system.databases\nORDER BY name"],
+  ["Object stores", "SELECT place, requests, failed, bytes_read, bytes_written, bytes_from_cache, cache_bytes, last_error\nFROM system.object_stores\nORDER BY place"],
+  ["Lines that were left out", "SELECT table_name, path, line, column_name, value, reason\nFROM system.rejects\nLIMIT 200"],
+];
+
+const NODES: [string, string][] = [
+  ["Nodes", "SELECT address, public, state, this_node, takes_work, since, last_heard, clock_skew_ms, threads, memory_bytes, build, node_id\nFROM system.nodes\nORDER BY address"],
+];
+
+const ACCESS: [string, string][] = [
+  ["Roles and users", "SELECT name, kind, defined_in, is_admin, member_of\nFROM system.roles\nORDER BY kind, name LIMIT 500"],
+  ["Rights", "SELECT grantee, privilege, object_type, table_catalog, table_schema, table_name, columns, is_owner\nFROM system.grants\nORDER BY grantee, table_schema, table_name LIMIT 500"],
+  ["Policies and masks", "SELECT table_schema, table_name, policy_name, kind, column_name, roles, expression\nFROM system.policies\nORDER BY table_schema, table_name, policy_name LIMIT 500"],
+  ["What new tables come with", "SELECT user_name, table_catalog, table_schema, grantee, privilege\nFROM system.default_privileges\nORDER BY user_name"],
+  ["Tokens", "SELECT user_name, token_name, created, expires\nFROM system.tokens\nORDER BY user_name, token_name LIMIT 200"],
+];
+
+/** A page of tables, each with its statement. */
+function tablesPage(client: Client, name: string, tables: [string, string][]): Page {
   const page = h("div", { class: "page" });
+  const sizes = ["bytes", "disk_bytes", "memory_bytes", "bytes_read", "bytes_written", "bytes_from_cache", "cache_bytes"];
+  const columns = { ...Object.fromEntries(sizes.map((column) => [column, size])), row_count: number, cost_ms: cost };
   const draw = () => {
-    const parts = CACHES.map(([title, sql]) => {
+    const parts = tables.map(([title, sql]) => {
       const place = h("div");
-      void fill(place, async () =>
-        rowsTable(await client.query(sql), { label: title, columns: { bytes: size, disk_bytes: size, row_count: number, cost_ms: cost } }),
-      );
+      void fill(place, async () => rowsTable(await client.query(sql), { label: title, columns }));
       return section(title, sql, place);
     });
-    show(page, h("h1", {}, "Caches"), h("p", {}, button("Look again", draw)), ...parts);
+    show(page, h("h1", {}, name), h("p", {}, button("Look again", draw)), ...parts);
   };
   draw();
   return { element: page };
 }
+
+export const cachesPage = (client: Client): Page => tablesPage(client, "Caches", CACHES);
+export const sourcesPage = (client: Client): Page => tablesPage(client, "Sources", SOURCES);
+export const nodesPage = (client: Client): Page => tablesPage(client, "Nodes", NODES);
+export const accessPage = (client: Client): Page => tablesPage(client, "Access", ACCESS);
 
 export function settingsPage(client: Client): Page {
   const sql = "SHOW ALL";
