@@ -149,6 +149,21 @@ def test_a_reader_that_leaves_leaves_nothing(members):
     idle(members)
 
 
+def test_stages_are_seen_while_they_run(members):
+    asked = "SELECT stage, task, node, exchange, query_id IS NOT NULL FROM system.query_stages ORDER BY 1, 2"
+    addresses = sorted(address for (address,) in members[0].rows("SELECT address FROM system.nodes"))
+    for number in ("auto", 1):
+        with Client(members[0].grpc_tcp, endpoints=number) as client:
+            info = client.info(LARGE)
+            client.reader(info.endpoints[-1]).read_chunk()
+            rows = members[0].rows(asked)
+            assert sorted(node for stage, _, node, _, _ in rows if stage > 0) == addresses, rows
+            assert rows[0][:4] == [0, 0, members[0].cluster, "client"] and all(row[4] for row in rows), rows
+            client.cancel(info)
+        idle(members)
+        assert members[0].rows(asked) == []
+
+
 def test_a_statement_that_is_cancelled_ends_everywhere(members):
     with Client(members[0].grpc_tcp) as client:
         for all_made in (False, True):

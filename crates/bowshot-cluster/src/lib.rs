@@ -23,6 +23,7 @@ mod parts;
 mod placement;
 mod service;
 mod sink;
+mod stages;
 mod telling;
 mod vouchers;
 
@@ -37,6 +38,7 @@ use datafusion_distributed::{DistributedCodec, Worker};
 use parts::PartSessions;
 use placement::Nodes;
 use service::EndpointService;
+pub use stages::QueryStages;
 use std::sync::Arc;
 
 /// How plans are placed.
@@ -54,7 +56,7 @@ impl Default for Placement {
     }
 }
 
-/// Makes a server one of the nodes of a cluster: it works on parts of plans of others, and places its own.
+/// Makes a server one of the nodes of a cluster: it works on parts of plans of others, and places its own, whose stages it notes.
 ///
 /// # Errors
 /// When the files of other nodes' scans cannot be made known to the engine; does not happen.
@@ -62,7 +64,7 @@ pub fn join(
     cluster: &Cluster,
     engine: &Engine,
     (environment, columns): (&Arc<RuntimeEnv>, &Arc<ColumnCache>),
-    placement: Placement,
+    (placement, stages): (Placement, &QueryStages),
 ) -> bowshot_api::Result<()> {
     let files = PortableFiles::new(environment, columns, placement.max_open_files)
         .map_err(|error| bowshot_api::Error::internal(error.to_string()))?;
@@ -80,7 +82,12 @@ pub fn join(
         engine.runtime().handle().spawn(parts::serve(worker.clone(), endpoints, incoming));
     }
     engine.runtime().handle().spawn(parts::let_go(worker.clone(), kept));
-    let nodes = Nodes::new(engine.downgrade(), (cluster.clone(), channels), (worker, portable), placement);
+    let nodes = Nodes::new(
+        engine.downgrade(),
+        (cluster.clone(), channels),
+        (worker, portable),
+        (placement, stages.clone()),
+    );
     engine.distribute_by(Arc::new(nodes));
     Ok(())
 }

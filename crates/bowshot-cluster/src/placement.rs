@@ -11,6 +11,7 @@ use crate::endpoints::{PlacedEndpoints, Reach};
 use crate::parcel::ParcelCodec;
 use crate::parts;
 use crate::sink::EndpointSink;
+use crate::stages::QueryStages;
 use crate::vouchers::Voucher;
 use async_trait::async_trait;
 use bowshot_api::{BatchStream, Error, ErrorKind, Principal, QueryId};
@@ -61,6 +62,7 @@ pub(crate) struct Nodes {
     worker: Worker,
     portable: Portable,
     placement: Placement,
+    stages: QueryStages,
     /// What parts run with on other nodes, for the options of the last session.
     part: Mutex<Option<Part>>,
 }
@@ -79,9 +81,9 @@ impl Nodes {
         engine: WeakEngine,
         (cluster, channels): (Cluster, Arc<Channels>),
         (worker, portable): (Worker, Portable),
-        placement: Placement,
+        (placement, stages): (Placement, QueryStages),
     ) -> Self {
-        Self { engine, cluster, channels, worker, portable, placement, part: Mutex::default() }
+        Self { engine, cluster, channels, worker, portable, placement, stages, part: Mutex::default() }
     }
 
     async fn on_nodes(
@@ -94,7 +96,7 @@ impl Nodes {
         let mut options = engine.own_options(state);
         options.push((NO_STEALING.0.to_owned(), NO_STEALING.1.to_owned()));
         let part = self.part(&engine, options.clone())?;
-        let config = self.config(state, (options, &part), members)?;
+        let mut config = self.config(state, (options, &part), members)?;
         let Some(plan) = self.split(Arc::clone(plan), &config, (state, &part)).await? else {
             return Ok(None);
         };
@@ -109,6 +111,9 @@ impl Nodes {
         };
         let shown = display_plan_ascii(plan.as_ref(), false);
         let runtime = Arc::clone(state.runtime_env());
+        // As long as the plan has its context, it runs.
+        let noted = self.stages.note(&plan, members, &self.cluster.myself().address)?;
+        config.set_extension(Arc::new(noted));
         let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
         let id = state.session_id().to_owned();
         let context = TaskContext::new(None, id, config, none.0, none.1, none.2, none.3, runtime);

@@ -25,6 +25,7 @@ const SOURCES: [string, string][] = [
 
 const NODES: [string, string][] = [
   ["Nodes", "SELECT address, public, state, this_node, takes_work, since, last_heard, clock_skew_ms, threads, memory_bytes, build, node_id\nFROM system.nodes\nORDER BY address"],
+  ["Stages that run on several", "SELECT query_id, stage, task, node, exchange, operators, started\nFROM system.query_stages\nORDER BY started, query_id, stage, task LIMIT 500"],
 ];
 
 const ACCESS: [string, string][] = [

@@ -1,5 +1,5 @@
-//! `system.nodes`: the members of the cluster, as this node sees them. For admins alone, since it tells where machines are;
-//! all else of schema `system` comes from the session.
+//! `system.nodes`: the members of the cluster, as this node sees them, and `system.query_stages`: what runs on several of them. For
+//! admins alone, since they tell where machines are; all else of schema `system` comes from the session.
 
 use arrow::array::{
     ArrayRef, BooleanArray, Int64Array, StringArray, TimestampMicrosecondArray, UInt32Array, UInt64Array,
@@ -7,18 +7,21 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, Principal, Result};
+use bowshot_cluster::QueryStages;
 use bowshot_engine::SystemTables;
 use bowshot_membership::{Cluster, Member};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const NAME: &str = "nodes";
+const NODES: &str = "nodes";
+const STAGES: &str = "query_stages";
 
-/// The tables of the session, and the one of the nodes.
+/// The tables of the session, and those of the nodes.
 #[derive(Debug)]
 pub(super) struct WithNodes {
     pub(super) others: Arc<dyn SystemTables>,
     pub(super) cluster: Option<Cluster>,
+    pub(super) stages: QueryStages,
 }
 
 impl SystemTables for WithNodes {
@@ -32,18 +35,19 @@ impl SystemTables for WithNodes {
 
     fn shared_names(&self) -> Vec<&'static str> {
         let mut names = self.others.shared_names();
-        names.push(NAME);
+        names.extend([NODES, STAGES]);
         names
     }
 
     fn rows(&self, name: &str, principal: &Principal) -> Option<Result<RecordBatch>> {
         match (name, &self.cluster) {
-            (NAME, Some(cluster)) => {
+            (NODES, Some(cluster)) => {
                 let myself = cluster.myself();
                 Some(rows(&cluster.members(), &myself))
             }
             // A server that is alone is no cluster.
-            (NAME, None) => Some(Ok(RecordBatch::new_empty(Arc::new(schema())))),
+            (NODES, None) => Some(Ok(RecordBatch::new_empty(Arc::new(schema())))),
+            (STAGES, _) => Some(self.stages.rows()),
             _ => self.others.rows(name, principal),
         }
     }

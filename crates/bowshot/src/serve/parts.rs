@@ -9,7 +9,7 @@ use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
 use bowshot_access::{AuditLog, AuditOptions, Authenticator, HttpDecider};
 use bowshot_api::ErrorKind;
-use bowshot_cluster::Placement;
+use bowshot_cluster::{Placement, QueryStages};
 use bowshot_databases::OtherDatabases;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
 use bowshot_membership::Cluster;
@@ -73,9 +73,10 @@ impl Parts {
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
-        let log = Arc::new(QueryLog::with_audit(audit(config)?));
+        let (log, stages) = (Arc::new(QueryLog::with_audit(audit(config)?)), QueryStages::default());
         let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
-        let others: Arc<dyn SystemTables> = Arc::new(WithNodes { others, cluster: cluster.clone() });
+        let others: Arc<dyn SystemTables> =
+            Arc::new(WithNodes { others, cluster: cluster.clone(), stages: stages.clone() });
         let system: Arc<dyn SystemTables> = Arc::new(WithDatabases { others, databases });
         let tables = match data {
             Some(folder) => open_tables(folder, config, &environment, Arc::clone(&columns)).await?,
@@ -94,7 +95,7 @@ impl Parts {
                 bytes_per_thread: usize::try_from(config.cluster.bytes_per_thread).unwrap_or(usize::MAX),
                 max_open_files: config.storage.max_open_files,
             };
-            bowshot_cluster::join(cluster, &engine, (&shared, &columns), placement)?;
+            bowshot_cluster::join(cluster, &engine, (&shared, &columns), (placement, &stages))?;
         }
         Ok(Self { catalog, engine, tables, log })
     }
