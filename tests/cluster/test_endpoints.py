@@ -1,5 +1,6 @@
 """Endpoints on the nodes that make the rows: exact rows wherever and however they are read, for nobody else, and nothing left."""
 
+import concurrent.futures
 import threading
 import time
 
@@ -152,16 +153,17 @@ def test_a_reader_that_leaves_leaves_nothing(members):
 def test_stages_are_seen_while_they_run(members):
     asked = "SELECT stage, task, node, exchange, query_id IS NOT NULL FROM system.query_stages ORDER BY 1, 2"
     addresses = sorted(address for (address,) in members[0].rows("SELECT address FROM system.nodes"))
-    for number in ("auto", 1):
-        with Client(members[0].grpc_tcp, endpoints=number) as client:
-            info = client.info(LARGE)
-            client.reader(info.endpoints[-1]).read_chunk()
-            rows = members[0].rows(asked)
-            assert sorted(node for stage, _, node, _, _ in rows if stage > 0) == addresses, rows
-            assert rows[0][:4] == [0, 0, members[0].cluster, "client"] and all(row[4] for row in rows), rows
-            client.cancel(info)
-        idle(members)
-        assert members[0].rows(asked) == []
+    slow = "SELECT g % 10, sum(length(encode(sha256(repeat(s, 300)), 'hex'))) FROM t GROUP BY 1"
+    with Client(members[0].grpc_tcp) as client, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(client.run, slow)
+        rows = nodes.wait_until(lambda: members[0].rows(asked), "stages", 10)
+        assert rows[0][3] == "client" and all(row[4] for row in rows), rows
+        for stage in {row[0] for row in rows[1:]}:
+            assert sorted(row[2] for row in rows if row[0] == stage) == addresses, rows
+        assert {row[3] for row in rows[1:]} == {"shuffle", "coalesce"}, rows
+        assert answer.result().num_rows == 10
+    idle(members)
+    assert members[0].rows(asked) == []
 
 
 def test_a_statement_that_is_cancelled_ends_everywhere(members):
@@ -170,7 +172,8 @@ def test_a_statement_that_is_cancelled_ends_everywhere(members):
             info = client.info(LARGE)
             if all_made:
                 # All rows are on disk: a reader has a part of a file then.
-                nodes.wait_until(lambda: members[0].metrics()["bowshot_running_queries"] == 0, "all rows", 30)
+                made = "SELECT max(rows) FROM system.queries WHERE outcome = 'waiting'"
+                nodes.wait_until(lambda: members[0].rows(made) == [[ROWS]], "all rows", 30)
             reader = client.reader(info.endpoints[-1])
             reader.read_chunk()
             client.cancel(info)
