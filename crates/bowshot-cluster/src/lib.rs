@@ -18,6 +18,7 @@
 mod broken_wire;
 mod channels;
 mod endpoints;
+mod guarded;
 mod parcel;
 mod parts;
 mod placement;
@@ -82,6 +83,7 @@ pub fn join(
         engine.runtime().handle().spawn(parts::serve(worker.clone(), endpoints, incoming));
     }
     engine.runtime().handle().spawn(parts::let_go(worker.clone(), kept));
+    engine.runtime().handle().spawn(guarded::keep(cluster.clone(), engine.downgrade()));
     let nodes = Nodes::new(
         engine.downgrade(),
         (cluster.clone(), channels),

@@ -65,6 +65,7 @@ impl Cluster {
             incarnation: micros(now.wall),
             leaving: false,
             serves: false,
+            guarded: false,
             threads: settings.threads,
             memory: settings.memory,
         };
@@ -148,6 +149,11 @@ impl Cluster {
         let incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         self.shared.begin_serving();
         Some(WorkIncoming(incoming))
+    }
+
+    /// Tells the others whether this node has rules of access.
+    pub fn tell_guarded(&self, guarded: bool) {
+        self.shared.tell_guarded(guarded);
     }
 
     /// Connects to a member's internal port for work.

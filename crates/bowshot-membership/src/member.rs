@@ -51,6 +51,8 @@ pub struct Member {
     pub since: SystemTime,
     /// Whether it is ready for work: while it still starts it is not.
     pub serves: bool,
+    /// Whether it has rules of access.
+    pub guarded: bool,
     /// When something last came from it.
     pub last_heard: Option<SystemTime>,
     /// Threads that run its queries.

@@ -26,6 +26,9 @@ pub(crate) struct Node {
     pub(crate) leaving: bool,
     /// Whether somebody serves what comes for work.
     pub(crate) serves: bool,
+    /// Whether it has rules of access.
+    #[serde(default)]
+    pub(crate) guarded: bool,
     pub(crate) threads: u32,
     pub(crate) memory: u64,
 }

@@ -200,6 +200,17 @@ impl Shared {
         self.ask_now();
     }
 
+    /// Tells all others whether this node has rules of access.
+    pub(crate) fn tell_guarded(&self, guarded: bool) {
+        let mut table = self.table();
+        let is_new = table.guard(guarded);
+        self.judge(&mut table, false);
+        drop(table);
+        if is_new {
+            self.ask_now();
+        }
+    }
+
     /// Tells all others that this node ends; since when.
     pub(crate) fn begin_leaving(&self) -> Instant {
         let mut table = self.table();

@@ -62,21 +62,41 @@ impl fmt::Debug for AccessSettings {
     }
 }
 
-/// The settings as they are now: the file of users may change while the server serves.
+/// The settings as they are now: the file of users may change while the server serves, and others may have rules.
 #[derive(Debug)]
-pub(crate) struct CurrentSettings(RwLock<Arc<AccessSettings>>);
+pub(crate) struct CurrentSettings {
+    now: RwLock<Arc<AccessSettings>>,
+    /// Whether the configuration itself says that rights are needed.
+    enforced: bool,
+}
 
 impl CurrentSettings {
     pub(crate) fn new(settings: AccessSettings) -> Arc<Self> {
-        Arc::new(Self(RwLock::new(Arc::new(settings))))
+        let enforced = settings.enforced;
+        Arc::new(Self { now: RwLock::new(Arc::new(settings)), enforced })
     }
 
     pub(crate) fn now(&self) -> Arc<AccessSettings> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether rights are needed for a reason of this server: its configuration, or rules.
+    pub(crate) fn has_reason(&self, notes: &Notes) -> bool {
+        self.enforced || notes.read(Rules::of).any
+    }
+
+    /// From now on rights are needed, whether there is a rule or not. Whether that is new.
+    pub(crate) fn enforce(&self) -> bool {
+        let mut settings = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !settings.enforced;
+        if is_new {
+            *settings = Arc::new(AccessSettings { enforced: true, ..AccessSettings::clone(&settings) });
+        }
+        is_new
     }
 
     pub(crate) fn set_users(&self, users: BTreeMap<String, ConfiguredUser>) {
-        let mut settings = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut settings = self.now.write().unwrap_or_else(PoisonError::into_inner);
         *settings = Arc::new(AccessSettings { users, ..AccessSettings::clone(&settings) });
     }
 }

@@ -265,6 +265,16 @@ impl Engine {
         let _ = self.shared.distribution.set(distribution);
     }
 
+    /// Whether this server has a reason of its own that statements need rights: rules about access, or its configuration.
+    pub fn is_guarded(&self) -> bool {
+        self.shared.access.has_reason(self.shared.parts.tables.snapshot().notes())
+    }
+
+    /// From now on statements need rights here, although there may be no rules: others have some. Whether that is new.
+    pub fn need_rights(&self) -> bool {
+        self.shared.access.enforce()
+    }
+
     /// Statements are decided on by this too from now on. The first one counts.
     pub fn decide_by(&self, decider: Arc<dyn Decider>) {
         let _ = self.shared.decider.set(decider);

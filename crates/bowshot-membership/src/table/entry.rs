@@ -186,6 +186,7 @@ pub(super) fn member(node: &Node, state: State, since: SystemTime) -> Member {
         public: node.public.clone(),
         build: node.build.clone(),
         serves: node.serves,
+        guarded: node.guarded,
         state,
         since,
         last_heard: None,

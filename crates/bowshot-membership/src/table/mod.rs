@@ -105,6 +105,14 @@ impl Table {
         self.changed = true;
     }
 
+    /// From now on this node tells everybody so. Whether that is new.
+    pub(crate) fn guard(&mut self, guarded: bool) -> bool {
+        let is_new = self.me.guarded != guarded;
+        self.me.guarded = guarded;
+        self.changed |= is_new;
+        is_new
+    }
+
     /// A member has sent a heartbeat by itself.
     pub(crate) fn heard(&mut self, word: &Word, now: Moment) {
         self.learn(&word.known, now);

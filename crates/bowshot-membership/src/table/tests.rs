@@ -64,6 +64,7 @@ fn node(address: &str, incarnation: u64) -> Node {
         incarnation,
         leaving: false,
         serves: true,
+        guarded: false,
         threads: 1,
         memory: 1,
     }

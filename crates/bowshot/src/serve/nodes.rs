@@ -70,6 +70,7 @@ fn rows(members: &[Member], myself: &Member) -> Result<RecordBatch> {
         Arc::new(
             members.iter().map(|member| Some(member.takes_work_of(&myself.build))).collect::<BooleanArray>(),
         ),
+        Arc::new(members.iter().map(|member| Some(member.guarded)).collect::<BooleanArray>()),
         text(&|member| member.build.clone()),
         times(&|member| Some(member.since)),
         times(&|member| member.last_heard),
@@ -94,6 +95,7 @@ fn schema() -> Schema {
         text("state"),
         truth("this_node"),
         truth("takes_work"),
+        truth("guarded"),
         text("build"),
         time("since", false),
         time("last_heard", true),
