@@ -16,9 +16,14 @@ def members(tmp_path):
     entry = '[[users]]\nname = "{}"\npassword_hash = "{}"\nadmin = {}\n'
     users.write_text(entry.format("ada", hashed, "true") + entry.format("bob", hashed, "false"))
     (tmp_path / "t.csv").write_text("a,b\n1,x\n2,y\n")
-    sources = [f"t={tmp_path / 't.csv'}"]
-    with nodes.cluster(2, more=["--users-file", users], sources=sources, user=ADA) as members:
-        yield members
+    more = {"more": ["--users-file", users], "sources": [f"t={tmp_path / 't.csv'}"], "user": ADA}
+    proof = nodes.secret()
+    with (
+        nodes.Node(proof, data=tmp_path / "first", **more) as first,
+        nodes.Node(proof, join=[first.cluster], data=tmp_path / "second", **more) as second,
+    ):
+        nodes.all_alive([first, second])
+        yield first, second
 
 
 def is_refused(node, sql, user):
