@@ -2,8 +2,9 @@
 
 import { type Client, Problem, type Progress, type Started } from "./client";
 
-/** How often a running statement is asked how far it is, and a result is kept from expiring. */
+/** How often a running statement is asked how far it is, the first times sooner, and a result is kept from expiring. */
 const LOOK_MS = 250;
+const FIRST_LOOK_MS = 40;
 const KEEP_MS = 12_000;
 
 export interface Watcher {
@@ -67,7 +68,8 @@ export class Run {
     if (progress.state === "finished" && this.isRunning) this.end(progress);
     else if (this.isRunning) this.watcher.moved(progress, this.elapsed);
     const again = () => this.look().catch((error: unknown) => this.fail(error));
-    this.timer = window.setTimeout(again, this.isRunning ? LOOK_MS : KEEP_MS);
+    const soon = Math.min(LOOK_MS, FIRST_LOOK_MS + this.elapsed / 4);
+    this.timer = window.setTimeout(again, this.isRunning ? soon : KEEP_MS);
   }
 
   /** Ends the statement, or lets the server forget its result. */

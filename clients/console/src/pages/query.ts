@@ -171,6 +171,8 @@ export class Desk {
       },
       moved: ({ fraction, rows }, elapsed) => {
         if (fraction !== null && fraction > 0) meter.value = fraction;
+        // What is there can be looked at while the rest is made.
+        if (rows !== null && rows > 0) tab.results?.grown(rows);
         show(status, meter, ` ${milliseconds(elapsed)}${rows === null ? "" : ` · ${count(rows)} rows`}`);
       },
       ended: (progress, elapsed) => {
