@@ -40,7 +40,7 @@ class Node(Server):
         return self.ports["cluster"]
 
     def rows(self, sql, user=None):
-        """Rows as lists; with a user, as a pair of name and password, those that the user sees."""
+        """Rows as lists, `None` of what has none; with a user, as a pair of name and password, those that the user sees."""
         headers = {"content-type": "application/json"}
         user = user or self.user
         if user:
@@ -48,7 +48,7 @@ class Node(Server):
         body = json.dumps({"sql": sql}).encode()
         request = urllib.request.Request(self.http + "/v1/sql", data=body, headers=headers, method="POST")
         with urllib.request.urlopen(request, timeout=20) as answer:
-            return json.load(answer)["rows"]
+            return json.load(answer).get("rows")
 
     def states(self):
         """State of each member by its address."""
