@@ -222,6 +222,11 @@ export function grid(source: Source): Grid {
   const sized = new ResizeObserver(() => grown(total));
   sized.observe(element);
   drawHead();
+  if (total === 0) {
+    // Of a result that is still made, the first rows come as soon as they are there.
+    pages.set(0, "asked");
+    void ask(0);
+  }
 
   return {
     element,
