@@ -92,6 +92,10 @@ def orphans(folder, locations):
     locks = [path for path in strays if path.match("spill/bowshot-spill-*.lock")]
     if len(locks) == 1:
         strays.remove(locks[0])
+    # Results that are kept refer to one another: rows, and what they are the answer to.
+    pairs = {".arrow": ".json", ".json": ".arrow"}
+    kept = {path for path in strays if path.parent.name == "result_cache" and path.suffix in pairs}
+    strays = [path for path in strays if path not in kept or path.with_suffix(pairs[path.suffix]) not in kept]
     if strays:
         catalog = catalog_text(folder)
         strays = [path for path in strays if path.name not in catalog]
