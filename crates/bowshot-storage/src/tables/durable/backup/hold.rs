@@ -41,6 +41,8 @@ pub(in crate::tables::durable) struct Hold {
 struct Listed {
     /// Tables with the versions that the catalog has of them.
     tables: BTreeMap<String, u64>,
+    /// Tables with the newest entries of their Delta logs that it knows of.
+    published: BTreeMap<String, u64>,
     /// Names below the data folder.
     files: BTreeSet<String>,
 }
@@ -63,16 +65,15 @@ impl Hold {
         let scratch =
             Scratch::named(&holds, PREFIX).map_err(|error| Error::file("write to", &holds, error))?;
         let mut hold = Self { scratch, files: BTreeSet::new(), missing: BTreeSet::new(), tables: 0 };
-        let mut lacking = BTreeSet::new();
+        let mut lacking = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..ATTEMPTS {
             go_on(stop)?;
             let listed = hold.copy_catalog(data)?;
-            let missing = hold.link(data, &listed, stop)?;
-            // Missing twice, the second time by a catalog that is newer than the first look.
-            let lost: BTreeSet<String> = missing.intersection(&lacking).cloned().collect();
-            if missing == lost {
-                hold.logs(data, &listed)?;
-                (hold.missing, hold.tables) = (lost, listed.tables.len());
+            let missing = (hold.link(data, &listed, stop)?, hold.logs(data, &listed)?);
+            // Missing twice, the second time by a catalog that is newer than the first look. A log that somebody has taken away
+            // keeps no rows from being held.
+            if missing.0.is_subset(&lacking.0) && missing.1.is_subset(&lacking.1) {
+                (hold.missing, hold.tables) = (missing.0, listed.tables.len());
                 hold.files.insert(FILE.to_owned());
                 return Ok(hold);
             }
@@ -133,20 +134,27 @@ impl Hold {
         }
     }
 
-    /// The entries of the Delta logs that show what the catalog has, and not more: a log that is ahead of its catalog
-    /// tells of one that was put back from somewhere.
-    fn logs(&mut self, data: &Path, listed: &Listed) -> Result<(), Error> {
+    /// Holds the entries of the Delta logs that show what the catalog has, and not more: a log that is ahead of its catalog
+    /// tells of one that was put back from somewhere. Gives the tables whose newest entry is not there, as when the table was
+    /// dropped after its catalog was copied.
+    fn logs(&mut self, data: &Path, listed: &Listed) -> Result<BTreeSet<String>, Error> {
+        let mut without = BTreeSet::new();
         for (table, version) in &listed.tables {
             let log = format!("tables/{table}/_delta_log");
+            let mut held = BTreeSet::new();
             for name in entries_until(&data.join(&log), *version)? {
-                let name = format!("{log}/{name}");
                 // One that was just cleaned away is older than a checkpoint.
-                if self.second_name(data, &name)? {
-                    self.files.insert(name);
+                if self.second_name(data, &format!("{log}/{name}"))? {
+                    held.insert(name);
                 }
             }
+            let newest = listed.published.get(table).map(|number| format!("{}.json", number_text(*number)));
+            if newest.is_some_and(|newest| !held.contains(&newest)) {
+                without.insert(table.clone());
+            }
+            self.files.extend(held.into_iter().map(|name| format!("{log}/{name}")));
         }
-        Ok(())
+        Ok(without)
     }
 }
 
@@ -210,6 +218,9 @@ impl Listed {
         let tables = all(catalog, "SELECT id, version FROM entries WHERE kind = 'table'", |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
         })?;
+        let published = all(catalog, "SELECT table_id, delta_version FROM published", |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
+        })?;
         let files = all(catalog, "SELECT table_id, file FROM segments WHERE file IS NOT NULL", |row| {
             Ok(format!("tables/{}/{}", row.get::<_, String>(0)?, row.get::<_, String>(1)?))
         })?;
@@ -217,7 +228,8 @@ impl Listed {
         files.extend(models(catalog)?.into_iter().map(|hash| format!("models/{hash}.model")));
         // What leads out of the folder is none of ours, whatever a damaged catalog says.
         files.retain(|name| is_below(name));
-        Ok(Self { tables: tables.into_iter().collect(), files })
+        let published = published.into_iter().collect();
+        Ok(Self { tables: tables.into_iter().collect(), published, files })
     }
 }
 
