@@ -45,6 +45,21 @@ def address(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def guarded(tmp_path_factory):
+    """Another server, with rules: bob may read people, and not pay."""
+    program = str(binaries() / "bowshot")
+    run = subprocess.run([program, "hash-password"], input=PASSWORD.encode(), capture_output=True, timeout=60, check=True)
+    folder = tmp_path_factory.mktemp("guarded")
+    entry = '[[users]]\nname = "{}"\nadmin = {}\npassword_hash = "' + run.stdout.decode().strip() + '"\n'
+    (folder / "users.toml").write_text(entry.format("ada", "true") + entry.format("bob", "false"))
+    (folder / "files").mkdir()
+    (folder / "files/people.csv").write_text("id,name\n1,Ada\n2,Bob\n")
+    (folder / "files/pay.csv").write_text("id,amount\n1,100\n")
+    with Server(folder / "files", arguments=["--users-file", folder / "users.toml"], data=folder / "store") as server:
+        yield server.http
+
+
+@pytest.fixture(scope="session")
 def browser(request):
     program = request.config.getoption("--browser-program")
     with sync_playwright() as playwright:

@@ -172,6 +172,40 @@ def test_catalog(console):
     page.wait_for_selector("#cell-0-1:text-is('a')")
 
 
+def test_a_denied_table_is_absent(browser, guarded, console):
+    def opened(context, user):
+        other = type(console)(context, guarded, None, None, "wide")
+        other.open(user)
+        return other
+
+    def in_catalog(other, name):
+        other.go("Catalog")
+        other.page.wait_for_selector("[data-name=people]")
+        other.settled()
+        return other.page.locator(f"[data-name={name}]").count()
+
+    with browser.new_context() as context:
+        ada = opened(context, "ada")
+        ada.page.fill(".editor textarea", "GRANT SELECT ON people TO bob")
+        ada.page.press(".editor textarea", "Escape")
+        ada.page.press(".editor textarea", "Control+Enter")
+        ada.until("document.querySelector('.status').textContent.length > 0 && !document.querySelector('.status progress')")
+        assert in_catalog(ada, "pay") == 1
+        ada.go("Access")
+        ada.page.wait_for_selector("td:text-is('bob')")
+        assert ada.complaints == []
+    with browser.new_context() as context:
+        bob = opened(context, "bob")
+        assert in_catalog(bob, "pay") == 0
+        bob.go("Query")
+        bob.run("SELECT * FROM people", "2 rows")
+        bob.page.fill(".editor textarea", "SELECT * FROM pay")
+        bob.page.press(".editor textarea", "Escape")
+        bob.page.press(".editor textarea", "Control+Shift+Enter")
+        bob.page.wait_for_selector("[role=alert]:has-text('not found')")
+        assert bob.complaints == []
+
+
 def test_queries_are_seen_and_ended(console, browser, address):
     console.open()
     page = console.page
