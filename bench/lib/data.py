@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from . import places
+from . import locks, places
 
 FOLDER = places.CACHE / "bench-data"
 COLUMNS = 20
@@ -24,12 +24,13 @@ EDUCATIONS = "primary secondary vocational bachelor master doctorate".split()
 
 def made(path: pathlib.Path, make) -> pathlib.Path:
     """Runs `make(temporary path)` unless the file is there; a broken run leaves nothing behind."""
-    if not path.exists():
-        print(f"making {path}", file=sys.stderr)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(path.suffix + ".partial")
-        make(partial)
-        os.replace(partial, path)
+    with locks.alone(str(path)):
+        if not path.exists():
+            print(f"making {path}", file=sys.stderr)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(path.suffix + ".partial")
+            make(partial)
+            os.replace(partial, path)
     return path
 
 

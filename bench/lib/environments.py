@@ -6,14 +6,15 @@ packages do not go with those of `main` (two versions of DuckDB) or are large. U
 
 import functools
 import hashlib
-import os
 import pathlib
 import re
 import subprocess
 import sys
 
+from . import locks
+
 BENCH = pathlib.Path(__file__).resolve().parents[1]
-CACHE = pathlib.Path(os.environ.get("BOWSHOT_CACHE", pathlib.Path.home() / ".cache" / "bowshot"))
+CACHE = locks.CACHE
 REASON_CHARACTERS = 300
 
 
@@ -36,17 +37,22 @@ def python(name: str) -> pathlib.Path:
     """The interpreter of an environment; made at the first use. Raises `Unavailable` when a package does not install."""
     content = f"{sys.version_info[:2]}".encode() + requirements(name).read_bytes()
     home = CACHE / f"bench-{name}-{hashlib.sha256(content).hexdigest()[:12]}"
-    interpreter, ready = home / "bin" / "python", home / "ready"
-    if not ready.exists():
-        print(f"making {home}", file=sys.stderr)
-        subprocess.run([base_python(), "-m", "venv", "--clear", str(home)], check=True)
-        command = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        done = subprocess.run([*command, "-r", str(requirements(name))], capture_output=True, text=True)
-        if done.returncode != 0:
-            print(done.stderr[-3000:], file=sys.stderr)
-            raise Unavailable(f"the packages of requirements/{name}.txt do not install: {last_error(done.stderr)}")
-        ready.touch()
-    return interpreter
+    if not (home / "ready").exists():
+        with locks.alone(str(home)):
+            if not (home / "ready").exists():
+                make(name, home)
+    return home / "bin" / "python"
+
+
+def make(name: str, home: pathlib.Path) -> None:
+    print(f"making {home}", file=sys.stderr)
+    subprocess.run([base_python(), "-m", "venv", "--clear", str(home)], check=True)
+    command = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run([*command, "-r", str(requirements(name))], capture_output=True, text=True)
+    if done.returncode != 0:
+        print(done.stderr[-3000:], file=sys.stderr)
+        raise Unavailable(f"the packages of requirements/{name}.txt do not install: {last_error(done.stderr)}")
+    (home / "ready").touch()
 
 
 def base_python() -> str:

@@ -20,7 +20,7 @@ FETCH_ROWS = 10_000
 @functools.cache
 def command() -> tuple:
     """How the bench starts this client; builds it. Raises `Unavailable` without Java or Maven."""
-    from . import places
+    from . import locks, places
     from .environments import Unavailable
 
     for name in ("java", "mvn"):
@@ -28,7 +28,8 @@ def command() -> tuple:
             raise Unavailable(f"there is no `{name}`: `apt-get install default-jdk-headless maven`")
     built = places.CACHE / "bench-java"
     build = ["mvn", "-B", "-ntp", "-q", "compile", f"-Dfolder={built}"]
-    done = subprocess.run(build, cwd=PROJECT, capture_output=True, text=True)
+    with locks.alone(str(built)):
+        done = subprocess.run(build, cwd=PROJECT, capture_output=True, text=True)
     if done.returncode != 0:
         print(done.stdout[-3000:], file=sys.stderr)
         raise Unavailable("the JDBC reader does not build")

@@ -11,6 +11,8 @@ from durable import Database
 from server import Server, wait_until
 from watch import Watch
 
+pytestmark = pytest.mark.alone
+
 MEMORY = 3 << 30
 LIMITS = {
     "BOWSHOT_LIMITS_STATEMENT_TIMEOUT": "4s",

@@ -10,6 +10,8 @@ import pytest
 
 from server import Server, binaries, wait_until
 
+pytestmark = pytest.mark.alone
+
 PASSWORD = "right enough"
 
 

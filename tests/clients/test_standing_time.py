@@ -11,6 +11,8 @@ import pytest
 from durable import Database, cursor_of
 from server import Server, wait_until
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(scope="module")
 def shared(data_folder):
