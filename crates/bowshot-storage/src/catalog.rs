@@ -353,13 +353,13 @@ fn summary(entry: &TableEntry) -> TableSummary {
         rejects: Vec::new(),
         problem: None,
     };
-    if let Ok(Some(delta)) = entry.delta() {
-        let files = tokio::runtime::Handle::current().block_on(delta.files());
+    if let Ok(Some(foreign)) = entry.foreign() {
+        let files = tokio::runtime::Handle::current().block_on(foreign.files());
         match files {
             Ok(files) => summary.files = files,
             Err(error) => summary.problem = Some(bowshot_api::Error::from(error).to_string()),
         }
-        summary.format = "delta";
+        summary.format = foreign.format();
         return summary;
     }
     match entry.look() {
@@ -405,8 +405,8 @@ impl SchemaProvider for FileSchema {
         let Some(entry) = self.0.find_later(name).await else {
             return Ok(None);
         };
-        if let Some(delta) = entry.delta()? {
-            return Ok(Some(Arc::new(delta.table(&entry.definition.name).await?)));
+        if let Some(foreign) = entry.foreign()? {
+            return Ok(Some(foreign.table(&entry.definition.name).await?));
         }
         let snapshot = entry.current().await?;
         let store = Arc::clone(&self.0.workshop.sources.store);

@@ -33,11 +33,6 @@ struct Loaded {
     files: usize,
 }
 
-/// Whether a folder is a Delta table.
-pub(crate) fn is_delta(path: &Path) -> bool {
-    path.join("_delta_log").is_dir()
-}
-
 /// What reading such tables needs of the engine.
 pub(crate) fn session(runtime: &RuntimeEnv) -> Arc<SessionState> {
     let mut config = SessionConfig::new();

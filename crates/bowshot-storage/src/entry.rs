@@ -1,7 +1,7 @@
 //! One table of the catalog over time: lists its files again when the refresh time has passed, and publishes a new
 //! snapshot when they changed. Only one thread looks; the others wait for what it finds.
 
-use crate::delta_folder::{self, DeltaFolder};
+use crate::foreign::ForeignFolder;
 use crate::listing::{self, FoundFile, ListingLimits};
 use crate::named_files::NamedFiles;
 use crate::remote::RemoteTable;
@@ -69,7 +69,7 @@ pub(crate) struct TableEntry {
     workshop: Arc<Workshop>,
     published: RwLock<Option<Published>>,
     known: Mutex<KnownFiles>,
-    delta: Option<DeltaFolder>,
+    foreign: Option<ForeignFolder>,
 }
 
 #[derive(Debug)]
@@ -87,25 +87,24 @@ impl TableEntry {
         limits: ListingLimits,
         workshop: Arc<Workshop>,
     ) -> Self {
-        let delta = (definition.named.is_none()
-            && definition.remote.is_none()
-            && delta_folder::is_delta(&definition.path))
-        .then(|| DeltaFolder::new(definition.path.clone(), Arc::clone(&workshop.delta)));
+        let is_folder = definition.named.is_none() && definition.remote.is_none();
+        let foreign = if is_folder { ForeignFolder::at(&definition.path, &workshop) } else { None };
         let (published, known) = (RwLock::default(), Mutex::default());
-        Self { definition, timing, limits, workshop, published, known, delta }
+        Self { definition, timing, limits, workshop, published, known, foreign }
     }
 
-    /// The table as a Delta table, if it is one and can be read under its name.
-    pub(crate) fn delta(&self) -> Result<Option<&DeltaFolder>, Error> {
-        match (&self.delta, &self.definition.problem) {
+    /// The table as a Delta or Iceberg table, if it is one and can be read under its name.
+    pub(crate) fn foreign(&self) -> Result<Option<&ForeignFolder>, Error> {
+        match (&self.foreign, &self.definition.problem) {
             (Some(_), Some(problem)) => Err(problem.clone()),
-            (delta, _) => Ok(delta.as_ref()),
+            (foreign, _) => Ok(foreign.as_ref()),
         }
     }
 
-    /// Whether it still is a Delta table, or still none: data files of a new one come before its log.
+    /// Whether it still is a table of its format, or still none: data files of a new one come before its metadata.
     pub(crate) fn is_what_it_was(&self) -> bool {
-        self.delta.is_some() == delta_folder::is_delta(&self.definition.path)
+        let is_folder = self.definition.named.is_none() && self.definition.remote.is_none();
+        !is_folder || ForeignFolder::is_same(self.foreign.as_ref(), &self.definition.path)
     }
 
     /// How long a plan reads exactly the files that it was made for.

@@ -13,7 +13,8 @@
 //!   only files of one format whose names differ in digits and identifiers alone (`part-0001.parquet` …), it is one
 //!   table named after the folder.
 //! - Hidden files, markers (`_SUCCESS`, `.crc`) and unfinished copies (`.tmp`, `.part`, `~`) are left out. A folder
-//!   with a Delta log is one table, of those files and rows that its log names. An Iceberg or Hudi table is refused.
+//!   with a Delta log is one table, of those files and rows that its log names, and so is an Iceberg table ([`lake`]). A Hudi table is
+//!   refused.
 //! - Links are followed; a folder is entered once, and a file that is linked into its own table counts once.
 //!
 //! # Formats
@@ -70,8 +71,10 @@ pub mod exchange;
 mod facts;
 mod file;
 mod footers;
+mod foreign;
 mod format;
 mod json;
+mod lake;
 mod listing;
 mod name;
 mod named;

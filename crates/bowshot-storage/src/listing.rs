@@ -119,10 +119,14 @@ pub(crate) fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(entries)
 }
 
+/// Formats of tables, as errors name them.
+pub(crate) const DELTA: &str = "a Delta table";
+pub(crate) const ICEBERG: &str = "an Iceberg table";
+
 /// A folder that belongs to a table format whose log decides which files count. Reading all its files would give wrong rows.
 pub(crate) fn foreign_table(path: &Path) -> Option<&'static str> {
     if path.join("_delta_log").is_dir() {
-        return Some("a Delta table");
+        return Some(DELTA);
     }
     if path.join(".hoodie").is_dir() {
         return Some("a Hudi table");
@@ -131,7 +135,7 @@ pub(crate) fn foreign_table(path: &Path) -> Option<&'static str> {
     let iceberg = metadata
         .filter_map(Result::ok)
         .any(|entry| entry.file_name().to_string_lossy().ends_with(".metadata.json"));
-    iceberg.then_some("an Iceberg table")
+    iceberg.then_some(ICEBERG)
 }
 
 struct Walk<'a> {

@@ -18,7 +18,7 @@ use crate::{Error, facts::Detail};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::{Result, internal_datafusion_err, internal_err};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::parquet::{CachedParquetFileReaderFactory, ParquetRowSelection};
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
 };
@@ -77,6 +77,10 @@ pub fn taken_apart(plan: &dyn ExecutionPlan) -> Result<Option<PortableScan>> {
         let mut named = Vec::with_capacity(group.len());
         for file in group.iter() {
             let Some(planned) = file.extension::<PlannedFile>() else { return Ok(None) };
+            // Which rows of a file are left is known here alone.
+            if file.extension::<ParquetRowSelection>().is_some() {
+                return Ok(None);
+            }
             let place = *places.entry(planned.data.number()).or_insert_with(|| {
                 files.push(PortableFile::of(&planned.data));
                 files.len() - 1

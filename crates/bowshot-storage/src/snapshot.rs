@@ -216,10 +216,10 @@ fn of_all_rows(options: &ReadOptions) -> ReadOptions {
     ReadOptions { sample_rows: Some(usize::MAX), ..options.clone() }
 }
 
-type LookedAt = Result<(Arc<DataFile>, Arc<FileFacts>), Error>;
+pub(crate) type LookedAt = Result<(Arc<DataFile>, Arc<FileFacts>), Error>;
 
 /// One result per file, in order; several threads, since each file costs a wait for the disk.
-fn look_at(
+pub(crate) fn look_at(
     found: &[FoundFile],
     known: &KnownFiles,
     (options, workshop): (&ReadOptions, &Workshop),

@@ -2,6 +2,7 @@
 
 use crate::ReadOptions;
 use crate::delta_table::DeltaFolderTable;
+use crate::lake::LakeTable;
 use crate::table::FileTable;
 use datafusion::catalog::TableProvider;
 use std::fmt;
@@ -91,7 +92,9 @@ pub trait Versioned {
 /// What a table knows of its version, if it is one of files.
 pub fn versioned(provider: &dyn TableProvider) -> Option<&dyn Versioned> {
     let files = provider.downcast_ref::<FileTable>().map(|table| table as &dyn Versioned);
-    files.or_else(|| provider.downcast_ref::<DeltaFolderTable>().map(|table| table as &dyn Versioned))
+    let delta = || provider.downcast_ref::<DeltaFolderTable>().map(|table| table as &dyn Versioned);
+    let lake = || provider.downcast_ref::<LakeTable>().map(|table| table as &dyn Versioned);
+    files.or_else(delta).or_else(lake)
 }
 
 /// The version of a table: equal versions mean the same files with the same size, times and inodes.

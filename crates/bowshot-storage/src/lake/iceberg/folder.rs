@@ -1,0 +1,277 @@
+//! One Iceberg table, looked at again when its metadata file is another one.
+
+use super::super::columns::{LakeColumn, Source, sources};
+use super::super::deletes::{self, DeletedPlaces, DeletedValues};
+use super::super::table::{Group, LakeFile, LakeSnapshot, LakeTable, file_schema};
+use super::manifest::{self, Content, Entry};
+use super::metadata::{self, TableMetadata};
+use super::{paths, types};
+use crate::format::{Compression, Format, Kind};
+use crate::listing::FoundFile;
+use crate::snapshot::{KnownFiles, SnapshotFile, Workshop, look_at};
+use crate::version::{FileIdentity, TableVersion};
+use crate::{Error, ReadOptions};
+use arrow::datatypes::{Field, Schema};
+use datafusion::common::ScalarValue;
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct IcebergFolder {
+    path: PathBuf,
+    workshop: Arc<Workshop>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    loaded: Option<(Current, Arc<LakeSnapshot>)>,
+    known: KnownFiles,
+}
+
+/// The metadata file that is current.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Current {
+    path: PathBuf,
+    identity: FileIdentity,
+}
+
+impl IcebergFolder {
+    pub(crate) fn new(path: PathBuf, workshop: Arc<Workshop>) -> Self {
+        Self { path, workshop, state: Arc::default() }
+    }
+
+    /// The table of this name as its metadata have it now.
+    ///
+    /// # Errors
+    /// When the metadata or what they name cannot be read, or ask for what this reader does not know.
+    pub(crate) async fn table(&self, name: &str) -> Result<LakeTable, Error> {
+        let (version, snapshot) = self.look().await?;
+        let store = Arc::clone(&self.workshop.sources.store);
+        Ok(LakeTable { name: name.to_owned(), snapshot, version, store })
+    }
+
+    /// Number of the data files.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    pub(crate) async fn files(&self) -> Result<usize, Error> {
+        Ok(self.look().await?.1.files)
+    }
+
+    async fn look(&self) -> Result<(Option<TableVersion>, Arc<LakeSnapshot>), Error> {
+        let (path, workshop, state) = (self.path.clone(), Arc::clone(&self.workshop), Arc::clone(&self.state));
+        let looking = tokio::task::spawn_blocking(move || {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            look(&path, &workshop, &mut state)
+        });
+        let interrupted =
+            |error: tokio::task::JoinError| Error::Interrupted { path: self.path.clone(), detail: error.to_string() };
+        looking.await.map_err(interrupted)?
+    }
+}
+
+type Looked = (Option<TableVersion>, Arc<LakeSnapshot>);
+
+fn look(path: &Path, workshop: &Workshop, state: &mut State) -> Result<Looked, Error> {
+    let (current, settled) = current(path)?;
+    let version =
+        || TableVersion::of(std::iter::once((current.path.as_path(), &current.identity)), &ReadOptions::default());
+    if let Some((known, snapshot)) = &state.loaded
+        && *known == current
+    {
+        return Ok((settled.then(version), Arc::clone(snapshot)));
+    }
+    let metadata = TableMetadata::read(&current.path)?;
+    let loading = Loading { root: path, metadata: &metadata, file: &current.path, workshop };
+    let snapshot = Arc::new(loading.snapshot(&mut state.known)?);
+    let version = settled.then(version);
+    state.loaded = Some((current, Arc::clone(&snapshot)));
+    Ok((version, snapshot))
+}
+
+/// The current metadata file, and whether it was written so long ago that every later change shows.
+fn current(folder: &Path) -> Result<(Current, bool), Error> {
+    let path = metadata::newest(folder)?;
+    let found = fs::metadata(&path).map_err(|error| Error::io(&path, error))?;
+    let mut identity = FileIdentity::new(&found, SystemTime::now());
+    let settled = std::mem::replace(&mut identity.settled, true);
+    Ok((Current { path, identity }, settled))
+}
+
+/// What reading one state needs.
+struct Loading<'a> {
+    root: &'a Path,
+    metadata: &'a TableMetadata,
+    /// The metadata file, which errors name.
+    file: &'a Path,
+    workshop: &'a Workshop,
+}
+
+impl Loading<'_> {
+    fn corrupt(&self, detail: impl ToString) -> Error {
+        Error::corrupt(self.file, detail)
+    }
+
+    fn unsupported(&self, detail: String) -> Error {
+        Error::Unsupported { path: self.file.to_path_buf(), detail }
+    }
+
+    fn local(&self, name: &str) -> Result<PathBuf, Error> {
+        paths::local(name, &self.metadata.location, self.root).map_err(|outside| self.corrupt(outside))
+    }
+
+    fn snapshot(&self, known: &mut KnownFiles) -> Result<LakeSnapshot, Error> {
+        let fields = self.metadata.fields().ok_or_else(|| self.corrupt("its current schema is not there"))?;
+        let columns = types::columns(fields).map_err(|unknown| self.unsupported(unknown))?;
+        let entries = self.entries()?;
+        let (data, deletes): (Vec<Entry>, Vec<Entry>) =
+            entries.into_iter().partition(|entry| entry.content == Content::Data);
+        let (places, deleted) = self.deletes(&deletes, &columns)?;
+        let groups = self.groups(&data, &columns, (&places, &deleted), known)?;
+        let columns = nullable_where_lacking(columns, &groups);
+        let schema = Arc::new(Schema::new(
+            columns.iter().map(|column| Arc::clone(&column.field)).collect::<Vec<_>>(),
+        ));
+        Ok(LakeSnapshot { columns, schema, groups, deleted, files: data.len(), lease: Mutex::default() })
+    }
+
+    /// All files that count.
+    fn entries(&self) -> Result<Vec<Entry>, Error> {
+        let Some(snapshot) = self.metadata.current().map_err(|missing| self.corrupt(missing))? else {
+            return Ok(Vec::new());
+        };
+        let pool = &self.workshop.pool;
+        let manifests = match &snapshot.manifest_list {
+            Some(list) => manifest::list(&self.local(list)?, pool)?,
+            None => {
+                let named = snapshot.manifests.iter();
+                named.map(|path| manifest::Manifest { path: path.clone(), spec: 0, sequence: 0 }).collect()
+            }
+        };
+        let mut entries = Vec::new();
+        for manifest in &manifests {
+            entries.extend(manifest::entries(&self.local(&manifest.path)?, manifest, pool)?);
+        }
+        match entries.iter().find(|entry| !entry.format.eq_ignore_ascii_case("parquet")) {
+            Some(other) => {
+                Err(self.unsupported(format!("`{}` of the format {}, of which Parquet is read", other.path, other.format)))
+            }
+            None => Ok(entries),
+        }
+    }
+
+    fn deletes(
+        &self,
+        entries: &[Entry],
+        columns: &[LakeColumn],
+    ) -> Result<(DeletedPlaces, Vec<DeletedValues>), Error> {
+        let (mut places, mut values) = (DeletedPlaces::default(), Vec::new());
+        for entry in entries {
+            let path = self.local(&entry.path)?;
+            let found = fs::metadata(&path).map_err(|error| Error::io(&path, error))?;
+            let identity = FileIdentity::new(&found, SystemTime::now());
+            let file = crate::file::DataFile::new(path, identity, Arc::clone(&self.workshop.pool));
+            if entry.content == Content::DeletedPlaces {
+                places.read(&file, entry.sequence)?;
+                continue;
+            }
+            let (places, rows) = deletes::values(&file, &entry.equality, columns)?;
+            let of_all = self.metadata.partitions(entry.spec).is_empty();
+            let partition = (!of_all).then(|| (entry.spec, entry.partition.clone()));
+            values.push(DeletedValues { sequence: entry.sequence, partition, columns: places, rows });
+        }
+        Ok((places, values))
+    }
+
+    /// The data files, by how they are read.
+    fn groups(
+        &self,
+        entries: &[Entry],
+        columns: &[LakeColumn],
+        (places, deleted): (&DeletedPlaces, &[DeletedValues]),
+        known: &mut KnownFiles,
+    ) -> Result<Vec<Group>, Error> {
+        let found = entries.iter().map(|entry| self.found(entry)).collect::<Result<Vec<_>, Error>>()?;
+        let looked_at = look_at(&found, known, (&ReadOptions::default(), self.workshop));
+        let kept = looked_at.iter().flatten();
+        *known = kept.map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts)))).collect();
+        let names = self.metadata.names();
+        let mut groups: Vec<Group> = Vec::new();
+        let mut places_of: HashMap<(Vec<Source>, Vec<usize>), usize> = HashMap::new();
+        for (looked_at, entry) in looked_at.into_iter().zip(entries) {
+            let (data, facts) = looked_at?;
+            let sources = sources(columns, &facts.columns, &self.constants(entry, columns), &names, data.path())?;
+            let gone = deleted_by(entry, deleted);
+            let place = *places_of.entry((sources.clone(), gone.clone())).or_insert_with(|| {
+                let file_schema = file_schema(columns, &sources);
+                groups.push(Group { sources, file_schema, files: Vec::new(), deleted: gone });
+                groups.len() - 1
+            });
+            let Some(group) = groups.get_mut(place) else { continue };
+            let left = places.left(&entry.path, entry.sequence, facts.rows.unwrap_or(0));
+            let file = SnapshotFile::of_parquet(data, facts, &group.file_schema, Vec::new());
+            group.files.push(LakeFile { file, left });
+        }
+        Ok(groups)
+    }
+
+    fn found(&self, entry: &Entry) -> Result<FoundFile, Error> {
+        let path = self.local(&entry.path)?;
+        let metadata = fs::metadata(&path).map_err(|error| Error::io(&path, error))?;
+        if !metadata.is_file() {
+            return Err(Error::NotRegular { path });
+        }
+        let kind =
+            Kind { format: Format::Parquet, compression: Compression::None, tabs: false, stem: String::new() };
+        Ok(FoundFile {
+            shown: path.display().to_string(),
+            path,
+            folders: Vec::new(),
+            kind,
+            identity: FileIdentity::new(&metadata, SystemTime::now()),
+            remote: None,
+        })
+    }
+
+    /// Values that a file need not hold, because all its rows have the same: those that files are grouped by unchanged.
+    fn constants(&self, entry: &Entry, columns: &[LakeColumn]) -> HashMap<i32, ScalarValue> {
+        let fields = self.metadata.partitions(entry.spec).iter().zip(&entry.partition);
+        let constant = |(field, value): (&metadata::PartitionField, &ScalarValue)| {
+            let number = field.source_id.filter(|_| field.transform == "identity")?;
+            let column = columns.iter().find(|column| column.number == number)?;
+            Some((number, value.cast_to(column.field.data_type()).ok()?))
+        };
+        fields.filter_map(constant).collect()
+    }
+}
+
+/// Places of the deleted values that a data file's rows are compared with.
+fn deleted_by(file: &Entry, deleted: &[DeletedValues]) -> Vec<usize> {
+    let is_meant = |deleted: &DeletedValues| {
+        let partition = deleted.partition.as_ref();
+        deleted.sequence > file.sequence
+            && partition.is_none_or(|(spec, values)| *spec == file.spec && *values == file.partition)
+    };
+    deleted.iter().enumerate().filter(|(_, deleted)| is_meant(deleted)).map(|(place, _)| place).collect()
+}
+
+/// Columns that a file lacks, so that its rows have NULL there, may be NULL whatever the metadata say.
+fn nullable_where_lacking(columns: Vec<LakeColumn>, groups: &[Group]) -> Vec<LakeColumn> {
+    let lacks = |place: usize| {
+        let source = |group: &Group| group.sources.get(place).cloned();
+        groups.iter().filter_map(source).any(|source| matches!(source, Source::Constant(value) if value.is_null()))
+    };
+    let of_one = |(place, column): (usize, LakeColumn)| match lacks(place) && !column.field.is_nullable() {
+        true => {
+            let field: Field = column.field.as_ref().clone().with_nullable(true);
+            LakeColumn { field: Arc::new(field), ..column }
+        }
+        false => column,
+    };
+    columns.into_iter().enumerate().map(of_one).collect()
+}

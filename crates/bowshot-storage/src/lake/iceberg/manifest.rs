@@ -1,0 +1,202 @@
+//! Manifest lists and manifests: Avro files that name the data files of a state of a table, and the files of deleted rows
+//! (specification, "Manifests" and "Snapshots").
+
+use crate::Error;
+use crate::avro;
+use crate::batches::Request;
+use crate::file::{DataFile, HandlePool};
+use crate::format::Compression;
+use crate::shared::SharedFiles;
+use crate::version::FileIdentity;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::ScalarValue;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// An entry that says that a file was removed.
+const REMOVED: i64 = 2;
+
+/// A manifest, as the list names it.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    pub(super) path: String,
+    /// By which specification its files are grouped.
+    pub(super) spec: i32,
+    /// Of the change that has written it.
+    pub(super) sequence: i64,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Data,
+    DeletedPlaces,
+    DeletedValues,
+}
+
+/// A file that counts.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) content: Content,
+    pub(super) path: String,
+    pub(super) format: String,
+    pub(super) spec: i32,
+    /// Values of the fields of the specification.
+    pub(super) partition: Vec<ScalarValue>,
+    pub(super) sequence: i64,
+    /// Numbers of the columns whose values say which rows are deleted.
+    pub(super) equality: Vec<i32>,
+}
+
+/// The manifests of a list.
+///
+/// # Errors
+/// When the list cannot be read.
+pub(super) fn list(path: &Path, pool: &Arc<HandlePool>) -> Result<Vec<Manifest>, Error> {
+    let mut manifests = Vec::new();
+    for batch in rows(path, pool)? {
+        let table = Columns { columns: StructArray::from(batch), path };
+        for row in 0..table.columns.len() {
+            manifests.push(Manifest {
+                path: table.text("manifest_path", row)?,
+                spec: i32::try_from(table.whole("partition_spec_id", row)?.unwrap_or(0)).unwrap_or(-1),
+                // Version 1 has no such numbers, and no deletes.
+                sequence: table.optional("sequence_number", row)?.unwrap_or(0),
+            });
+        }
+    }
+    Ok(manifests)
+}
+
+/// The files of a manifest that count.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn entries(path: &Path, manifest: &Manifest, pool: &Arc<HandlePool>) -> Result<Vec<Entry>, Error> {
+    let mut entries = Vec::new();
+    for batch in rows(path, pool)? {
+        let table = Columns { columns: StructArray::from(batch), path };
+        let files = table.nested("data_file")?;
+        for row in 0..table.columns.len() {
+            if table.whole("status", row)? == Some(REMOVED) {
+                continue;
+            }
+            let content = match files.optional("content", row)?.unwrap_or(0) {
+                0 => Content::Data,
+                1 => Content::DeletedPlaces,
+                2 => Content::DeletedValues,
+                other => return Err(Error::corrupt(path, format!("content of the unknown kind {other}"))),
+            };
+            entries.push(Entry {
+                content,
+                path: files.text("file_path", row)?,
+                format: files.text("file_format", row)?,
+                spec: manifest.spec,
+                partition: files.partition(row)?,
+                // What a new manifest adds has the number of the manifest, which was not known when it was written.
+                sequence: table.optional("sequence_number", row)?.unwrap_or(manifest.sequence),
+                equality: files.numbers("equality_ids", row)?,
+            });
+        }
+    }
+    Ok(entries)
+}
+
+/// The batches of an Avro file of this machine.
+fn rows(path: &Path, pool: &Arc<HandlePool>) -> Result<Vec<RecordBatch>, Error> {
+    let metadata = fs::metadata(path).map_err(|error| Error::io(path, error))?;
+    if !metadata.is_file() {
+        return Err(Error::NotRegular { path: path.to_path_buf() });
+    }
+    let identity = FileIdentity::new(&metadata, SystemTime::now());
+    let data = DataFile::new(path.to_path_buf(), identity, Arc::clone(pool));
+    // A file of noise can make a reader panic; that is this table's problem and nobody else's.
+    let read = catch_unwind(AssertUnwindSafe(|| all_rows(&data)))
+        .unwrap_or_else(|_| Err(Error::corrupt(path, "it cannot be decoded")));
+    data.close();
+    read
+}
+
+fn all_rows(data: &Arc<DataFile>) -> Result<Vec<RecordBatch>, Error> {
+    let facts = avro::facts(data)?;
+    let request = Request {
+        schema: Arc::clone(&facts.columns),
+        batch_size: 8192,
+        range: None,
+        compression: Compression::None,
+        shared: SharedFiles::default(),
+    };
+    let mut batches = avro::open(data, &facts, &request)?;
+    std::iter::from_fn(|| batches.next_of(data.path())).collect()
+}
+
+/// The columns of a batch, or of a record within.
+struct Columns<'a> {
+    columns: StructArray,
+    path: &'a Path,
+}
+
+impl Columns<'_> {
+    fn find(&self, name: &str) -> Result<&ArrayRef, Error> {
+        let missing = || Error::corrupt(self.path, format!("it lacks the field `{name}`"));
+        self.columns.column_by_name(name).ok_or_else(missing)
+    }
+
+    fn nested(&self, name: &str) -> Result<Columns<'_>, Error> {
+        let found = self.find(name)?.as_struct_opt().cloned();
+        let strange = || Error::corrupt(self.path, format!("its field `{name}` is no record"));
+        Ok(Columns { columns: found.ok_or_else(strange)?, path: self.path })
+    }
+
+    fn value(&self, name: &str, row: usize, data_type: &DataType) -> Result<ArrayRef, Error> {
+        let found = self.find(name)?.slice(row, 1);
+        cast(&found, data_type).map_err(|error| Error::corrupt(self.path, format!("its field `{name}`: {error}")))
+    }
+
+    fn whole(&self, name: &str, row: usize) -> Result<Option<i64>, Error> {
+        let value = self.value(name, row, &DataType::Int64)?;
+        let value = value.as_primitive::<Int64Type>();
+        Ok(value.is_valid(0).then(|| value.value(0)))
+    }
+
+    /// The same of a field that older versions do not have.
+    fn optional(&self, name: &str, row: usize) -> Result<Option<i64>, Error> {
+        match self.columns.column_by_name(name) {
+            Some(_) => self.whole(name, row),
+            None => Ok(None),
+        }
+    }
+
+    fn text(&self, name: &str, row: usize) -> Result<String, Error> {
+        let value = self.value(name, row, &DataType::Utf8)?;
+        let value = value.as_string::<i32>();
+        let missing = || Error::corrupt(self.path, format!("its field `{name}` has no value"));
+        value.is_valid(0).then(|| value.value(0).to_owned()).ok_or_else(missing)
+    }
+
+    fn numbers(&self, name: &str, row: usize) -> Result<Vec<i32>, Error> {
+        let Some(column) = self.columns.column_by_name(name) else { return Ok(Vec::new()) };
+        let Some(list) = column.as_list_opt::<i32>().filter(|list| list.is_valid(row)) else {
+            return Ok(Vec::new());
+        };
+        let failed = |error| Error::corrupt(self.path, format!("its field `{name}`: {error}"));
+        let values = cast(&list.value(row), &DataType::Int64).map_err(failed)?;
+        let values = values.as_primitive::<Int64Type>().iter().flatten();
+        values
+            .map(|number| i32::try_from(number).map_err(|_| Error::corrupt(self.path, "a number of no column")))
+            .collect()
+    }
+
+    fn partition(&self, row: usize) -> Result<Vec<ScalarValue>, Error> {
+        let partition = self.nested("partition")?;
+        let value = |column: &ArrayRef| {
+            ScalarValue::try_from_array(column, row).map_err(|error| Error::corrupt(self.path, error))
+        };
+        partition.columns.columns().iter().map(value).collect()
+    }
+}

@@ -1,0 +1,106 @@
+"""Iceberg tables as others write them: by pyiceberg with its SQL catalog, and what it does not write itself (files of deleted
+places and values) with its own writers of manifests, committed by a new metadata file."""
+
+import json
+import pathlib
+import uuid
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import (
+    DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestWriterV2, write_manifest_list,
+)
+from pyiceberg.table import StaticTable
+from pyiceberg.typedef import Record
+
+# Numbers that the format reserves for files of deleted places.
+FILE_PATH, POSITION = 2147483546, 2147483545
+
+
+def catalog(folder):
+    folder.mkdir(exist_ok=True)
+    made = SqlCatalog("test", uri=f"sqlite:///{folder.parent}/{folder.name}.db", warehouse=f"file://{folder}")
+    made.create_namespace_if_not_exists("db")
+    return made
+
+
+def place(table):
+    return pathlib.Path(table.location().removeprefix("file://"))
+
+
+def newest(folder):
+    return max((folder / "metadata").glob("*.metadata.json"))
+
+
+def static(folder):
+    """The table as its newest metadata file has it."""
+    return StaticTable.from_metadata(str(newest(folder)))
+
+
+def numbered(column, number):
+    return column.with_metadata({"PARQUET:field_id": str(number)})
+
+
+class DeletingManifest(ManifestWriterV2):
+    def content(self):
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self):
+        return {**super()._meta, "content": "deletes"}
+
+
+def commit(folder, rows, content, equality=None, partition=Record(), spec=None):
+    """Adds a state in which a file of `rows` deletes rows."""
+    table, io = static(folder), PyArrowFileIO()
+    text = json.loads(newest(folder).read_text())
+    snapshot, sequence = uuid.uuid4().int >> 65, text["last-sequence-number"] + 1
+    path = folder / "data" / f"{uuid.uuid4()}-deletes.parquet"
+    pq.write_table(rows, path)
+    file = DataFile.from_args(
+        content=content, file_path=f"file://{path}", file_format=FileFormat.PARQUET, partition=partition,
+        record_count=rows.num_rows, file_size_in_bytes=path.stat().st_size, equality_ids=equality,
+    )
+    file.spec_id = table.spec().spec_id
+    location = f"file://{folder}/metadata"
+    of_snapshot = table.specs()[spec] if spec is not None else table.spec()
+    with DeletingManifest(
+        of_snapshot, table.schema(), io.new_output(f"{location}/{uuid.uuid4()}-m0.avro"), snapshot, "null"
+    ) as writer:
+        writer.add_entry(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=snapshot, data_file=file))
+    manifest = writer.to_manifest_file()
+    current = table.current_snapshot()
+    listed = f"{location}/snap-{snapshot}.avro"
+    with write_manifest_list(2, io.new_output(listed), snapshot, current.snapshot_id, sequence, "null") as writer:
+        writer.add_manifests([manifest, *current.manifests(io)])
+    text["snapshots"].append({
+        "snapshot-id": snapshot, "parent-snapshot-id": current.snapshot_id, "sequence-number": sequence,
+        "timestamp-ms": text["last-updated-ms"] + 1, "manifest-list": listed, "summary": {"operation": "delete"},
+        "schema-id": table.schema().schema_id,
+    })
+    text["current-snapshot-id"], text["last-sequence-number"] = snapshot, sequence
+    text["refs"] = {"main": {"snapshot-id": snapshot, "type": "branch"}}
+    text["last-updated-ms"] += 1
+    number = int(newest(folder).name.split("-")[0]) + 1
+    (folder / "metadata" / f"{number:05}-{uuid.uuid4()}.metadata.json").write_text(json.dumps(text))
+
+
+def delete_places(folder, places):
+    """`places` has (data file, place of a row) pairs."""
+    schema = pa.schema([
+        numbered(pa.field("file_path", pa.string(), False), FILE_PATH), numbered(pa.field("pos", pa.int64(), False), POSITION),
+    ])
+    files, rows = zip(*sorted(places))
+    commit(folder, pa.table([list(files), list(rows)], schema), DataFileContent.POSITION_DELETES)
+
+
+def delete_values(folder, rows, numbers, **more):
+    """Deletes what has these values in the columns of these numbers."""
+    fields = [numbered(field, number) for field, number in zip(rows.schema, numbers)]
+    commit(folder, rows.cast(pa.schema(fields)), DataFileContent.EQUALITY_DELETES, equality=list(numbers), **more)
+
+
+def data_files(folder):
+    return [task.file.file_path for task in static(folder).scan().plan_files()]

@@ -1,0 +1,280 @@
+"""Iceberg tables that others wrote, served by path: what we answer is what DuckDB and their writer read."""
+
+import datetime
+import decimal
+import json
+import pathlib
+import shutil
+import sys
+import uuid
+
+import duckdb
+import duckdb_extension_avro
+import duckdb_extension_iceberg
+import pyarrow as pa
+import pytest
+from pyiceberg.expressions import EqualTo
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
+from pyiceberg.types import (
+    BinaryType, BooleanType, DateType, DecimalType, DoubleType, FixedType, FloatType, IntegerType, ListType, LongType, MapType,
+    NestedField, StringType, StructType, TimestampType, TimestamptzType, TimeType, UUIDType,
+)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
+
+import tables  # noqa: E402
+from durable import Database  # noqa: E402
+from server import Server, wait_until  # noqa: E402
+
+DAY = datetime.date(2024, 2, 29)
+PLAIN = Schema(
+    NestedField(1, "id", LongType()), NestedField(2, "word", StringType()), NestedField(3, "number", IntegerType()),
+    NestedField(4, "day", DateType()),
+)
+ROWS = pa.table({
+    "id": pa.array(range(1000), pa.int64()),
+    "word": pa.array([None if n % 10 == 0 else f"größe {n % 7}" for n in range(1000)]),
+    "number": pa.array([None if n % 9 == 0 else n % 4 for n in range(1000)], pa.int32()),
+    "day": pa.array([DAY + datetime.timedelta(n % 3) for n in range(1000)]),
+})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "warehouse"
+
+
+def made(folder, schema=PLAIN, rows=(ROWS,), spec=None, name="t"):
+    more = {"partition_spec": spec} if spec else {}
+    table = tables.catalog(folder).create_table(f"db.{name}", schema, **more)
+    for part in rows:
+        table.append(part)
+    return table
+
+
+def by_duckdb(folder):
+    with duckdb.connect() as connection:
+        for package, name in ((duckdb_extension_avro, "avro"), (duckdb_extension_iceberg, "iceberg")):
+            (extension,) = pathlib.Path(package.__file__).parent.rglob(f"{name}.duckdb_extension")
+            connection.execute(f"LOAD '{extension}'")
+        connection.execute("SET TimeZone = 'UTC'")
+        return connection.execute("SELECT * FROM iceberg_scan(?)", [str(tables.newest(folder))]).to_arrow_table()
+
+
+def sorted_rows(table):
+    return sorted(map(repr, table.to_pylist()))
+
+
+def served(folder, check, name="t"):
+    with Server(f"{name}={folder}") as server, Database(server) as database:
+        return check(database)
+
+
+def same_as_duckdb(folder):
+    wanted = by_duckdb(folder)
+    got = served(folder, lambda database: database.arrow("SELECT * FROM t"))
+    assert got.schema.names == wanted.schema.names
+    assert sorted_rows(got) == sorted_rows(wanted)
+    return got
+
+
+def test_rows_and_conditions(folder):
+    place = tables.place(made(folder, rows=(ROWS.slice(0, 400), ROWS.slice(400))))
+    same_as_duckdb(place)
+
+    def conditions(database):
+        with duckdb.connect() as connection:
+            connection.register("t", ROWS)
+            for where in ("id > 395 AND id < 405", "word = 'größe 3'", "number IS NULL", "day = '2024-03-01'", "id < 0", "true"):
+                sql = f"SELECT count(*), sum(id), min(word), max(day), count(number) FROM t WHERE {where}"
+                assert database.rows(sql) == connection.execute(sql).fetchall(), where
+            assert database.one("SELECT count(*) FROM t") == 1000
+            assert len(database.rows("SELECT id FROM t LIMIT 7")) == 7
+
+    served(place, conditions)
+
+
+def test_every_type(folder):
+    fields = [
+        ("a", BooleanType(), [True, None, False]), ("b", IntegerType(), [1, None, -(2**31)]), ("c", LongType(), [2**62, None, -5]),
+        ("d", FloatType(), [1.5, None, float("inf")]), ("e", DoubleType(), [1e300, None, -0.0]),
+        ("f", DecimalType(38, 10), [decimal.Decimal("1.5"), None, decimal.Decimal("-99999999999999999999.0000000001")]),
+        ("g", DateType(), [DAY, None, datetime.date(1, 1, 1)]), ("h", TimeType(), [datetime.time(23, 59, 59, 999999), None, datetime.time()]),
+        ("i", TimestampType(), [datetime.datetime(9999, 12, 31, 23, 59, 59), None, datetime.datetime(1, 1, 1)]),
+        ("j", TimestamptzType(), [datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc), None, None]),
+        ("k", StringType(), ["ü\n", None, ""]), ("l", BinaryType(), [b"\0\xff", None, b""]), ("m", FixedType(3), [b"abc", None, b"\0\0\0"]),
+        ("n", UUIDType(), [uuid.UUID(int=7).bytes, None, uuid.UUID(int=2**127).bytes]),
+    ]
+    nested = [
+        NestedField(20, "o", ListType(21, LongType(), element_required=False)),
+        NestedField(22, "p", MapType(23, StringType(), 24, DoubleType(), value_required=False)),
+        NestedField(25, "q", StructType(NestedField(26, "x", LongType()), NestedField(27, "y", ListType(28, StringType(), False)))),
+    ]
+    schema = Schema(*[NestedField(n + 1, name, kind) for n, (name, kind, _) in enumerate(fields)], *nested)
+    values = {name: values for name, _, values in fields} | {
+        "o": [[1, None], None, []], "p": [[("a", 1.0)], None, []], "q": [{"x": 1, "y": ["z", None]}, None, {"x": None, "y": None}],
+    }
+    place = tables.place(made(folder, schema, rows=[pa.table(values, schema.as_arrow())]))
+    wanted = tables.static(place).scan().to_arrow()
+    got = served(place, lambda database: database.arrow("SELECT * FROM t"))
+    assert got.schema.names == wanted.schema.names
+    assert got.schema.field("n").type == pa.uuid(), got.schema
+    plain = [name for name in got.schema.names if name != "n"]
+    assert sorted_rows(got.select(plain)) == sorted_rows(wanted.select(plain))
+    assert got.schema.field("j").type == pa.timestamp("us", "UTC") and got.schema.field("f").type == pa.decimal128(38, 10)
+
+
+@pytest.mark.parametrize("transform, column", [
+    (IdentityTransform(), 3), (IdentityTransform(), 4), (BucketTransform(8), 1), (DayTransform(), 4), (TruncateTransform(4), 2),
+])
+def test_partitions(folder, transform, column):
+    spec = PartitionSpec(PartitionField(column, 1000, transform, "part"))
+    same_as_duckdb(tables.place(made(folder, spec=spec)))
+
+
+def test_a_schema_that_has_changed(folder):
+    schema = Schema(
+        NestedField(1, "a", IntegerType()), NestedField(2, "b", FloatType()), NestedField(3, "c", DecimalType(5, 2)),
+        NestedField(4, "d", StringType()), NestedField(5, "s", StructType(NestedField(6, "x", LongType()))),
+    )
+    table = made(folder, schema, rows=[pa.table(
+        {"a": [1, 2], "b": [0.5, None], "c": [decimal.Decimal("1.25"), None], "d": ["old", "older"], "s": [{"x": 1}, None]},
+        schema.as_arrow(),
+    )])
+    with table.update_schema() as change:
+        change.rename_column("a", "z").update_column("a", LongType()).update_column("b", DoubleType())
+        change.update_column("c", DecimalType(20, 2)).delete_column("d").add_column("new", LongType())
+        change.add_column(("s", "y"), StringType())
+    with table.update_schema() as change:
+        change.add_column("d", StringType()).add_column("a", StringType())
+    more = table.schema().as_arrow()
+    table.append(pa.table({
+        "z": [2**40], "b": [1e300], "c": [decimal.Decimal("123456789012.34")], "s": [{"x": 3, "y": "why"}], "new": [7], "d": ["new"],
+        "a": ["other"],
+    }, more))
+    got = same_as_duckdb(tables.place(table)).to_pylist()
+    assert [row["d"] for row in got if row["z"] in (1, 2)] == [None, None], "a new column of an old name has no old values"
+    assert {row["z"] for row in got} == {1, 2, 2**40}
+
+
+def test_changes_by_its_writer(folder):
+    table = made(folder)
+    table.delete(EqualTo("number", 2))
+    table.overwrite(ROWS.slice(0, 10), overwrite_filter="id < 100")
+    same_as_duckdb(tables.place(table))
+
+
+def test_rows_deleted_by_their_places(folder):
+    place = tables.place(made(folder, rows=(ROWS.slice(0, 600), ROWS.slice(600))))
+    files = tables.data_files(place)
+    tables.delete_places(place, [(files[0], n) for n in (0, 1, 5)] + [(files[1], 3)])
+    tables.delete_places(place, [(files[0], 5), (files[0], 6)])
+    got = same_as_duckdb(place)
+    assert got.num_rows < 1000
+
+    def conditions(database):
+        assert database.one("SELECT count(*) FROM t") == got.num_rows
+        assert database.one("SELECT count(id) FROM t WHERE id >= 0") == got.num_rows
+        assert database.one("SELECT count(*) FROM t WHERE id = 0 OR id = 600") == sum(n in (0, 600) for n in got["id"].to_pylist())
+
+    served(place, conditions)
+
+
+def test_rows_deleted_by_their_values(folder):
+    table = made(folder, rows=(ROWS.slice(0, 600),))
+    place = tables.place(table)
+    tables.delete_values(place, pa.table({"number": pa.array([1, None], pa.int32())}), [3])
+    tables.delete_values(place, pa.table({"id": pa.array([2, 3, 6], pa.int64()), "word": ["größe 2", "größe 9", "größe 6"]}), [1, 2])
+    got = same_as_duckdb(place)
+    kept = [n for n in range(600) if n % 9 != 0 and n % 4 != 1 and n not in (2, 6)]
+    assert sorted(got["id"].to_pylist()) == kept
+
+    def of_other_columns(database):
+        assert database.one("SELECT count(day) FROM t") == len(kept)
+        assert len(database.rows("SELECT day FROM t LIMIT 5")) == 5
+
+    served(place, of_other_columns)
+
+
+def test_values_are_deleted_in_their_partition_alone(folder):
+    spec = PartitionSpec(PartitionField(4, 1000, IdentityTransform(), "part"))
+    place = tables.place(made(folder, spec=spec))
+    from pyiceberg.typedef import Record
+
+    days = (DAY - datetime.date(1970, 1, 1)).days
+    tables.delete_values(place, pa.table({"number": pa.array([1], pa.int32())}), [3], partition=Record(days))
+    got = same_as_duckdb(place).to_pylist()
+    assert not [row for row in got if row["day"] == DAY and row["number"] == 1]
+    assert [row for row in got if row["day"] != DAY and row["number"] == 1]
+
+
+def test_a_later_state_is_seen(folder):
+    table = made(folder)
+    with Server(f"t={tables.place(table)}") as server, Database(server) as database:
+        assert database.one("SELECT count(*) FROM t") == 1000
+        table.append(ROWS.slice(0, 7))
+        wait_until(lambda: database.one("SELECT count(*) FROM t") == 1007, "the state that was committed")
+        table.delete("id < 7")
+        wait_until(lambda: database.one("SELECT count(*) FROM t") == 993, "the rows that are gone")
+
+
+def test_a_folder_of_tables_and_a_table_that_was_moved(folder, tmp_path):
+    made(folder)
+    made(folder, name="empty", rows=())
+    shutil.move(folder / "db", tmp_path / "elsewhere")
+    with Server(tmp_path / "elsewhere") as server, Database(server) as database:
+        assert database.rows("SELECT count(*), sum(id) FROM t") == [(1000, 499500)]
+        assert database.rows("SELECT * FROM empty") == []
+        assert database.rows("SELECT table_name FROM system.tables ORDER BY 1") == [("empty",), ("t",)]
+
+
+def changed(place, change):
+    newest = tables.newest(place)
+    text = json.loads(newest.read_text())
+    change(text)
+    newest.write_text(json.dumps(text))
+
+
+@pytest.mark.parametrize("change, says", [
+    (lambda text: text.update({"format-version": 4}), "version 4"),
+    (lambda text: text.update({"current-snapshot-id": 1}), "snapshot 1"),
+    (lambda text: text["snapshots"][-1].update({"manifest-list": "/etc/passwd"}), "not in the folder"),
+    (lambda text: text["snapshots"][-1].update({"manifest-list": text["location"] + "/../../x.avro"}), "not in the folder"),
+    (lambda text: text["schemas"][-1]["fields"][0].update({"type": "variant"}), "variant"),
+    (lambda text: text.update({"location": "s3://bucket/other"}), "not in the folder"),
+])
+def test_what_is_not_read_is_refused(folder, tmp_path, change, says):
+    place = tables.place(made(folder))
+    if says == "not in the folder" and "s3" in repr(change.__code__.co_consts):
+        shutil.move(place, tmp_path / "moved")
+        place = tmp_path / "moved"
+    changed(place, change)
+
+    def refused(database):
+        with pytest.raises(Exception) as error:
+            database.rows("SELECT * FROM t")
+        assert says in str(error.value) and "INTERNAL" not in str(error.value), error.value
+
+    served(place, refused)
+
+
+def test_damaged_files_are_told(folder):
+    place = tables.place(made(folder))
+    (data,) = place.glob("data/*.parquet")
+    manifests = [*place.glob("metadata/*.avro")]
+    for victim in (data, *manifests, tables.newest(place)):
+        whole = victim.read_bytes()
+        for cut in (b"", whole[: len(whole) // 2], b"\0" * len(whole)):
+            victim.write_bytes(cut)
+
+            def refused(database):
+                with pytest.raises(Exception) as error:
+                    database.rows("SELECT * FROM t")
+                assert "INTERNAL" not in str(error.value), error.value
+                assert database.one("SELECT 1") == 1
+
+            served(place, refused)
+        victim.write_bytes(whole)
+    same_as_duckdb(place)
