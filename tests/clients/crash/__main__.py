@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 
-from .rounds import Failed, Options, Run
+from .rounds import RESTART_SECONDS, Failed, Options, Run
 
 
 def main():
@@ -18,13 +18,15 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--folder", type=pathlib.Path, help="where to work; must be empty; default: a new temporary folder")
     parser.add_argument("--no-tidying", action="store_true", help="no OPTIMIZE and VACUUM beside the writers")
+    parser.add_argument("--restart-seconds", type=float, default=RESTART_SECONDS, help="longest restart; more on a machine that is busy")
     parser.add_argument("--quiet", action="store_true")
     given = parser.parse_args()
     folder = given.folder or pathlib.Path(tempfile.mkdtemp(prefix=f"crash-{given.seed}-"))
     if folder.exists() and any(folder.iterdir()):
         parser.error(f"{folder} is not empty")
     print(f"seed {given.seed}, folder {folder}", file=sys.stderr, flush=True)
-    run = Run(Options(folder, given.seed, given.rounds, given.binary, given.seconds, given.quiet, not given.no_tidying))
+    options = Options(folder, given.seed, given.rounds, given.binary, given.seconds, given.quiet, not given.no_tidying, given.restart_seconds)
+    run = Run(options)
     try:
         rounds = run.run()
     except Failed as failure:
