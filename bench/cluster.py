@@ -5,8 +5,9 @@
     python bench/cluster.py FOLDER_OF_PROGRAMS [--scale 1] [--share 0.25] [--rounds 3] [--nodes 1,2,4]
 
 Each node is a process that the kernel gives `--share` of one processor (a cgroup of the cpu controller, so Linux and root), with
-one thread for queries. Measured are `SELECT *` of lineitem, read from all endpoints at once and, for comparison, through the node that
-was asked, and the 22 queries of TPC-H one after another. The client is not limited: on a machine with few processors, keep
+one thread for queries; `--share 0` limits nothing. Measured are `SELECT *` of lineitem, read from all endpoints at once and, for comparison,
+through the node that was asked; a sort of lineitem within its orders, for which every node sends rows to every other, read from all
+endpoints; and the 22 queries of TPC-H one after another. Of each there is the processor time of the nodes. The client is not limited: on a machine with few processors, keep
 nodes times share below what is left to it. Appends one JSON line to bench/results/cluster.jsonl and prints it.
 """
 
@@ -28,6 +29,8 @@ sys.path[:0] = [str(ROOT / "tests/cluster"), str(ROOT / "tests/tpch"), str(ROOT 
 CONTROLLERS = [pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")]
 PERIOD_US = 20_000
 EVERYTHING = "SELECT * FROM lineitem"
+ALL_TO_ALL = "SELECT *, row_number() OVER (PARTITION BY l_orderkey ORDER BY l_shipdate, l_linenumber) AS place FROM lineitem"
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def options():
@@ -44,6 +47,9 @@ def options():
 @contextlib.contextmanager
 def limited(processes, share):
     """The processes, each with a share of one processor."""
+    if not share:
+        yield
+        return
     old = (CONTROLLERS[0] / "cpu.shares").exists()
     base, groups = CONTROLLERS[0 if old else 1], []
     try:
@@ -75,6 +81,18 @@ def seconds(rounds, work):
     return round(statistics.median(taken[1:]), 3)
 
 
+def processor_seconds(processes):
+    """What the processes have taken so far."""
+    fields = (pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split() for process in processes)
+    return sum(int(user) + int(system) for *_, user, system in (field[:13] for field in fields)) / TICKS
+
+
+def figures_of(name, rounds, work, processes):
+    before = processor_seconds(processes)
+    taken = seconds(rounds, work)
+    return {f"{name}_s": taken, f"{name}_cpu_s": round((processor_seconds(processes) - before) / (rounds + 1), 2)}
+
+
 def measured(number, data, queries, chosen):
     import endpoints
     import nodes
@@ -85,17 +103,23 @@ def measured(number, data, queries, chosen):
             "--set", "cluster.dead_after=60s", "--set", "cluster.heartbeat=1s", "--set", "cluster.bytes_per_thread=1048576"]
     sources = [f"{name}={data / name}" for name in TABLES]
     with nodes.cluster(number, more=more, sources=sources) as members:
-        with limited([member.process for member in members], chosen.share):
+        processes = [member.process for member in members]
+        with limited(processes, chosen.share):
             with endpoints.Client(members[0].grpc_tcp, "auto", seconds=3600) as spread, \
                     endpoints.Client(members[0].grpc_tcp, None, seconds=3600) as together:
                 info = spread.info(EVERYTHING)
                 rows = spread.all_of(info)
                 found = {"nodes": number, "endpoints": len(info.endpoints), "rows": rows.num_rows, "bytes": rows.nbytes}
                 del rows
-                found["all_endpoints_s"] = seconds(chosen.rounds, lambda: spread.parallel(EVERYTHING))
-                found["one_endpoint_s"] = seconds(chosen.rounds, lambda: together.run(EVERYTHING))
-                if not chosen.no_tpch:
-                    found["tpch_s"] = seconds(1, lambda: [together.run(sql) for sql in queries])
+                works = {
+                    "all_endpoints": (chosen.rounds, lambda: spread.parallel(EVERYTHING)),
+                    "one_endpoint": (chosen.rounds, lambda: together.run(EVERYTHING)),
+                    "all_to_all": (chosen.rounds, lambda: spread.parallel(ALL_TO_ALL)),
+                    "tpch": (1, lambda: [together.run(sql) for sql in queries]),
+                }
+                for name, (rounds, work) in works.items():
+                    if name != "tpch" or not chosen.no_tpch:
+                        found |= figures_of(name, rounds, work, processes)
                 return found
 
 
@@ -112,7 +136,7 @@ def main():
     figures = [measured(int(number), data, texts, chosen) for number in chosen.nodes.split(",")]
     first = figures[0]
     for figure in figures:
-        for name in ("all_endpoints_s", "one_endpoint_s", "tpch_s"):
+        for name in ("all_endpoints_s", "one_endpoint_s", "all_to_all_s", "tpch_s"):
             if name in figure:
                 figure[name.replace("_s", "_faster")] = round(first[name] / figure[name], 2)
     line = {

@@ -2,7 +2,7 @@
 
 use super::constant_conditions::{DecidedAbove, FILTERS};
 use super::constant_sides::ConstantsOnTheRight;
-use super::dependencies::{AllKeys, LEAVES_OUT};
+use super::dependencies::{AllKeys, DISTINCT, JOINS, LEAVES_OUT, NothingFollows};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// The rule that joins the tables of `FROM a, b` by the equalities of WHERE.
 const CROSS_JOINS: &str = "eliminate_cross_join";
 
-/// The rules of the logical optimiser, in DataFusion's order. Scratch sessions, which are compared with DataFusion, leave out keys
-/// of groups as it does.
+/// The rules of the logical optimiser, in DataFusion's order. Scratch sessions, which are compared with DataFusion, believe of groups
+/// what it does.
 pub(crate) fn logical(scratch: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
     rules
@@ -24,6 +24,7 @@ pub(crate) fn logical(scratch: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>
             KEYS => Arc::new(OnlyOneKind(rule)) as Arc<_>,
             FILTERS => Arc::new(DecidedAbove(Arc::new(ConstantsOnTheRight(rule)))) as Arc<_>,
             LEAVES_OUT if !scratch => Arc::new(AllKeys(rule)) as Arc<_>,
+            JOINS | DISTINCT if !scratch => Arc::new(NothingFollows(rule)) as Arc<_>,
             _ => rule,
         })
         .collect()
