@@ -6,13 +6,15 @@
 
 use crate::Error;
 use crate::file::DataFile;
+use crate::parquet::Chunks;
+use parquet::file::reader::ChunkReader;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a Parquet file ends with, behind the length of its footer.
 const MAGIC: &[u8] = b"PAR1";
 /// That length and the magic.
-const TAIL_BYTES: u64 = 8;
+const TAIL_BYTES: usize = 8;
 /// How deep structures may lie in one another; those of a footer lie five deep.
 const MAX_DEPTH: usize = 16;
 
@@ -21,23 +23,24 @@ pub(crate) fn told(file: &Arc<DataFile>, error: Error) -> Error {
     if !matches!(error, Error::Corrupt { .. }) {
         return error;
     }
-    match columns(file) {
+    match columns(&Chunks(Arc::clone(file))) {
         columns if columns.is_empty() => error,
         columns => Error::Encrypted { path: file.path().to_path_buf(), columns },
     }
 }
 
 /// The encrypted columns of a file whose footer can be read.
-fn columns(file: &Arc<DataFile>) -> Vec<String> {
+pub(crate) fn columns(file: &impl ChunkReader) -> Vec<String> {
     let footer = || {
-        let end = file.size().checked_sub(TAIL_BYTES)?;
-        let tail = file.read(end..file.size()).ok()?;
+        let end = file.len().checked_sub(TAIL_BYTES as u64)?;
+        let tail = file.get_bytes(end, TAIL_BYTES).ok()?;
         let (length, magic) = tail.split_first_chunk::<4>()?;
-        let start = end.checked_sub(u64::from(u32::from_le_bytes(*length)))?;
+        let length = u32::from_le_bytes(*length);
+        let start = end.checked_sub(u64::from(length))?;
         if magic != MAGIC {
             return None;
         }
-        file.read(start..end).ok()
+        file.get_bytes(start, usize::try_from(length).ok()?).ok()
     };
     footer().and_then(|footer| in_footer(&footer)).unwrap_or_default()
 }
@@ -225,7 +228,8 @@ impl<'a> Thrift<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::in_footer;
+    use super::{columns, in_footer};
+    use bytes::Bytes;
 
     /// A field of the compact protocol.
     fn field(delta: u8, kind: u8, value: &[u8]) -> Vec<u8> {
@@ -279,6 +283,21 @@ mod tests {
         // Behind a footer with encrypted columns there is a signature.
         assert_eq!(in_footer(&[footer(&chunks), vec![7; 28]].concat()).unwrap(), ["a", "s.p"]);
         assert_eq!(in_footer(&footer(&[chunk(&["a"], false)])).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn footers_are_where_files_end() {
+        let file = |footer: &[u8], length: u32, magic: &[u8]| {
+            Bytes::from([b"PAR1 rows", footer, &length.to_le_bytes(), magic].concat())
+        };
+        let footer = footer(&[chunk(&["a"], true)]);
+        let length = u32::try_from(footer.len()).unwrap();
+        assert_eq!(columns(&file(&footer, length, b"PAR1")), ["a"]);
+        for (length, magic) in [(length, b"PARE"), (length + 100, b"PAR1"), (u32::MAX, b"PAR1"), (1, b"PAR1")]
+        {
+            assert_eq!(columns(&file(&footer, length, magic)), Vec::<String>::new());
+        }
+        assert_eq!(columns(&Bytes::from_static(b"PAR1")), Vec::<String>::new());
     }
 
     #[test]
