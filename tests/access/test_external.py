@@ -89,6 +89,10 @@ def test_where_the_files_are_its_owner_is_told(made, door):
     told = ada.rows("SELECT sql FROM duckdb_tables() WHERE table_name = 'outer_orders'")
     assert "orders.parquet" not in str(told)
     refused(ada, "SELECT * FROM system.files", "not found")
+    where = "SELECT storage, location FROM system.tables WHERE table_name = 'outer_orders'"
+    assert root.rows(where) == [("external", "orders.parquet")]
+    assert ada.rows(where) == [("external", None)]
+    assert made.at("carl", door).rows(where) == []
     assert ada.rows("SELECT table_type FROM information_schema.tables WHERE table_name = 'outer_orders'") == [("BASE TABLE",)]
     columns = "SELECT column_name FROM information_schema.columns WHERE table_name = 'outer_part' ORDER BY ordinal_position"
     assert ada.rows(columns) == [("id",), ("region",)]

@@ -5,6 +5,8 @@ import pathlib
 import pyarrow as pa
 from workbook import workbook
 
+import encrypted
+
 
 def prepare(folder: pathlib.Path):
     """Files beside those of the cases; a secret beside the served folder."""
@@ -24,6 +26,7 @@ def prepare(folder: pathlib.Path):
     widest = [",".join(f"c{n}" for n in range(200_000)), *[",".join(map(str, range(200_000)))] * 2]
     (folder / "widest.csv").write_text("\n".join(widest))
     (folder / "noise.orc").write_bytes(b"ORC" + bytes(range(200)))
+    encrypted.write(folder)
     (folder.parent / "secret.csv").write_text("a\n1\n")
     (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
     (folder / ".hidden.csv").write_text("a\n1\n")
@@ -113,10 +116,25 @@ ANSWERS = [
     ("SELECT * FROM outer_lines", "not found"),
     ("DROP VIEW outer_sheet", None),
     ("DROP TABLE IF EXISTS outer_sheet", None),
+    # As DataFusion writes them: columns of folders among the others, a folder without `/`, clauses for options.
+    ("CREATE EXTERNAL TABLE outer_hive (amount INT, year SMALLINT, note TEXT) STORED AS CSV WITH HEADER ROW DELIMITER ',' "
+     "PARTITIONED BY (year) LOCATION 'sales' COMMENT 'it''s by year'", None),
+    ("DESCRIBE outer_hive", [
+        ("amount", "INTEGER", "YES", "", None, ""), ("note", "VARCHAR", "YES", "", None, ""),
+        ("year", "SMALLINT", "YES", "", None, "")]),
+    ("SELECT sum(amount), max(note) FROM outer_hive WHERE year = 2024", [(2025, "y")]),
+    ("SELECT storage, row_count, location FROM system.tables WHERE table_name = 'outer_hive'", [("external", None, "sales/")]),
+    ("SELECT table_comment FROM information_schema.tables WHERE table_name = 'outer_hive'", [("it's by year",)]),
+    ("CREATE EXTERNAL TABLE outer_found LOCATION 'sales/**/*.csv' PARTITIONED BY (year)", None),
+    ("SELECT sum(amount) FROM outer_found WHERE year > 2023", [(2025,)]),
+    ("CREATE EXTERNAL TABLE outer_ending LOCATION 'parquet_int64_zstd.parquet'", None),
+    ("SELECT count(*) FROM outer_ending", [(3,)]),
+    ("SELECT sum(amount) FROM read_csv('sales/**/*.csv', hive_types = {'year': 'VARCHAR'}) WHERE year = '2024'", [(2025,)]),
+    *encrypted.ANSWERS,
 ]  # fmt: skip
 
 # Tables whose statements, as SHOW CREATE TABLE tells them, make them again.
-AGAIN = ["outer_sales", "typed", "outer_json", "outer_renamed"]
+AGAIN = ["outer_sales", "typed", "outer_json", "outer_renamed", "outer_hive", "outer_found", "outer_ending"]
 
 # A statement, and what its refusal says.
 REFUSED = [
@@ -165,6 +183,17 @@ REFUSED = [
     ("INSERT INTO typed VALUES (3, 'z')", "is an external table"),
     ("ALTER TABLE typed ADD COLUMN z INT", "is an external table"),
     ("DROP MATERIALIZED VIEW typed", "is a table"),
+    ("DROP EXTERNAL TABLE typed", "write DROP TABLE"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'nothing'", "no file `nothing`"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION '..'", "no file"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION '/etc'", "no file"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'sales/' PARTITIONED BY (month)", "the columns of folders are year"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'bad.csv' PARTITIONED BY (year)", "leave PARTITIONED BY"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'sales/' PARTITIONED BY (year DATE)", "no value of type"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'sales/' WITH ORDER (amount)", "leave WITH ORDER out"),
+    ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'sales/' OPTIONS ('aws.access_key_id' 'x')", "the operator opens"),
+    ("CREATE TABLE other (a INT) STORED AS CSV LOCATION 'sales/'", "CREATE EXTERNAL TABLE"),
+    *encrypted.REFUSED,
     ("SELECT * FROM other", "not found"),
 ]
 

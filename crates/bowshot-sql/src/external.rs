@@ -1,11 +1,11 @@
-//! `CREATE EXTERNAL TABLE name [(columns)] STORED AS format LOCATION 'place' [OPTIONS (…)]`, of which the parser knows a few formats
-//! and no options as others write them. It comes as a CREATE TABLE whose location carries the files as they are asked for, as
-//! the name of a table does in a query ([`crate::rewrite::files`]).
+//! `CREATE EXTERNAL TABLE name [(columns)] STORED AS format LOCATION 'place' [OPTIONS (…)]` and the other clauses of `DataFusion`,
+//! of which the parser knows a few formats and no options as others write them. It comes as a CREATE TABLE whose location
+//! carries the files as they are asked for, as the name of a table does in a query ([`crate::rewrite::files`]).
 
 use crate::rewrite::{FileOption, NamedFiles};
 use crate::template::meaning;
-use sqlparser::ast::Statement;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
+use sqlparser::ast::{CommentDef, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -33,8 +33,25 @@ const FORMATS: [(&str, &str); 16] = [
 ];
 
 /// What others call options, and what we do.
-const OPTIONS: [(&str, &str); 4] =
-    [("has_header", "header"), ("delimiter", "delim"), ("separator", "delim"), ("null_value", "nullstr")];
+const OPTIONS: [(&str, &str); 9] = [
+    ("has_header", "header"),
+    ("delimiter", "delim"),
+    ("separator", "delim"),
+    ("null_value", "nullstr"),
+    ("file_compression_type", "compression"),
+    ("newlines_in_values", "quoted_newlines"),
+    ("schema_infer_max_rec", "sample_size"),
+    ("truncated_rows", "null_padding"),
+    ("datetime_format", "timestampformat"),
+];
+
+/// What stands before the options with which others reach object stores.
+const STORES: [&str; 8] = ["aws", "s3", "gcp", "gcs", "google", "azure", "az", "oss"];
+
+/// The types of columns that folders `key=value` give, as an option has them.
+const FOLDER_TYPES: &str = "hive_types";
+/// The type of one that is found out.
+const FOUND: &str = "auto";
 
 /// The statement, if it is one of these.
 pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Parsed<Statement>> {
@@ -42,6 +59,15 @@ pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Parsed<Statement>> {
         let stands = |(at, wanted): (usize, &Keyword)| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == *wanted);
         words.iter().enumerate().all(stands).then_some(words.len())
     };
+    if begun(&[Keyword::DROP, Keyword::EXTERNAL, Keyword::TABLE]).is_some() {
+        return Some(Err(ParserError::ParserError(
+            "external tables are dropped as others are, and their files stay: write DROP TABLE orders"
+                .to_owned(),
+        )));
+    }
+    if begun(&[Keyword::CREATE, Keyword::UNBOUNDED, Keyword::EXTERNAL, Keyword::TABLE]).is_some() {
+        return Some(Err(refused("files have an end: leave UNBOUNDED out")));
+    }
     let plain = begun(&[Keyword::CREATE, Keyword::EXTERNAL, Keyword::TABLE]);
     let replace = begun(&[Keyword::CREATE, Keyword::OR, Keyword::REPLACE, Keyword::EXTERNAL, Keyword::TABLE]);
     let length = plain.or(replace)?;
@@ -53,29 +79,14 @@ fn table(parser: &mut Parser<'_>, or_replace: bool) -> Parsed<Statement> {
     let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
     let name = parser.parse_object_name(false)?;
     let columns = match parser.peek_token_ref().token {
-        Token::LParen => Some(parser.parse_parenthesized(|parser| parser.parse_comma_separated(column))?),
-        _ => None,
+        Token::LParen => parser.parse_parenthesized(|parser| parser.parse_comma_separated(column))?,
+        _ => Vec::new(),
     };
-    let (mut format, mut location, mut options) = (None, None, None);
-    loop {
-        if parser.parse_keywords(&[Keyword::STORED, Keyword::AS]) {
-            once(&mut format, format_named(&text(parser)?)?, "STORED AS")?;
-        } else if parser.parse_keyword(Keyword::LOCATION) {
-            once(&mut location, text(parser)?, "LOCATION")?;
-        } else if parser.parse_keyword(Keyword::OPTIONS) {
-            once(&mut options, parser.parse_parenthesized(pairs)?, "OPTIONS")?;
-        } else if parser.parse_keywords(&[Keyword::PARTITIONED, Keyword::BY]) {
-            return Err(refused("folders `key=value` are columns without PARTITIONED BY: leave it out"));
-        } else {
-            break;
-        }
-    }
-    let location = location.ok_or_else(|| refused("it has no LOCATION"))?;
-    let format = format.ok_or_else(|| refused("it does not say what the files are STORED AS"))?;
-    let mut options = options.unwrap_or_default();
-    if let Some(columns) = columns {
-        options.insert(0, ("columns".to_owned(), FileOption::Map(columns)));
-    }
+    let clauses = Clauses::read(parser)?;
+    let location = clauses.location.ok_or_else(|| refused("it has no LOCATION"))?;
+    let mut options = columns_and_folders(columns, clauses.folders.unwrap_or_default())?;
+    options.extend(clauses.options.unwrap_or_default());
+    options.extend(clauses.said);
     let mut names: Vec<&str> = options.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     let twice = names.windows(2).find_map(|pair| match pair {
@@ -85,14 +96,74 @@ fn table(parser: &mut Parser<'_>, or_replace: bool) -> Parsed<Statement> {
     if let Some(name) = twice {
         return Err(refused(&format!("`{name}` is said twice")));
     }
-    let files = NamedFiles { format, paths: vec![location], options };
+    let files = NamedFiles { format: clauses.format.unwrap_or_default(), paths: vec![location], options };
     let carried = files.name().map_err(|error| refused(error.message()))?;
     let table = CreateTableBuilder::new(name)
         .or_replace(or_replace)
         .if_not_exists(if_not_exists)
         .external(true)
+        .comment_after_column_def(clauses.comment.map(CommentDef::WithEq))
         .location(Some(carried));
     Ok(Statement::CreateTable(table.build()))
+}
+
+/// What stands behind the name and the columns, in any order.
+#[derive(Default)]
+struct Clauses {
+    /// Empty where the names of the files say it.
+    format: Option<String>,
+    location: Option<String>,
+    options: Option<Vec<(String, FileOption)>>,
+    /// Options that have a clause of their own.
+    said: Vec<(String, FileOption)>,
+    /// Columns of which folders have the values, some with a type.
+    folders: Option<Vec<(String, Option<String>)>>,
+    comment: Option<String>,
+}
+
+impl Clauses {
+    fn read(parser: &mut Parser<'_>) -> Parsed<Self> {
+        let mut clauses = Self::default();
+        while clauses.next(parser)? {}
+        match parser.peek_token_ref().token {
+            Token::EOF | Token::SemiColon => Ok(clauses),
+            _ => parser.expected_ref(
+                "STORED AS, LOCATION, OPTIONS, PARTITIONED BY, WITH HEADER ROW, DELIMITER, COMPRESSION TYPE, COMMENT or the end of the statement",
+                parser.peek_token_ref(),
+            ),
+        }
+    }
+
+    /// Reads one, if one comes.
+    fn next(&mut self, parser: &mut Parser<'_>) -> Parsed<bool> {
+        let mut say = |name: &str, value: String| self.said.push((name.to_owned(), FileOption::Text(value)));
+        if parser.parse_keywords(&[Keyword::STORED, Keyword::AS]) {
+            once(&mut self.format, format_named(&text(parser)?)?, "STORED AS")?;
+        } else if parser.parse_keyword(Keyword::LOCATION) {
+            once(&mut self.location, text(parser)?, "LOCATION")?;
+        } else if parser.parse_keyword(Keyword::OPTIONS) {
+            once(&mut self.options, parser.parse_parenthesized(pairs)?, "OPTIONS")?;
+        } else if parser.parse_keywords(&[Keyword::PARTITIONED, Keyword::BY]) {
+            let folders = parser.parse_parenthesized(|parser| parser.parse_comma_separated(folder))?;
+            once(&mut self.folders, folders, "PARTITIONED BY")?;
+        } else if parser.parse_keyword(Keyword::COMMENT) {
+            let _ = parser.consume_token(&Token::Eq);
+            once(&mut self.comment, text(parser)?, "COMMENT")?;
+        } else if parser.parse_keywords(&[Keyword::WITH, Keyword::HEADER, Keyword::ROW]) {
+            say("header", "true".to_owned());
+        } else if parser.parse_keyword(Keyword::DELIMITER) {
+            say("delim", text(parser)?);
+        } else if parser.parse_keywords(&[Keyword::COMPRESSION, Keyword::TYPE]) {
+            say("compression", text(parser)?);
+        } else if parser.parse_keywords(&[Keyword::WITH, Keyword::ORDER]) {
+            return Err(refused(
+                "no order of rows is taken for granted: leave WITH ORDER out, and write ORDER BY where you need one",
+            ));
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
 }
 
 /// A column: its name and its type.
@@ -103,6 +174,35 @@ fn column(parser: &mut Parser<'_>) -> Parsed<(String, String)> {
         Token::Comma | Token::RParen => Ok((name, data_type)),
         _ => Err(refused(&format!("column `{name}` has a name and a type: nothing else is known of files"))),
     }
+}
+
+/// A column of folders: its name, and its type if that is not said among the columns.
+fn folder(parser: &mut Parser<'_>) -> Parsed<(String, Option<String>)> {
+    match parser.peek_nth_token_ref(1).token {
+        Token::Comma | Token::RParen => Ok((meaning(&parser.parse_identifier()?), None)),
+        _ => column(parser).map(|(name, data_type)| (name, Some(data_type))),
+    }
+}
+
+/// The options that say which columns there are: those of the files, and those of folders, whose types may stand among the
+/// others.
+fn columns_and_folders(
+    mut columns: Vec<(String, String)>,
+    folders: Vec<(String, Option<String>)>,
+) -> Parsed<Vec<(String, FileOption)>> {
+    let mut types = Vec::new();
+    for (name, said) in folders {
+        let listed =
+            columns.iter().position(|(column, _)| *column == name).map(|place| columns.remove(place).1);
+        let data_type = match (said, listed) {
+            (Some(_), Some(_)) => return Err(refused(&format!("the type of `{name}` is said twice"))),
+            (one, other) => one.or(other),
+        };
+        types.push((name, data_type.unwrap_or_else(|| FOUND.to_owned())));
+    }
+    let options =
+        [("columns", columns), (FOLDER_TYPES, types)].into_iter().filter(|(_, pairs)| !pairs.is_empty());
+    Ok(options.map(|(name, pairs)| (name.to_owned(), FileOption::Map(pairs))).collect())
 }
 
 fn format_named(name: &str) -> Parsed<String> {
@@ -117,12 +217,19 @@ fn format_named(name: &str) -> Parsed<String> {
 /// `'name' 'value', …`, also with words, `=`, and dots in names.
 fn pairs(parser: &mut Parser<'_>) -> Parsed<Vec<(String, FileOption)>> {
     parser.parse_comma_separated(|parser| {
-        let mut name = text(parser)?;
+        let mut name = text(parser)?.to_lowercase();
         while parser.consume_token(&Token::Period) {
-            name = text(parser)?;
+            name = format!("{name}.{}", text(parser)?.to_lowercase());
+        }
+        if let Some((first, _)) = name.split_once('.')
+            && STORES.contains(&first)
+        {
+            return Err(refused(&format!(
+                "`{name}` is about an object store: the operator opens its places and has their credentials (`object_store.read`)"
+            )));
         }
         // `format.has_header` is `header`.
-        let last = name.rsplit('.').next().unwrap_or(&name).to_lowercase();
+        let last = name.rsplit('.').next().unwrap_or(&name).to_owned();
         let known = OPTIONS.iter().find(|(theirs, _)| *theirs == last);
         let name = known.map_or(last.clone(), |(_, ours)| (*ours).to_owned());
         if name == "format" {
@@ -196,7 +303,8 @@ mod tests {
             (_, true) => "keeps ",
             _ => "",
         };
-        Ok((format!("{kind}{}", create.name), files(&create.location.unwrap()).unwrap()))
+        let comment = create.comment.map(|comment| format!(" -- {comment}")).unwrap_or_default();
+        Ok((format!("{kind}{}{comment}", create.name), files(&create.location.unwrap()).unwrap()))
     }
 
     fn told(value: &str) -> FileOption {
@@ -247,6 +355,37 @@ mod tests {
                     ],
                 ),
             ),
+            (
+                "CREATE EXTERNAL TABLE t STORED AS CSV WITH HEADER ROW DELIMITER ';' COMPRESSION TYPE GZIP LOCATION 'x/'",
+                "t",
+                of(
+                    "csv",
+                    "x/",
+                    vec![("header", told("true")), ("delim", told(";")), ("compression", told("GZIP"))],
+                ),
+            ),
+            (
+                "CREATE EXTERNAL TABLE t LOCATION 'x.parquet' COMMENT 'of files'",
+                "t -- of files",
+                of("", "x.parquet", vec![]),
+            ),
+            (
+                "CREATE EXTERNAL TABLE t (a INT, y SMALLINT, b TEXT) STORED AS CSV PARTITIONED BY (y, m) LOCATION 'x/'",
+                "t",
+                of(
+                    "csv",
+                    "x/",
+                    vec![
+                        ("columns", pairs(&[("a", "INT"), ("b", "TEXT")])),
+                        ("hive_types", pairs(&[("y", "SMALLINT"), ("m", "auto")])),
+                    ],
+                ),
+            ),
+            (
+                "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'x/' PARTITIONED BY (Y INT, \"M\" DECIMAL(4, 1))",
+                "t",
+                of("parquet", "x/", vec![("hive_types", pairs(&[("y", "INT"), ("M", "DECIMAL(4,1)")]))]),
+            ),
         ] {
             for dialect in [DialectName::Ansi, DialectName::Postgres] {
                 assert_eq!(read(sql, dialect).unwrap(), (name.to_owned(), files.clone()), "{sql}");
@@ -261,7 +400,26 @@ mod tests {
         for (sql, part) in [
             ("CREATE EXTERNAL TABLE t (a INT NOT NULL) STORED AS CSV LOCATION 'x'", "a name and a type"),
             ("CREATE EXTERNAL TABLE t STORED AS CSV", "no LOCATION"),
-            ("CREATE EXTERNAL TABLE t LOCATION 'x'", "STORED AS"),
+            ("CREATE EXTERNAL TABLE t ROW FORMAT DELIMITED LOCATION 'x'", "STORED AS, LOCATION, OPTIONS"),
+            ("CREATE UNBOUNDED EXTERNAL TABLE t STORED AS CSV LOCATION 'x'", "leave UNBOUNDED out"),
+            ("DROP EXTERNAL TABLE t", "write DROP TABLE"),
+            (
+                "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x' OPTIONS ('aws.secret_access_key' 'hidden')",
+                "the operator opens its places",
+            ),
+            (
+                "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x' OPTIONS (s3.region 'x')",
+                "`s3.region` is about",
+            ),
+            ("CREATE EXTERNAL TABLE t WITH HEADER ROW LOCATION 'x' OPTIONS (header false)", "said twice"),
+            (
+                "CREATE EXTERNAL TABLE t (y INT) PARTITIONED BY (y INT) LOCATION 'x'",
+                "type of `y` is said twice",
+            ),
+            (
+                "CREATE EXTERNAL TABLE t LOCATION 'x' PARTITIONED BY (y) OPTIONS (hive_types {'y': 'INT'})",
+                "said twice",
+            ),
             ("CREATE EXTERNAL TABLE t STORED AS DELTA LOCATION 'x'", "`DELTA` is not known"),
             ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x' LOCATION 'y'", "comes twice"),
             (
@@ -269,15 +427,12 @@ mod tests {
                 "said twice",
             ),
             ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x' OPTIONS (format json)", "STORED AS says"),
-            (
-                "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x' PARTITIONED BY (y)",
-                "without PARTITIONED BY",
-            ),
-            ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x' WITH ORDER (a)", "the end of the statement"),
+            ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x' WITH ORDER (a)", "leave WITH ORDER out"),
+            ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x' AS SELECT 1", "the end of the statement"),
             ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x\u{1e}y'", "control characters"),
         ] {
             let error = read(sql, DialectName::Ansi).unwrap_err();
-            assert!(error.contains(part), "{sql}: {error}");
+            assert!(error.contains(part) && !error.contains("hidden"), "{sql}: {error}");
         }
     }
 }

@@ -11,6 +11,9 @@ use std::sync::Arc;
 const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;
 
+/// Columns that a message names.
+const MOST_NAMED: usize = 10;
+
 /// An error of this crate. It is cheap to clone, because a table that cannot be read gives the same error to each query.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -38,8 +41,8 @@ pub enum Error {
     Partitions { path: PathBuf, found: String, expected: String },
     #[error("column `{column}` of `{}` is {found}, in `{}` it is {expected}", path.display(), other.display())]
     Types { path: PathBuf, other: PathBuf, column: String, found: String, expected: String },
-    #[error("`{}` is encrypted, and this server has no keys", path.display())]
-    Encrypted { path: PathBuf },
+    #[error("{} encrypted, and this server has no keys", encrypted(path, columns))]
+    Encrypted { path: PathBuf, columns: Vec<String> },
     #[error("`{}` has what is not read: {detail}", path.display())]
     Unsupported { path: PathBuf, detail: String },
     #[error("`{}` cannot be read: {detail}", path.display())]
@@ -178,7 +181,12 @@ impl Error {
             Self::TooDeep { .. } => "name a folder further down",
             Self::Partitions { .. } => "keep the same KEY=VALUE folders above each file of a table",
             Self::Types { .. } => "rewrite one of the files, or serve them as two tables",
-            Self::Encrypted { .. } => "serve a copy that is not encrypted",
+            Self::Encrypted { columns, .. } if columns.is_empty() => {
+                "keys cannot be given: write the file again without encryption, and serve that copy"
+            }
+            Self::Encrypted { .. } => {
+                "keys cannot be given: ask for other columns, or write the file again without encryption and serve that copy"
+            }
             Self::Unsupported { .. } => "write the file again, without it",
             Self::Corrupt { .. } => "repair or replace the file",
             Self::Value { .. } => {
@@ -207,6 +215,21 @@ impl Error {
             }
             Self::Remote { hint, .. } => hint,
         })
+    }
+}
+
+/// The file as a whole, or columns of it.
+fn encrypted(path: &Path, columns: &[String]) -> String {
+    let path = path.display();
+    let named =
+        || columns.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match columns {
+        [] => format!("`{path}` is"),
+        [column] => format!("column `{column}` of `{path}` is"),
+        _ if columns.len() > MOST_NAMED => {
+            format!("{} columns of `{path}`, among them {}, are", columns.len(), named())
+        }
+        _ => format!("columns {} of `{path}` are", named()),
     }
 }
 

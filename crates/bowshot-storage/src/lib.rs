@@ -64,6 +64,7 @@ mod delta_folder;
 mod delta_paths;
 mod delta_table;
 mod discovery;
+mod encrypted;
 mod entry;
 mod error;
 mod excel;

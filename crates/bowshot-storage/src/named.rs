@@ -2,11 +2,11 @@
 //! Everything but the errors is passed through, and nothing that was made of shared pages (`DataFile::resident`) before
 //! these are known to be unchanged.
 
-use crate::Error;
 use crate::columns::{ColumnPlanner, ColumnScan, Scan};
 use crate::error::find_error;
 use crate::file::Lease;
 use crate::source::PlannedFile;
+use crate::{Error, encrypted};
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use datafusion::common::Result;
@@ -272,7 +272,7 @@ fn name_errors<T>(result: Result<T>, planned: &PlannedFile) -> Result<T> {
         if let Some(fault) = planned.data.fault() {
             return fault.clone().into();
         }
-        Error::corrupt(planned.data.path(), error.find_root()).into()
+        encrypted::told(&planned.data, Error::corrupt(planned.data.path(), error.find_root())).into()
     })
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn explain(file: &DataFile, error: ParquetError) -> Error {
     let ParquetError::External(inner) = error else {
         let text = error.to_string();
         if text.contains("encrypted") {
-            return Error::Encrypted { path: file.path().to_path_buf() };
+            return Error::Encrypted { path: file.path().to_path_buf(), columns: Vec::new() };
         }
         return Error::corrupt(file.path(), error);
     };

@@ -2,6 +2,7 @@
 //! files are left out when a filter on them says so.
 
 use crate::listing::FoundFile;
+use crate::read_options::Types;
 use crate::{Error, ReadOptions};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::kernels::cast_utils::Parser;
@@ -38,8 +39,9 @@ pub(crate) fn read(files: &[FoundFile], options: &ReadOptions) -> Result<Partiti
         Some(false) => {
             Partitions { fields: Fields::empty(), values: files.iter().map(|_| Vec::new()).collect() }
         }
-        _ => of_folders(files, options.hive_text)?,
+        _ => of_folders(files, options)?,
     };
+    check_keys(&partitions.fields, options)?;
     if let Some(name) = &options.filename {
         // The path is the same for all rows of a file, as the values of its folders are.
         let field = Field::new(name, DataType::Utf8, false);
@@ -51,7 +53,34 @@ pub(crate) fn read(files: &[FoundFile], options: &ReadOptions) -> Result<Partiti
     Ok(partitions)
 }
 
-fn of_folders(files: &[FoundFile], text: bool) -> Result<Partitions, Error> {
+/// Whether the folders give the columns that are asked of them.
+fn check_keys(found: &Fields, options: &ReadOptions) -> Result<(), Error> {
+    let missing = options.hive_types.iter().find(|(key, _)| found.find(key).is_none());
+    // What is said of a folder of several tables, each takes as far as it concerns it.
+    let Some((key, _)) = missing.filter(|_| !options.shared) else { return Ok(()) };
+    let names: Vec<&str> = found.iter().map(|field| field.name().as_str()).collect();
+    Err(Error::Options {
+        detail: format!("the files are in no folders `{key}=…`, of which the column `{key}` would have its values"),
+        hint: match names.is_empty() {
+            true => "leave PARTITIONED BY, or the option `hive_types`, out: no folder above them is one of `key=value`".to_owned(),
+            false => format!("the columns of folders are {}", names.join(", ")),
+        },
+    })
+}
+
+/// The type that is said of a column of folders; of one that is named among those of the files, that one.
+fn said<'a>(options: &'a ReadOptions, key: &str) -> Option<&'a DataType> {
+    let named = options.hive_types.iter().find(|(name, _)| name == key);
+    match (named, &options.types) {
+        (Some((_, data_type)), _) => data_type.as_ref(),
+        (None, Types::ByName(types)) if options.columns => {
+            types.iter().find(|(name, _)| name == key).map(|(_, data_type)| data_type)
+        }
+        _ => None,
+    }
+}
+
+fn of_folders(files: &[FoundFile], options: &ReadOptions) -> Result<Partitions, Error> {
     let pairs = |file: &FoundFile| file.folders.iter().filter_map(|name| split(name)).collect::<Vec<_>>();
     let Some(first) = files.first().map(pairs) else {
         return Ok(Partitions::default());
@@ -72,13 +101,18 @@ fn of_folders(files: &[FoundFile], text: bool) -> Result<Partitions, Error> {
     }
     let inferred =
         |column: usize| infer(texts.iter().filter_map(|row| row.get(column)).filter_map(Option::as_deref));
-    let types: Vec<DataType> =
-        (0..keys.len()).map(|column| if text { DataType::Utf8 } else { inferred(column) }).collect();
+    let data_type = |(column, key): (usize, &String)| match said(options, key) {
+        Some(said) => said.clone(),
+        None if options.hive_text => DataType::Utf8,
+        None => inferred(column),
+    };
+    let types: Vec<DataType> = keys.iter().enumerate().map(data_type).collect();
     let values = files
         .iter()
         .zip(texts)
         .map(|(file, row)| {
-            row.into_iter().zip(&types).map(|(text, data_type)| value(file, text, data_type)).collect()
+            let row = row.into_iter().zip(keys.iter().zip(&types));
+            row.map(|(text, (key, data_type))| value(file, text, key, data_type)).collect()
         })
         .collect::<Result<_, Error>>()?;
     let fields = keys.iter().zip(&types).map(|(key, data_type)| Field::new(key, data_type.clone(), true));
@@ -176,10 +210,20 @@ fn infer<'a>(values: impl Iterator<Item = &'a str> + Clone) -> DataType {
     }
 }
 
-fn value(file: &FoundFile, text: Option<String>, data_type: &DataType) -> Result<ScalarValue, Error> {
-    match text {
-        None => ScalarValue::try_from(data_type),
-        Some(text) => ScalarValue::try_from_string(text, data_type),
-    }
-    .map_err(|error| Error::corrupt(&file.path, error))
+fn value(
+    file: &FoundFile,
+    text: Option<String>,
+    key: &str,
+    data_type: &DataType,
+) -> Result<ScalarValue, Error> {
+    let Some(text) = text else {
+        return ScalarValue::try_from(data_type).map_err(|error| Error::corrupt(&file.path, error));
+    };
+    ScalarValue::try_from_string(text.clone(), data_type).map_err(|_| Error::Options {
+        detail: format!(
+            "`{}` is in a folder `{key}={text}`, which is no value of type {data_type}",
+            file.path.display()
+        ),
+        hint: format!("say another type of `{key}`, or none"),
+    })
 }

@@ -62,7 +62,7 @@ fn member(file: &DataFile, entry: &[u8]) -> Result<Option<(Member, usize)>, Erro
     let Some(listed) = Listed::new(entry) else { return Ok(None) };
     let path = file.path().to_path_buf();
     if listed.flags & 1 != 0 {
-        return Err(Error::Encrypted { path });
+        return Err(Error::Encrypted { path, columns: Vec::new() });
     }
     let deflated = match listed.method {
         0 => false,

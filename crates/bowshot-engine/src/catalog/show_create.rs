@@ -139,17 +139,36 @@ pub(crate) fn external_text(name: &EntryName, external: &External) -> String {
         columns = format!(" (\n  {}\n)", columns_text.collect::<Vec<_>>().join(",\n  "));
         options.remove(0);
     }
+    let folders = folder_columns(&mut options);
     let options =
         options.into_iter().map(|(name, value)| format!("{} {}", literal(name), option_text(value)));
     let options: Vec<String> = options.collect();
     let options =
         if options.is_empty() { String::new() } else { format!(" OPTIONS ({})", options.join(", ")) };
+    let format = match external.format.as_str() {
+        "" => String::new(),
+        format => format!(" STORED AS {}", format.to_uppercase()),
+    };
+    let comment = external.comment.as_ref().map(|text| format!(" COMMENT {}", literal(text)));
     format!(
-        "CREATE EXTERNAL TABLE {}{columns} STORED AS {} LOCATION {}{options}",
+        "CREATE EXTERNAL TABLE {}{columns}{format}{folders} LOCATION {}{options}{}",
         full(name),
-        external.format.to_uppercase(),
-        literal(&external.location)
+        literal(&external.location),
+        comment.unwrap_or_default()
     )
+}
+
+/// The clause for the columns that folders give, which is taken from the options.
+fn folder_columns(options: &mut Vec<&(String, OptionValue)>) -> String {
+    let Some(place) = options.iter().position(|(name, _)| name == "hive_types") else { return String::new() };
+    let (_, OptionValue::Map(pairs)) = options[place] else { return String::new() };
+    let column = |(name, data_type): &(String, String)| match data_type.as_str() {
+        "auto" => Some(quoted(name)),
+        data_type => is_type(data_type).then(|| format!("{} {data_type}", quoted(name))),
+    };
+    let Some(columns) = pairs.iter().map(column).collect::<Option<Vec<_>>>() else { return String::new() };
+    options.remove(place);
+    format!(" PARTITIONED BY ({})", columns.join(", "))
 }
 
 /// Whether a text is a type as a column of a statement has it.

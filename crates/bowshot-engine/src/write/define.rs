@@ -40,7 +40,7 @@ pub(crate) fn table<'a>(
             let definition = copied(&like, storage, names)?;
             return Ok((Write::Ddl(Ddl::CreateTable(NewTable { name, definition, when_there })), None));
         }
-        drop_hints(&mut create);
+        drop_hints(&mut create)?;
         let parts = Parts::take(&mut create)?;
         let has_rows = create.query.is_some();
         create.or_replace = false;
@@ -91,8 +91,13 @@ fn take_comment(create: &mut CreateTable) {
     });
 }
 
-/// How rows are laid out in other systems, which says nothing about what they are.
-fn drop_hints(create: &mut CreateTable) {
+/// How rows are laid out in other systems, which says nothing about what they are. Where they are does: there may be some.
+fn drop_hints(create: &mut CreateTable) -> Result<()> {
+    if create.hive_formats.as_ref().is_some_and(|formats| formats.location.is_some()) {
+        return Err(Error::unsupported("a table that is kept here has no LOCATION").with_hint(
+            "write `CREATE EXTERNAL TABLE … STORED AS PARQUET LOCATION '…'` for files that are there, or leave LOCATION out",
+        ));
+    }
     create.partition_by = None;
     create.cluster_by = None;
     create.clustered_by = None;
@@ -102,6 +107,7 @@ fn drop_hints(create: &mut CreateTable) {
     create.hive_distribution = ast::HiveDistributionStyle::NONE;
     create.hive_formats = None;
     (create.diststyle, create.distkey, create.sortkey) = (None, None, None);
+    Ok(())
 }
 
 /// `CREATE TABLE … LIKE t` has all that `t` has but its rows; `(LIKE t)` its columns alone, as in PostgreSQL.

@@ -8,7 +8,7 @@ use crate::snapshot::names::TEMPORARY_CATALOG;
 use crate::write::ddl::{self, Ddl};
 use crate::write::define::when_there;
 use crate::write::{NewExternal, WhenThere};
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::{Entry, External};
 use datafusion::sql::sqlparser::ast::CreateTable;
 use std::sync::Arc;
@@ -30,11 +30,32 @@ pub(crate) async fn table(create: &CreateTable, names: &Names) -> Result<Ddl> {
     let mut files = carried.ok_or_else(|| Error::internal("an external table came without its files"))?;
     let location = files.paths.pop().unwrap_or_default();
     let options = file_paths::kept(files.options);
-    let external = External { id: Uuid::new_v4(), format: files.format, location, options, comment: None };
-    if when_there != WhenThere::Keep || names.pinned.entry(&name).is_none() {
-        file_paths::external(names.parts.files.as_ref(), &external).await?;
-    }
+    let comment = create.comment.as_ref().map(ToString::to_string);
+    let external = External { id: Uuid::new_v4(), format: files.format, location, options, comment };
+    let external = match when_there == WhenThere::Keep && names.pinned.entry(&name).is_some() {
+        true => external,
+        false => looked_at(external, names).await?,
+    };
     Ok(Ddl::CreateExternal(NewExternal { name, external, when_there }))
+}
+
+/// The table, whose files can be read. A place that is no file may be a folder, all of whose files are meant then.
+async fn looked_at(external: External, names: &Names) -> Result<External> {
+    let files = names.parts.files.as_ref();
+    let error = match file_paths::external(files, &external).await {
+        Ok(_) => return Ok(external),
+        Err(error) => error,
+    };
+    let may_be_folder = !external.location.ends_with('/') && !external.location.contains(['*', '?', '[']);
+    if error.kind() != ErrorKind::NotFound || !may_be_folder {
+        return Err(error);
+    }
+    let folder = External { location: format!("{}/", external.location), ..external };
+    match file_paths::external(files, &folder).await {
+        Ok(_) => Ok(folder),
+        Err(of_folder) if of_folder.kind() == ErrorKind::NotFound => Err(error),
+        Err(of_folder) => Err(of_folder),
+    }
 }
 
 /// The state with the table.

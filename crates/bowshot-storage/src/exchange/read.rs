@@ -14,7 +14,7 @@ use crate::parquet::Chunks;
 use crate::read_options::{ReadOptions, Said};
 use crate::shared::SharedFiles;
 use crate::version::FileIdentity;
-use crate::{Error as FileError, arrow_ipc, csv, json, parquet as footer};
+use crate::{Error as FileError, arrow_ipc, csv, encrypted, json, parquet as footer};
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
@@ -23,6 +23,7 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::ChunkReader;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use bowshot_api::{Error, ErrorKind, Result};
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -233,9 +234,11 @@ impl Opening<'_> {
             .with_batch_size(BATCH_ROWS)
             .build()
             .map_err(|error| footer::explain(&self.file, error))?;
-        let named = path.clone();
-        let batches =
-            Batches::new(reader.map(move |batch| batch.map_err(|error| FileError::corrupt(&named, error))));
+        let file = Arc::clone(&self.file);
+        let told = move |batch: std::result::Result<RecordBatch, ArrowError>| {
+            batch.map_err(|error| encrypted::told(&file, FileError::corrupt(file.path(), error)))
+        };
+        let batches = Batches::new(reader.map(told));
         let request = self.request(schema);
         Ok(FileRows::of_parquet((path, batches), request, Error::from))
     }

@@ -3,10 +3,11 @@
 
 use super::FileRows;
 use super::read::parquet_builder;
-use crate::Error as FileError;
 use crate::batches::{Batches, Request};
 use crate::format::Compression;
 use crate::shared::SharedFiles;
+use crate::{Error as FileError, encrypted};
+use arrow::error::ArrowError;
 use bowshot_api::{Error, Result};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
@@ -35,11 +36,15 @@ impl FileRows {
 }
 
 fn open(sent: Sent) -> Result<FileRows> {
-    let builder = parquet_builder(sent).map_err(damaged)?;
+    let builder = parquet_builder(sent.clone()).map_err(damaged)?;
     let schema = crate::schema::plain(builder.schema());
     let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(damaged)?;
     let nameless = PathBuf::new();
-    let batches = reader.map(|batch| batch.map_err(|error| FileError::corrupt(Path::new(""), error)));
+    let wrong = move |error: ArrowError| match encrypted::columns(&sent) {
+        columns if columns.is_empty() => FileError::corrupt(Path::new(""), error),
+        columns => FileError::Encrypted { path: PathBuf::new(), columns },
+    };
+    let batches = reader.map(move |batch: std::result::Result<_, ArrowError>| batch.map_err(&wrong));
     let (compression, shared) = (Compression::None, SharedFiles::default());
     let request = Request { schema, batch_size: BATCH_ROWS, range: None, compression, shared };
     Ok(FileRows::of_parquet((nameless, Batches::new(batches)), request, told))
@@ -48,6 +53,11 @@ fn open(sent: Sent) -> Result<FileRows> {
 fn told(error: FileError) -> Error {
     match error {
         FileError::Corrupt { detail, .. } => damaged(detail),
+        FileError::Encrypted { columns, .. } => {
+            let columns = columns.join(", ");
+            Error::unsupported(format!("the Parquet file has encrypted columns: {columns}"))
+                .with_hint("send one without encryption")
+        }
         other => other.into(),
     }
 }
@@ -62,6 +72,7 @@ fn damaged(detail: impl ToString) -> Error {
 }
 
 /// The bytes of a file that has no name.
+#[derive(Clone)]
 struct Sent {
     file: Arc<File>,
     bytes: u64,

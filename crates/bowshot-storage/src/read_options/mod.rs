@@ -46,6 +46,8 @@ pub struct ReadOptions {
     pub(crate) hive: Option<bool>,
     /// Whether values of folders are text, whatever they look like.
     pub(crate) hive_text: bool,
+    /// The columns that folders must give, with their types where these are not found out.
+    pub(crate) hive_types: Vec<(String, Option<DataType>)>,
     /// Whether what is not said is as usual instead of found out.
     pub(crate) plain: bool,
     pub(crate) sample_rows: Option<usize>,
@@ -160,6 +162,7 @@ impl ReadOptions {
             }
             "sheet" => self.sheet = Some(given.text()?.to_owned()),
             "store_rejects" => self.ignore_errors |= given.truth()?,
+            "hive_types" => self.hive_types = types::of_folders(&given.pairs()?)?,
             "hive_types_autocast" => self.hive_text = !given.truth()?,
             "auto_detect" => self.plain = !given.truth()?,
             "records" => given.one_word(&["auto", "true"])?,
@@ -252,7 +255,7 @@ fn unknown(name: &str) -> Error {
     Error::invalid(format!("`{name}` is no option of a file")).with_hint(
         "the options are delim, quote, escape, comment, header, skip, names, types, columns, nullstr, dateformat, \
          timestampformat, decimal_separator, thousands, encoding, all_varchar, null_padding, ignore_errors, \
-         union_by_name, filename, hive_partitioning, hive_types_autocast, sample_size, max_line_size, auto_detect, \
+         union_by_name, filename, hive_partitioning, hive_types, hive_types_autocast, sample_size, max_line_size, auto_detect, \
          sheet, compression and format",
     )
 }

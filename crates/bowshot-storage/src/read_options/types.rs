@@ -12,6 +12,15 @@ pub(super) fn typed(pairs: &[(String, String)]) -> Result<Vec<(String, DataType)
     pairs.iter().map(|(name, text)| Ok((name.clone(), type_named(text)?))).collect()
 }
 
+/// Types of columns that folders give; `auto` for those that are found out.
+pub(super) fn of_folders(pairs: &[(String, String)]) -> Result<Vec<(String, Option<DataType>)>> {
+    let read = |(name, text): &(String, String)| match text.eq_ignore_ascii_case("auto") {
+        true => Ok((name.clone(), None)),
+        false => Ok((name.clone(), Some(type_named(text)?))),
+    };
+    pairs.iter().map(read).collect()
+}
+
 /// The type that SQL has under a name.
 fn type_named(text: &str) -> Result<DataType> {
     let upper = text.trim().to_ascii_uppercase();

@@ -9,7 +9,7 @@ use uuid::Uuid;
 pub struct External {
     /// Tells the table from all others, also from earlier ones of the same name.
     pub id: Uuid,
-    /// Name of the format of the files.
+    /// Name of the format of the files; empty where their names say it.
     pub format: String,
     /// Path, pattern or address of the files, as it was written; one that ends in `/` means all files below it.
     pub location: String,

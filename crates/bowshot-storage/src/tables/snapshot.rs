@@ -169,6 +169,18 @@ impl Snapshot {
         })
     }
 
+    /// The external tables.
+    pub fn externals(&self) -> impl Iterator<Item = (EntryName, &Arc<External>)> {
+        self.catalogs.iter().flat_map(|(catalog, state)| {
+            state.schemas.iter().flat_map(move |(schema, state)| {
+                state.entries.iter().filter_map(move |(name, entry)| match entry {
+                    Entry::External(external) => Some((EntryName::new(catalog, schema, name), external)),
+                    Entry::Table(_) | Entry::View(_) | Entry::Broken(_) => None,
+                })
+            })
+        })
+    }
+
     /// What cannot be read.
     pub fn broken(&self) -> impl Iterator<Item = (EntryName, &Arc<Broken>)> {
         self.catalogs.iter().flat_map(|(catalog, state)| {

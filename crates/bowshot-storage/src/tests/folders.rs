@@ -1,7 +1,7 @@
 //! Which tables a folder gives, under which names, and what is left out.
 
 use super::{World, says, write, write_parquet};
-use crate::{ColumnCache, FileCatalog, SourceSpec, StorageOptions};
+use crate::{ColumnCache, FileCatalog, ReadOptions, SourceSpec, StorageOptions};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use bowshot_api::ErrorKind;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -149,6 +149,35 @@ async fn hive_partitions_are_columns_and_prune() {
         ErrorKind::Corrupt,
         &["lost.parquet", "month, day, place"],
     );
+}
+
+#[tokio::test]
+async fn types_of_partitions_may_be_said() {
+    let folder = tempdir().unwrap();
+    let sales = folder.path().join("sales");
+    write(&sales.join("month=01/1.csv"), "n\n1\n");
+    write(&sales.join("month=12/1.csv"), "n\n2\n");
+    let world = |options: &str| {
+        let options = ReadOptions::parse(options).unwrap();
+        let source = SourceSpec { name: Some("sales".to_owned()), path: sales.clone(), options };
+        World::with(vec![source], StorageOptions::default())
+    };
+    for (options, types) in [
+        ("hive_types=month:TINYINT", "n Int64, month Int8"),
+        ("hive_types=month:VARCHAR", "n Int64, month Utf8"),
+        ("hive_types=month:auto", "n Int64, month Int64"),
+        ("hive_types=month:SMALLINT&hive_types_autocast=false", "n Int64, month Int16"),
+        ("columns=n:INT,month:DOUBLE", "n Int32, month Float64"),
+    ] {
+        let world = world(options);
+        assert_eq!(world.types("sales").await, types);
+        let one = if types.ends_with("Utf8") { "'01'" } else { "1" };
+        assert_eq!(world.value(&format!("select sum(n) from sales where month = {one}")).await, "1");
+    }
+    let error = world("hive_types=day:INT").error("select * from sales").await;
+    says(&error, ErrorKind::Invalid, &["`day=…`", "month"]);
+    let error = world("hive_types=month:DATE").error("select * from sales").await;
+    says(&error, ErrorKind::Invalid, &["month=01", "no value"]);
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ impl AboutTables {
         }
     }
 
-    /// The tables with their sizes, and where the durable ones are.
+    /// The tables with their sizes, and where those are that are kept in files.
     fn tables(&self) -> Result<RecordBatch> {
         let mut names = Names::default();
         let (mut storage, mut location) = (Vec::new(), Vec::new());
@@ -53,6 +53,18 @@ impl AboutTables {
                 version.push((durable && whole).then(|| table.version().cast_signed()));
                 let place = self.store.location(table).filter(|_| whole);
                 location.push(place.map(|path| path.display().to_string()));
+                error.push(None);
+            }
+            for (name, external) in snapshot.externals() {
+                names.add([&name.catalog, &name.schema, &name.name]);
+                storage.push("external");
+                // How much there is only their files know.
+                rows.push(None);
+                bytes.push(None);
+                segments.push(None);
+                version.push(None);
+                // Where they are is told to who owns the table, and nothing stands there for others.
+                location.push(Some(external.location.clone()).filter(|location| !location.is_empty()));
                 error.push(None);
             }
             for (name, broken) in snapshot.broken() {
