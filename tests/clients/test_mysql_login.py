@@ -56,8 +56,8 @@ def pymysql_to(server, user, password, monkeypatch, **more):
 def connector_to(server, user, password, monkeypatch):
     told, read = [], mysql.connector.network.MySQLSocket.recv
 
-    def noted(self):
-        packet = read(self)
+    def noted(self, *arguments):
+        packet = read(self, *arguments)
         told.append(bytes(packet[4:]))
         return packet
 

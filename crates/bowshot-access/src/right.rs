@@ -76,17 +76,25 @@ impl Right {
     }
 
     /// Whether a scramble was made with the password of `user`, who has `stored` now; `None` if it is not known what that is.
-    pub(crate) fn made(&self, user: &str, stored: &Stored, scramble: &Scramble, now: Instant) -> Option<bool> {
+    pub(crate) fn made(
+        &self,
+        user: &str,
+        stored: &Stored,
+        scramble: &Scramble,
+        now: Instant,
+    ) -> Option<bool> {
         let known = {
             let users = self.lock();
             users.get(user).filter(|known| known.stored == *stored)?.scrambles
         };
         let twice = known.filter(|scrambles| now < scrambles.until)?.twice;
-        Some(scramble.shown.len() == twice.len() && {
-            let mask = sha256(&[&twice, &scramble.challenge]);
-            let once: Vec<u8> = scramble.shown.iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect();
-            sha256(&[&once]).ct_eq(&twice).into()
-        })
+        Some(
+            scramble.shown.len() == twice.len() && {
+                let mask = sha256(&[&twice, &scramble.challenge]);
+                let once: Vec<u8> = scramble.shown.iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect();
+                sha256(&[&once]).ct_eq(&twice).into()
+            },
+        )
     }
 
     fn digest(&self, user: &str, password: &Secret) -> Digest32 {
