@@ -120,6 +120,21 @@ pub(crate) fn number_digits(data_type: &DataType) -> Option<(i32, i32, Option<i3
     })
 }
 
+/// The same in decimal digits, as MySQL has them of all numbers.
+pub(crate) fn decimal_digits(data_type: &DataType) -> Option<(i32, i32, Option<i32>)> {
+    let digits = match data_type {
+        DataType::Int8 | DataType::UInt8 => 3,
+        DataType::Int16 | DataType::UInt16 => 5,
+        DataType::Int32 | DataType::UInt32 => 10,
+        DataType::Int64 => 19,
+        DataType::UInt64 => 20,
+        DataType::Float16 | DataType::Float32 => return Some((12, 10, None)),
+        DataType::Float64 => return Some((22, 10, None)),
+        _ => return number_digits(data_type),
+    };
+    Some((digits, 10, Some(0)))
+}
+
 /// The name in `information_schema.columns.data_type` and `format_type`: the standard's, in lower case and without numbers.
 pub(crate) fn standard(field: &Field) -> String {
     match (Declared::of(field), extension(field)) {
