@@ -10,12 +10,13 @@ from psycopg.types.json import Json, Jsonb
 
 from server import Server
 
-JSON, UUID, TEXT = 114, 2950, 25
+JSON, JSONB, UUID, TEXT = 114, 3802, 2950, 25
 ONE, TWO = uuid.UUID("6fb1aaaa-0000-0000-0000-000000000001"), uuid.UUID("6fb1aaaa-0000-0000-0000-000000000002")
 # Queries over the table `t`, and the types of their columns.
 PASSED_ON = {
     "SELECT id, doc FROM t": [UUID, JSON],
-    "SELECT * FROM t": [UUID, JSON, TEXT],
+    "SELECT * FROM t": [UUID, JSON, TEXT, JSONB],
+    "SELECT more, CAST(doc AS JSONB), CAST(more AS JSON) FROM t": [JSONB, JSONB, JSON],
     "SELECT id AS x, doc AS y FROM (SELECT * FROM t WHERE doc IS NOT NULL ORDER BY id LIMIT 5) q": [UUID, JSON],
     "SELECT id, count(*) FROM t GROUP BY id": [UUID, 20],
     "SELECT min(id), max(id) FROM t": [UUID, UUID],
@@ -41,8 +42,8 @@ def served(request, tmp_path_factory):
     data = "memory" if request.param == "memory" else tmp_path_factory.mktemp("data")
     with Server(arguments=["--pg", "127.0.0.1:0"], data=data) as server:
         with connected(server) as connection:
-            connection.execute("CREATE TABLE t (id UUID, doc JSON, s VARCHAR)")
-            connection.execute("INSERT INTO t VALUES (%s, %s, %s)", (ONE, Json({"a": [1, None]}), str(TWO)))
+            connection.execute("CREATE TABLE t (id UUID, doc JSON, s VARCHAR, more JSONB)")
+            connection.execute("INSERT INTO t VALUES (%s, %s, %s, %s)", (ONE, Json({"a": [1, None]}), str(TWO), Jsonb({"b": 1})))
             connection.execute("CREATE VIEW v AS SELECT * FROM t")
         yield server
 
@@ -57,7 +58,7 @@ def test_columns_are_what_the_table_says(served, sql, expected):
         for binary in (False, True):
             cursor = connection.execute(sql, binary=binary)
             assert [column.type_code for column in cursor.description] == expected
-            kinds = {UUID: uuid.UUID, JSON: dict, TEXT: str, 20: int}
+            kinds = {UUID: uuid.UUID, JSON: dict, JSONB: dict, TEXT: str, 20: int}
             for row in cursor.fetchall():
                 assert [type(value) for value in row] == [kinds[oid] for oid in expected]
 
@@ -84,8 +85,8 @@ def test_asyncpg_sends_and_gets_uuids(served):
     async def run():
         connection = await asyncpg.connect(host="127.0.0.1", port=served.pg_port, user="ada", database="bowshot", timeout=20)
         try:
-            [row] = await connection.fetch("SELECT id, doc FROM t WHERE id = $1", ONE)
-            assert row["id"] == ONE and row["doc"] == '{"a": [1, null]}'
+            [row] = await connection.fetch("SELECT id, doc, more FROM t WHERE id = $1", ONE)
+            assert (row["id"], row["doc"], row["more"]) == (ONE, '{"a": [1, null]}', '{"b": 1}')
             assert await connection.fetchval("SELECT count(*) FROM t WHERE id IN ($1, $2)", ONE, TWO) == 1
             assert await connection.fetchval("SELECT id FROM t WHERE id BETWEEN $1 AND $1", ONE) == ONE
             assert await connection.fetchval("SELECT $1::uuid", TWO) == TWO
@@ -94,10 +95,10 @@ def test_asyncpg_sends_and_gets_uuids(served):
             assert await connection.fetchval("DELETE FROM t WHERE id = $1 RETURNING id", uuid.UUID(int=8)) == uuid.UUID(int=8)
             statement = await connection.prepare("SELECT * FROM t WHERE id = $1 AND s = $2")
             assert [kind.name for kind in statement.get_parameters()] == ["uuid", "text"]
-            assert [column.type.name for column in statement.get_attributes()] == ["uuid", "json", "text"]
-            rows = [(uuid.UUID(int=number), "{}", None) for number in range(100, 200)]
+            assert [column.type.name for column in statement.get_attributes()] == ["uuid", "json", "text", "jsonb"]
+            rows = [(uuid.UUID(int=number), "{}", None, "[]") for number in range(100, 200)]
             await connection.copy_records_to_table("t", records=rows)
-            assert await connection.fetchval("SELECT count(*) FROM t WHERE doc::text = '{}'") == 100
+            assert await connection.fetchval("SELECT count(*) FROM t WHERE doc::text = '{}' AND more::text = '[]'") == 100
             await connection.execute("DELETE FROM t WHERE doc::text = '{}'")
         finally:
             await connection.close()

@@ -30,6 +30,7 @@ const MAKING_UUIDS: [&str; 2] = ["uuid", "uuidv7"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Json,
+    Jsonb,
     Uuid,
 }
 
@@ -40,17 +41,17 @@ impl Kind {
     pub(crate) fn of(field: &Field) -> Option<Self> {
         match Declared::of(field)? {
             Declared::Json => Some(Self::Json),
+            Declared::Jsonb => Some(Self::Jsonb),
             Declared::Uuid => Some(Self::Uuid),
             _ => None,
         }
     }
 
-    /// The field with the mark, if its values are texts and it has none of another kind.
+    /// The field with the mark, if its values are texts.
     fn mark(kind: Option<Self>, field: &FieldRef) -> FieldRef {
-        let is_marked = field.metadata().contains_key("ARROW:extension:name");
-        let declared = match kind {
-            Some(_) if is_marked || !is_text(field.data_type()) => return Arc::clone(field),
+        let declared = match kind.filter(|_| is_text(field.data_type())) {
             Some(Self::Json) => Declared::Json,
+            Some(Self::Jsonb) => Declared::Jsonb,
             Some(Self::Uuid) => Declared::Uuid,
             None => return Arc::clone(field),
         };

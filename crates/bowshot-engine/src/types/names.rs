@@ -174,7 +174,7 @@ pub(crate) fn standard_type(data_type: &DataType) -> String {
 /// The name as MySQL's `SHOW COLUMNS` has it.
 pub(crate) fn mysql(field: &Field) -> String {
     if let Some(name) = extension(field) {
-        return if name == "uuid" { "char(36)".to_owned() } else { name.to_owned() };
+        return if name == "uuid" { "char(36)" } else { "json" }.to_owned();
     }
     if let Some(declared) = field.metadata().get(DECLARED) {
         return declared.to_ascii_lowercase();
@@ -257,6 +257,7 @@ pub(crate) const POSTGRES_TYPES: [PostgresType; 39] = [
 pub(crate) fn postgres(field: &Field) -> PostgresType {
     let oid = match extension(field) {
         Some("uuid") => 2950,
+        Some("jsonb") => 3802,
         Some(_) => 114,
         None => postgres_oid(field.data_type()),
     };
@@ -321,6 +322,7 @@ pub(crate) fn is_list(data_type: &DataType) -> bool {
 fn extension(field: &Field) -> Option<&'static str> {
     match Declared::of(field) {
         Some(Declared::Json) => return Some("json"),
+        Some(Declared::Jsonb) => return Some("jsonb"),
         Some(Declared::Uuid) => return Some("uuid"),
         _ => {}
     }
