@@ -1,12 +1,14 @@
 """What clients of MySQL send by themselves, recorded once (`recorded/mysql.txt`: one statement a line, by client): replayed over
 PyMySQL, which sends the texts as they are.
 
-    python recorded_mysql.py
+    python recorded_mysql.py          writes what MariaDB answers
+    python recorded_mysql.py count    tells how much of it Bowshot answers so
 
-The command starts MariaDB and writes what it answers (`recorded/mysql.json`): the names of the columns, and the rows where Bowshot's
-are the same.
+What is written (`recorded/mysql.json`) is the names of the columns, and the rows where Bowshot's are the same. MariaDB is started with
+Bowshot's defaults.
 """
 
+import collections
 import contextlib
 import getpass
 import json
@@ -15,6 +17,7 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 
 import pymysql
@@ -32,6 +35,10 @@ BEFORE = [
     "CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(50))",
     "INSERT INTO t VALUES (1, 'a'), (2, NULL)",
 ]
+LIKE_BOWSHOT = [
+    "--character-set-server=utf8mb4", "--collation-server=utf8mb4_bin", "--sql-mode=", "--max-allowed-packet=64M",
+    "--query-cache-type=OFF", "--query-cache-size=0", "--default-time-zone=+00:00",
+]  # fmt: skip
 
 
 def statements():
@@ -94,7 +101,7 @@ def mariadb():
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         command = [program, "--no-defaults", f"--datadir={home}", f"--port={port}", "--bind-address=127.0.0.1"]
-        command += [f"--socket={home}/socket", f"--pid-file={home}/pid", "--skip-log-bin", *user]
+        command += [f"--socket={home}/socket", f"--pid-file={home}/pid", "--skip-log-bin", *LIKE_BOWSHOT, *user]
         running = subprocess.Popen(command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
         def ready():
@@ -111,16 +118,40 @@ def mariadb():
             running.wait(30)
 
 
+def of_bowshot():
+    """Its answers to all statements."""
+    with Server(arguments=["--mysql", "127.0.0.1:0"]) as server:
+        return replayed(server.mysql_port)
+
+
+def verdict(their, our):
+    """How an answer is like MariaDB's, which is no error."""
+    if "error" in our:
+        return "refused"
+    if their["columns"] != our["columns"]:
+        return "other columns"
+    if "rows" not in their:
+        return "the same columns"
+    return "the same rows" if their["rows"] == our["rows"] else "other rows"
+
+
+def count():
+    counts = collections.defaultdict(collections.Counter)
+    for (client, *_), their, our in zip(statements(), json.loads(ANSWERS.read_text()), of_bowshot(), strict=True):
+        if their:
+            counts[client]["no answer of MariaDB" if "error" in their else verdict(their, our)] += 1
+    for client, verdicts in [*counts.items(), ("all", sum(counts.values(), collections.Counter()))]:
+        print(f"{client}: {', '.join(f'{number} {what}' for what, number in verdicts.most_common())}")
+
+
 def decide():
     with mariadb() as port:
         theirs = replayed(port)
-    with Server(arguments=["--mysql", "127.0.0.1:0"]) as server:
-        ours = replayed(server.mysql_port)
     kept = []
-    for their, our in zip(theirs, ours, strict=True):
+    for their, our in zip(theirs, of_bowshot(), strict=True):
         if their is None or "error" in their:
             kept.append(their and {"error": their["error"]})
-        elif their["rows"] and their["rows"] == our.get("rows"):
+        elif their["rows"] == our.get("rows"):
             kept.append(their)
         else:
             kept.append({"columns": their["columns"]})
@@ -129,4 +160,4 @@ def decide():
 
 
 if __name__ == "__main__":
-    decide()
+    count() if "count" in sys.argv else decide()

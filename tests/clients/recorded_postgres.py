@@ -1,12 +1,16 @@
 """What 13 clients of PostgreSQL send by themselves, recorded once (`recorded/postgres.txt`): replayed over libpq alone, so that
 no client stands between the texts and the server.
 
-    python recorded_postgres.py
+    python recorded_postgres.py          writes what PostgreSQL 18 answers
+    python recorded_postgres.py count    tells how much of it Bowshot answers so
 
-What other clients are known to ask is in `recorded/postgres-known.txt`. The command writes what PostgreSQL 18 answers (`recorded/postgres.json`): the names of the columns, and the rows where Bowshot's are the same.
+What other clients are known to ask is in `recorded/postgres-known.txt`. What is written (`recorded/postgres.json`) is the names of the
+columns, and the rows where Bowshot's are the same. PostgreSQL has a user, a database and a schema of Bowshot's names for it, and
+Bowshot's defaults; the numbers of tables, schemas and of the database are told as their names.
 Texts are one to a line: `S` for the simple protocol, `X` for the extended one, with a parameter for each `$n`.
 """
 
+import collections
 import json
 import pathlib
 import re
@@ -15,6 +19,8 @@ import sys
 from psycopg import pq
 
 FOLDER = pathlib.Path(__file__).parent / "recorded"
+# Answers with more rows are kept without them.
+MOST_ROWS = 40
 TEXTS = [FOLDER / "postgres.txt", FOLDER / "postgres-known.txt"]
 ANSWERS = FOLDER / "postgres.json"
 
@@ -30,6 +36,24 @@ TABLES = [
     "CREATE VIEW w AS SELECT id FROM t",
 ]
 NUMBERS = {"16384": "t", "16390": "w", "16394": "pd1"}
+# What PostgreSQL is given to be like Bowshot, beside a database `bowshot`.
+LIKE_BOWSHOT = [
+    "CREATE ROLE anonymous LOGIN CREATEDB",
+    "GRANT ALL ON DATABASE bowshot TO anonymous",
+    "CREATE SCHEMA main AUTHORIZATION anonymous",
+    "CREATE SCHEMA system AUTHORIZATION anonymous",
+    "ALTER SCHEMA public OWNER TO anonymous",
+    "GRANT SELECT ON pg_subscription TO anonymous",
+    "ALTER ROLE anonymous SET search_path = main",
+    "ALTER ROLE anonymous SET default_transaction_isolation = 'repeatable read'",
+    "ALTER ROLE anonymous SET jit = off",
+]
+# Things whose numbers are told as their names.
+NAMED = b"""
+    SELECT oid, '<' || relname || '>' FROM pg_class WHERE relname IN ('t', 'w', 'pd1', 'ad1', 't_pkey')
+    UNION ALL SELECT oid, '<' || nspname || '>' FROM pg_namespace WHERE nspname IN ('main', 'public', 'information_schema')
+    UNION ALL SELECT oid, '<database>' FROM pg_database WHERE datname = 'bowshot'
+"""
 
 # COPY without rows in the binary form.
 EMPTY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\xff\xff"
@@ -90,12 +114,12 @@ class Replay:
     def __init__(self, conninfo):
         self.conninfo = conninfo
         self.client, self.connection = None, None
-        setup = pq.PGconn.connect(conninfo.encode())
-        assert setup.status == pq.ConnStatus.OK, setup.error_message
+        # Asks for numbers outside of the transactions of the clients.
+        self.aside = pq.PGconn.connect(conninfo.encode())
+        assert self.aside.status == pq.ConnStatus.OK, self.aside.error_message
         for text in TABLES:
-            result = setup.exec_(text.encode())
+            result = self.aside.exec_(text.encode())
             assert result.status == pq.ExecStatus.COMMAND_OK, (text, result.error_message)
-        setup.finish()
 
     def run(self, statement):
         """Names of columns and rows; for an error its code and message."""
@@ -130,7 +154,8 @@ class Replay:
                 found = self.connection.exec_(f"SELECT to_regclass('{table}')::oid".encode())
                 oid = found.get_value(0, 0) if found.ntuples else None
                 text = text.replace(number, oid.decode() if oid else "1")
-        return text
+        # The tables are where tables are made.
+        return re.sub(r"\bpublic\.(t|pd1)\b", r"main.\1", text)
 
     def told(self, result):
         while result.status == pq.ExecStatus.COPY_OUT:
@@ -150,43 +175,83 @@ class Replay:
                 "error": (result.error_field(field.SQLSTATE) or b"").decode(),
                 "message": (result.error_field(field.MESSAGE_PRIMARY) or result.error_message).decode(),
             }
+        named = self.names() if 0 < result.ntuples <= MOST_ROWS else {}
         texts = lambda row: [
-            None if (value := result.get_value(row, column)) is None else value.decode() for column in range(result.nfields)
+            None if (value := result.get_value(row, column)) is None else named.get(value, value).decode()
+            for column in range(result.nfields)
         ]
         return {
             "columns": [(result.fname(column) or b"").decode() for column in range(result.nfields)],
             "rows": [texts(row) for row in range(result.ntuples)],
         }
 
+    def names(self):
+        """The names of things by their numbers."""
+        found = self.aside.exec_(NAMED)
+        return {found.get_value(row, 0): found.get_value(row, 1) for row in range(found.ntuples)}
+
     def close(self):
         if self.connection:
             self.connection.finish()
             self.connection = None
+
+    def end(self):
+        self.close()
+        self.aside.finish()
+
+
+def of_bowshot():
+    """Its answers to all statements."""
+    from server import Server
+
+    with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
+        replay = Replay(f"host=127.0.0.1 port={server.pg_port} user=test dbname=bowshot")
+        answers = [replay.run(statement) for statement in statements()]
+        replay.end()
+    return answers
+
+
+def verdict(theirs, ours):
+    """How an answer is like PostgreSQL's, which is no error."""
+    if "error" in ours:
+        return "refused"
+    if theirs["columns"] != ours["columns"]:
+        return "other columns"
+    if "rows" not in theirs:
+        return "the same columns"
+    return "the same rows" if theirs["rows"] == ours["rows"] else "other rows"
+
+
+def count():
+    counts = collections.defaultdict(collections.Counter)
+    for statement, theirs, ours in zip(statements(), json.loads(ANSWERS.read_text()), of_bowshot(), strict=True):
+        counts[statement.client]["no answer of PostgreSQL" if "error" in theirs else verdict(theirs, ours)] += 1
+    for client, verdicts in [*counts.items(), ("all", sum(counts.values(), collections.Counter()))]:
+        print(f"{client}: {', '.join(f'{number} {what}' for what, number in verdicts.most_common())}")
 
 
 def decide():
     """PostgreSQL's answers. Rows are kept where Bowshot's are the same, so that they stay the same."""
     sys.path.insert(0, str(FOLDER.parents[1] / "sql"))
     import engines
-    from server import Server
 
     cluster = engines.Cluster()
     try:
-        database = cluster.new_database()
-        replay = Replay(f"host={cluster.folder} user=test dbname={database}")
+        with cluster.connect("postgres") as connection:
+            connection.execute("CREATE DATABASE bowshot")
+        with cluster.connect("bowshot") as connection:
+            for text in LIKE_BOWSHOT:
+                connection.execute(text)
+        replay = Replay(f"host={cluster.folder} user=anonymous dbname=bowshot")
         theirs = [replay.run(statement) for statement in statements()]
-        replay.close()
+        replay.end()
     finally:
         cluster.close()
-    with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
-        replay = Replay(f"host=127.0.0.1 port={server.pg_port} user=test dbname=bowshot")
-        ours = [replay.run(statement) for statement in statements()]
-        replay.close()
     kept = []
-    for answer, own in zip(theirs, ours):
+    for answer, own in zip(theirs, of_bowshot()):
         if "error" in answer:
             kept.append({"error": answer["error"]})
-        elif answer["rows"] and answer["rows"] == own.get("rows") and len(answer["rows"]) <= 40:
+        elif answer["rows"] == own.get("rows") and len(answer["rows"]) <= MOST_ROWS:
             kept.append(answer)
         else:
             kept.append({"columns": answer["columns"]})
@@ -195,4 +260,4 @@ def decide():
 
 
 if __name__ == "__main__":
-    decide()
+    count() if "count" in sys.argv else decide()

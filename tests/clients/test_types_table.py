@@ -25,7 +25,7 @@ VALUES = {
     "Float64": "CAST(0.5 AS DOUBLE)",
     "Decimal32, Decimal64, Decimal128, Decimal256": "CAST(1.10 AS DECIMAL(20, 2))",
     "Utf8, LargeUtf8, Utf8View": "'a'",
-    "the same with the extension `arrow.json`, as `CAST(… AS JSON)` gives it": "CAST('{\"a\":1}' AS JSON)",
+    "the same with the extension `arrow.json`, as `CAST(… AS JSON)` gives it, and columns that a table declares as JSON": "CAST('{\"a\":1}' AS JSON)",
     "text of type UUID": "CAST('6fb1aaaa-0000-0000-0000-000000000000' AS UUID)",
     "Binary, LargeBinary, BinaryView, FixedSizeBinary": "X'00ff'",
     "Date32, Date64": "DATE '2024-02-29'",

@@ -10,7 +10,7 @@ use crate::ldap::Directories;
 use crate::password::{Own, Passwords};
 use crate::token::{self, FixedTokens, IssuedTokens, PersonalToken, PersonalTokens, TokenHash};
 use crate::{AccessConfig, Error};
-use bowshot_api::{Credentials, ErrorKind, Principal, Secret};
+use bowshot_api::{Credentials, ErrorKind, Principal, Scramble, Secret};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -248,6 +248,19 @@ impl Authenticator {
         let known = self.known.as_ref().filter(|known| known.directories().is_empty())?;
         let (verifier, own) = known.passwords.verifier(user)?;
         Some(PasswordProof::new(user, verifier, own))
+    }
+
+    /// Takes scrambles of this password for a while, if it was the right one a moment ago and is kept here: never of one that
+    /// a directory has judged, nor of a token.
+    pub fn expect_scrambles(&self, user: &str, password: &Secret) {
+        if let Some(known) = &self.known {
+            known.passwords.expect(user, password);
+        }
+    }
+
+    /// Whether a scramble was made with the password of `user`; `None` where none are taken of it.
+    pub fn made(&self, user: &str, scramble: &Scramble) -> Option<bool> {
+        self.known.as_ref()?.passwords.made(user, scramble)
     }
 
     /// Whether the token or certificate by which somebody is known has not been taken back.

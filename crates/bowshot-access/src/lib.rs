@@ -25,6 +25,7 @@ mod jwt;
 mod ldap;
 mod outgoing;
 mod password;
+mod right;
 mod scram;
 mod stored;
 mod token;

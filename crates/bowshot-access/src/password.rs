@@ -1,14 +1,16 @@
 //! Passwords: hashing, checking, and the gate that keeps a flood of wrong guesses from taking all cores and memory.
 
+use crate::right::Right;
 use crate::scram::Verifier;
 use crate::stored::{MAX_PASSWORD_BYTES, Stored};
 use crate::{Error, UserConfig};
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params};
-use bowshot_api::{ErrorKind, Secret};
+use bowshot_api::{ErrorKind, Scramble, Secret};
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Instant;
 
 /// Most memory that one check may take, in KiB: a mistyped cost must not take the machine down at the first login.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
@@ -34,8 +36,6 @@ pub(crate) struct Passwords {
     configured: RwLock<Users>,
     /// Users that were made by SQL.
     added: RwLock<Users>,
-    /// Passwords that were right, as they are told again without the cost of their hash: whoever logs in with one does not
-    /// wait behind those who guess.
     right: Right,
     gate: Gate,
 }
@@ -129,7 +129,7 @@ impl Passwords {
         if password.expose().len() > MAX_PASSWORD_BYTES {
             return Ok(false);
         }
-        if is_known && self.was_right(user, password) {
+        if is_known && self.right.was(user, &stored, password) {
             return Ok(true);
         }
         let _place = self.gate.enter()?;
@@ -138,7 +138,7 @@ impl Passwords {
         })?;
         let fits = Argon2::default().verify_password(password.expose().as_bytes(), &parsed).is_ok();
         if fits && is_known {
-            self.right.note(user, password);
+            self.right.note(user, &stored, password);
         }
         Ok(fits && is_known)
     }
@@ -153,9 +153,22 @@ impl Passwords {
         }
     }
 
-    /// Whether the password was that of the user before.
+    /// Whether the password was that of the user before, and is still.
     pub(crate) fn was_right(&self, user: &str, password: &Secret) -> bool {
-        password.expose().len() <= MAX_PASSWORD_BYTES && self.right.was(user, password)
+        password.expose().len() <= MAX_PASSWORD_BYTES
+            && self.stored(user).is_some_and(|stored| self.right.was(user, &stored, password))
+    }
+
+    /// Takes scrambles of this password from now on, if it was the right one of `user` a moment ago.
+    pub(crate) fn expect(&self, user: &str, password: &Secret) {
+        if let Some(stored) = self.stored(user) {
+            self.right.expect(user, &stored, password, Instant::now());
+        }
+    }
+
+    /// Whether a scramble was made with the password of `user`; `None` if none are taken of it.
+    pub(crate) fn made(&self, user: &str, scramble: &Scramble) -> Option<bool> {
+        self.right.made(user, &self.stored(user)?, scramble, Instant::now())
     }
 
     /// What `user` has here.
@@ -202,54 +215,6 @@ impl Passwords {
         let of = if configured.stand_ins.is_empty() { &added.stand_ins } else { &configured.stand_ins };
         let count = u64::try_from(of.len()).ok().filter(|count| *count > 0)?;
         of.get(usize::try_from(number % count).ok()?).cloned()
-    }
-}
-
-/// What tells a right password again. Its digests say nothing outside of this process, which has the key.
-struct Right {
-    key: [u8; 32],
-    digests: Mutex<HashMap<String, [u8; 32]>>,
-}
-
-impl Right {
-    fn new() -> Result<Self, Error> {
-        let mut key = [0_u8; 32];
-        getrandom::fill(&mut key).map_err(Error::NoRandomness)?;
-        Ok(Self { key, digests: Mutex::default() })
-    }
-
-    fn digest(&self, user: &str, password: &Secret) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        hash.update(self.key);
-        hash.update((user.len() as u64).to_be_bytes());
-        hash.update(user.as_bytes());
-        hash.update(password.expose().as_bytes());
-        hash.finalize().into()
-    }
-
-    fn note(&self, user: &str, password: &Secret) {
-        let digest = self.digest(user, password);
-        self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert(user.to_owned(), digest);
-    }
-
-    fn forget(&self, users: &[String]) {
-        let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
-        digests.retain(|user, _| !users.contains(user));
-    }
-
-    fn was(&self, user: &str, password: &Secret) -> bool {
-        let digest = self.digest(user, password);
-        let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
-        // All bytes are compared, whichever is the first that differs.
-        let differs =
-            |known: &[u8; 32]| known.iter().zip(digest).fold(0, |all, (one, other)| all | (one ^ other));
-        digests.get(user).is_some_and(|known| differs(known) == 0)
-    }
-}
-
-impl std::fmt::Debug for Right {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Right")
     }
 }
 

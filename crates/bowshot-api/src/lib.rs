@@ -46,7 +46,7 @@ pub use layout::{Compression, Layout, SAME_NAME_MARK, shown_name};
 pub use limits::Limits;
 pub use places::{Place, Places};
 pub use principal::{Claims, ClientCertificate, Credentials, Principal, Secret};
-pub use proof::PasswordExchange;
+pub use proof::{PasswordExchange, Scramble};
 pub use reason::{Position, Reason};
 pub use rooms::{Combination, Room};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};

@@ -1,8 +1,8 @@
 //! The server as front ends see it.
 
 use crate::{
-    Answer, BatchStream, Credentials, Error, Limits, PasswordExchange, Principal, QueryId, Result, Secret,
-    Session, SessionId,
+    Answer, BatchStream, Credentials, Error, Limits, PasswordExchange, Principal, QueryId, Result, Scramble,
+    Secret, Session, SessionId,
 };
 use async_trait::async_trait;
 use std::net::IpAddr;
@@ -135,6 +135,14 @@ pub trait Server: Send + Sync + std::fmt::Debug {
     /// that is not possible, and the password itself must be asked for: which of both does not tell whether there is such
     /// a user.
     fn prove_password(&self, _user: &str, _from: Option<IpAddr>) -> Option<Box<dyn PasswordExchange>> {
+        None
+    }
+
+    /// Lets a password that was right just now be told by its scrambles, for a while and as long as it is right.
+    fn expect_scrambles(&self, _user: &str, _password: &Secret) {}
+
+    /// Who shows a scramble of such a password. `None` says nothing of the user or of the password: that must be asked for then.
+    fn recognise(&self, _user: &str, _scramble: &Scramble, _from: Option<IpAddr>) -> Option<Principal> {
         None
     }
 

@@ -83,7 +83,8 @@ impl Request {
         Self::of(Statement::Prepared(id))
     }
 
-    fn of(statement: Statement) -> Self {
+    /// A statement with the session's own options.
+    pub fn of(statement: Statement) -> Self {
         Self {
             statement,
             endpoints: None,

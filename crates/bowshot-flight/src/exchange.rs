@@ -47,14 +47,7 @@ pub(crate) async fn exchange(
         (None, None) => return Err(refuse(Error::internal("an exchange is neither a statement nor a room"))),
     };
     let (statement, input) = (order.statement.clone(), order.input(rows));
-    let request = Request {
-        statement,
-        endpoints: None,
-        delivery: None,
-        transaction,
-        elsewhere: false,
-        status_row: false,
-    };
+    let request = Request::of(statement).within(transaction);
     let answer = session.exchange(&request, input).await.map_err(refuse)?;
     let (query, compression) = (answer.query, answer.layout.compression);
     let source =

@@ -22,7 +22,7 @@ const CHALLENGE: usize = 20;
 /// Bytes of the first part of a client's first message, which is all of a request for encryption.
 const HEAD: usize = 32;
 
-/// What the server asks a client, which no plugin here looks at: passwords come as they are.
+/// What the server asks a client, another thing on each connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Challenge(Vec<u8>);
 

@@ -13,8 +13,7 @@
 //! - Results on their way: `running.rs`; values from Arrow to MySQL: `rows/`; from MySQL to Arrow, for parameters: `read.rs`.
 //! - Errors as numbers and SQLSTATEs: `status.rs`. Ending what runs: `cancel.rs`.
 //!
-//! The codec is our own. Of a library only the handshake would be of use: accounts hold Argon2 hashes, from which no
-//! challenge can be checked, and rows go from Arrow straight into the buffer of the socket.
+//! The codec is our own: rows go from Arrow straight into the buffer of the socket, and what is left of a library is little.
 //!
 //! What must never happen here: memory by a length that a client says, a whole result in memory, a packet that is half
 //! written, a password asked for where others can read it, a variable that is made up.

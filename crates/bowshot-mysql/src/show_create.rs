@@ -145,7 +145,7 @@ fn text(name: &str, schema: &Schema, key: Option<&PrimaryKey>, about: &About) ->
     let mut text = format!("CREATE TABLE {} (\n", quoted_name(name));
     let clauses = about.clauses.as_deref().unwrap_or("ENGINE=Bowshot DEFAULT CHARSET=utf8mb4");
     _ = write!(text, "{}\n) {clauses}", lines.join(",\n"));
-    if let Some(comment) = &about.comment {
+    if let Some(comment) = about.comment.as_deref().filter(|comment| !comment.is_empty()) {
         _ = write!(text, " COMMENT={}", quoted_text(comment));
     }
     text

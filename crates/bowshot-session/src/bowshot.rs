@@ -17,7 +17,8 @@ use async_trait::async_trait;
 use bowshot_access::{AccessConfig, Authenticator, PasswordProof};
 use bowshot_api::{
     About, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Languages, Lifecycle, Limits,
-    PasswordExchange, Principal, Progress, QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
+    PasswordExchange, Principal, Progress, QueryId, Result, Scramble, Secret, Server, ServerStatus, Session,
+    SessionId,
 };
 use bowshot_engine::{ConfiguredUser, Engine, UsersSeen};
 use std::collections::BTreeMap;
@@ -381,6 +382,17 @@ impl Server for Bowshot {
         self.shared.renew_users();
         let proof = self.shared.authenticator.proof(user)?;
         Some(Box::new(Exchange { proof, from: (from, user.to_owned()), shared: Arc::clone(&self.shared) }))
+    }
+
+    fn expect_scrambles(&self, user: &str, password: &Secret) {
+        self.shared.authenticator.expect_scrambles(user, password);
+    }
+
+    fn recognise(&self, user: &str, scramble: &Scramble, from: Option<IpAddr>) -> Option<Principal> {
+        self.shared.renew_users();
+        let is_right = self.shared.authenticator.made(user, scramble)?;
+        let taken = self.shared.logins.take_at_once(&(from, user.to_owned()), is_right);
+        taken.then(|| Principal::user(user).at(from))
     }
 
     fn issue_token(&self, principal: &Principal) -> Secret {

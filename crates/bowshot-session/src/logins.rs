@@ -99,13 +99,7 @@ impl Logins {
         if state.wrong.len() >= MAX_KNOWN && !state.wrong.contains_key(from) {
             return LONGEST_DELAY;
         }
-        let wrong = state.wrong.entry(from.clone()).or_insert(Wrong { times: 0, last: now });
-        if now.duration_since(wrong.last) >= MEMORY {
-            wrong.times = 0;
-        }
-        wrong.times = wrong.times.saturating_add(1);
-        wrong.last = now;
-        match wrong.times.checked_sub(FREE_ATTEMPTS + 1) {
+        match state.count(from, now).checked_sub(FREE_ATTEMPTS + 1) {
             None => Duration::ZERO,
             Some(more) => FIRST_DELAY.saturating_mul(1_u32 << more.min(10)).min(LONGEST_DELAY),
         }
@@ -123,6 +117,23 @@ impl Logins {
         outcome
     }
 
+    /// Whether one who has tried without the password itself, and with this outcome, is taken at its word. After a few wrong
+    /// attempts nobody is, right or not, so that there is no guessing beside the checks that wait; the answer is never late,
+    /// so that it tells nothing but that.
+    pub(crate) fn take_at_once(&self, from: &From, is_right: bool) -> bool {
+        let mut state = self.lock();
+        let is_crowded = state.wrong.len() >= MAX_KNOWN && !state.wrong.contains_key(from);
+        if is_crowded || state.times(from) >= FREE_ATTEMPTS {
+            return false;
+        }
+        if is_right {
+            state.wrong.remove(from);
+        } else {
+            state.count(from, Instant::now());
+        }
+        is_right
+    }
+
     /// Forgets the wrong attempts of one who was right.
     fn was_right(&self, from: &From) {
         self.lock().wrong.remove(from);
@@ -130,6 +141,17 @@ impl Logins {
 }
 
 impl State {
+    /// Counts a wrong attempt; how many there were lately.
+    fn count(&mut self, from: &From, now: Instant) -> u32 {
+        let wrong = self.wrong.entry(from.clone()).or_insert(Wrong { times: 0, last: now });
+        if now.duration_since(wrong.last) >= MEMORY {
+            wrong.times = 0;
+        }
+        wrong.times = wrong.times.saturating_add(1);
+        wrong.last = now;
+        wrong.times
+    }
+
     fn times(&self, from: &From) -> u32 {
         self.wrong.get(from).filter(|wrong| wrong.last.elapsed() < MEMORY).map_or(0, |wrong| wrong.times)
     }
@@ -200,6 +222,22 @@ mod tests {
         assert!((&mut guesses).now_or_never().unwrap().is_ok());
         logins.was_right(&eve);
         assert_eq!(logins.was_wrong(&eve), Duration::ZERO);
+    }
+
+    #[test]
+    fn guesses_without_the_password_are_few() {
+        let logins = Logins::new(1);
+        let (eve, ann) = (from([10, 0, 0, 1], "ann"), from([10, 0, 0, 2], "ann"));
+        assert!(logins.take_at_once(&ann, true) && !logins.take_at_once(&eve, false));
+        assert!(logins.take_at_once(&eve, true), "one that was wrong costs nothing");
+        for _ in 0..FREE_ATTEMPTS {
+            assert!(!logins.take_at_once(&eve, false));
+        }
+        assert!(!logins.take_at_once(&eve, true), "too many were wrong");
+        assert!(logins.take_at_once(&ann, true), "another address");
+        assert!(logins.was_wrong(&eve) > Duration::ZERO, "they count for the others, too");
+        logins.was_right(&eve);
+        assert!(logins.take_at_once(&eve, true));
     }
 
     #[tokio::test]

@@ -210,7 +210,7 @@ impl ClientSession {
             Some(rows) => self.engine.bound_schema(plan, rows, layout)?,
             None => self.engine.schema(plan, layout),
         };
-        Ok(Description { schema, parameters: Arc::clone(plan.planned().parameters()), is_update })
+        Ok(Description { schema, parameters: self.engine.parameters(plan), is_update })
     }
 
     async fn described(&self, statement: &Statement) -> Result<Description> {

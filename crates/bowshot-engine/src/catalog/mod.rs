@@ -23,6 +23,7 @@ pub(crate) mod show_create;
 pub(crate) mod system;
 pub(crate) mod table_functions;
 pub(crate) mod time_travel;
+pub(crate) mod told_types;
 mod views;
 
 use crate::databases::Databases;

@@ -72,15 +72,7 @@ impl Execution {
     }
 }
 
-/// The result schema of a plan: what GetSchema, FlightInfo, prepared statements and the encoder all use.
-///
-/// The types are those after coercion (`SELECT 1 UNION SELECT 'a'` is text), so the plan is analysed for them. A plan
-/// that cannot be analysed shows its own types; running it gives the error.
-pub(crate) fn result_schema(state: &SessionState, plan: &LogicalPlan, layout: Layout) -> SchemaRef {
-    layout.schema(&analysed_schema(state, plan))
-}
-
-/// The schema of a plan after coercion, before it is laid out.
+/// The schema of a plan after coercion, before it is laid out; what clients are told of it is `catalog/told_types.rs`'s.
 pub(crate) fn analysed_schema(state: &SessionState, plan: &LogicalPlan) -> SchemaRef {
     match state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {}) {
         Ok(analysed) => Arc::clone(analysed.schema().inner()),

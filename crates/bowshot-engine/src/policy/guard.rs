@@ -407,6 +407,14 @@ pub(crate) fn is_guarded(source: &Arc<dyn TableSource>) -> bool {
     source_as_provider(source).is_ok_and(|table| table.downcast_ref::<Guarded>().is_some())
 }
 
+/// The table behind a guard that shows this column as it is, or a table without one; `None` for a column that is masked.
+pub(crate) fn behind_guard<'a>(table: &'a dyn TableProvider, column: &str) -> Option<&'a dyn TableProvider> {
+    match table.downcast_ref::<Guarded>() {
+        None => Some(table),
+        Some(guarded) => guarded.plain.contains(column).then_some(guarded.raw.as_ref()),
+    }
+}
+
 /// The plan behind a guard, for who must look at the files that rows may be views of.
 pub(crate) fn inside(plan: &dyn ExecutionPlan) -> Option<&Arc<dyn ExecutionPlan>> {
     plan.downcast_ref::<GuardedScan>().map(|guard| &guard.inner)

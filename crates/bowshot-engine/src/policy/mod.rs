@@ -35,4 +35,4 @@ pub(crate) use follow::{follow, without_model};
 pub(crate) use functions::user_attribute;
 pub use gate::{AccessSettings, CatalogUsers, ConfiguredUser, UsersSeen};
 pub(crate) use gate::{Basis, CurrentSettings, Gate, has_user, is_known};
-pub(crate) use guard::{guarded, inside, is_guarded, plan_filter};
+pub(crate) use guard::{behind_guard, guarded, inside, is_guarded, plan_filter};

@@ -11,6 +11,7 @@ mod listing;
 pub(crate) mod on_nodes;
 mod query;
 pub(crate) mod template;
+mod told_parameters;
 pub(crate) mod transaction;
 pub(crate) mod utility;
 pub(crate) mod write;
@@ -20,10 +21,10 @@ use crate::catalog::client::ClientSlot;
 use crate::catalog::functions::Facts;
 use crate::catalog::lazy_state::{LazyState, SpareState};
 use crate::catalog::names::Names;
-use crate::catalog::{CatalogParts, Visible, show_create};
+use crate::catalog::{CatalogParts, Visible, show_create, told_types};
 use crate::distribution::Distribution;
 use crate::error::classify;
-use crate::execute::{self, Execution, Parallelism};
+use crate::execute::{Execution, Parallelism};
 use crate::job::leaving_others;
 use crate::models;
 use crate::plan::{self, Parsed, parameters, plan_limits, text_limits};
@@ -356,13 +357,18 @@ impl EngineSession {
     pub fn schema(&self, plan: &AuthorizedPlan, layout: Layout) -> SchemaRef {
         let planned = plan.planned();
         if let Some(returning) = plan.returning() {
-            return execute::result_schema(&self.context.state_ref().read(), returning.plan(), layout);
+            return told_types::result_schema(&self.context.state_ref().read(), returning.plan(), layout);
         }
         if planned.parameters().fields().is_empty() {
-            return execute::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
+            return told_types::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
         }
         // Coercion would settle the types of parameters before they have values.
-        layout.schema(planned.plan().schema().as_arrow())
+        told_types::unbound_schema(planned.plan(), layout)
+    }
+
+    /// The parameters of a plan as clients are told of them.
+    pub fn parameters(&self, plan: &AuthorizedPlan) -> SchemaRef {
+        told_parameters::parameters(plan)
     }
 
     /// Checks that a batch of parameters fits the plan.
@@ -389,7 +395,7 @@ impl EngineSession {
         }
         let planned = plan.planned();
         let bound = parameters::bind(planned.plan(), planned.parameters(), rows, 0)?;
-        Ok(execute::result_schema(&self.context.state_ref().read(), &bound, layout))
+        Ok(told_types::result_schema(&self.context.state_ref().read(), &bound, layout))
     }
 
     /// Makes a plan ready to run. Statements with effects take effect here. To be called on the query runtime.

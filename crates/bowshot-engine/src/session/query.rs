@@ -2,12 +2,13 @@
 //! instead of being computed, and what is computed is planned.
 
 use crate::authorize::AuthorizedPlan;
+use crate::catalog::told_types::result_schema;
 use crate::endpoints::{Handout, Spread};
 use crate::error::classify;
 use crate::execute::file_views::Origins;
 use crate::execute::progress::ProgressMeter;
 use crate::execute::statistics::exact_rows;
-use crate::execute::{Execution, Parallelism, merged, result_schema, split_scan, streams};
+use crate::execute::{Execution, Parallelism, merged, split_scan, streams};
 use crate::plan::parameters;
 use crate::reuse::{Answer, Computed, Query};
 use crate::session::EngineSession;

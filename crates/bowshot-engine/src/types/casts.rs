@@ -112,7 +112,7 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
     };
     let held = match declared {
         // What is no such value is null there, which a function would not make of it.
-        Some(Declared::Json | Declared::Uuid | Declared::Enum(_)) if tries => None,
+        Some(Declared::Json | Declared::Jsonb | Declared::Uuid | Declared::Enum(_)) if tries => None,
         other => other,
     };
     Ok(Transformed::yes(match held {

@@ -25,6 +25,8 @@ pub(crate) enum Declared {
     /// One of these texts.
     Enum(Vec<String>),
     Json,
+    /// JSON as well, by the name that clients of PostgreSQL know another type by.
+    Jsonb,
     /// In its canonical text form.
     Uuid,
     /// So many digits of a second, fewer than the type has.
@@ -51,6 +53,7 @@ impl Declared {
         let inner = rest.split_once(')').map_or("", |(inner, _)| inner);
         Some(match name {
             "JSON" => Self::Json,
+            "JSONB" => Self::Jsonb,
             "UUID" => Self::Uuid,
             "VARCHAR" => Self::Varchar(inner.parse().ok()?),
             "CHAR" => Self::Char(inner.parse().ok()?),
@@ -92,7 +95,7 @@ impl Declared {
                 Err(Error::invalid(format!("invalid input value for enum: \"{text}\""))
                     .with_hint(format!("it takes {}", members.join(", "))))
             }),
-            Self::Json => texts_of(values, |text| {
+            Self::Json | Self::Jsonb => texts_of(values, |text| {
                 serde_json::from_str::<serde_json::Value>(text)
                     .map(|_| None)
                     .map_err(|error| Error::invalid(format!("invalid input syntax for type json: {error}")))
@@ -148,6 +151,7 @@ impl fmt::Display for Declared {
             Self::Char(length) => write!(f, "CHAR({length})"),
             Self::Varbinary(length) => write!(f, "VARBINARY({length})"),
             Self::Json => f.write_str("JSON"),
+            Self::Jsonb => f.write_str("JSONB"),
             Self::Uuid => f.write_str("UUID"),
             Self::Timestamp(digits) => write!(f, "TIMESTAMP({digits})"),
             Self::TimestampTz(digits) => write!(f, "TIMESTAMP({digits}) WITH TIME ZONE"),
@@ -237,6 +241,7 @@ mod tests {
             Declared::Varbinary(16),
             Declared::Enum(vec!["a".to_owned(), "it's, (b)".to_owned()]),
             Declared::Json,
+            Declared::Jsonb,
             Declared::Uuid,
             Declared::Timestamp(0),
             Declared::TimestampTz(3),

@@ -120,6 +120,21 @@ pub(crate) fn number_digits(data_type: &DataType) -> Option<(i32, i32, Option<i3
     })
 }
 
+/// The same in decimal digits, as MySQL has them of all numbers.
+pub(crate) fn decimal_digits(data_type: &DataType) -> Option<(i32, i32, Option<i32>)> {
+    let digits = match data_type {
+        DataType::Int8 | DataType::UInt8 => 3,
+        DataType::Int16 | DataType::UInt16 => 5,
+        DataType::Int32 | DataType::UInt32 => 10,
+        DataType::Int64 => 19,
+        DataType::UInt64 => 20,
+        DataType::Float16 | DataType::Float32 => return Some((12, 10, None)),
+        DataType::Float64 => return Some((22, 10, None)),
+        _ => return number_digits(data_type),
+    };
+    Some((digits, 10, Some(0)))
+}
+
 /// The name in `information_schema.columns.data_type` and `format_type`: the standard's, in lower case and without numbers.
 pub(crate) fn standard(field: &Field) -> String {
     match (Declared::of(field), extension(field)) {
@@ -159,7 +174,7 @@ pub(crate) fn standard_type(data_type: &DataType) -> String {
 /// The name as MySQL's `SHOW COLUMNS` has it.
 pub(crate) fn mysql(field: &Field) -> String {
     if let Some(name) = extension(field) {
-        return if name == "uuid" { "char(36)".to_owned() } else { name.to_owned() };
+        return if name == "uuid" { "char(36)" } else { "json" }.to_owned();
     }
     if let Some(declared) = field.metadata().get(DECLARED) {
         return declared.to_ascii_lowercase();
@@ -242,6 +257,7 @@ pub(crate) const POSTGRES_TYPES: [PostgresType; 39] = [
 pub(crate) fn postgres(field: &Field) -> PostgresType {
     let oid = match extension(field) {
         Some("uuid") => 2950,
+        Some("jsonb") => 3802,
         Some(_) => 114,
         None => postgres_oid(field.data_type()),
     };
@@ -306,6 +322,7 @@ pub(crate) fn is_list(data_type: &DataType) -> bool {
 fn extension(field: &Field) -> Option<&'static str> {
     match Declared::of(field) {
         Some(Declared::Json) => return Some("json"),
+        Some(Declared::Jsonb) => return Some("jsonb"),
         Some(Declared::Uuid) => return Some("uuid"),
         _ => {}
     }

@@ -60,7 +60,8 @@ impl Types {
             SqlType::BigNumeric(info) | SqlType::BigDecimal(info) => decimal(info)?,
             SqlType::Date | SqlType::Date32 => plain(DataType::Date32),
             SqlType::Interval { .. } => plain(DataType::Interval(IntervalUnit::MonthDayNano)),
-            SqlType::JSON | SqlType::JSONB => json(),
+            SqlType::JSON => json(&Declared::Json),
+            SqlType::JSONB => json(&Declared::Jsonb),
             SqlType::Uuid => Declared::Uuid.field(DataType::Utf8),
             _ => match texts_and_bytes(sql_type).or_else(|| Self::times(sql_type)) {
                 Some(field) => field?,
@@ -146,8 +147,8 @@ pub(super) fn plain(data_type: DataType) -> Field {
 }
 
 /// Text with Arrow's canonical mark.
-fn json() -> Field {
-    let field = Declared::Json.field(DataType::Utf8);
+fn json(declared: &Declared) -> Field {
+    let field = declared.field(DataType::Utf8);
     let mut metadata = field.metadata().clone();
     metadata.insert("ARROW:extension:name".to_owned(), "arrow.json".to_owned());
     metadata.insert("ARROW:extension:metadata".to_owned(), String::new());

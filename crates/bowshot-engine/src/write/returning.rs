@@ -1,9 +1,9 @@
 //! RETURNING: a query over the rows that a statement has changed, planned with the statement and run before it counts.
 
-use crate::catalog::Visible;
+use crate::catalog::{Visible, told_types};
 use crate::error::classify;
+use crate::execute::Execution;
 use crate::execute::progress::ProgressMeter;
-use crate::execute::{self, Execution};
 use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
 use crate::types::stored;
 use crate::write::{change, nulls, rows};
@@ -127,7 +127,7 @@ impl Returned {
     /// No rows yet, in the columns that the statement was described with.
     pub(crate) fn new(returning: &Returning, state: &SessionState) -> Self {
         let held = MemoryConsumer::new("RETURNING").register(&state.runtime_env().memory_pool);
-        Self { schema: execute::analysed_schema(state, &returning.plan), batches: Vec::new(), held }
+        Self { schema: told_types::analysed_schema(state, &returning.plan), batches: Vec::new(), held }
     }
 
     /// Adds what is returned of these rows.

@@ -185,7 +185,11 @@ fn kind(field: &Field) -> Kind {
         | DataType::Decimal64(..)
         | DataType::Decimal128(..)
         | DataType::Decimal256(..) => Kind::Decimal,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is(field, "json") => Kind::Json,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+            if is(field, "json") || is(field, "jsonb") =>
+        {
+            Kind::Json
+        }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Interval(_) => Kind::Text,
         DataType::FixedSizeBinary(16) if is(field, "uuid") => Kind::Text,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {

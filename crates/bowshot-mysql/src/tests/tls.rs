@@ -74,6 +74,23 @@ async fn the_password_comes_within_tls() {
 }
 
 #[tokio::test]
+async fn whose_password_is_known_is_not_asked_for_it() {
+    let port = port().await;
+    let mut client = encrypted(&port).await;
+    client.hello(CLIENT | SSL, "bob", "").await;
+    assert_eq!(client.next().await.unwrap(), [1, 3], "fast authentication succeeded");
+    assert_eq!(client.next().await.unwrap()[0], 0);
+    assert_eq!(client.query("rows 1").await, "T[n 8] D[0] EOF[auto]");
+    let port = Port::open(Limits::default(), true, Choices::default()).await;
+    for (user, answer) in [("bob", &[1, 3][..]), ("ada", b"\xfemysql_clear_password\0")] {
+        let mut client = port.raw().await;
+        client.greeting().await;
+        client.hello(CLIENT, user, "").await;
+        assert_eq!(client.next().await.unwrap(), answer);
+    }
+}
+
+#[tokio::test]
 async fn clients_that_begin_with_another_plugin_are_led_to_the_right_one() {
     let port = port().await;
     for (answer, asked) in [(&[7_u8; 32][..], true), (b"", false)] {

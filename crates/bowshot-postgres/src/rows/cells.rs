@@ -2,8 +2,7 @@
 
 use super::numbers::{numeric_binary, put_float4, put_float8};
 use super::times::{self, Interval};
-use super::types::is;
-use super::{Cell, Done, Of, PgType, json, lists};
+use super::{Cell, Done, Kind, Of, PgType, json, lists};
 use crate::read::uuid_bytes;
 use crate::status::Failure;
 use arrow::array::timezone::Tz;
@@ -23,8 +22,8 @@ use std::sync::Arc;
 
 /// The cell of a column.
 pub(super) fn cell(array: &ArrayRef, field: &Field) -> Result<Box<dyn Cell>, Failure> {
-    let uuid = is(field, "uuid");
-    if let Some(to) = wider(array.data_type(), uuid) {
+    let kind = PgType::of(field).kind;
+    if let Some(to) = wider(array.data_type(), kind) {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         let array = cast_with_options(array, &to, &strict).map_err(|error| {
             let message =
@@ -36,7 +35,7 @@ pub(super) fn cell(array: &ArrayRef, field: &Field) -> Result<Box<dyn Cell>, Fai
     if PgType::of(field).is_array {
         return lists::cell(array, field);
     }
-    match number(array).or_else(|| text_or_bytes(array, uuid)) {
+    match number(array).or_else(|| text_or_bytes(array, kind)) {
         Some(cell) => Ok(cell),
         None => match time(array)? {
             Some(cell) => Ok(cell),
@@ -46,9 +45,11 @@ pub(super) fn cell(array: &ArrayRef, field: &Field) -> Result<Box<dyn Cell>, Fai
 }
 
 /// The type to which one is brought before it is written.
-fn wider(data_type: &DataType, is_uuid: bool) -> Option<DataType> {
+fn wider(data_type: &DataType, kind: Kind) -> Option<DataType> {
     Some(match data_type {
-        DataType::LargeUtf8 | DataType::Utf8View if is_uuid => DataType::Utf8,
+        DataType::LargeUtf8 | DataType::Utf8View if matches!(kind, Kind::Uuid | Kind::Jsonb) => {
+            DataType::Utf8
+        }
         DataType::Dictionary(_, value) => value.as_ref().clone(),
         DataType::RunEndEncoded(_, values) => values.data_type().clone(),
         DataType::Int8 | DataType::UInt8 => DataType::Int16,
@@ -92,9 +93,10 @@ fn number(array: &ArrayRef) -> Option<Box<dyn Cell>> {
     })
 }
 
-fn text_or_bytes(array: &ArrayRef, is_uuid: bool) -> Option<Box<dyn Cell>> {
+fn text_or_bytes(array: &ArrayRef, kind: Kind) -> Option<Box<dyn Cell>> {
     Some(match array.data_type() {
-        DataType::Utf8 if is_uuid => text_uuid(array),
+        DataType::Utf8 if kind == Kind::Uuid => text_uuid(array),
+        DataType::Utf8 if kind == Kind::Jsonb => jsonb(array),
         DataType::Utf8 => text::<i32>(array),
         DataType::LargeUtf8 => text::<i64>(array),
         DataType::Utf8View => {
@@ -110,7 +112,7 @@ fn text_or_bytes(array: &ArrayRef, is_uuid: bool) -> Option<Box<dyn Cell>> {
             |array: &BinaryViewArray, row, out| put_hex(array.value(row), out),
             |array, row, out| out.put_slice(array.value(row)),
         ),
-        DataType::FixedSizeBinary(16) if is_uuid => uuid(array),
+        DataType::FixedSizeBinary(16) if kind == Kind::Uuid => uuid(array),
         DataType::FixedSizeBinary(_) => sure(
             array.as_fixed_size_binary().clone(),
             |array: &FixedSizeBinaryArray, row, out| put_hex(array.value(row), out),
@@ -240,6 +242,18 @@ fn text<O: OffsetSizeTrait>(array: &ArrayRef) -> Box<dyn Cell> {
         out.put_slice(array.value(row).as_bytes());
     };
     sure(array.as_string::<O>().clone(), put, put)
+}
+
+/// In binary, the version of the format comes first.
+fn jsonb(array: &ArrayRef) -> Box<dyn Cell> {
+    sure(
+        array.as_string::<i32>().clone(),
+        |array, row, out| out.put_slice(array.value(row).as_bytes()),
+        |array, row, out| {
+            out.put_u8(1);
+            out.put_slice(array.value(row).as_bytes());
+        },
+    )
 }
 
 fn bytes<O: OffsetSizeTrait>(array: &ArrayRef) -> Box<dyn Cell> {

@@ -1,7 +1,7 @@
 //! What has no type in PostgreSQL comes as JSON: structs and maps as objects, unions as the value that they hold, lists of
 //! lists as arrays. Numbers and truth values are themselves; everything else is the text that it has as a column.
 
-use super::{Cell, Done, PgType, cells, lists};
+use super::{Cell, Done, Kind, PgType, cells, lists};
 use crate::status::Failure;
 use arrow::array::{Array, ArrayRef, AsArray, UnionArray};
 use arrow::datatypes::{DataType, Field};
@@ -74,7 +74,7 @@ fn node(array: &ArrayRef, field: &Field) -> Result<Node, Failure> {
             let cell = cells::cell(array, field)?;
             if data_type.is_floating() {
                 Form::Float(cell)
-            } else if data_type.is_numeric() || PgType::of(field).kind == super::Kind::Json {
+            } else if data_type.is_numeric() || matches!(PgType::of(field).kind, Kind::Json | Kind::Jsonb) {
                 Form::Bare(cell)
             } else if data_type == &DataType::Boolean {
                 Form::Bare(truth(array))

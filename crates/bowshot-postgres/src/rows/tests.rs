@@ -90,12 +90,19 @@ fn texts_and_bytes() {
     let uuid = batch(Arc::new(fixed), Some("arrow.uuid"));
     assert_eq!(PgType::of(uuid.schema().field(0)).kind, Kind::Uuid);
     assert_eq!(value(&uuid, 0, Format::Text).unwrap(), b"07070707-0707-0707-0707-070707070707");
-    let text = Field::new("c", DataType::Utf8, true);
-    let text = text.with_metadata([("bowshot:type".to_owned(), "UUID".to_owned())].into());
-    let values: ArrayRef = Arc::new(StringArray::from(vec!["07070707-0707-0707-0707-070707070707"]));
-    let declared = RecordBatch::try_new(Arc::new(Schema::new(vec![text])), vec![values]).unwrap();
-    assert_eq!(PgType::of(declared.schema().field(0)).kind, Kind::Uuid);
-    assert_eq!(value(&declared, 0, Format::Binary).unwrap(), [7; 16]);
+    let declared = |name: &str, value: &str| {
+        let text = Field::new("c", DataType::Utf8, true);
+        let text = text.with_metadata([("bowshot:type".to_owned(), name.to_owned())].into());
+        let values: ArrayRef = Arc::new(StringArray::from(vec![value]));
+        RecordBatch::try_new(Arc::new(Schema::new(vec![text])), vec![values]).unwrap()
+    };
+    let uuid = declared("UUID", "07070707-0707-0707-0707-070707070707");
+    assert_eq!(PgType::of(uuid.schema().field(0)).kind, Kind::Uuid);
+    assert_eq!(value(&uuid, 0, Format::Binary).unwrap(), [7; 16]);
+    let jsonb = declared("JSONB", "{}");
+    assert_eq!(PgType::of(jsonb.schema().field(0)).oid(), 3802);
+    assert_eq!(value(&jsonb, 0, Format::Text).unwrap(), b"{}");
+    assert_eq!(value(&jsonb, 0, Format::Binary).unwrap(), b"\x01{}");
     let json = batch(Arc::new(StringArray::from(vec!["{}"])), Some("arrow.json"));
     assert_eq!(PgType::of(json.schema().field(0)).oid(), 114);
 }

@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Interval,
     Uuid,
     Json,
-    /// Only as parameters and in COPY: as `Json`, with a byte for the version before its binary form.
+    /// As `Json`, with a byte for the version before its binary form.
     Jsonb,
     /// Only as parameters: an unsigned number of 32 bits.
     Oid,
@@ -149,6 +149,7 @@ fn kind(field: &Field) -> Kind {
         | DataType::Decimal64(..)
         | DataType::Decimal128(..)
         | DataType::Decimal256(..) => Kind::Numeric,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is(field, "jsonb") => Kind::Jsonb,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is(field, "json") => Kind::Json,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is(field, "uuid") => Kind::Uuid,
         DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
@@ -175,7 +176,7 @@ fn kind(field: &Field) -> Kind {
 }
 
 /// Whether the column has a type beyond its Arrow type: as a canonical extension type of Arrow, or as a table declares it.
-pub(super) fn is(field: &Field, name: &str) -> bool {
+fn is(field: &Field, name: &str) -> bool {
     let extension = field.metadata().get("ARROW:extension:name").and_then(|name| name.strip_prefix("arrow."));
     let declared = field.metadata().get("bowshot:type");
     extension == Some(name) || declared.is_some_and(|declared| declared.eq_ignore_ascii_case(name))

@@ -3,6 +3,7 @@
 mod around;
 mod casts;
 mod catalog;
+mod collations;
 mod column_names;
 mod conditions;
 mod expansion;
@@ -73,6 +74,7 @@ pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
     catalog::rewrite(expr, dialect)?;
     functions::rewrite(expr, dialect)?;
     conditions::rewrite(expr)?;
+    collations::rewrite(expr, dialect)?;
     operators::rewrite(expr, dialect)
 }
 
@@ -116,6 +118,7 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     same_names::tell_apart(statement)?;
     around::qualify(statement);
     conditions::rewrite(statement)?;
+    collations::rewrite(statement, source.dialect)?;
     operators::rewrite(statement, source.dialect)?;
     casts::tell_apart(statement)
 }

@@ -99,9 +99,13 @@ pub(super) fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<O
     template::expression(text, &[("l", left), ("r", right)]).map(|expr| Some(Expr::Nested(Box::new(expr))))
 }
 
-/// `DATE_ADD(d, INTERVAL 1 DAY)` and its like; `None` for other calls.
+/// `DATE_ADD(d, INTERVAL 1 DAY)` and its like, and `LEAST(a, b)`; `None` for other calls.
 pub(super) fn call(function: &Function) -> Result<Option<Expr>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let name = function.name.to_string().to_ascii_lowercase();
+    if matches!(name.as_str(), "least" | "greatest") {
+        return extreme(&name, &list.args);
+    }
     let [
         FunctionArg::Unnamed(FunctionArgExpr::Expr(from)),
         FunctionArg::Unnamed(FunctionArgExpr::Expr(span)),
@@ -109,12 +113,29 @@ pub(super) fn call(function: &Function) -> Result<Option<Expr>> {
     else {
         return Ok(None);
     };
-    let text = match function.name.to_string().to_ascii_lowercase().as_str() {
+    let text = match name.as_str() {
         "date_add" | "adddate" if is_of_days(span) => "date_plus(l, r)",
         "date_sub" | "subdate" if is_of_days(span) => "date_plus(l, -r)",
         _ => return Ok(None),
     };
     template::expression(text, &[("l", from), ("r", span)]).map(Some)
+}
+
+/// NULL is neither the least nor the greatest of values, but the answer.
+fn extreme(name: &str, args: &[FunctionArg]) -> Result<Option<Expr>> {
+    let values = args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
+        _ => None,
+    });
+    let Some(values) = values.collect::<Option<Vec<&Expr>>>() else { return Ok(None) };
+    let names: Vec<String> = (0..values.len()).map(|at| format!("v{at}")).collect();
+    let nulls: Vec<String> = names.iter().map(|name| format!("{name} IS NULL")).collect();
+    if nulls.is_empty() {
+        return Ok(None);
+    }
+    let text = format!("CASE WHEN {} THEN NULL ELSE {name}({}) END", nulls.join(" OR "), names.join(", "));
+    let holes: Vec<(&str, &Expr)> = names.iter().map(String::as_str).zip(values).collect();
+    template::expression(&text, &holes).map(Some)
 }
 
 fn widened(expr: &Expr) -> Result<Expr> {

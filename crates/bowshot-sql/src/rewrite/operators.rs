@@ -72,7 +72,6 @@ impl Operators {
             }
             Expr::IsUnknown(of) => Ok(Some(Expr::IsNull(of.clone()))),
             Expr::IsNotUnknown(of) => Ok(Some(Expr::IsNotNull(of.clone()))),
-            Expr::Collate { expr, collation } => collated(expr, collation).map(Some),
             Expr::Interval(interval) => intervals::interval(interval),
             Expr::Array(array) => Ok(of_columns(array)),
             Expr::UnaryOp { op, expr } => intervals::negative(*op, expr),
@@ -195,21 +194,6 @@ fn converted(is_try: bool, expr: &Expr, data_type: Option<&DataType>, charset: b
     };
     let kind = if is_try { CastKind::TryCast } else { CastKind::Cast };
     Expr::Cast { kind, expr: Box::new(expr.clone()), data_type, array: false, format: None }
-}
-
-/// Texts are ordered by their bytes, which these collations ask for.
-fn collated(expr: &Expr, collation: &ObjectName) -> Result<Expr> {
-    let name =
-        collation.0.last().and_then(|part| part.as_ident()).map(|name| name.value.to_ascii_lowercase());
-    match name.as_deref() {
-        Some("c" | "posix" | "binary" | "default" | "ucs_basic" | "utf8mb4_bin" | "pg_c_utf8") => {
-            Ok(expr.clone())
-        }
-        Some("nocase") => template::expression("lower(x)", &[("x", expr)]),
-        _ => Err(Error::unsupported(format!("collation {collation} is not supported")).with_hint(
-            "texts are ordered by their bytes, as with COLLATE \"C\"; NOCASE compares in lower case",
-        )),
-    }
 }
 
 /// The planner reads the elements of a list as if there were no queries around them.

@@ -414,6 +414,10 @@ fn operators_of_mysql_have_its_meaning() {
             "SELECT DATE_SUB(a, INTERVAL b DAY) AS b FROM t",
             "SELECT date_plus((a), -(((b) * INTERVAL '1 days'))) AS b FROM t",
         ),
+        (
+            "SELECT LEAST(a, c) AS b FROM t",
+            "SELECT CASE WHEN (a) IS NULL OR (c) IS NULL THEN NULL ELSE least((a), (c)) END AS b FROM t",
+        ),
     ] {
         assert_eq!(rewritten_in(sql, DialectName::MySql), expected, "{sql}");
     }

@@ -87,7 +87,7 @@ fn row(listed: &Listed, position: usize, field: &Field, flavour: Flavour) -> Vec
         type_name(field, flavour).into(),
         key(listed, field.name()),
         extra.into(),
-        column.and_then(|column| column.comment.clone()).into(),
+        comment(column.and_then(|column| column.comment.clone()), flavour),
     ]);
     cells
 }
@@ -95,7 +95,10 @@ fn row(listed: &Listed, position: usize, field: &Field, flavour: Flavour) -> Vec
 /// From `data_type` to `udt_name`.
 fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
     let data_type = field.data_type();
-    let digits = names::number_digits(data_type);
+    let digits = match flavour {
+        Flavour::MySql => names::decimal_digits(data_type),
+        Flavour::Bowshot | Flavour::Postgres => names::number_digits(data_type),
+    };
     let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let length = names::declared_length(field);
     let postgres = names::postgres(field);
@@ -120,6 +123,14 @@ fn type_cells(field: &Field, flavour: Flavour) -> [Cell; 13] {
         "pg_catalog".into(),
         udt.into(),
     ]
+}
+
+/// What somebody says about a thing; in MySQL nothing is an empty text.
+pub(super) fn comment(said: Option<String>, flavour: Flavour) -> Cell {
+    match flavour {
+        Flavour::MySql => said.unwrap_or_default().into(),
+        Flavour::Bowshot | Flavour::Postgres => said.into(),
+    }
 }
 
 fn without_numbers(name: &str) -> String {

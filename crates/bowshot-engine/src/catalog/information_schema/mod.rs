@@ -2,6 +2,7 @@
 
 mod columns;
 mod keys;
+mod mysql;
 mod tables;
 
 pub(crate) use columns::type_name;
@@ -33,6 +34,8 @@ static DEFINED: &[&Defined] = &[
     &keys::CHECK_CONSTRAINTS,
     &keys::REFERENTIAL_CONSTRAINTS,
     &TRIGGERS,
+    &mysql::FILES,
+    &mysql::PARTITIONS,
 ];
 
 /// The tables about functions are DataFusion's.
@@ -79,7 +82,10 @@ impl SchemaProvider for InformationSchema {
             let functions = self.0.context.state_ref().read().table_functions().clone();
             let catalogs = Arc::new(MemoryCatalogProviderList::new());
             let provider = InformationSchemaProvider::new(catalogs).with_table_functions(functions);
-            return provider.table(name).await;
+            let found = provider.table(name).await?;
+            return found
+                .map(|found| if name == "routines" { mysql::with_comments(found) } else { Ok(found) })
+                .transpose();
         }
         let defined = DEFINED.iter().find(|defined| defined.name == name);
         Ok(defined.map(|defined| defined.provider(&self.0)))

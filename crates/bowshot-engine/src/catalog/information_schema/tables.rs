@@ -1,6 +1,7 @@
 //! `tables`, `views`, `schemata` and the small ones.
 
 use crate::catalog::Visible;
+use crate::catalog::information_schema::columns::comment;
 use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
 use crate::catalog::listing::{About, Listed, What};
 use Kind::{Int, Text};
@@ -149,7 +150,7 @@ fn tables(visible: &Visible, about: &About, rows: &mut Rows) {
             yes(own),
             "NO".into(),
             commit.into(),
-            listed.comment().into(),
+            comment(listed.comment(), visible.flavour()),
             listed.clauses().into(),
             (kind != "VIEW").then_some("Bowshot").into(),
         ];

@@ -37,6 +37,8 @@ pub(crate) static CLASS: Defined = Defined {
         ("reltablespace", Long),
         ("relpages", Int),
         ("reltuples", Long),
+        ("relallvisible", Int),
+        ("relallfrozen", Int),
         ("reltoastrelid", Long),
         ("relhasindex", Bool),
         ("relisshared", Bool),
@@ -52,14 +54,12 @@ pub(crate) static CLASS: Defined = Defined {
         ("relispopulated", Bool),
         ("relreplident", Text),
         ("relispartition", Bool),
-        ("relacl", Texts),
-        ("reloptions", Texts),
         ("relrewrite", Long),
         ("relfrozenxid", Long),
         ("relminmxid", Long),
+        ("relacl", Texts),
+        ("reloptions", Texts),
         ("relpartbound", Text),
-        ("relallvisible", Int),
-        ("relallfrozen", Int),
     ],
     rows: classes,
 };
@@ -147,7 +147,7 @@ fn classes<'a>(visible: &'a Visible, _: &'a About, rows: &'a mut Rows) -> BoxFut
     })
 }
 
-fn class(listed: &Listed, columns: usize) -> [Cell; 26] {
+fn class(listed: &Listed, columns: usize) -> [Cell; 28] {
     let oid = oids::table(&listed.name);
     let row_count = listed.rows().unwrap_or(-1);
     let definition = listed.definition();
@@ -164,6 +164,8 @@ fn class(listed: &Listed, columns: usize) -> [Cell; 26] {
         0.into(),
         1.into(),
         row_count.into(),
+        Cell::Null,
+        Cell::Null,
         0.into(),
         key.into(),
         false.into(),
@@ -192,7 +194,7 @@ fn kind(listed: &Listed) -> &'static str {
 }
 
 /// The index that PostgreSQL would have for a key.
-fn index(listed: &Listed, name: &str, columns: usize) -> [Cell; 26] {
+fn index(listed: &Listed, name: &str, columns: usize) -> [Cell; 28] {
     let mut cells = class(listed, columns);
     let oid = oids::constraint(&listed.name, name);
     for (place, cell) in [
@@ -200,9 +202,9 @@ fn index(listed: &Listed, name: &str, columns: usize) -> [Cell; 26] {
         (1, name.into()),
         (6, 403.into()),
         (7, oid.into()),
-        (12, false.into()),
-        (15, "i".into()),
-        (17, 0.into()),
+        (14, false.into()),
+        (17, "i".into()),
+        (19, 0.into()),
     ] {
         if let Some(there) = cells.get_mut(place) {
             *there = cell;

@@ -25,25 +25,25 @@ pub(crate) static TYPE: Defined = Defined {
         ("typisdefined", Bool),
         ("typdelim", Text),
         ("typrelid", Long),
+        ("typsubscript", Text),
         ("typelem", Long),
         ("typarray", Long),
         ("typinput", Text),
         ("typoutput", Text),
-        ("typnotnull", Bool),
-        ("typbasetype", Long),
-        ("typtypmod", Int),
-        ("typndims", Int),
-        ("typcollation", Long),
-        ("typdefault", Text),
         ("typreceive", Text),
         ("typsend", Text),
         ("typmodin", Text),
         ("typmodout", Text),
         ("typanalyze", Text),
-        ("typsubscript", Text),
         ("typalign", Text),
         ("typstorage", Text),
+        ("typnotnull", Bool),
+        ("typbasetype", Long),
+        ("typtypmod", Int),
+        ("typndims", Int),
+        ("typcollation", Long),
         ("typdefaultbin", Text),
+        ("typdefault", Text),
         ("typacl", Texts),
     ],
     rows: |_, _, rows| {
@@ -136,16 +136,11 @@ fn cells(known: PostgresType, shape: Shape) -> impl Iterator<Item = Cell> {
         true.into(),
         ",".into(),
         0.into(),
+        none(),
         element.into(),
         array.into(),
         function("in"),
         function("out"),
-        false.into(),
-        0.into(),
-        (-1).into(),
-        0.into(),
-        if is_text { 100 } else { 0 }.into(),
-        Cell::Null,
     ];
     let align = match length {
         8 => "d",
@@ -154,8 +149,10 @@ fn cells(known: PostgresType, shape: Shape) -> impl Iterator<Item = Cell> {
         _ => "i",
     };
     let storage = if length == -1 { "x" } else { "p" };
-    let second = [sent("recv"), sent("send"), none(), none(), none(), none(), align.into(), storage.into()];
-    first.into_iter().chain(second)
+    let second = [sent("recv"), sent("send"), none(), none(), none(), align.into(), storage.into()];
+    let collation = if is_text { 100 } else { 0 };
+    let third: [Cell; 5] = [false.into(), 0.into(), (-1).into(), 0.into(), collation.into()];
+    first.into_iter().chain(second).chain(third)
 }
 
 /// PostgreSQL's letter for a kind of type.

@@ -89,7 +89,9 @@ impl Catalog {
                 conditions.iter_mut().for_each(|when| without_such_types(&when.condition, &mut when.result));
                 Ok(None)
             }
-            Expr::CompoundFieldAccess { root, access_chain } => Ok(tables::field(root, access_chain)),
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                Ok(tables::field(root, access_chain).or_else(|| tables::letter(root, access_chain)))
+            }
             _ => Ok(None),
         }
     }

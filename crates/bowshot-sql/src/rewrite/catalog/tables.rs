@@ -1,12 +1,12 @@
 //! Functions of PostgreSQL's catalog that give rows: in FROM, and in the list of columns.
 
-use super::{arguments, call, unqualified};
+use super::{arguments, call, column, unqualified};
 use crate::dialect::DialectName;
 use crate::template;
 use bowshot_api::Result;
 use sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableAliasColumnDef,
-    TableFactor,
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, Subscript, TableAlias,
+    TableAliasColumnDef, TableFactor, Value,
 };
 
 /// The function that gives a row for each element of an array, with its place.
@@ -159,6 +159,19 @@ pub(super) fn field(root: &Expr, access_chain: &[AccessExpr]) -> Option<Expr> {
     Some(call("unnest", vec![elements]))
 }
 
-fn number(text: &str) -> sqlparser::ast::Value {
-    sqlparser::ast::Value::Number(text.to_owned(), false)
+/// `typname[0]` is the first letter: PostgreSQL's type of names is an array, too.
+pub(super) fn letter(root: &Expr, access_chain: &[AccessExpr]) -> Option<Expr> {
+    let [AccessExpr::Subscript(Subscript::Index { index: Expr::Value(index) })] = access_chain else {
+        return None;
+    };
+    let Value::Number(at, _) = &index.value else { return None };
+    let place = at.parse::<u32>().ok()?.checked_add(1)?;
+    (column(root)? == "typname").then(|| {
+        let (place, one) = (Expr::value(number(&place.to_string())), Expr::value(number("1")));
+        call("substr", vec![root.clone(), place, one])
+    })
+}
+
+fn number(text: &str) -> Value {
+    Value::Number(text.to_owned(), false)
 }

@@ -21,6 +21,7 @@ fn numbers_of_things_are_shown_as_names_where_they_are_shown() {
             "typinput = regproc_name('pg_catalog.array_in')",
         ),
         ("SELECT typreceive <> 0 FROM c", "typreceive <> '-'"),
+        ("SELECT typname[0] = '_' FROM c", "substr(typname, 1, 1) = '_'"),
         ("SELECT p.oid = t.typreceive FROM c", "p.oid = regproc(t.typreceive)"),
     ] {
         for dialect in [Ansi, Postgres] {

@@ -1,7 +1,15 @@
 package bowshot;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.List;
+import java.util.UUID;
+import org.junit.jupiter.api.Test;
 
 /** pgjdbc. */
 class PostgresTest extends Wire {
@@ -40,5 +48,33 @@ class PostgresTest extends Wire {
         new String[] {"SELEC 1", "42601"},
         new String[] {"SELECT 1 / 0", "22012"},
         new String[] {"SELECT 'x'::int", "22P02"});
+  }
+
+  @Test
+  void uuidsAndJsonAreThemselves() throws SQLException {
+    UUID id = UUID.fromString("6fb1aaaa-0000-0000-0000-000000000001");
+    for (String mode : modes()) {
+      try (Connection connection = connect(mode); Statement statement = connection.createStatement()) {
+        statement.execute("CREATE TABLE postgrestest_uuids (id UUID, doc JSON)");
+        try (PreparedStatement insert = connection.prepareStatement("INSERT INTO postgrestest_uuids VALUES (?, ?::json)")) {
+          insert.setObject(1, id);
+          insert.setString(2, "{\"a\": 1}");
+          assertEquals(1, insert.executeUpdate());
+        }
+        try (PreparedStatement query = connection.prepareStatement("SELECT id, doc FROM postgrestest_uuids WHERE id = ?")) {
+          for (int n = 0; n < 3; n++) {
+            query.setObject(1, id);
+            try (ResultSet rows = query.executeQuery()) {
+              assertEquals(true, rows.next());
+              assertEquals(id, rows.getObject(1));
+              assertEquals(id, rows.getObject("id", UUID.class));
+              assertEquals("json", rows.getMetaData().getColumnTypeName(2));
+              assertEquals("{\"a\": 1}", rows.getString(2));
+            }
+          }
+        }
+        statement.execute("DROP TABLE postgrestest_uuids");
+      }
+    }
   }
 }
