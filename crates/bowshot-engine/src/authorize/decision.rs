@@ -8,10 +8,11 @@ use crate::models::asks_model;
 use crate::policy::Access;
 use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
 use crate::write::Write;
+use crate::write::alter::Alteration;
 use crate::write::change::ADDRESS;
 use crate::write::ddl::Ddl;
 use bowshot_api::{Decider, Intent, Result, Thing, Touch};
-use bowshot_sql::CacheStatement;
+use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -30,7 +31,8 @@ pub(crate) async fn ask(decider: &dyn Decider, plan: &AuthorizedPlan) -> Result<
         Action::Write(change) => change.write.target(),
         _ => None,
     };
-    things.extend(reading(plan, target));
+    let made = things.iter().filter(|thing| thing.kind == "table").map(|thing| thing.name.clone()).collect();
+    things.extend(reading(plan, target, &made));
     decider.decide(&intent(&plan.access, action, things)).await
 }
 
@@ -92,7 +94,12 @@ fn doing(action: &Action) -> Option<(&'static str, Vec<Thing>)> {
         Action::Write(change) => Some(writing(&change.write)),
         Action::Cache(CacheStatement::Warm(_)) => Some(("warm", Vec::new())),
         Action::Cache(_) => Some(("cache", Vec::new())),
-        Action::Database(_) => Some(("attach", Vec::new())),
+        Action::Database(DatabaseStatement::Attach(attachment)) => {
+            Some(("attach", vec![of_kind("catalog", &[attachment.name.as_str()])]))
+        }
+        Action::Database(DatabaseStatement::Detach { name, .. }) => {
+            Some(("attach", vec![of_kind("catalog", &[name.as_str()])]))
+        }
         Action::Set { .. }
         | Action::Reset { .. }
         | Action::Scratch
@@ -105,12 +112,12 @@ fn writing(write: &Write) -> (&'static str, Vec<Thing>) {
     match write {
         Write::Ddl(ddl) => defining(ddl),
         Write::CreateAs(new) => ("create", vec![changed(&new.name)]),
-        Write::Insert(name) => ("insert", vec![changed(name)]),
+        Write::Insert(rows) => ("insert", vec![changed(&rows.name)]),
         Write::InsertElsewhere(insert) => ("insert", vec![changed(&insert.name)]),
         Write::Overwrite(name) => ("overwrite", vec![changed(name)]),
         Write::Delete(name) => ("delete", vec![changed(name)]),
-        Write::Update(name) => ("update", vec![changed(name)]),
-        Write::Merge(name) => ("merge", vec![changed(name)]),
+        Write::Update(rows) => ("update", vec![changed(&rows.name)]),
+        Write::Merge(rows) => ("merge", vec![changed(&rows.name)]),
         Write::CopyOut(_) => ("copy_to", Vec::new()),
         Write::CopyIn(copy) => ("copy_from", vec![changed(copy.table())]),
     }
@@ -134,7 +141,13 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
             ("drop", vec![changed(name)])
         }
         Ddl::DropModel { name, .. } => ("drop", vec![of_kind("model", &parts(name))]),
-        Ddl::Alter { name, .. } => ("alter", vec![changed(name)]),
+        Ddl::Alter { name, changes, .. } => {
+            let renamed = changes.iter().filter_map(|change| match change {
+                Alteration::RenameTable { to } => Some(changed(to)),
+                _ => None,
+            });
+            ("alter", std::iter::once(changed(name)).chain(renamed).collect())
+        }
         Ddl::Comment { name, .. } => ("comment", vec![changed(name)]),
         Ddl::Truncate { names } => ("truncate", names.iter().map(changed).collect()),
         Ddl::Optimize { name } => ("optimize", vec![changed(name)]),
@@ -148,8 +161,9 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
     }
 }
 
-/// What the plan reads: the tables that its names were found to mean, with the columns that are needed of them.
-fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>) -> Vec<Thing> {
+/// What the plan reads: the tables that its names were found to mean, with the columns that are needed of them, and the tables
+/// that the statement names otherwise, but for those that it changes (`changed`).
+fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>, changed: &BTreeSet<Vec<String>>) -> Vec<Thing> {
     let logical = plan.planned().plan();
     // Columns that nobody above needs are not read. Where the rule cannot tell, all are told.
     let needed = OptimizeProjections::new().rewrite(logical.clone(), &OptimizerContext::new());
@@ -179,9 +193,10 @@ fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>) -> Vec<Thing> {
         ..Thing::table(name, Touch::Reads).with_columns(columns)
     };
     let mut things: Vec<Thing> = tables.into_iter().map(read).collect();
-    // Views, whose queries are in the plan in their place, and what an optimiser would leave out.
-    let others = noted.iter().map(owned);
-    things.extend(others.filter(|name| !seen.contains(name)).map(|name| Thing::table(name, Touch::Reads)));
+    // Views, whose queries are in the plan in their place, what an optimiser would leave out, and tables that are looked at without a
+    // query (LIKE, SHOW CREATE, REFERENCES).
+    let others = noted.iter().map(owned).filter(|name| !seen.contains(name) && !changed.contains(name));
+    things.extend(others.map(|name| Thing::table(name, Touch::Reads)));
     things.extend(
         models.into_iter().map(|name| Thing { kind: "model", ..Thing::table(name.split('.'), Touch::Reads) }),
     );

@@ -24,12 +24,13 @@ mod files;
 mod follow;
 mod functions;
 pub(crate) mod gate;
+pub(crate) mod grants;
 pub(crate) mod guard;
 pub(crate) mod mask;
 pub(crate) mod rules;
 mod shown;
 
-pub(crate) use access::{Access, Reading};
+pub(crate) use access::{Access, Reading, Touched};
 pub(crate) use files::{SeenFiles, file_name};
 pub(crate) use follow::{follow, without_model};
 pub(crate) use functions::user_attribute;

@@ -2,6 +2,7 @@
 
 mod columns;
 mod keys;
+mod privileges;
 mod tables;
 
 pub(crate) use columns::type_name;
@@ -32,6 +33,8 @@ static DEFINED: &[&Defined] = &[
     &keys::CONSTRAINT_COLUMN_USAGE,
     &keys::CHECK_CONSTRAINTS,
     &keys::REFERENTIAL_CONSTRAINTS,
+    &privileges::TABLE_PRIVILEGES,
+    &privileges::COLUMN_PRIVILEGES,
     &TRIGGERS,
 ];
 
