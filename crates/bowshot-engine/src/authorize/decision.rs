@@ -11,7 +11,7 @@ use crate::write::Write;
 use crate::write::alter::Alteration;
 use crate::write::change::ADDRESS;
 use crate::write::ddl::Ddl;
-use bowshot_api::{Decider, Intent, Result, Thing, Touch};
+use bowshot_api::{Decider, Intent, Result, Thing, Touch, Undecided};
 use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
 use datafusion::common::TableReference;
@@ -20,6 +20,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 /// Asks whether a plan may run. Statements that steer the session alone, or its transaction, are not asked about.
 ///
@@ -33,7 +34,7 @@ pub(crate) async fn ask(decider: &dyn Decider, plan: &AuthorizedPlan) -> Result<
     };
     let made = things.iter().filter(|thing| thing.kind == "table").map(|thing| thing.name.clone()).collect();
     things.extend(reading(plan, target, &made));
-    decider.decide(&intent(&plan.access, action, things)).await
+    asked(decider, &intent(&plan.access, action, things)).await
 }
 
 /// Asks about something that is no plan.
@@ -46,7 +47,27 @@ pub(crate) async fn ask_about(
     action: &'static str,
     things: Vec<Thing>,
 ) -> Result<()> {
-    decider.decide(&intent(access, action, things)).await
+    asked(decider, &intent(access, action, things)).await
+}
+
+/// Asks, and counts what comes of it: `bowshot_access_service_decisions_total` by outcome.
+async fn asked(decider: &dyn Decider, intent: &Intent) -> Result<()> {
+    let began = Instant::now();
+    let decision = decider.decide(intent).await;
+    took("service", began);
+    let outcome = match &decision {
+        Ok(()) => "allowed",
+        Err(error) if Undecided::is_in(error) => "undecided",
+        Err(_) => "denied",
+    };
+    metrics::counter!("bowshot_access_service_decisions_total", "outcome" => outcome).increment(1);
+    decision
+}
+
+/// Notes how long a decision took, of the rules or of the service that is asked beside them.
+pub(super) fn took(by: &'static str, began: Instant) {
+    let seconds = began.elapsed().as_secs_f64();
+    metrics::histogram!("bowshot_access_decision_seconds", "by" => by).record(seconds);
 }
 
 fn intent(access: &Access, action: &'static str, things: Vec<Thing>) -> Intent {

@@ -26,6 +26,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What running the plan does.
 #[derive(Debug, Clone)]
@@ -214,7 +215,10 @@ pub(crate) async fn enforce(
     scratch: bool,
 ) -> Result<AuthorizedPlan> {
     let Judge { pinned, access, decider } = judge;
-    let plan = permitted(planned, recognised, (pinned, access), scratch)?;
+    let began = Instant::now();
+    let plan = permitted(planned, recognised, (pinned, access), scratch);
+    decision::took("rules", began);
+    let plan = plan?;
     if let Some(decider) = decider.filter(|_| !scratch) {
         Box::pin(decision::ask(decider, &plan)).await?;
     }
