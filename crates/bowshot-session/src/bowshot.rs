@@ -401,8 +401,10 @@ impl Server for Bowshot {
             )
             .with_hint("connect to another server, or try again after its restart"));
         }
-        let engine = self.shared.engine.open_session(principal)?;
-        let session = ClientSession::new(principal.clone(), engine, Arc::clone(&self.shared));
+        // A token is the session's own, and goes with it.
+        let principal = principal.clone().with_bearer(principal.passed_token());
+        let engine = self.shared.engine.open_session(&principal)?;
+        let session = ClientSession::new(principal, engine, Arc::clone(&self.shared));
         self.shared.sessions.insert(Arc::clone(&session), self.shared.house.limits.max_sessions)?;
         Ok(session)
     }

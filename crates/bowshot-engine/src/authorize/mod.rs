@@ -19,7 +19,7 @@ use crate::statement::session::SessionStatement;
 use crate::write::Write;
 use crate::write::ddl::Ddl;
 use crate::write::returning::Returning;
-use bowshot_api::{Decider, Result};
+use bowshot_api::{Decider, Principal, Result};
 use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -172,6 +172,11 @@ impl AuthorizedPlan {
             Ok(if reads { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         });
         reads
+    }
+
+    /// Who runs it.
+    pub(crate) fn principal(&self) -> &Principal {
+        self.access.principal()
     }
 
     /// Whether it was authorised with these rights.

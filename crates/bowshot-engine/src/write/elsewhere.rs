@@ -47,7 +47,7 @@ pub(super) async fn insert(
         .with_hint("let somebody without row policies add them"));
     }
     let ast::TableObject::TableName(written) = &insert.table else { return Err(only_rows(&name)) };
-    let table = names.parts.databases.table(&name).await?;
+    let table = names.parts.databases.table(&name, names.access.principal()).await?;
     let table = table.ok_or_else(|| {
         Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)
     })?;

@@ -225,7 +225,11 @@ fn target(name: &ObjectName, (access, names): (&Access, &Names)) -> Result<Entry
     }
     let own = names.pinned.entry(&name).is_some();
     let name = if !own && names.parts.is_file_table(&name) { names.parts.file_table(&name) } else { name };
-    if access.sees(&name) && names.parts.has(&name, &names.pinned) { Ok(name) } else { Err(unseen(&name)) }
+    if access.sees(&name) && names.parts.has(&name, &names.pinned, access.principal()) {
+        Ok(name)
+    } else {
+        Err(unseen(&name))
+    }
 }
 
 fn place(object: &Object, (access, names): (&Access, &Names)) -> Result<Place> {
