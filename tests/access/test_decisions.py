@@ -287,7 +287,7 @@ def test_the_trail_has_the_decision(made, service):
         ("CREATE TABLE pointing (id INTEGER REFERENCES other (id) NOT ENFORCED)", {"main.other"}, {"main.pointing"}),
         ("ALTER TABLE pointing ADD FOREIGN KEY (id) REFERENCES annex.people (id) NOT ENFORCED", {"annex.people"}, {"main.pointing"}),
         ("ALTER TABLE pointing RENAME TO pointed", set(), {"main.pointing", "main.pointed"}),
-        ("CREATE VIEW over AS SELECT o.id FROM other AS o JOIN names AS n ON o.id = n.id", {"main.other", "main.names", "main.people"}, {"main.over"}),
+        ("CREATE VIEW viewed AS SELECT o.id FROM other AS o JOIN names AS n ON o.id = n.id", {"main.other", "main.names", "main.people"}, {"main.viewed"}),
         ("ALTER TABLE other OWNER TO staff", set(), {"main.other"}),
         ("REVOKE GRANT OPTION FOR SELECT ON other FROM ada", set(), {"main.other"}),
     ],

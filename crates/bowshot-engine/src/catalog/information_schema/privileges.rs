@@ -4,7 +4,7 @@
 use crate::catalog::Visible;
 use crate::catalog::information_schema::tables::{full, yes};
 use crate::catalog::lazy_table::{Cell, Defined, Kind, Rows};
-use crate::catalog::listing::{About, Listed};
+use crate::catalog::listing::{About, Listed, What};
 use crate::catalog::system::access::{Right, rights};
 use Kind::Text;
 use bowshot_sql::Privilege;
@@ -52,6 +52,8 @@ fn on<'a>(
     all: &'a [Right],
     kinds: &'static [Privilege],
 ) -> impl Iterator<Item = (&'a Right, Privilege)> {
+    // What the server tells about itself, nobody grants.
+    let all = if matches!(listed.what, What::System | What::Standard) { &[] } else { all };
     let name = [listed.name.catalog.clone(), listed.name.schema.clone(), listed.name.name.clone()];
     let there = all.iter().filter(move |right| name.starts_with(&right.place));
     there.flat_map(move |right| {
