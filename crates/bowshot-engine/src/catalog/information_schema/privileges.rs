@@ -53,7 +53,7 @@ fn on<'a>(
     kinds: &'static [Privilege],
 ) -> impl Iterator<Item = (&'a Right, Privilege)> {
     // What the server tells about itself, nobody grants.
-    let all = if matches!(listed.what, What::System | What::Standard) { &[] } else { all };
+    let all: &'a [Right] = if matches!(listed.what, What::System | What::Standard) { &[] } else { all };
     let name = [listed.name.catalog.clone(), listed.name.schema.clone(), listed.name.name.clone()];
     let there = all.iter().filter(move |right| name.starts_with(&right.place));
     there.flat_map(move |right| {
