@@ -276,3 +276,32 @@ def test_the_trail_has_the_decision(made, service):
     query = [asked["query"] for asked in service.asked if asked["action"] == "query" and asked["user"] == "ada"][-1]
     trail = (made.folder / "audit.jsonl").read_text()
     assert query in trail, "the trail and the service call a statement the same"
+
+
+@pytest.mark.parametrize(
+    ("sql", "read", "changed"),
+    [
+        ("CREATE TABLE like_other (LIKE other)", {"main.other"}, {"main.like_other"}),
+        ("CREATE TABLE like_plain LIKE annex.people", {"annex.people"}, {"main.like_plain"}),
+        ("SHOW CREATE TABLE other", {"main.other"}, set()),
+        ("CREATE TABLE pointing (id INTEGER REFERENCES other (id) NOT ENFORCED)", {"main.other"}, {"main.pointing"}),
+        ("ALTER TABLE pointing ADD FOREIGN KEY (id) REFERENCES annex.people (id) NOT ENFORCED", {"annex.people"}, {"main.pointing"}),
+        ("ALTER TABLE pointing RENAME TO pointed", set(), {"main.pointing", "main.pointed"}),
+        ("CREATE VIEW viewed AS SELECT o.id FROM other AS o JOIN names AS n ON o.id = n.id", {"main.other", "main.names", "main.people"}, {"main.viewed"}),
+        ("ALTER TABLE other OWNER TO staff", set(), {"main.other"}),
+        ("REVOKE GRANT OPTION FOR SELECT ON other FROM ada", set(), {"main.other"}),
+    ],
+)
+def test_tables_that_are_named_and_not_read(made, service, sql, read, changed):
+    """Every table that a statement names is told, whether its rows are read or not."""
+    root = made.at("root")
+    names = lambda tables: {f"bowshot.{name}" for name in tables}  # noqa: E731
+    service.decide = lambda asked: deny("not that") if names(read or changed) & {name for name, _ in objects(asked)} else ALLOW
+    with pytest.raises(Refused, match="not that"):
+        root.rows(sql)
+    service.reset()
+    service.asked.clear()
+    root.rows(sql)
+    told = [one for one in service.asked if objects(one)]
+    assert {name for one in told for name, _ in objects(one, "read")} == names(read)
+    assert {name for one in told for name, _ in objects(one, "write")} == names(changed)

@@ -12,7 +12,7 @@ GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "guides" / "acces
 
 def test_every_statement_of_the_guide(tmp_path):
     blocks = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.S)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     PASSWORDS["ada"], before = "a secret of her own", PASSWORDS["ada"]
     try:
         with world(tmp_path, setup=()) as made:
@@ -22,13 +22,14 @@ def test_every_statement_of_the_guide(tmp_path):
                 for sql in filter(None, map(str.strip, block.split(";"))):
                     root.rows(sql)
 
-            users, rights, rows, values, looks, tokens = blocks
+            users, rights, handed_on, rows, values, looks, tokens = blocks
             run(users)
             ada = made.at("ada")
             with pytest.raises(Refused, match="not found"):
                 ada.rows("SELECT * FROM orders")
             run(rights)
             assert len(ada.rows("SELECT * FROM people")) == 2 and len(ada.rows("SELECT * FROM orders")[0]) == 2
+            run(handed_on)
             run(rows)
             run(values)
             assert ada.rows("SELECT * FROM people") == [("1", "Anna", "EU", "*******3333", "100")]

@@ -3,6 +3,8 @@
 import urllib.error
 
 import nodes
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from server import wait_until
 
@@ -64,3 +66,41 @@ def test_rows_that_were_made_before_are_not_handed_out(members):
     first.rows("GRANT SELECT ON t TO bob")
     assert first.rows("SELECT a FROM t", BOB) == [[1]]
     wait_until(lambda: is_refused(second, "SELECT a FROM t", BOB), "rights are needed there too", 10)
+
+
+def test_parts_of_plans_come_with_what_their_user_may_see(tmp_path):
+    """A plan is authorised by the node that was asked. The others run its parts, whatever their own rules say of its user: they
+    neither add rows nor take any away."""
+    hashed = nodes.run("hash-password", said="a password").stdout.strip()
+    users = tmp_path / "users.toml"
+    entry = '[[users]]\nname = "{}"\npassword_hash = "{}"\nadmin = {}\n'
+    users.write_text(entry.format("ada", hashed, "true") + entry.format("bob", hashed, "false"))
+    (tmp_path / "t").mkdir()
+    for number in range(4):
+        part = pa.table({"x": range(number * 20_000, (number + 1) * 20_000), "g": [row % 7 for row in range(20_000)]})
+        parquet.write_table(part, tmp_path / "t" / f"{number}.parquet", row_group_size=5_000)
+    proof = nodes.secret()
+    more = {"more": ["--users-file", users, "--set", "cluster.bytes_per_thread=1"], "sources": [f"t={tmp_path / 't'}"], "user": ADA}
+    with (
+        nodes.Node(proof, data=tmp_path / "first", **more) as first,
+        nodes.Node(proof, join=[first.cluster], data=tmp_path / "second", **more) as second,
+    ):
+        nodes.all_alive([first, second])
+        for sql in ("CREATE ROLE readers", "GRANT readers TO bob", "GRANT SELECT ON t TO readers"):
+            first.rows(sql)
+        groups = "SELECT g, count(*) FROM t GROUP BY g ORDER BY g"
+        wait_until(lambda: is_refused(second, groups, BOB), "nothing is granted there", 10)
+        expected = second.rows(groups)
+        lines = [line for _, line in first.rows("EXPLAIN " + groups, BOB)]
+        assert any("Stage" in line and "tasks=2" in line for line in lines), lines
+        assert first.rows(groups, BOB) == expected and len(expected) == 7
+        assert is_refused(second, groups, BOB), "who asks there is judged there"
+        # Other rules there change nothing of what the first one says, and the other way round.
+        second.rows("CREATE ROW POLICY few ON t FOR bob USING (x < 10)")
+        second.rows("GRANT SELECT ON t TO bob")
+        assert first.rows(groups, BOB) == expected
+        assert second.rows("SELECT count(*) FROM t", BOB) == [[10]]
+        first.rows("CREATE ROW POLICY fewer ON t FOR readers USING (x < 3)")
+        assert first.rows("SELECT count(*) FROM t", BOB) == [[3]] and second.rows("SELECT count(*) FROM t", BOB) == [[10]]
+        first.rows("REVOKE SELECT ON t FROM readers")
+        assert is_refused(first, groups, BOB)

@@ -85,14 +85,18 @@ impl AuditLog {
         Ok(Self { options, state: Mutex::new(state) })
     }
 
-    /// Adds a line with these facts. What cannot be written is kept in mind for [`Self::check`].
-    pub fn write(&self, facts: Map<String, Value>) {
+    /// Adds a line with these facts, and tells whether it is there. What cannot be written is kept in mind for [`Self::check`].
+    pub fn write(&self, facts: Map<String, Value>) -> bool {
         let mut state = self.lock();
         match state.write(facts, &self.options) {
-            Ok(()) => state.failed = None,
+            Ok(()) => {
+                state.failed = None;
+                true
+            }
             Err(error) => {
                 tracing::error!(file = %self.options.file.display(), %error, "the audit trail cannot be written");
                 state.failed = Some((Instant::now(), error.to_string()));
+                false
             }
         }
     }
@@ -296,7 +300,7 @@ mod tests {
     fn a_chain_goes_on_over_restarts_and_files() {
         let folder = tempfile::tempdir().expect("folder");
         let file = folder.path().join("audit.jsonl");
-        (0..3).for_each(|number| log(&file, 1 << 20).write(facts(number)));
+        assert!((0..3).all(|number| log(&file, 1 << 20).write(facts(number))));
         let whole = verify(&file).expect("is whole");
         assert_eq!((whole.lines, whole.continues.as_str()), (3, BEGINNING));
         log(&file, 1).write(facts(3));
@@ -331,7 +335,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let file = folder.path().join("audit.jsonl");
         let log = log(&file, 1 << 20);
-        (0..4).for_each(|number| log.write(facts(number)));
+        assert!((0..4).all(|number| log.write(facts(number))));
         let text = std::fs::read_to_string(&file).expect("reads");
         let lines: Vec<&str> = text.lines().collect();
         let changed = text.replace("\"number\":2", "\"number\":7");

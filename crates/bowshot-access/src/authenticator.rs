@@ -338,8 +338,10 @@ impl Authenticator {
             unreachable!("the system's randomness worked at start-up and cannot fail later")
         };
         if let Some(known) = self.known.as_ref().filter(|_| principal.authenticated) {
+            // What is kept for a day is not what was shown for a session.
+            let principal = Principal { bearer: None, ..principal.clone() };
             let mut issued = known.issued.lock().unwrap_or_else(PoisonError::into_inner);
-            issued.insert(token::hash(&token), principal, Instant::now());
+            issued.insert(token::hash(&token), &principal, Instant::now());
         }
         token
     }

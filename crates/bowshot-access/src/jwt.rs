@@ -73,15 +73,17 @@ impl Issuers {
             tracing::debug!(reason, "a token was refused");
             crate::refused()
         };
+        let shown = token;
         let token = Unverified::read(token.expose()).map_err(|reason| refuse(&reason))?;
         let issuer = self.0.iter().find(|issuer| Some(issuer.name()) == token.issuer());
         let issuer = issuer.ok_or_else(|| refuse("nobody of this name issues tokens for this server"))?;
         issuer.check_signature(&token).await.map_err(|reason| refuse(&reason))?;
-        issuer.read_claims(&token, SystemTime::now()).map_err(|reason| {
+        let principal = issuer.read_claims(&token, SystemTime::now()).map_err(|reason| {
             tracing::debug!(reason, "a token was refused");
             bowshot_api::Error::new(ErrorKind::Unauthenticated, format!("the token is refused: {reason}"))
                 .with_hint("get another one from the identity provider")
-        })
+        })?;
+        Ok(principal.with_bearer(Some(shown.clone())))
     }
 }
 

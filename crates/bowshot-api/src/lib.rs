@@ -16,6 +16,7 @@
 //! ```
 
 mod authorization;
+mod caller_token;
 mod callers;
 mod catalog;
 mod compatibility;
@@ -36,6 +37,7 @@ mod stream;
 mod traces;
 mod write;
 
+pub use caller_token::CallerToken;
 pub use callers::KnownCallers;
 pub use catalog::{PrimaryKey, TableEntry, TableFilter, TableKind, TableName, like};
 pub use compatibility::{Accepted, COMPATIBILITY_PARAMETERS, CompatibilityParameter};

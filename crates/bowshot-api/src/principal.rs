@@ -1,5 +1,6 @@
 //! Who is asking: credentials as they arrive, and the principal that they turn into.
 
+use crate::CallerToken;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -110,6 +111,8 @@ pub struct Principal {
     pub certificate: Option<Arc<ClientCertificate>>,
     /// Where it has logged in from, as far as that is a place in a network.
     pub address: Option<IpAddr>,
+    /// The token of an identity provider that was shown, for other servers that take it too.
+    pub bearer: Option<Arc<CallerToken>>,
 }
 
 impl Principal {
@@ -128,6 +131,7 @@ impl Principal {
             token: None,
             certificate: None,
             address: None,
+            bearer: None,
         }
     }
 
@@ -140,6 +144,17 @@ impl Principal {
     #[must_use]
     pub fn at(self, address: Option<IpAddr>) -> Self {
         Self { address, ..self }
+    }
+
+    /// The same with the token that it has shown, held for it alone: it goes when this holder lets go of it.
+    #[must_use]
+    pub fn with_bearer(self, token: Option<Secret>) -> Self {
+        Self { bearer: token.map(CallerToken::new), ..self }
+    }
+
+    /// The token that it has shown, if it is one that may be passed on and is still held.
+    pub fn passed_token(&self) -> Option<Secret> {
+        self.bearer.as_ref()?.token()
     }
 
     /// Whether the credentials have ceased to be valid.

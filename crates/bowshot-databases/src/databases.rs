@@ -7,7 +7,7 @@ use crate::settings::{DatabaseSettings, Kind, Options};
 use crate::source::{Source, unknown};
 use crate::table::DatabaseTable;
 use async_trait::async_trait;
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_engine::databases::{Attachment, Databases};
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
@@ -28,6 +28,12 @@ pub struct OtherDatabases {
     /// Places that may be attached.
     opened: Vec<Place>,
     drivers: BTreeMap<Kind, PathBuf>,
+}
+
+/// What one caller has of a database.
+struct OfCaller {
+    of: Arc<Source>,
+    source: Arc<Source>,
 }
 
 impl OtherDatabases {
@@ -86,6 +92,34 @@ impl OtherDatabases {
     fn source(&self, name: &str) -> Result<Arc<Source>> {
         self.sources().get(name).cloned().ok_or_else(|| unknown(name))
     }
+
+    /// A database as this caller reaches it. One that is asked with the tokens of callers has connections and knowledge for each of
+    /// them, which are theirs alone and go with their sessions.
+    ///
+    /// # Errors
+    /// `Denied` for a caller without a token.
+    fn source_of(&self, name: &str, caller: &Principal) -> Result<Arc<Source>> {
+        let source = self.source(name)?;
+        if !source.settings.forward_token {
+            return Ok(source);
+        }
+        let own = caller.bearer.as_ref().and_then(|token| {
+            let is_of_this = |own: &OfCaller| Arc::ptr_eq(&own.of, &source);
+            token.kept(name, is_of_this, || OfCaller {
+                of: Arc::clone(&source),
+                source: Source::new(source.settings.of_caller(token), source.attached),
+            })
+        });
+        own.map(|own| Arc::clone(&own.source)).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Denied,
+                format!("the database `{name}` is asked with the token of its caller"),
+            )
+            .with_hint(
+                "log in with a token of an identity provider, sent as a bearer token or as the password",
+            )
+        })
+    }
 }
 
 #[async_trait]
@@ -102,8 +136,8 @@ impl Databases for OtherDatabases {
         self.source(database).is_ok_and(|source| source.may_have_schema(schema))
     }
 
-    fn listed(&self, database: &str) -> Arc<Vec<(String, String)>> {
-        let Ok(source) = self.source(database) else { return Arc::default() };
+    fn listed(&self, database: &str, caller: &Principal) -> Arc<Vec<(String, String)>> {
+        let Ok(source) = self.source_of(database, caller) else { return Arc::default() };
         match Handle::try_current() {
             Ok(runtime) => runtime.block_on(source.listed()),
             // Without a runtime there are no deadlines.
@@ -111,8 +145,8 @@ impl Databases for OtherDatabases {
         }
     }
 
-    async fn table(&self, name: &EntryName) -> Result<Option<Arc<dyn TableProvider>>> {
-        let source = self.source(&name.catalog)?;
+    async fn table(&self, name: &EntryName, caller: &Principal) -> Result<Option<Arc<dyn TableProvider>>> {
+        let source = self.source_of(&name.catalog, caller)?;
         if !source.may_have_schema(&name.schema) {
             return Ok(None);
         }
@@ -128,9 +162,14 @@ impl Databases for OtherDatabases {
             .with_hint("the operator can set `read_only = false` in its entry"))
     }
 
-    async fn insert(&self, name: &EntryName, rows: SendableRecordBatchStream) -> Result<u64> {
+    async fn insert(
+        &self,
+        name: &EntryName,
+        rows: SendableRecordBatchStream,
+        caller: &Principal,
+    ) -> Result<u64> {
         self.check_writable(&name.catalog)?;
-        insert::insert(&self.source(&name.catalog)?, name, rows).await
+        insert::insert(&self.source_of(&name.catalog, caller)?, name, rows).await
     }
 
     async fn attach(&self, attachment: &Attachment) -> Result<()> {
@@ -142,8 +181,10 @@ impl Databases for OtherDatabases {
                 .with_hint("the operator opens places with the setting `attach.places`"));
         }
         let source = Source::new(self.with_driver(settings)?, true);
-        // What cannot be reached now is told now.
-        crate::describe::listed(&source.pool).await.map_err(|fault| fault.of(&source.settings))?;
+        // What cannot be reached now is told now, unless each caller reaches it by itself.
+        if !source.settings.forward_token {
+            crate::describe::listed(&source.pool).await.map_err(|fault| fault.of(&source.settings))?;
+        }
         self.add(name, source)
     }
 

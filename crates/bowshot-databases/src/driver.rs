@@ -35,6 +35,9 @@ fn loaded(path: &Path, kind: Kind) -> Result<ManagedDriver, Fault> {
 /// Opens a database; some drivers connect for that.
 pub(crate) fn opened(settings: &DatabaseSettings) -> Result<ManagedDatabase, Fault> {
     let path = settings.driver.as_deref().ok_or_else(|| Fault::Driver("none is named".to_owned()))?;
+    if settings.bearer.is_some() && settings.token().is_none() {
+        return Err(Fault::Refused);
+    }
     let mut driver = loaded(path, settings.kind)?;
     driver.new_database_with_opts(options(settings)).map_err(|error| Fault::connecting(&error, settings))
 }
@@ -76,6 +79,9 @@ fn options(settings: &DatabaseSettings) -> Vec<(OptionDatabase, OptionValue)> {
                     .as_ref()
                     .map(|password| (OptionDatabase::Password, OptionValue::from(password.expose()))),
             );
+            options.extend(settings.token().map(|token| {
+                other("adbc.flight.sql.authorization_header", &format!("Bearer {}", token.expose()))
+            }));
             options
         }
         (Kind::Sqlite | Kind::DuckDb, Place::Address { .. }) => Vec::new(),

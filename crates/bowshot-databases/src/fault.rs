@@ -44,6 +44,10 @@ impl Fault {
             Self::Unreachable(_) => {
                 (ErrorKind::Unavailable, "its tables are back when it is; nothing has to be restarted")
             }
+            Self::Refused if settings.forward_token => (
+                ErrorKind::Unavailable,
+                "it is asked with the token by which you have logged in, which it does not take",
+            ),
             Self::Refused => {
                 (ErrorKind::Unavailable, "the operator names `user` and the place of its password")
             }
@@ -155,7 +159,7 @@ fn told(message: &str, settings: &DatabaseSettings) -> String {
         .iter()
         .fold(message, |message, sign| message.split(sign).next().unwrap_or_default());
     let mut told: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some(password) = &settings.password {
+    for password in settings.password.clone().into_iter().chain(settings.token()) {
         for spelling in spellings(password.expose()).iter().filter(|spelling| !spelling.is_empty()) {
             told = told.replace(spelling.as_str(), "***");
         }

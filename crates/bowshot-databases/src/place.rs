@@ -4,6 +4,7 @@ use crate::settings::{DatabaseSettings, Kind};
 use bowshot_api::{Error, Result};
 use std::fmt;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
 /// Parameters of an address that may be there, since they hold no secret and change nothing that is decided elsewhere.
@@ -72,6 +73,17 @@ impl Place {
             }
             _ => false,
         }
+    }
+
+    /// Whether nobody but the server there reads what is sent: over TLS, or within this machine.
+    pub(crate) fn is_private(&self) -> bool {
+        let Self::Address { scheme, host, .. } = self else { return true };
+        let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((name, _)) => name,
+            None => host.split_once(':').map_or(host.as_str(), |(name, _)| name),
+        };
+        let here = name.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        *scheme == "grpc+tls" || here || name == "localhost"
     }
 
     /// The address that a driver takes, with what it needs to come in. Holds the password.

@@ -1,9 +1,10 @@
 //! What the operator says of other databases.
 
 use crate::place::Place;
-use bowshot_api::{Error, Result, Secret};
+use bowshot_api::{CallerToken, Error, Result, Secret};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Connections that are open at once to a database that says nothing else.
@@ -86,6 +87,10 @@ pub struct DatabaseSettings {
     pub(crate) cache_ttl: Duration,
     /// Whether large tables are read over several connections.
     pub(crate) parallel: bool,
+    /// Whether it is asked with the token by which the caller has logged in, and with nothing else.
+    pub(crate) forward_token: bool,
+    /// That token, as long as its caller holds it.
+    pub(crate) bearer: Option<Weak<CallerToken>>,
 }
 
 /// What is said of all databases.
@@ -108,7 +113,7 @@ impl DatabaseSettings {
     /// # Errors
     /// `Invalid`, naming the database and the key.
     pub fn read(values: &BTreeMap<String, Vec<String>>, base: Option<&Path>) -> Result<Self> {
-        const KEYS: [&str; 15] = [
+        const KEYS: [&str; 16] = [
             "name",
             "kind",
             "driver",
@@ -124,6 +129,7 @@ impl DatabaseSettings {
             "timeout",
             "cache_ttl",
             "parallel",
+            "forward_token",
         ];
         let values = Values(values);
         let name = values.needed("name", "?")?;
@@ -142,6 +148,7 @@ impl DatabaseSettings {
             return Err(wrong(&name, "password_file", "there is `password_env` too"));
         }
         settings.password_place = file.or(variable);
+        settings.check_forwarding()?;
         Ok(settings)
     }
 
@@ -150,7 +157,7 @@ impl DatabaseSettings {
     /// # Errors
     /// `Invalid`, naming the key.
     pub(crate) fn attached(name: &str, uri: &str, values: &BTreeMap<String, Vec<String>>) -> Result<Self> {
-        const KEYS: [&str; 11] = [
+        const KEYS: [&str; 12] = [
             "type",
             "user",
             "password",
@@ -162,6 +169,7 @@ impl DatabaseSettings {
             "timeout",
             "cache_ttl",
             "parallel",
+            "forward_token",
         ];
         let values = Values(values);
         values.check(&KEYS, name)?;
@@ -173,6 +181,7 @@ impl DatabaseSettings {
         let mut settings = Self::new(name.to_owned(), kind, place);
         settings.common(&values)?;
         settings.password = values.one("password", name)?.map(Secret::new);
+        settings.check_forwarding()?;
         Ok(settings)
     }
 
@@ -193,6 +202,8 @@ impl DatabaseSettings {
             timeout: Duration::from_secs(60),
             cache_ttl: Duration::from_secs(30),
             parallel: true,
+            forward_token: false,
+            bearer: None,
         }
     }
 
@@ -208,6 +219,7 @@ impl DatabaseSettings {
         }
         self.read_only = values.truth("read_only", &name)?.unwrap_or(self.read_only);
         self.parallel = values.truth("parallel", &name)?.unwrap_or(self.parallel);
+        self.forward_token = values.truth("forward_token", &name)?.unwrap_or(self.forward_token);
         if let Some(text) = values.one("pool", &name)? {
             let pool = text.parse().ok().filter(|pool| (1..=MAX_POOL).contains(pool));
             self.pool = pool.ok_or_else(|| wrong(&name, "pool", "it is a number from 1 to 64"))?;
@@ -226,6 +238,34 @@ impl DatabaseSettings {
             return Err(wrong(&name, "timeout", "it is longer than nothing"));
         }
         Ok(())
+    }
+
+    /// A token goes to servers that can take it, over ways on which nobody reads it, and is the only thing that is shown there.
+    fn check_forwarding(&self) -> Result<()> {
+        if !self.forward_token {
+            return Ok(());
+        }
+        let wrong = |reason: &str| Err(wrong(&self.name, "forward_token", reason));
+        if self.kind != Kind::FlightSql {
+            return wrong("databases of this kind take no tokens");
+        }
+        if !self.place.is_private() {
+            return wrong("tokens go over `grpc+tls://`, or to this machine");
+        }
+        if self.user.is_some() || self.password.is_some() || self.password_place.is_some() {
+            return wrong("there is `user` or a password too");
+        }
+        Ok(())
+    }
+
+    /// The same, asked with the token of one caller.
+    pub(crate) fn of_caller(&self, token: &Arc<CallerToken>) -> Self {
+        Self { bearer: Some(Arc::downgrade(token)), ..self.clone() }
+    }
+
+    /// The token that is shown, if one is, and is still held.
+    pub(crate) fn token(&self) -> Option<Secret> {
+        self.bearer.as_ref().and_then(Weak::upgrade)?.token()
     }
 
     /// The password, from where it is.
@@ -339,6 +379,28 @@ mod tests {
 
     fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), vec![(*value).to_owned()])).collect()
+    }
+
+    #[test]
+    fn a_token_goes_where_nobody_else_reads_it() {
+        let attached = |uri: &str, more: &[(&str, &str)]| {
+            let mut pairs = vec![("type", "flightsql"), ("forward_token", "true")];
+            pairs.retain(|(key, _)| !more.iter().any(|(other, _)| other == key));
+            pairs.extend(more);
+            DatabaseSettings::attached("fs", uri, &values(&pairs))
+        };
+        for uri in ["grpc+tls://h:1", "grpc://127.0.0.1:1", "grpc+tcp://[::1]:1", "grpc://localhost"] {
+            assert!(attached(uri, &[]).unwrap().forward_token, "{uri}");
+        }
+        for uri in ["grpc://h:1", "grpc://10.0.0.1:1", "grpc://127.0.0.1.example.org:1", "grpc://[::2]:1"] {
+            assert!(attached(uri, &[]).is_err(), "{uri}");
+            assert!(attached(uri, &[("forward_token", "false")]).is_ok(), "{uri}");
+        }
+        for more in [("user", "u"), ("password", "p")] {
+            assert!(attached("grpc+tls://h:1", &[more]).is_err(), "{more:?}");
+        }
+        let postgres = [("type", "postgres"), ("forward_token", "true")];
+        assert!(DatabaseSettings::attached("pg", "postgres://127.0.0.1/d", &values(&postgres)).is_err());
     }
 
     #[test]

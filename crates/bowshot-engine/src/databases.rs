@@ -4,7 +4,7 @@
 
 use crate::snapshot::names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use async_trait::async_trait;
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Principal, Result};
 pub use bowshot_sql::Attachment;
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -26,14 +26,16 @@ pub trait Databases: fmt::Debug + Send + Sync {
     /// Whether tables may be in this schema; nobody is asked.
     fn may_have_schema(&self, database: &str, schema: &str) -> bool;
 
-    /// Schemas and tables of a database, sorted; none where it does not answer. May wait for it, on a thread that may block.
-    fn listed(&self, database: &str) -> Arc<Vec<(String, String)>>;
+    /// Schemas and tables of a database, sorted; none where it does not answer. May wait for it, on a thread that may block. Who asks
+    /// counts where the database is asked with the token of its caller, here and below.
+    fn listed(&self, database: &str, caller: &Principal) -> Arc<Vec<(String, String)>>;
 
     /// A table by its full and exact name.
     ///
     /// # Errors
-    /// `Unavailable` and `Timeout` for a database that does not answer; `Unsupported` for what cannot be read of it.
-    async fn table(&self, name: &EntryName) -> Result<Option<Arc<dyn TableProvider>>>;
+    /// `Unavailable` and `Timeout` for a database that does not answer; `Unsupported` for what cannot be read of it; `Denied` for a caller
+    /// without a token that the database is to be asked with.
+    async fn table(&self, name: &EntryName, caller: &Principal) -> Result<Option<Arc<dyn TableProvider>>>;
 
     /// Whether rows may be added to tables of a database at all.
     ///
@@ -45,7 +47,12 @@ pub trait Databases: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Those of the rows, and of the database.
-    async fn insert(&self, name: &EntryName, rows: SendableRecordBatchStream) -> Result<u64>;
+    async fn insert(
+        &self,
+        name: &EntryName,
+        rows: SendableRecordBatchStream,
+        caller: &Principal,
+    ) -> Result<u64>;
 
     /// Opens a database until the server ends or somebody leaves it.
     ///
@@ -90,11 +97,11 @@ impl Databases for NoDatabases {
         false
     }
 
-    fn listed(&self, _: &str) -> Arc<Vec<(String, String)>> {
+    fn listed(&self, _: &str, _: &Principal) -> Arc<Vec<(String, String)>> {
         Arc::default()
     }
 
-    async fn table(&self, _: &EntryName) -> Result<Option<Arc<dyn TableProvider>>> {
+    async fn table(&self, _: &EntryName, _: &Principal) -> Result<Option<Arc<dyn TableProvider>>> {
         Ok(None)
     }
 
@@ -102,7 +109,7 @@ impl Databases for NoDatabases {
         Err(none())
     }
 
-    async fn insert(&self, _: &EntryName, _: SendableRecordBatchStream) -> Result<u64> {
+    async fn insert(&self, _: &EntryName, _: SendableRecordBatchStream, _: &Principal) -> Result<u64> {
         Err(none())
     }
 

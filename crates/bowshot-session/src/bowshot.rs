@@ -1,5 +1,6 @@
 //! The server below the door: everything of one process, and the task that frees what nobody wants.
 
+use crate::access_metrics;
 use crate::admission::Admission;
 use crate::endpoints::Endpoints;
 use crate::live::Live;
@@ -87,6 +88,7 @@ impl Bowshot {
         limits: Limits,
         log: Arc<QueryLog>,
     ) -> Arc<Self> {
+        access_metrics::describe();
         let accounts = Arc::new(Accounts::new(&limits, engine.spill_folder().cloned()));
         let (catalog, schema) = engine.default_names();
         let buffer = limits.result_buffer_bytes;
@@ -326,6 +328,8 @@ impl PasswordExchange for Exchange {
         if finished.is_ok() && !self.shared.authenticator.still_holds(&self.proof) {
             finished = Err(bowshot_access::refused());
         }
+        let found = finished.as_ref().map(|(principal, _)| principal);
+        access_metrics::login("scram", found);
         self.shared.logins.answer(&self.from, finished).await
     }
 }
@@ -374,8 +378,10 @@ impl Server for Bowshot {
 
     async fn authenticate_from(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
         self.shared.renew_users();
-        let principal = self.shared.authenticated(credentials, from).await?;
-        Ok(principal.at(from))
+        let found = self.shared.authenticated(credentials, from).await;
+        let is_token = self.shared.authenticator.token_in(credentials).is_some();
+        access_metrics::login(access_metrics::scheme(credentials, is_token, &found), found.as_ref());
+        Ok(found?.at(from))
     }
 
     fn prove_password(&self, user: &str, from: Option<IpAddr>) -> Option<Box<dyn PasswordExchange>> {
@@ -407,8 +413,10 @@ impl Server for Bowshot {
             )
             .with_hint("connect to another server, or try again after its restart"));
         }
-        let engine = self.shared.engine.open_session(principal)?;
-        let session = ClientSession::new(principal.clone(), engine, Arc::clone(&self.shared));
+        // A token is the session's own, and goes with it.
+        let principal = principal.clone().with_bearer(principal.passed_token());
+        let engine = self.shared.engine.open_session(&principal)?;
+        let session = ClientSession::new(principal, engine, Arc::clone(&self.shared));
         self.shared.sessions.insert(Arc::clone(&session), self.shared.house.limits.max_sessions)?;
         Ok(session)
     }

@@ -12,6 +12,7 @@
 //! - `write`/`transactions`: statements that change tables, and what they are kept in;
 //! - `query_log`: what `system.queries` shows.
 
+mod access_metrics;
 mod admission;
 mod arriving;
 mod bowshot;

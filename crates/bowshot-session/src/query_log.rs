@@ -2,6 +2,7 @@
 
 mod access_log;
 
+use crate::access_metrics;
 use crate::live::{Live, Statement};
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
@@ -98,11 +99,7 @@ impl QueryLog {
         metrics::counter!("bowshot_result_bytes_total").increment(record.bytes);
         tracing::debug!(query = %record.id, outcome = record.outcome.name(), rows = record.rows,
             milliseconds = record.duration.as_millis() as u64, "query ended");
-        record.sql = without_passwords(&record.sql).to_owned();
-        if let Some(audit) = &self.audit {
-            audit.write(facts(&record));
-        }
-        shorten(&mut record.sql);
+        self.decided(&mut record);
         let record = Arc::new(record);
         keep(&self.decisions, &record);
         keep(&self.records, &record);
@@ -110,12 +107,18 @@ impl QueryLog {
 
     /// Notes for the operator alone what was refused before it ran.
     pub(crate) fn refused(&self, mut record: QueryRecord) {
+        self.decided(&mut record);
+        keep(&self.decisions, &Arc::new(record));
+    }
+
+    /// Counts the decision, and writes its line of the trail.
+    fn decided(&self, record: &mut QueryRecord) {
+        access_metrics::decided(&record.sql, record.decision);
         record.sql = without_passwords(&record.sql).to_owned();
         if let Some(audit) = &self.audit {
-            audit.write(facts(&record));
+            access_metrics::line(audit.write(facts(record)));
         }
         shorten(&mut record.sql);
-        keep(&self.decisions, &Arc::new(record));
     }
 
     pub(crate) fn rows(&self, principal: &Principal) -> Result<RecordBatch> {

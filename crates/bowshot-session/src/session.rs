@@ -167,11 +167,18 @@ impl ClientSession {
 
     /// Whoever comes with newer credentials may stay for as long as those are valid.
     pub(crate) fn prolong(&self, principal: &Principal) {
+        if let (Some(held), Some(newer)) = (&self.principal.bearer, &principal.bearer) {
+            held.take_over(newer);
+        }
         let mut expires = self.expires.lock().unwrap_or_else(PoisonError::into_inner);
         *expires = match (*expires, principal.expires) {
             (Some(until), Some(newer)) => Some(until.max(newer)),
             _ => None,
         };
+    }
+
+    fn forget_token(&self) {
+        self.principal.bearer.iter().for_each(|held| held.forget());
     }
 
     pub(crate) fn has_expired(&self, now: SystemTime) -> bool {
@@ -247,6 +254,12 @@ impl ClientSession {
             affected = Some(affected.unwrap_or(0) + count(&batch?));
         }
         Ok(affected.or(nothing))
+    }
+}
+
+impl Drop for ClientSession {
+    fn drop(&mut self) {
+        self.forget_token();
     }
 }
 
@@ -427,6 +440,7 @@ impl Session for ClientSession {
             self.prepared.clear();
             self.named.clear();
             self.transactions.clear();
+            self.forget_token();
             for statement in self.server.live.of_session(self.id) {
                 if statement.result().is_none() {
                     statement.cancel();

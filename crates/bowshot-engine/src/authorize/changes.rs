@@ -9,10 +9,11 @@ use crate::snapshot::Pinned;
 use crate::write::alter::Alteration;
 use crate::write::ddl::Ddl;
 use crate::write::models::{NewModel, may_know};
-use crate::write::{WhenThere, Write};
+use crate::write::{Affected, WhenThere, Write};
 use bowshot_api::{Error, IfExists, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{Entry, EntryName};
+use std::collections::BTreeSet;
 
 /// Role of those who may have files of the exchange folder written and read.
 const EXCHANGE: &str = "exchange";
@@ -42,7 +43,7 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
     match write {
         Write::Ddl(ddl) => check_ddl(ddl, pinned, access)?,
         Write::CreateAs(new) => make(&new.name, new.when_there, pinned, access)?,
-        Write::Insert(name) => access.check(Privilege::Insert, name)?,
+        Write::Insert(rows) => access.check_touched(&rows.name, &rows.touched)?,
         Write::Overwrite(name) => {
             let refreshed = matches!(pinned.entry(name), Some(Entry::Table(table)) if table.definition().materialized.is_some());
             if refreshed {
@@ -50,24 +51,28 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
             } else {
                 access.check(Privilege::Insert, name)?;
                 access.check(Privilege::Delete, name)?;
-                whole(name, false, "all rows are replaced", access)?;
+                access.check_part(name, false, "all rows are replaced")?;
             }
         }
         Write::Delete(name) => access.check_rows(name, &[Privilege::Delete])?,
-        Write::Update(name) => {
-            access.check_rows(name, &[Privilege::Update])?;
-            whole(name, true, "rows are written back as they are seen", access)?;
+        Write::Update(Affected { name, touched }) => {
+            access.check_touched(name, touched)?;
+            access.check_rows(name, &[])?;
+            unmasked(name, "rows are written back as they are seen", access)?;
         }
-        Write::Merge(name) => {
-            access.check_rows(name, &[Privilege::Insert, Privilege::Update, Privilege::Delete])?;
-            whole(name, false, "rows that are not seen could be met", access)?;
+        Write::Merge(Affected { name, touched }) => {
+            access.check_touched(name, touched)?;
+            access.check_rows(name, &[])?;
+            access.check_part(name, false, "rows that are not seen could be met")?;
         }
         Write::CopyOut(_) => exchange(access)?,
         Write::CopyIn(copy) => {
             exchange(access)?;
-            access.check(Privilege::Insert, copy.table())?;
+            access.check_columns(Privilege::Insert, copy.table(), &copy.columns())?;
         }
-        Write::InsertElsewhere(insert) => access.check(Privilege::Insert, &insert.name)?,
+        Write::InsertElsewhere(insert) => {
+            access.check_columns(Privilege::Insert, &insert.name, &insert.columns)?;
+        }
     }
     Ok(())
 }
@@ -90,13 +95,14 @@ fn columns_keep_their_rules(ddl: &Ddl, access: &Access) -> Result<()> {
     }
 }
 
-/// Rows that come outside of a statement. `there` tells whether the table is there already.
+/// Rows that come outside of a statement. `columns` are theirs, where they are known already: before the first of them has come,
+/// whoever may add nothing at all is refused.
 ///
 /// # Errors
-/// As [`check`].
+/// As [`check_write`].
 pub(crate) fn check_ingest(
     name: &EntryName,
-    if_exists: IfExists,
+    (if_exists, columns): (IfExists, Option<&BTreeSet<String>>),
     pinned: &Pinned,
     access: &Access,
 ) -> Result<()> {
@@ -104,7 +110,10 @@ pub(crate) fn check_ingest(
         return Ok(());
     }
     match (pinned.entry(name), if_exists) {
-        (Some(_), IfExists::Append) => access.check(Privilege::Insert, name),
+        (Some(_), IfExists::Append) => match columns {
+            Some(columns) => access.check_columns(Privilege::Insert, name, columns),
+            None => access.check_any_column(Privilege::Insert, name),
+        },
         (Some(_), IfExists::Replace) => access.check(Privilege::Own, name),
         // Whoever may not make a table does not learn that one is there.
         (Some(_), IfExists::Fail) => access.check_make(&name.catalog, &name.schema),
@@ -174,7 +183,7 @@ fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
         }
         Ddl::Truncate { names } => names.iter().try_for_each(|name| {
             access.check(Privilege::Delete, name)?;
-            whole(name, false, "all rows are taken out", access)
+            access.check_part(name, false, "all rows are taken out")
         }),
         Ddl::Several(changes) => changes.iter().try_for_each(|change| check_ddl(change, pinned, access)),
     }
@@ -240,26 +249,21 @@ fn place(privilege: Privilege, place: &[String], what: &str, access: &Access) ->
     )))
 }
 
-/// Refuses who sees a part of a table; `filters_fit` tells whether that may be a part of the rows.
-fn whole(name: &EntryName, filters_fit: bool, reason: &str, access: &Access) -> Result<()> {
+/// Refuses who sees other values than there are. Columns that are not seen at all stay what they are (`write/kept.rs`).
+fn unmasked(name: &EntryName, reason: &str, access: &Access) -> Result<()> {
     match access.reading(name) {
-        Reading::All => Ok(()),
-        Reading::Limited(limits) if filters_fit && !limits.hides_values() => Ok(()),
-        Reading::Limited(_) => {
-            Err(denied(&format!("`{}` sees a part of `{name}`, and {reason}", access.user()))
-                .with_hint("ask its owner"))
-        }
-        Reading::Denied | Reading::Unseen => Err(access.refused(Privilege::Select, name)),
+        Reading::Limited(limits) if limits.masks.is_empty() => Ok(()),
+        _ => access.check_part(name, true, reason),
     }
 }
 
 fn returning(write: &Write, access: &Access) -> Result<()> {
     match write {
-        Write::Insert(name)
+        Write::Insert(Affected { name, .. })
         | Write::Overwrite(name)
         | Write::Delete(name)
-        | Write::Update(name)
-        | Write::Merge(name) => whole(name, true, "RETURNING would show the other values", access),
+        | Write::Update(Affected { name, .. })
+        | Write::Merge(Affected { name, .. }) => access.check_returned(name),
         Write::Ddl(Ddl::Access(change)) if change.tells() => Ok(()),
         Write::Ddl(_)
         | Write::CreateAs(_)

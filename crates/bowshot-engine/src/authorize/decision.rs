@@ -8,10 +8,11 @@ use crate::models::asks_model;
 use crate::policy::Access;
 use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
 use crate::write::Write;
+use crate::write::alter::Alteration;
 use crate::write::change::ADDRESS;
 use crate::write::ddl::Ddl;
-use bowshot_api::{Decider, Intent, Result, Thing, Touch};
-use bowshot_sql::CacheStatement;
+use bowshot_api::{Decider, Intent, Result, Thing, Touch, Undecided};
+use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -19,6 +20,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 /// Asks whether a plan may run. Statements that steer the session alone, or its transaction, are not asked about.
 ///
@@ -30,8 +32,9 @@ pub(crate) async fn ask(decider: &dyn Decider, plan: &AuthorizedPlan) -> Result<
         Action::Write(change) => change.write.target(),
         _ => None,
     };
-    things.extend(reading(plan, target));
-    decider.decide(&intent(&plan.access, action, things)).await
+    let made = things.iter().filter(|thing| thing.kind == "table").map(|thing| thing.name.clone()).collect();
+    things.extend(reading(plan, target, &made));
+    asked(decider, &intent(&plan.access, action, things)).await
 }
 
 /// Asks about something that is no plan.
@@ -44,7 +47,27 @@ pub(crate) async fn ask_about(
     action: &'static str,
     things: Vec<Thing>,
 ) -> Result<()> {
-    decider.decide(&intent(access, action, things)).await
+    asked(decider, &intent(access, action, things)).await
+}
+
+/// Asks, and counts what comes of it: `bowshot_access_service_decisions_total` by outcome.
+async fn asked(decider: &dyn Decider, intent: &Intent) -> Result<()> {
+    let began = Instant::now();
+    let decision = decider.decide(intent).await;
+    took("service", began);
+    let outcome = match &decision {
+        Ok(()) => "allowed",
+        Err(error) if Undecided::is_in(error) => "undecided",
+        Err(_) => "denied",
+    };
+    metrics::counter!("bowshot_access_service_decisions_total", "outcome" => outcome).increment(1);
+    decision
+}
+
+/// Notes how long a decision took, of the rules or of the service that is asked beside them.
+pub(super) fn took(by: &'static str, began: Instant) {
+    let seconds = began.elapsed().as_secs_f64();
+    metrics::histogram!("bowshot_access_decision_seconds", "by" => by).record(seconds);
 }
 
 fn intent(access: &Access, action: &'static str, things: Vec<Thing>) -> Intent {
@@ -92,7 +115,12 @@ fn doing(action: &Action) -> Option<(&'static str, Vec<Thing>)> {
         Action::Write(change) => Some(writing(&change.write)),
         Action::Cache(CacheStatement::Warm(_)) => Some(("warm", Vec::new())),
         Action::Cache(_) => Some(("cache", Vec::new())),
-        Action::Database(_) => Some(("attach", Vec::new())),
+        Action::Database(DatabaseStatement::Attach(attachment)) => {
+            Some(("attach", vec![of_kind("catalog", &[attachment.name.as_str()])]))
+        }
+        Action::Database(DatabaseStatement::Detach { name, .. }) => {
+            Some(("attach", vec![of_kind("catalog", &[name.as_str()])]))
+        }
         Action::Set { .. }
         | Action::Reset { .. }
         | Action::Scratch
@@ -105,12 +133,12 @@ fn writing(write: &Write) -> (&'static str, Vec<Thing>) {
     match write {
         Write::Ddl(ddl) => defining(ddl),
         Write::CreateAs(new) => ("create", vec![changed(&new.name)]),
-        Write::Insert(name) => ("insert", vec![changed(name)]),
+        Write::Insert(rows) => ("insert", vec![changed(&rows.name)]),
         Write::InsertElsewhere(insert) => ("insert", vec![changed(&insert.name)]),
         Write::Overwrite(name) => ("overwrite", vec![changed(name)]),
         Write::Delete(name) => ("delete", vec![changed(name)]),
-        Write::Update(name) => ("update", vec![changed(name)]),
-        Write::Merge(name) => ("merge", vec![changed(name)]),
+        Write::Update(rows) => ("update", vec![changed(&rows.name)]),
+        Write::Merge(rows) => ("merge", vec![changed(&rows.name)]),
         Write::CopyOut(_) => ("copy_to", Vec::new()),
         Write::CopyIn(copy) => ("copy_from", vec![changed(copy.table())]),
     }
@@ -134,7 +162,13 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
             ("drop", vec![changed(name)])
         }
         Ddl::DropModel { name, .. } => ("drop", vec![of_kind("model", &parts(name))]),
-        Ddl::Alter { name, .. } => ("alter", vec![changed(name)]),
+        Ddl::Alter { name, changes, .. } => {
+            let renamed = changes.iter().filter_map(|change| match change {
+                Alteration::RenameTable { to } => Some(changed(to)),
+                _ => None,
+            });
+            ("alter", std::iter::once(changed(name)).chain(renamed).collect())
+        }
         Ddl::Comment { name, .. } => ("comment", vec![changed(name)]),
         Ddl::Truncate { names } => ("truncate", names.iter().map(changed).collect()),
         Ddl::Optimize { name } => ("optimize", vec![changed(name)]),
@@ -148,8 +182,9 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
     }
 }
 
-/// What the plan reads: the tables that its names were found to mean, with the columns that are needed of them.
-fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>) -> Vec<Thing> {
+/// What the plan reads: the tables that its names were found to mean, with the columns that are needed of them, and the tables
+/// that the statement names otherwise, but for those that it changes (`changed`).
+fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>, changed: &BTreeSet<Vec<String>>) -> Vec<Thing> {
     let logical = plan.planned().plan();
     // Columns that nobody above needs are not read. Where the rule cannot tell, all are told.
     let needed = OptimizeProjections::new().rewrite(logical.clone(), &OptimizerContext::new());
@@ -179,9 +214,10 @@ fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>) -> Vec<Thing> {
         ..Thing::table(name, Touch::Reads).with_columns(columns)
     };
     let mut things: Vec<Thing> = tables.into_iter().map(read).collect();
-    // Views, whose queries are in the plan in their place, and what an optimiser would leave out.
-    let others = noted.iter().map(owned);
-    things.extend(others.filter(|name| !seen.contains(name)).map(|name| Thing::table(name, Touch::Reads)));
+    // Views, whose queries are in the plan in their place, what an optimiser would leave out, and tables that are looked at without a
+    // query (LIKE, SHOW CREATE, REFERENCES).
+    let others = noted.iter().map(owned).filter(|name| !seen.contains(name) && !changed.contains(name));
+    things.extend(others.map(|name| Thing::table(name, Touch::Reads)));
     things.extend(
         models.into_iter().map(|name| Thing { kind: "model", ..Thing::table(name.split('.'), Touch::Reads) }),
     );

@@ -19,13 +19,14 @@ use crate::statement::session::SessionStatement;
 use crate::write::Write;
 use crate::write::ddl::Ddl;
 use crate::write::returning::Returning;
-use bowshot_api::{Decider, Result};
+use bowshot_api::{Decider, Principal, Result};
 use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What running the plan does.
 #[derive(Debug, Clone)]
@@ -173,6 +174,11 @@ impl AuthorizedPlan {
         reads
     }
 
+    /// Who runs it.
+    pub(crate) fn principal(&self) -> &Principal {
+        self.access.principal()
+    }
+
     /// Whether it was authorised with these rights.
     pub(crate) fn is_by(&self, access: &Access) -> bool {
         self.access.is_same(access)
@@ -214,7 +220,10 @@ pub(crate) async fn enforce(
     scratch: bool,
 ) -> Result<AuthorizedPlan> {
     let Judge { pinned, access, decider } = judge;
-    let plan = permitted(planned, recognised, (pinned, access), scratch)?;
+    let began = Instant::now();
+    let plan = permitted(planned, recognised, (pinned, access), scratch);
+    decision::took("rules", began);
+    let plan = plan?;
     if let Some(decider) = decider.filter(|_| !scratch) {
         Box::pin(decision::ask(decider, &plan)).await?;
     }

@@ -5,7 +5,7 @@ use super::Visible;
 use crate::catalog::CatalogParts;
 use crate::job;
 use crate::policy::Reading;
-use bowshot_api::{Error, Reason};
+use bowshot_api::{Error, Principal, Reason};
 use bowshot_storage::tables::EntryName;
 use datafusion::catalog::TableProvider;
 use datafusion::error::{DataFusionError, Result};
@@ -22,10 +22,10 @@ pub(crate) fn only_rows(name: &EntryName) -> Error {
 
 impl CatalogParts {
     /// Whether another database has a table of this name. May wait for it.
-    pub(crate) fn is_elsewhere(&self, name: &EntryName) -> bool {
+    pub(crate) fn is_elsewhere(&self, name: &EntryName, caller: &Principal) -> bool {
         self.databases.has(&name.catalog)
             && self
-                .listed_elsewhere(&name.catalog)
+                .listed_elsewhere(&name.catalog, caller)
                 .iter()
                 .any(|(schema, table)| *schema == name.schema && *table == name.name)
     }
@@ -35,8 +35,8 @@ impl CatalogParts {
         self.databases.has(catalog) && self.databases.may_have_schema(catalog, schema)
     }
 
-    fn listed_elsewhere(&self, catalog: &str) -> Arc<Vec<(String, String)>> {
-        job::aside(|| self.databases.listed(catalog))
+    fn listed_elsewhere(&self, catalog: &str, caller: &Principal) -> Arc<Vec<(String, String)>> {
+        job::aside(|| self.databases.listed(catalog, caller))
     }
 }
 
@@ -61,7 +61,7 @@ impl Visible {
 
     /// The schemas in which the statement may know a table.
     pub(crate) fn schemas_elsewhere(&self, catalog: &str) -> Vec<String> {
-        let listed = self.parts.listed_elsewhere(catalog);
+        let listed = self.parts.listed_elsewhere(catalog, &self.principal);
         let seen = listed.iter().filter(|(schema, table)| {
             self.access.sees(&EntryName::new(catalog, schema.as_str(), table.as_str()))
         });
@@ -72,7 +72,7 @@ impl Visible {
 
     /// The tables of a schema that the statement may know.
     pub(crate) fn tables_elsewhere(&self, catalog: &str, schema: &str) -> Vec<String> {
-        let listed = self.parts.listed_elsewhere(catalog);
+        let listed = self.parts.listed_elsewhere(catalog, &self.principal);
         let there = listed.iter().filter(|(of, _)| of == schema).map(|(_, table)| table.clone());
         there.filter(|table| self.access.sees(&EntryName::new(catalog, schema, table.as_str()))).collect()
     }
@@ -84,7 +84,7 @@ impl Visible {
             return Ok(None);
         }
         self.check_read(name, &reading)?;
-        let found = self.parts.databases.table(name).await;
+        let found = self.parts.databases.table(name, &self.principal).await;
         match found.map_err(|error| DataFusionError::External(Box::new(error)))? {
             Some(found) => self.guarded((name, &reading), found, None).map(Some),
             None => Ok(None),

@@ -88,8 +88,8 @@ impl CatalogParts {
     }
 
     /// Whether there is something of this name.
-    pub(crate) fn has(&self, name: &EntryName, pinned: &Pinned) -> bool {
-        pinned.entry(name).is_some() || self.is_file_table(name) || self.is_elsewhere(name)
+    pub(crate) fn has(&self, name: &EntryName, pinned: &Pinned, caller: &Principal) -> bool {
+        pinned.entry(name).is_some() || self.is_file_table(name) || self.is_elsewhere(name, caller)
     }
 
     /// Whether a table of files has this name.

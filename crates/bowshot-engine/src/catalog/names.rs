@@ -186,9 +186,12 @@ impl Names {
         }
     }
 
-    /// What is under a name, if the statement may know it. Whether a name is free, the snapshot itself says.
+    /// What is under a name, if the statement may know it. Whether a name is free, the snapshot itself says. That it was looked at
+    /// is noted, as it is of tables in queries.
     pub(crate) fn entry(&self, name: &EntryName) -> Option<&Entry> {
-        self.pinned.entry(name).filter(|_| self.access.sees(name))
+        let found = self.pinned.entry(name).filter(|_| self.access.sees(name))?;
+        self.pinned.note(name);
+        Some(found)
     }
 
     /// Whether there is nothing under a name, as far as the statement may know.

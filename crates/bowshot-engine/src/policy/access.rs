@@ -1,5 +1,6 @@
 //! What one statement may do: the answers to all questions about rights.
 
+mod columns;
 mod seen;
 
 use super::gate::{AccessSettings, grantees};
@@ -14,6 +15,8 @@ use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::error::DataFusionError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+pub(crate) use self::columns::Touched;
 
 /// See the module. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -185,12 +188,14 @@ impl Access {
         self.0.grantees.contains(role)
     }
 
-    /// Whether the user may do this with a thing, by a right on it or on what it is in.
+    /// Whether the user may do this with a thing, by a right on it or on what it is in. A right to write single columns of it is
+    /// none on all of it.
     pub(crate) fn may(&self, privilege: Privilege, place: &[String]) -> bool {
         if self.is_everything() || place.first().is_some_and(|catalog| catalog == TEMPORARY_CATALOG) {
             return true;
         }
-        self.owns(place) || self.given(privilege, place).is_some()
+        let of_all = matches!(privilege, Privilege::Insert | Privilege::Update);
+        self.owns(place) || self.given(privilege, place).is_some_and(|columns| !of_all || columns.is_none())
     }
 
     /// # Errors

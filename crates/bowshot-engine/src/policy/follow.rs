@@ -2,7 +2,8 @@
 //! is dropped they go, so that a later thing of the same name begins without any.
 
 use super::access::Access;
-use super::rules::{Given, Key, Place, Rules, given_text, policy_text};
+use super::grants::{self, Given, Grants, given_text};
+use super::rules::{Key, Place, Rules, policy_text};
 use crate::snapshot::Pinned;
 use crate::snapshot::names::DEFAULT_CATALOG;
 use bowshot_api::Result;
@@ -81,8 +82,9 @@ fn given_to_new(rules: &Rules, user: &str, place: &Place) -> Changes {
             all.entry(grantee).or_default().extend(given.clone());
         }
     }
-    let note =
-        |(grantee, given): (&String, Given)| (Key::Grant { place, grantee }.text(), Some(given_text(&given)));
+    let note = |(grantee, given): (&String, Given)| {
+        (Key::Grant { place, grantee, grantor: None }.text(), Some(given_text(&given)))
+    };
     all.into_iter().map(note).collect()
 }
 
@@ -96,9 +98,9 @@ fn carry(rules: &Rules, from: &Place, to: Option<&Place>, changes: &mut Changes)
         changes.push((Key::Owner(from).text(), None));
         changes.extend(to.map(|to| (Key::Owner(to).text(), Some(json!(owner).to_string()))));
     }
-    for (grantee, given) in rules.grants.get(from).into_iter().flatten() {
-        changes.push((Key::Grant { place: from, grantee }.text(), None));
-        changes.extend(to.map(|to| (Key::Grant { place: to, grantee }.text(), Some(given_text(given)))));
+    if let Some(granted) = rules.granted.get(from) {
+        changes.extend(grants::changes(from, granted, &Grants::new()));
+        changes.extend(to.iter().flat_map(|to| grants::changes(to, &Grants::new(), granted)));
     }
     for ((user, _), grants) in rules.defaults.iter().filter(|((_, place), _)| place == from) {
         for (grantee, given) in grants {

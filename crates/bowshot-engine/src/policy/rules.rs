@@ -1,7 +1,7 @@
 //! The notes of a snapshot as rules, and as models, which rules are about. Keys are JSON arrays, so that no name can be taken
 //! for two.
 
-use bowshot_sql::Privilege;
+use super::grants::{self, Given, Grants, given_from};
 use bowshot_storage::tables::EntryName;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -14,9 +14,6 @@ pub(crate) const PUBLIC: &str = "public";
 /// table has: a right on a table is none on a model, and the rights on a schema are those on the models in it.
 pub(crate) type Place = Vec<String>;
 
-/// What one grantee may do with one thing; for SELECT the columns, if it is not all.
-pub(crate) type Given = BTreeMap<Privilege, Option<BTreeSet<String>>>;
-
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
@@ -26,7 +23,12 @@ pub(crate) struct Rules {
     pub(crate) users: BTreeMap<String, User>,
     /// Roles by member.
     pub(crate) members: BTreeMap<String, BTreeSet<String>>,
+    /// Rights that count.
     pub(crate) grants: BTreeMap<Place, BTreeMap<String, Given>>,
+    /// Those of them that may be handed on.
+    pub(crate) options: BTreeMap<Place, BTreeMap<String, Given>>,
+    /// All grants as they are kept.
+    pub(crate) granted: BTreeMap<Place, Grants>,
     pub(crate) owners: BTreeMap<Place, String>,
     /// Rights on tables to come: by who makes them and in which schema, nowhere meaning everywhere; to whom.
     pub(crate) defaults: BTreeMap<(String, Place), BTreeMap<String, Given>>,
@@ -91,9 +93,17 @@ pub(crate) enum Key<'a> {
         role: &'a str,
         member: &'a str,
     },
+    /// Of a grantor that is neither the owner nor an admin.
     Grant {
         place: &'a [String],
         grantee: &'a str,
+        grantor: Option<&'a str>,
+    },
+    /// Which rights of a grant may be handed on.
+    Options {
+        place: &'a [String],
+        grantee: &'a str,
+        grantor: Option<&'a str>,
     },
     Owner(&'a [String]),
     Default {
@@ -123,7 +133,10 @@ impl Key<'_> {
             Self::Role(name) => json!(["role", name]),
             Self::User(name) => json!(["user", name]),
             Self::Member { role, member } => json!(["member", role, member]),
-            Self::Grant { place, grantee } => json!(["grant", place, grantee]),
+            Self::Grant { place, grantee, grantor: None } => json!(["grant", place, grantee]),
+            Self::Grant { place, grantee, grantor } => json!(["grant", place, grantee, grantor]),
+            Self::Options { place, grantee, grantor: None } => json!(["option", place, grantee]),
+            Self::Options { place, grantee, grantor } => json!(["option", place, grantee, grantor]),
             Self::Owner(place) => json!(["owner", place]),
             Self::Default { user, place, grantee } => json!(["default", user, place, grantee]),
             Self::Policy { place, mask, name } => json!(["policy", place, mask, name]),
@@ -142,7 +155,18 @@ pub(crate) fn closes(key: &str) -> bool {
         serde_json::from_str::<Value>(key).ok().and_then(|key| key.get(0)?.as_str().map(str::to_owned));
     !matches!(
         kind.as_deref(),
-        Some("role" | "user" | "member" | "grant" | "owner" | "default" | "salt" | "token" | "model")
+        Some(
+            "role"
+                | "user"
+                | "member"
+                | "grant"
+                | "option"
+                | "owner"
+                | "default"
+                | "salt"
+                | "token"
+                | "model"
+        )
     )
 }
 
@@ -160,7 +184,7 @@ pub(crate) fn is_model(key: &str) -> bool {
 pub(crate) fn place_in(key: &str) -> Option<Place> {
     let key: Value = serde_json::from_str(key).ok()?;
     let place = match key.get(0)?.as_str()? {
-        "grant" | "owner" | "policy" => texts(key.get(1)?)?,
+        "grant" | "option" | "owner" | "policy" => texts(key.get(1)?)?,
         "default" => texts(key.get(2)?)?,
         _ => return None,
     };
@@ -195,6 +219,11 @@ impl Rules {
                 return Self { any: true, broken: true, ..Self::default() };
             }
         }
+        for (place, all) in &rules.granted {
+            let counting = grants::effective(all);
+            rules.grants.insert(place.clone(), grants::rights(&counting));
+            rules.options.insert(place.clone(), grants::options(&counting));
+        }
         rules
     }
 
@@ -207,9 +236,16 @@ impl Rules {
             ("role", 2) => drop(self.roles.insert(part(1)?)),
             ("user", 2) => drop(self.users.insert(part(1)?, user_from(&value)?)),
             ("member", 3) => drop(self.members.entry(part(2)?).or_default().insert(part(1)?)),
-            ("grant", 3) => {
-                let place = texts(parts.get(1)?)?;
-                self.grants.entry(place).or_default().insert(part(2)?, given_from(&value)?);
+            ("grant" | "option", 3 | 4) => {
+                let grantor = if parts.len() == 4 { Some(part(3)?) } else { None };
+                let all = self.granted.entry(texts(parts.get(1)?)?).or_default();
+                let granted = all.entry((part(2)?, grantor)).or_default();
+                let given = given_from(&value)?;
+                if parts.first()?.as_str()? == "grant" {
+                    granted.rights = given;
+                } else {
+                    granted.options = given;
+                }
             }
             ("owner", 2) => drop(self.owners.insert(texts(parts.get(1)?)?, value.as_str()?.to_owned())),
             ("default", 4) => {
@@ -300,23 +336,6 @@ pub(crate) fn model_text(model: &ModelNote) -> String {
         .to_string()
 }
 
-fn given_from(value: &Value) -> Option<Given> {
-    let given = value.as_object()?.iter().map(|(name, columns)| {
-        let privilege = Privilege::ALL.into_iter().find(|privilege| privilege.as_str() == name)?;
-        let columns = match columns {
-            Value::Null => None,
-            columns => Some(texts(columns)?.into_iter().collect()),
-        };
-        Some((privilege, columns))
-    });
-    given.collect()
-}
-
-pub(crate) fn given_text(given: &Given) -> String {
-    let given = given.iter().map(|(privilege, columns)| (privilege.as_str().to_owned(), json!(columns)));
-    Value::Object(given.collect()).to_string()
-}
-
 pub(crate) fn policy_text(policy: &Policy) -> String {
     json!({ "column": policy.column, "roles": policy.roles, "using": policy.using }).to_string()
 }
@@ -324,6 +343,8 @@ pub(crate) fn policy_text(policy: &Policy) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::grants::given_text;
+    use bowshot_sql::Privilege;
 
     #[test]
     fn notes_come_back_as_they_were() {
@@ -346,7 +367,9 @@ mod tests {
         };
         let notes = BTreeMap::from([
             (Key::User("u").text(), user_text(&user)),
-            (Key::Grant { place: &place, grantee: "r" }.text(), given_text(&given)),
+            (Key::Grant { place: &place, grantee: "r", grantor: None }.text(), given_text(&given)),
+            (Key::Grant { place: &place, grantee: "s", grantor: Some("r") }.text(), given_text(&given)),
+            (Key::Options { place: &place, grantee: "r", grantor: None }.text(), given_text(&given)),
             (Key::Policy { place: &place, mask: true, name: "p" }.text(), policy_text(&policy)),
             (Key::Member { role: "r", member: "u" }.text(), "true".to_owned()),
             (Key::Owner(&place).text(), json!("u").to_string()),

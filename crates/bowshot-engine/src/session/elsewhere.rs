@@ -35,7 +35,7 @@ impl EngineSession {
         };
         let (rows, origin) = stream(&self.state(plan.pinned()), &query).await?;
         let databases = &self.shared.parts.databases;
-        let written = databases.insert(&insert.name, rows).await?;
+        let written = databases.insert(&insert.name, rows, plan.principal()).await?;
         checked(origin.as_ref())?;
         Ok(Some(Written { pinned: plan.pinned().clone(), rows: Some(written), returned: None }))
     }

@@ -313,7 +313,10 @@ impl EngineSession {
         let begins = match first.as_str() {
             "grant" | "revoke" => true,
             "create" | "alter" | "drop" => {
-                matches!(second.as_str(), "role" | "user" | "row" | "mask" | "token" | "default")
+                let of_access = ["role", "user", "row", "mask", "token", "default"];
+                // OWNER TO may follow: the reader tells.
+                let owned = ["table", "view", "materialized", "schema", "catalog", "database", "model"];
+                of_access.contains(&second.as_str()) || first == "alter" && owned.contains(&second.as_str())
             }
             _ => false,
         };

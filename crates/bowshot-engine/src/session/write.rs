@@ -1,6 +1,6 @@
 //! The statements that change tables, as a session runs them. Nothing is visible to others before the session commits.
 
-use crate::authorize::{Action, AuthorizedPlan, decision};
+use crate::authorize::{Action, AuthorizedPlan, changes, decision};
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{Names, check_changeable};
 use crate::error::classify;
@@ -23,6 +23,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a statement has made.
@@ -117,12 +118,14 @@ impl EngineSession {
     /// # Errors
     /// See [`bowshot_api::Session::ingest`].
     pub async fn ingest(&self, ingest: &Ingest, rows: BatchStream, pinned: &Pinned) -> Result<Written> {
-        self.check_ingest(ingest, pinned).await?;
+        let columns = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
+        self.check_ingest_of(ingest, Some(&columns), pinned).await?;
         let state = self.lazy_state(pinned);
         let (names, stores) = (self.names(pinned), self.stores());
         let name = target_of(ingest, &names);
         let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
-        let positions = by_name(&rows.schema(), table.definition(), &name)?;
+        let positions = by_name(&rows.schema(), table.definition(), &name);
+        let positions = positions.map_err(|error| names.access.told_of_columns(&name, error))?;
         let absent = absent_values(table.definition(), &state, &stores.shared).await?;
         let exclusive = rows.is_exclusive();
         let rows = arranged(rows, positions, absent, table.schema());
@@ -139,9 +142,18 @@ impl EngineSession {
     /// # Errors
     /// `Denied`, or `NotFound` for what the caller must not know of.
     pub async fn check_ingest(&self, ingest: &Ingest, pinned: &Pinned) -> Result<()> {
+        self.check_ingest_of(ingest, None, pinned).await
+    }
+
+    async fn check_ingest_of(
+        &self,
+        ingest: &Ingest,
+        columns: Option<&BTreeSet<String>>,
+        pinned: &Pinned,
+    ) -> Result<()> {
         let names = self.names(pinned);
         let name = target_of(ingest, &names);
-        crate::authorize::changes::check_ingest(&name, ingest.if_exists, pinned, &names.access)?;
+        changes::check_ingest(&name, (ingest.if_exists, columns), pinned, &names.access)?;
         let action = if pinned.entry(&name).is_some() { "insert" } else { "create" };
         self.check_outside(action, pinned, vec![decision::changed(&name)]).await
     }

@@ -120,7 +120,11 @@ fn added_key<'a>(
         let (key, primary) = match constraint {
             TableConstraint::PrimaryKey(key) => (parts::named_key(key.name.as_ref(), &key.columns)?, true),
             TableConstraint::Unique(key) => (parts::unique_key(key)?, false),
-            TableConstraint::ForeignKey(key) => return Ok(Alteration::AddReference(parts::reference(key)?)),
+            TableConstraint::ForeignKey(key) => {
+                let reference = parts::reference(key)?;
+                parts::note_referred(std::slice::from_ref(&reference), names)?;
+                return Ok(Alteration::AddReference(reference));
+            }
             other => return Err(Error::unsupported(format!("ADD {other} is not supported"))),
         };
         let there = names.table(table)?;

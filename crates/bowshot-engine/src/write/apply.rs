@@ -63,17 +63,17 @@ pub(crate) async fn apply(
             Ok(Applied::new(pinned, rows))
         }
         Write::CreateAs(new) => create_as(new, rows, place).await,
-        Write::Insert(name) => {
-            let table = place.names.table(name)?;
-            insert(name, adding(name, &table, place), Casts::Assign, rows, place).await
+        Write::Insert(to) => {
+            let table = place.names.table(&to.name)?;
+            insert(&to.name, adding(&to.name, &table, place), Casts::Assign, rows, place).await
         }
         Write::Overwrite(name) => {
             let table = Arc::new(place.names.table(name)?.truncate());
             insert(name, adding(name, &table, place), Casts::Assign, rows, place).await
         }
         Write::Delete(name) => delete(name, rows, place).await,
-        Write::Update(name) => update(name, rows, place).await,
-        Write::Merge(name) => merge(name, rows, place).await,
+        Write::Update(of) => update(&of.name, rows, place).await,
+        Write::Merge(of) => merge(&of.name, rows, place).await,
         Write::CopyOut(_) | Write::CopyIn(_) | Write::InsertElsewhere(_) => {
             Err(Error::internal("rows from and to elsewhere take another road"))
         }
@@ -271,6 +271,7 @@ pub(crate) fn by_name(
     if let Some(extra) = given.iter().find(|name| definition.position(name).is_none()) {
         let there: Vec<&str> = definition.columns.iter().map(|column| column.field.name().as_str()).collect();
         return Err(Error::invalid(format!("table `{table}` has no column `{extra}`"))
+            .with_reason(Reason::UndefinedColumn)
             .with_hint(format!("it has {}", there.join(", "))));
     }
     Ok(definition

@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use std::collections::BTreeSet;
 
 /// Name of the column with the address of a row.
 pub(crate) const ADDRESS: &str = "__bowshot_address";
@@ -68,10 +69,11 @@ pub(crate) fn delete(
     Ok(Changed { name, alias, query })
 }
 
-/// The rows that an UPDATE changes: their addresses and what their columns become.
+/// The rows that an UPDATE changes: their addresses and what their columns become. Columns that are not `seen`, and nothing is
+/// assigned to, are left out.
 pub(crate) fn update(
     update: &Update,
-    definition: impl FnOnce(&ObjectName) -> Result<std::sync::Arc<Definition>>,
+    definition: impl FnOnce(&ObjectName) -> Result<(std::sync::Arc<Definition>, Option<BTreeSet<String>>)>,
 ) -> Result<Changed> {
     if update.output.is_some() {
         return Err(no_output());
@@ -86,7 +88,7 @@ pub(crate) fn update(
             .with_hint("name the rows with WHERE … IN (SELECT … ORDER BY … LIMIT n)"));
     }
     let (name, target, alias) = retarget(&update.table)?;
-    let definition = definition(&name)?;
+    let (definition, seen) = definition(&name)?;
     let values = assigned(&update.assignments, &alias, &definition)?;
     let others = match &update.from {
         None => Vec::new(),
@@ -99,6 +101,9 @@ pub(crate) fn update(
     select.projection = vec![SelectItem::UnnamedExpr(column(&alias, ADDRESS))];
     for (field, value) in definition.columns.iter().zip(values) {
         let name = field.field.name();
+        if value.is_none() && seen.as_ref().is_some_and(|seen| !seen.contains(name)) {
+            continue;
+        }
         let expr = value.unwrap_or_else(|| column(&alias, name));
         select.projection.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) });
     }
@@ -144,6 +149,11 @@ pub(crate) fn assigned(
         }
     }
     Ok(values)
+}
+
+/// The columns that something is assigned to, whether they are there or not.
+pub(crate) fn assigned_names(assignments: &[Assignment]) -> Result<BTreeSet<String>> {
+    several::apart(assignments)?.iter().map(|(target, _)| Ok(ident(&names::last(target)?))).collect()
 }
 
 /// A column that is computed, or always numbers itself, takes no other value than that.
@@ -204,6 +214,11 @@ fn retarget(table: &TableWithJoins) -> Result<(ObjectName, TableWithJoins, Ident
     check_joins(table)?;
     let (name, relation, alias) = retarget_factor(&table.relation)?;
     Ok((name, TableWithJoins { relation, joins: table.joins.clone() }, alias))
+}
+
+/// The name of the table that an UPDATE changes.
+pub(crate) fn target(table: &TableWithJoins) -> Result<ObjectName> {
+    Ok(retarget(table)?.0)
 }
 
 /// `DELETE t FROM t JOIN u`: the target is one of the joined tables.

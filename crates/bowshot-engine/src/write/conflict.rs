@@ -2,6 +2,7 @@
 //! DUPLICATE KEY UPDATE, as a MERGE of the new rows into the table.
 
 use crate::catalog::names::ident;
+use crate::policy::Touched;
 use crate::snapshot::names::{CHANGE_SCHEMA, SOURCE};
 use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column};
@@ -13,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     Assignment, ConflictTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert,
     OnConflictAction, OnInsert, Query, SqliteOnConflict, Value, VisitorMut,
 };
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// What the new rows are called in what a statement assigns.
@@ -87,6 +89,19 @@ impl Conflict {
             }
         };
         Ok((!keys.is_empty()).then_some(Self { act, keys, source }))
+    }
+
+    /// What the statement does to rows, of which new ones have values in these columns. A row that takes another one's place
+    /// takes that out.
+    pub(super) fn touched(&self, columns: BTreeSet<String>) -> Result<Touched> {
+        let touched = Touched::inserting(columns);
+        Ok(match &self.act {
+            Act::Nothing => touched,
+            Act::Replace => Touched { deletes: true, ..touched },
+            Act::Update(assignments, _) => {
+                Touched { updates: Some(change::assigned_names(assignments)?), ..touched }
+            }
+        })
     }
 
     /// The query that gives, for the new rows, the address that each meets, what to do, and what the row becomes.

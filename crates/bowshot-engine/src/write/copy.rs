@@ -21,6 +21,7 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, SelectItem, Statement, TableFactor};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The rows of the plan go into this file.
@@ -45,6 +46,11 @@ impl CopyIn {
     pub(crate) fn table(&self) -> &EntryName {
         &self.table
     }
+
+    /// The columns that get values.
+    pub(crate) fn columns(&self) -> BTreeSet<String> {
+        self.wanted.fields.iter().map(|field| field.name().clone()).collect()
+    }
 }
 
 /// What the statement does, and the query that gives its rows.
@@ -67,10 +73,12 @@ pub(crate) fn recognise<'a>(
                         .with_hint("empty the table first: `TRUNCATE TABLE`"));
                 }
                 let (name, table) = names.writable(&table)?;
-                names.access.check(Privilege::Insert, &name)?;
-                let wanted = wanted(&table, &columns)?;
-                options.shape.check(&Schema::new(wanted.fields.clone()))?;
+                names.access.check_any_column(Privilege::Insert, &name)?;
+                let wanted = wanted(&table, &columns);
+                let wanted = wanted.map_err(|error| names.access.told_of_columns(&name, error))?;
                 let copy = CopyIn { table: name, path, shape: options.shape, read: options.read, wanted };
+                names.access.check_columns(Privilege::Insert, copy.table(), &copy.columns())?;
+                copy.shape.check(&Schema::new(copy.wanted.fields.clone()))?;
                 return Ok((Write::CopyIn(copy), nothing()));
             }
             Direction::TableOut { table, columns } => all_of(table, columns)?,

@@ -50,6 +50,7 @@ pub(crate) fn table<'a>(
             if has_rows { made_schema(&rows, state) } else { rows.schema().inner().as_ref().clone() };
         let definition = parts.definition(&schema, has_rows, storage)?;
         check_expressions(&definition, state)?;
+        parts::note_referred(&definition.references, names)?;
         let table = NewTable { name, definition, when_there };
         Ok(if has_rows {
             (Write::CreateAs(table), Some(rows))

@@ -18,12 +18,15 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Statement};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The rows of the plan go into this table.
 #[derive(Debug, Clone)]
 pub(crate) struct InsertElsewhere {
     pub(crate) name: EntryName,
+    /// The columns that get values.
+    pub(crate) columns: BTreeSet<String>,
 }
 
 /// The change that such an INSERT is.
@@ -33,7 +36,7 @@ pub(super) async fn insert(
     visible: &Visible,
     names: &Names,
 ) -> Result<Recognised> {
-    names.access.check(Privilege::Insert, &name)?;
+    names.access.check_any_column(Privilege::Insert, &name)?;
     names.parts.databases.check_writable(&name.catalog)?;
     check_plain(insert, &name)?;
     if names.access.written(&name).is_some() {
@@ -44,7 +47,7 @@ pub(super) async fn insert(
         .with_hint("let somebody without row policies add them"));
     }
     let ast::TableObject::TableName(written) = &insert.table else { return Err(only_rows(&name)) };
-    let table = names.parts.databases.table(&name).await?;
+    let table = names.parts.databases.table(&name, names.access.principal()).await?;
     let table = table.ok_or_else(|| {
         Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)
     })?;
@@ -53,10 +56,12 @@ pub(super) async fn insert(
         leading.before(rows, written)?;
     }
     own::named_by_rows(&mut insert, visible).await?;
-    let columns = wanted(&insert, &table.schema(), &name)?;
+    let wanted = wanted(&insert, &table.schema(), &name)?;
+    let columns: BTreeSet<String> = wanted.fields().iter().map(|field| field.name().clone()).collect();
+    names.access.check_columns(Privilege::Insert, &name, &columns)?;
     insert.columns.clear();
-    let rows = planned(insert, columns, visible).await?;
-    Ok(Recognised::Write(Box::new(Write::InsertElsewhere(InsertElsewhere { name })), rows))
+    let rows = planned(insert, wanted, visible).await?;
+    Ok(Recognised::Write(Box::new(Write::InsertElsewhere(InsertElsewhere { name, columns })), rows))
 }
 
 /// What another database would have to do is not promised here.

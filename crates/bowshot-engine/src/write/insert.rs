@@ -4,14 +4,15 @@ use crate::catalog::Visible;
 use crate::catalog::defaults::WithDefaults;
 use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
+use crate::policy::Touched;
 use crate::statement::forms;
 use crate::write::conflict::Conflict;
 use crate::write::recognise::{Leading, Recognised, changing, with_returning};
-use crate::write::{Write, change, elsewhere, values};
+use crate::write::{Affected, Write, change, elsewhere, values};
 use crate::{plan, types};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::Privilege;
-use bowshot_storage::tables::{EntryName, Table, View};
+use bowshot_storage::tables::{Definition, EntryName, Table, View};
 use datafusion::datasource::ViewTable;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
@@ -19,6 +20,7 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, Statement};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -44,7 +46,7 @@ pub(super) fn insert<'a>(
             return Box::pin(elsewhere::insert((insert, full), leading, visible, names)).await;
         }
         let (target, table) = names.writable(name)?;
-        names.access.check(Privilege::Insert, &target)?;
+        names.access.check_any_column(Privilege::Insert, &target)?;
         let definition = table.definition();
         let mut insert = insert.clone();
         let items = insert.returning.take();
@@ -59,24 +61,45 @@ pub(super) fn insert<'a>(
             leading.before(rows, name)?;
         }
         named_by_rows(&mut insert, visible).await?;
+        let columns = given_values(&insert, definition)?;
+        let touched = match &conflict {
+            None => Touched::inserting(columns),
+            Some(conflict) => conflict.touched(columns)?,
+        };
+        names.access.check_touched(&target, &touched)?;
         values::written_out(&mut insert, definition)?;
-        let rows = new_rows(insert, &table, visible).await?;
+        let rows = new_rows(insert, &table, visible).await;
+        let rows = rows.map_err(|error| names.access.told_of_columns(&target, error))?;
         let returning = (items.as_deref(), &alias);
         match conflict {
             None if overwrite => {
                 with_returning(Write::Overwrite(target), rows, returning, &table, visible).await
             }
-            None => with_returning(Write::Insert(target), rows, returning, &table, visible).await,
+            None => {
+                let write = Write::Insert(Affected { name: target, touched });
+                with_returning(write, rows, returning, &table, visible).await
+            }
             Some(_) if overwrite => Err(Error::invalid("INSERT OVERWRITE leaves no row to conflict with")),
             Some(conflict) => {
-                let query = conflict.query(definition, &alias)?;
+                let query = conflict.query(definition, &alias);
+                let query = query.map_err(|error| names.access.told_of_columns(&target, error))?;
                 let source = Arc::new(ViewTable::new(rows, None));
                 let merged = changing(query, (&target, &table), &visible.with_source(source)).await?;
-                with_returning(Write::Merge(target), merged, returning, &table, visible).await
+                let write = Write::Merge(Affected { name: target, touched });
+                with_returning(write, merged, returning, &table, visible).await
             }
         }
     }
     .boxed()
+}
+
+/// The columns that an INSERT gives values: those that it names, else all; none for DEFAULT VALUES.
+fn given_values(insert: &ast::Insert, definition: &Definition) -> Result<BTreeSet<String>> {
+    if !insert.columns.is_empty() {
+        return insert.columns.iter().map(|name| Ok(ident(&names::last(name)?))).collect();
+    }
+    let all = definition.columns.iter().map(|column| column.field.name().clone());
+    Ok(all.filter(|_| insert.source.is_some()).collect())
 }
 
 /// The rows of an INSERT in the columns of the table.

@@ -7,6 +7,7 @@
 use crate::catalog::names::{self, ident};
 use crate::catalog::{defaults, identity};
 use crate::error::classify;
+use crate::policy::Touched;
 use crate::types;
 use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_default};
 use bowshot_api::{Error, Result};
@@ -64,6 +65,32 @@ pub(crate) fn merge(
         merge.source, merge.on
     ))?;
     Ok((name, query))
+}
+
+/// What the clauses do to rows of the table.
+pub(crate) fn touched(merge: &Merge, definition: &Definition) -> Result<Touched> {
+    let mut touched = Touched::default();
+    for clause in &merge.clauses {
+        match &clause.action {
+            MergeAction::Delete { .. } => touched.deletes = true,
+            MergeAction::Update(update) => {
+                let columns = change::assigned_names(&update.assignments)?;
+                touched.updates.get_or_insert_default().extend(columns);
+            }
+            MergeAction::Insert(insert) => {
+                touched.inserts.get_or_insert_default().extend(inserted_columns(insert, definition)?);
+            }
+        }
+    }
+    Ok(touched)
+}
+
+/// The columns that an INSERT of a MERGE names; all, if it names none.
+fn inserted_columns(insert: &MergeInsertExpr, definition: &Definition) -> Result<Vec<String>> {
+    match insert.columns.as_slice() {
+        [] => Ok(definition.columns.iter().map(|column| column.field.name().clone()).collect()),
+        columns => columns.iter().map(|name| Ok(ident(&names::last(name)?))).collect(),
+    }
 }
 
 /// Each condition stands in the query more than once, and must give the same answer each time.
@@ -158,10 +185,7 @@ fn inserted(insert: &MergeInsertExpr, definition: &Definition) -> Result<Vec<Exp
         return Err(Error::unsupported("WHERE in a clause of MERGE is not supported")
             .with_hint("put the condition after WHEN NOT MATCHED AND"));
     }
-    let named: Vec<String> = match insert.columns.as_slice() {
-        [] => definition.columns.iter().map(|column| column.field.name().clone()).collect(),
-        columns => columns.iter().map(|name| Ok(ident(&names::last(name)?))).collect::<Result<_>>()?,
-    };
+    let named = inserted_columns(insert, definition)?;
     if named.len() != row.content.len() {
         let (columns, values) = (named.len(), row.content.len());
         return Err(Error::invalid(format!("INSERT names {columns} columns and gives {values} values")));

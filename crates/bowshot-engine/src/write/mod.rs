@@ -31,6 +31,7 @@ pub(crate) mod elsewhere;
 mod external;
 pub(crate) mod fit;
 mod insert;
+mod kept;
 mod key;
 pub(crate) mod literal;
 mod merge;
@@ -44,6 +45,7 @@ mod several;
 pub(crate) mod upkeep;
 mod values;
 
+use crate::policy::Touched;
 use bowshot_storage::tables::{Definition, EntryName, External, View};
 use copy::{CopyIn, CopyOut};
 use ddl::Ddl;
@@ -57,21 +59,28 @@ pub(crate) enum Write {
     /// Makes a table of the rows.
     CreateAs(NewTable),
     /// Adds the rows, whose columns are those of the table in order.
-    Insert(EntryName),
+    Insert(Affected),
     /// Puts the rows in the place of all that are there.
     Overwrite(EntryName),
     /// Takes the rows out: one column, the address.
     Delete(EntryName),
     /// Puts rows in the place of others: the address, then the columns of the table in order.
-    Update(EntryName),
+    Update(Affected),
     /// The address or null, what to do (see [`merge`]), then the columns of the table in order.
-    Merge(EntryName),
+    Merge(Affected),
     /// Writes the rows to a file, and changes no table.
     CopyOut(CopyOut),
     /// Adds the rows of a file; the plan gives nothing.
     CopyIn(CopyIn),
     /// Adds the rows to a table of another database.
     InsertElsewhere(InsertElsewhere),
+}
+
+/// A table whose rows a statement changes, and what it does to them.
+#[derive(Debug, Clone)]
+pub(crate) struct Affected {
+    pub(crate) name: EntryName,
+    pub(crate) touched: Touched,
 }
 
 /// A table to be made.
@@ -114,11 +123,8 @@ impl Write {
     pub(crate) fn target(&self) -> Option<&EntryName> {
         match self {
             Self::CreateAs(new) => Some(&new.name),
-            Self::Insert(name)
-            | Self::Overwrite(name)
-            | Self::Delete(name)
-            | Self::Update(name)
-            | Self::Merge(name) => Some(name),
+            Self::Insert(rows) | Self::Update(rows) | Self::Merge(rows) => Some(&rows.name),
+            Self::Overwrite(name) | Self::Delete(name) => Some(name),
             Self::CopyIn(copy) => Some(copy.table()),
             Self::InsertElsewhere(insert) => Some(&insert.name),
             Self::Ddl(_) | Self::CopyOut(_) => None,

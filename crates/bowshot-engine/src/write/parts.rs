@@ -1,8 +1,9 @@
 //! What DataFusion's planner of CREATE TABLE does not take: defaults, comments, constraints, columns that number themselves.
 
-use crate::catalog::names::ident;
+use crate::catalog::names::{Names, ident};
 use crate::statement::forms::CLAUSES;
 use crate::types::declared::DECLARED;
+use crate::write::change;
 use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
 use bowshot_api::{Error, Layout, Reason, Result};
@@ -10,7 +11,7 @@ use bowshot_storage::tables::{Check, Column, Definition, Generated, Identity, Ke
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{
     self, ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateTable, Expr as SqlExpr,
-    ForeignKeyConstraint, IndexColumn, TableConstraint,
+    ForeignKeyConstraint, IndexColumn, TableConstraint, TableFactor,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -289,6 +290,18 @@ pub(crate) fn reference(key: &ForeignKeyConstraint) -> Result<Reference> {
         table: key.foreign_table.to_string(),
         referred: key.referred_columns.iter().map(ident).collect(),
     })
+}
+
+/// Notes the tables that a definition points to, whether they are there or not.
+pub(crate) fn note_referred(references: &[Reference], names: &Names) -> Result<()> {
+    for reference in references {
+        let mut query = change::parse(&format!("SELECT 1 FROM {}", reference.table))?;
+        let from = change::select_of(&mut query)?.from.pop();
+        if let Some(TableFactor::Table { name, .. }) = from.map(|from| from.relation) {
+            names.pinned.note(&names.resolve(&name)?);
+        }
+    }
+    Ok(())
 }
 
 /// A constraint that is there is enforced, and at once.

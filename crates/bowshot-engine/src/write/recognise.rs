@@ -4,6 +4,7 @@ use crate::catalog::Visible;
 use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::{self, Names, ident};
 use crate::error::classify;
+use crate::policy::Touched;
 use crate::snapshot::names::{CHANGE_SCHEMA, PG_CATALOG, TARGET};
 use crate::statement::TransactionStatement;
 use crate::types::stored;
@@ -11,7 +12,7 @@ use crate::write::alter::Alteration;
 use crate::write::change::{self, Changed};
 use crate::write::ddl::Ddl;
 use crate::write::returning::{self, Returning};
-use crate::write::{Write, altering, define, external, insert, merge, nulls};
+use crate::write::{Affected, Write, altering, define, external, insert, kept, merge, nulls};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::Privilege;
 use bowshot_sql::rewrite::Source;
@@ -89,31 +90,56 @@ pub(crate) fn recognise<'a>(
                 let returning = (delete.returning.as_deref(), &alias);
                 with_returning(Write::Delete(target), rows, returning, &table, visible).await?
             }
-            Statement::Update(update) => {
-                let Changed { name, alias, mut query } =
-                    change::update(update, |name| definition(name, names))?;
-                leading.before(&mut query, &name)?;
-                let (target, table) = names.writable(&name)?;
-                names.access.check_rows(&target, &[Privilege::Update])?;
-                let rows = changing(query, (&target, &table), visible).await?;
-                let returning = (update.returning.as_deref(), &alias);
-                with_returning(Write::Update(target), rows, returning, &table, visible).await?
-            }
-            Statement::Merge(merge) => {
-                let (name, mut query) = merge::merge(merge, |name| definition(name, names))?;
-                leading.before(&mut query, &name)?;
-                let (target, table) = names.writable(&name)?;
-                let needed = [Privilege::Insert, Privilege::Update, Privilege::Delete];
-                names.access.check_rows(&target, &needed)?;
-                let plan = changing(query, (&target, &table), visible).await?;
-                merge::check_stable(&plan)?;
-                Recognised::Write(Box::new(Write::Merge(target)), plan)
-            }
+            Statement::Update(update) => Box::pin(updated(update, leading, visible, names)).await?,
+            Statement::Merge(merge) => Box::pin(merged(merge, leading, visible, names)).await?,
             _ => return Ok(None),
         };
         Ok(Some(recognised))
     }
     .boxed()
+}
+
+/// Rights come before all else: what is wrong with the columns of a statement tells which there are.
+async fn updated(
+    update: &ast::Update,
+    leading: Leading,
+    visible: &Visible,
+    names: &Names,
+) -> Result<Recognised> {
+    let touched = Touched::updating(change::assigned_names(&update.assignments)?);
+    let (target, table) = names.writable(&change::target(&update.table)?)?;
+    names.access.check_touched(&target, &touched)?;
+    names.access.check_rows(&target, &[])?;
+    let seen = kept::seen(&target, names);
+    let changed = change::update(update, |_| Ok((Arc::clone(table.definition()), seen.clone())));
+    let Changed { name, alias, mut query } =
+        changed.map_err(|error| names.access.told_of_columns(&target, error))?;
+    leading.before(&mut query, &name)?;
+    let rows = changing(query, (&target, &table), visible).await?;
+    let rows = if seen.is_some() { kept::beside(rows, &table)? } else { rows };
+    let returning = (update.returning.as_deref(), &alias);
+    let write = Write::Update(Affected { name: target, touched });
+    with_returning(write, rows, returning, &table, visible).await
+}
+
+/// See [`updated`].
+async fn merged(
+    merge: &ast::Merge,
+    leading: Leading,
+    visible: &Visible,
+    names: &Names,
+) -> Result<Recognised> {
+    let (name, ..) = change::retarget_factor(&merge.table)?;
+    let (target, table) = names.writable(&name)?;
+    let touched = merge::touched(merge, table.definition())?;
+    names.access.check_touched(&target, &touched)?;
+    names.access.check_rows(&target, &[])?;
+    let query = merge::merge(merge, |_| Ok(Arc::clone(table.definition())));
+    let (name, mut query) = query.map_err(|error| names.access.told_of_columns(&target, error))?;
+    leading.before(&mut query, &name)?;
+    let plan = changing(query, (&target, &table), visible).await?;
+    merge::check_stable(&plan)?;
+    Ok(Recognised::Write(Box::new(Write::Merge(Affected { name: target, touched })), plan))
 }
 
 fn defined(ddl: Ddl) -> Recognised {
@@ -186,6 +212,8 @@ pub(super) fn with_returning<'a>(
 ) -> BoxFuture<'a, Result<Recognised>> {
     async move {
         let Some(items) = returning else { return Ok(Recognised::Write(Box::new(write), rows)) };
+        // Before they are planned: what is wrong with them tells which columns there are.
+        write.target().map_or(Ok(()), |name| visible.access.check_returned(name))?;
         let returning = Box::pin(returning::planned(items, table, name, visible)).await?;
         Ok(Recognised::Returning(Box::new(write), rows, returning))
     }

@@ -4,7 +4,9 @@
 //! CREATE ROLE [IF NOT EXISTS] r                 DROP ROLE [IF EXISTS] r
 //! CREATE USER [IF NOT EXISTS] u [PASSWORD 'p'] [ADMIN | NOADMIN] [SET name = 'value', …] [RESET name, …]
 //! ALTER USER u [the same]                       DROP USER [IF EXISTS] u
-//! GRANT what ON [TABLE | SCHEMA | CATALOG | MODEL] o TO [ROLE | USER] r, …      REVOKE … FROM …
+//! GRANT what ON [TABLE | SCHEMA | CATALOG | MODEL] o TO [ROLE | USER] r, … [WITH GRANT OPTION]
+//! REVOKE [GRANT OPTION FOR] what ON … FROM r, … [CASCADE | RESTRICT]
+//! ALTER TABLE | VIEW | MATERIALIZED VIEW | SCHEMA | CATALOG | MODEL [IF EXISTS] o OWNER TO r
 //! GRANT r, … TO s, …                            REVOKE r, … FROM s, …
 //! ALTER DEFAULT PRIVILEGES [FOR u, …] [IN SCHEMA s, …] GRANT what ON TABLES TO r, … | REVOKE what ON TABLES FROM r, …
 //! CREATE ROW POLICY p ON t [FOR r, …] USING (condition)                 DROP ROW POLICY [IF EXISTS] p ON t
@@ -64,6 +66,19 @@ pub enum AccessStatement {
         object: Object,
         /// To or from whom.
         grantees: Vec<String>,
+        /// Whether they may be handed on (`WITH GRANT OPTION`); for REVOKE, whether that alone is taken (`GRANT OPTION FOR`).
+        option: bool,
+        /// Whether what was given by virtue of a right goes with it.
+        cascade: bool,
+    },
+    /// `ALTER … OWNER TO`
+    Owner {
+        /// Whose owner.
+        object: Object,
+        /// The new one.
+        owner: String,
+        /// Whether it may be missing.
+        if_exists: bool,
     },
     /// `ALTER DEFAULT PRIVILEGES`
     DefaultRights {

@@ -1,5 +1,7 @@
 //! From the text of a statement about access to what it says.
 
+mod owner;
+
 use super::{AccessStatement, Expiry, Object, Privilege, UserChange};
 use crate::dialect::Dialect;
 use crate::parse::syntax;
@@ -59,6 +61,7 @@ enum Kind {
     Token,
     DropToken,
     Defaults,
+    Owner,
 }
 
 impl Kind {
@@ -71,9 +74,12 @@ impl Kind {
             Self::DropRole => "write `DROP ROLE name`",
             Self::DropUser => "write `DROP USER name`",
             Self::Grant => {
-                "write `GRANT SELECT ON table TO role`, `GRANT ALL ON SCHEMA name TO role`, `GRANT EXECUTE ON MODEL name TO role` or `GRANT role TO user`"
+                "write `GRANT SELECT ON table TO role`, with `WITH GRANT OPTION` behind it where needed, `GRANT ALL ON SCHEMA name TO role`, `GRANT EXECUTE ON MODEL name TO role` or `GRANT role TO user`"
             }
-            Self::Revoke => "write `REVOKE SELECT ON table FROM role` or `REVOKE role FROM user`",
+            Self::Revoke => {
+                "write `REVOKE SELECT ON table FROM role`, with CASCADE behind it where needed, or `REVOKE role FROM user`"
+            }
+            Self::Owner => "write `ALTER TABLE name OWNER TO role`",
             Self::RowPolicy => "write `CREATE ROW POLICY name ON table FOR role USING (condition)`",
             Self::Mask => {
                 "write `CREATE MASK name ON table (column) FOR role USING (redact)`; masks are redact, hash, null, partial(first, last) and expressions"
@@ -113,6 +119,7 @@ fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
         ("drop", "mask", _) => (Kind::DropMask, 2),
         ("create", "token", _) => (Kind::Token, 2),
         ("drop", "token", _) => (Kind::DropToken, 2),
+        ("alter", ..) if owner::is_said(parser) => (Kind::Owner, 1),
         _ => return None,
     };
     (0..taken).for_each(|_| parser.advance_token());
@@ -121,6 +128,7 @@ fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
 
 fn statement(parser: &mut Parser<'_>, kind: Kind) -> Parsed<AccessStatement> {
     match kind {
+        Kind::Owner => owner::owner(parser),
         Kind::Role => {
             let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
             Ok(AccessStatement::CreateRole { keep, name: grantee(parser)? })
@@ -224,6 +232,30 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 fn rights(parser: &mut Parser<'_>, give: bool) -> Parsed<AccessStatement> {
+    // `REVOKE GRANT OPTION FOR …`, unless a role has that name.
+    let option_alone = !give
+        && is_word(parser, "grant")
+        && parser.parse_keywords(&[Keyword::GRANT, Keyword::OPTION, Keyword::FOR]);
+    let Some((privileges, object)) = rights_on(parser)? else {
+        if option_alone {
+            return parser.expected("a privilege", parser.peek_token());
+        }
+        let _ = parser.parse_keyword(Keyword::ROLE);
+        let roles = names(parser)?;
+        return Ok(AccessStatement::Membership { give, roles, members: others(parser, give)? });
+    };
+    let grantees = others(parser, give)?;
+    let option =
+        option_alone || give && parser.parse_keywords(&[Keyword::WITH, Keyword::GRANT, Keyword::OPTION]);
+    let cascade = !give && parser.parse_keyword(Keyword::CASCADE);
+    if !give && !cascade {
+        let _ = parser.parse_keyword(Keyword::RESTRICT);
+    }
+    Ok(AccessStatement::Rights { give, privileges, object, grantees, option, cascade })
+}
+
+/// `what ON object`; `None` for roles.
+fn rights_on(parser: &mut Parser<'_>) -> Parsed<Option<(Privileges, Object)>> {
     if is_word(parser, "execute")
         && matches!(&parser.peek_nth_token_ref(1).token, Token::Word(next) if next.keyword == Keyword::ON)
     {
@@ -232,20 +264,22 @@ fn rights(parser: &mut Parser<'_>, give: bool) -> Parsed<AccessStatement> {
         if !word(parser, "model") {
             return parser.expected("MODEL: nothing else is executed", parser.peek_token());
         }
-        let (object, privileges) =
-            (Object::Model(parser.parse_object_name(false)?), vec![(Privilege::Select, Vec::new())]);
-        return Ok(AccessStatement::Rights { give, privileges, object, grantees: others(parser, give)? });
+        let model = Object::Model(parser.parse_object_name(false)?);
+        return Ok(Some((vec![(Privilege::Select, Vec::new())], model)));
     }
-    if let Some(privileges) = privileges(parser)? {
-        parser.expect_keyword(Keyword::ON)?;
-        let object = object(parser)?;
-        let privileges = if matches!(object, Object::Model(_)) { of_model(privileges)? } else { privileges };
-        let grantees = others(parser, give)?;
-        return Ok(AccessStatement::Rights { give, privileges, object, grantees });
-    }
-    let _ = parser.parse_keyword(Keyword::ROLE);
-    let roles = names(parser)?;
-    Ok(AccessStatement::Membership { give, roles, members: others(parser, give)? })
+    let Some(privileges) = privileges(parser)? else { return Ok(None) };
+    parser.expect_keyword(Keyword::ON)?;
+    let object = object(parser)?;
+    let privileges = match &object {
+        Object::Model(_) => of_model(privileges)?,
+        Object::Schema(_) | Object::Catalog(_)
+            if privileges.iter().any(|(_, columns)| !columns.is_empty()) =>
+        {
+            return Err(ParserError::ParserError("columns are those of one table".to_owned()));
+        }
+        _ => privileges,
+    };
+    Ok(Some((privileges, object)))
 }
 
 fn defaults(parser: &mut Parser<'_>) -> Parsed<AccessStatement> {
@@ -293,12 +327,15 @@ fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Privileges>> {
         };
         parser.advance_token();
         let columns = match parser.consume_token(&Token::LParen) {
-            true if privilege == Privilege::Select => {
+            true if matches!(privilege, Privilege::Select | Privilege::Insert | Privilege::Update) => {
                 let columns = parser.parse_comma_separated(Parser::parse_identifier)?;
                 parser.expect_token(&Token::RParen)?;
                 columns.iter().map(name_of).collect()
             }
-            true => return Err(ParserError::ParserError("only SELECT is granted on columns".to_owned())),
+            true => {
+                let message = "only SELECT, INSERT and UPDATE are granted on columns";
+                return Err(ParserError::ParserError(message.to_owned()));
+            }
             false => Vec::new(),
         };
         found.push((privilege, columns));
@@ -364,7 +401,7 @@ fn names(parser: &mut Parser<'_>) -> Parsed<Vec<String>> {
         // `TO ROLE r`, unless that is its name.
         if matches!(&parser.peek_nth_token_ref(1).token, Token::Word(_))
             && (is_word(parser, "role") || is_word(parser, "user"))
-            && !matches!(&parser.peek_nth_token_ref(1).token, Token::Word(next) if matches!(next.keyword, Keyword::TO | Keyword::FROM | Keyword::USING | Keyword::IN | Keyword::GRANT | Keyword::REVOKE))
+            && !matches!(&parser.peek_nth_token_ref(1).token, Token::Word(next) if matches!(next.keyword, Keyword::TO | Keyword::FROM | Keyword::USING | Keyword::IN | Keyword::GRANT | Keyword::REVOKE | Keyword::WITH | Keyword::CASCADE | Keyword::RESTRICT))
         {
             parser.advance_token();
         }

@@ -1,7 +1,7 @@
 //! From what there is to what is wanted, as statements. Their order: policies that go first, then who comes, memberships, rights,
 //! policies that come, and last who goes, whom no policy may name any more.
 
-use super::file::{Place, Policy, Rights, User, Wanted};
+use super::file::{OPTION, Place, Policy, Rights, User, Wanted};
 use super::state::State;
 use bowshot_sql::{AccessStatement, Dialect, DialectName, Privilege, access, parse_expression, rewrite};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,12 +38,7 @@ pub(super) fn diff(wanted: &Wanted, state: &State) -> Vec<String> {
         statements.extend(others.map(|one| word(one, "REVOKE", "FROM")));
     }
     if let Some(grants) = &wanted.grants {
-        let none = Rights::new();
-        let all: BTreeSet<&(Place, String)> = grants.keys().chain(state.grants.keys()).collect();
-        for at in all.into_iter().filter(|(_, grantee)| !gone.has(grantee)) {
-            let (wanted, there) = (grants.get(at).unwrap_or(&none), state.grants.get(at).unwrap_or(&none));
-            rights(at, wanted, there, &mut statements);
-        }
+        statements.extend(granted(grants, state, &gone));
     }
     for (wanted, there) in [(&wanted.policies, &state.policies), (&wanted.masks, &state.masks)] {
         for (at, policy) in wanted.iter().flatten() {
@@ -114,46 +109,119 @@ fn user_change(name: &str, wanted: &User, there: Option<&User>) -> Option<String
     Some(sql)
 }
 
-/// What has to be taken away first, and then what has to be given.
-fn rights((place, grantee): &(Place, String), wanted: &Rights, there: &Rights, statements: &mut Vec<String>) {
+/// Rights that only come are said first: what is taken from one takes along what that one has handed on, but for what has been
+/// granted by then.
+fn granted(wanted: &BTreeMap<(Place, String), Rights>, state: &State, gone: &Gone<'_>) -> Vec<String> {
+    let none = Rights::new();
+    let all = wanted.keys().chain(state.grants.keys()).chain(state.handed_on.keys());
+    let all: BTreeSet<&(Place, String)> = all.filter(|(_, grantee)| !gone.has(grantee)).collect();
+    let (mut come, mut change) = (Vec::new(), Vec::new());
+    for at in all {
+        let of = |rights: &'_ BTreeMap<(Place, String), Rights>| rights.get(at).cloned().unwrap_or_default();
+        let (there, handed_on) = (of(&state.grants), of(&state.handed_on));
+        let cascade = state.handed_on.keys().any(|(place, _)| *place == at.0);
+        let rights = rights(at, wanted.get(at).unwrap_or(&none), (&there, &handed_on), cascade);
+        let takes = rights.iter().any(|sql| sql.starts_with("REVOKE"));
+        let to = if takes { &mut change } else { &mut come };
+        to.extend(rights);
+    }
+    come.append(&mut change);
+    come
+}
+
+/// What has to be taken away first, and then what has to be given. What others have handed on may stay as far as it is wanted.
+fn rights(
+    (place, grantee): &(Place, String),
+    wanted: &Rights,
+    (there, handed_on): (&Rights, &Rights),
+    cascade: bool,
+) -> Vec<String> {
     let (mut give, mut take) = (Vec::new(), Vec::new());
     let of = |right: &str, columns: &BTreeSet<String>| {
         let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
         format!("{right} ({})", columns.join(", "))
     };
-    let all: BTreeSet<&String> = wanted.keys().chain(there.keys()).collect();
-    for right in all {
-        match (wanted.get(right), there.get(right)) {
-            (wanted, there) if wanted == there => {}
-            (None, _) => take.push(right.clone()),
-            (Some(None), _) => give.push(right.clone()),
-            (Some(Some(columns)), Some(None)) => {
-                take.push(right.clone());
-                give.push(of(right, columns));
+    // A right goes with the option to hand it on.
+    let mut gone = BTreeSet::new();
+    let all: BTreeSet<&String> = wanted.keys().chain(there.keys()).chain(handed_on.keys()).collect();
+    for name in all {
+        let (right, option) = name.strip_suffix(OPTION).map_or((name.as_str(), false), |right| (right, true));
+        let is_more = match (wanted.get(name), handed_on.get(name)) {
+            (_, None) | (Some(None), _) => false,
+            (Some(Some(columns)), Some(Some(handed_on))) => !handed_on.is_subset(columns),
+            (None, Some(_)) | (Some(Some(_)), Some(None)) => true,
+        };
+        let lost = gone.contains(right);
+        let there = there.get(name).filter(|_| !lost);
+        let mut taken = |columns: Option<&BTreeSet<String>>| {
+            if !option {
+                gone.insert(right.to_owned());
             }
-            (Some(Some(columns)), None) => give.push(of(right, columns)),
+            take.push((option, columns.map_or_else(|| right.to_owned(), |columns| of(right, columns))));
+        };
+        let mut given = |columns: Option<&BTreeSet<String>>| {
+            give.push((option, columns.map_or_else(|| right.to_owned(), |columns| of(right, columns))));
+        };
+        match (wanted.get(name), there) {
+            (wanted, _) if is_more && !lost => {
+                taken(None);
+                wanted.into_iter().for_each(|columns| given(columns.as_ref()));
+            }
+            (wanted, there) if wanted == there => {}
+            (None, _) => taken(None),
+            (Some(None), _) => given(None),
+            (Some(Some(columns)), Some(None)) => {
+                taken(None);
+                given(Some(columns));
+            }
+            (Some(Some(columns)), None) => given(Some(columns)),
             (Some(Some(columns)), Some(Some(before))) => {
                 let (more, less) = (columns - before, before - columns);
                 if !less.is_empty() {
-                    take.push(of(right, &less));
+                    taken(Some(&less));
                 }
                 if !more.is_empty() {
-                    give.push(of(right, &more));
+                    given(Some(&more));
                 }
             }
         }
     }
-    let kind = match place.len() {
+    said((place, grantee), (&take, &give), cascade)
+}
+
+/// Rights, each with whether it is the option to hand one on, as statements.
+fn said(
+    (place, grantee): (&Place, &str),
+    (take, give): (&[(bool, String)], &[(bool, String)]),
+    cascade: bool,
+) -> Vec<String> {
+    let on = format!("ON {} {}", kind(place), whole(place));
+    let grantee = quoted(grantee);
+    let behind = if cascade { " CASCADE" } else { "" };
+    let mut statements = Vec::new();
+    for option in [true, false] {
+        let (what, alone) = (of_kind(take, option), if option { "GRANT OPTION FOR " } else { "" });
+        statements.extend(what.map(|rights| format!("REVOKE {alone}{rights} {on} FROM {grantee}{behind}")));
+    }
+    for option in [false, true] {
+        let (what, with) = (of_kind(give, option), if option { OPTION } else { "" });
+        statements.extend(what.map(|rights| format!("GRANT {rights} {on} TO {grantee}{with}")));
+    }
+    statements
+}
+
+fn of_kind(rights: &[(bool, String)], option: bool) -> Option<String> {
+    let these: Vec<&str> =
+        rights.iter().filter(|(of, _)| *of == option).map(|(_, right)| right.as_str()).collect();
+    (!these.is_empty()).then(|| these.join(", "))
+}
+
+fn kind(place: &Place) -> &'static str {
+    match place.len() {
         1 => "CATALOG",
         2 => "SCHEMA",
         3 => "TABLE",
         _ => "MODEL",
-    };
-    for (verb, to, rights) in [("REVOKE", "FROM", take), ("GRANT", "TO", give)] {
-        if !rights.is_empty() {
-            let (place, grantee) = (whole(place), quoted(grantee));
-            statements.push(format!("{verb} {} ON {kind} {place} {to} {grantee}", rights.join(", ")));
-        }
     }
 }
 

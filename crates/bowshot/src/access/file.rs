@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A catalog, a schema, a table or a model: the parts of its name. That of a model has an empty one, so that no table has it.
 pub(super) type Place = Vec<String>;
 
-/// Rights by name; for SELECT the columns, if it is not all.
+/// What the name of a right ends in that may be handed on, beside the right itself.
+pub(super) const OPTION: &str = " WITH GRANT OPTION";
+
+/// Rights by name; for SELECT, INSERT and UPDATE the columns, if it is not all.
 pub(super) type Rights = BTreeMap<String, Option<BTreeSet<String>>>;
 
 /// Sections that the file does not have are `None`.
@@ -78,6 +81,8 @@ struct Grant {
     model: Option<String>,
     rights: Vec<String>,
     columns: Option<Vec<String>>,
+    #[serde(default)]
+    grantable: bool,
     to: Vec<String>,
 }
 
@@ -142,7 +147,7 @@ fn memberships(entries: Vec<Membership>) -> Result<BTreeSet<(String, String)>, S
 
 fn rights(entries: Vec<Grant>, place: &[String; 2]) -> Result<BTreeMap<(Place, String), Rights>, String> {
     let mut all: BTreeMap<(Place, String), Rights> = BTreeMap::new();
-    for Grant { table, schema, catalog, model, rights, columns, to } in entries {
+    for Grant { table, schema, catalog, model, rights, columns, grantable, to } in entries {
         let at = match (table, schema, catalog, model) {
             (Some(table), None, None, None) => full(&table, place, 3)?,
             (None, Some(schema), None, None) => full(&schema, place, 2)?,
@@ -162,23 +167,35 @@ fn rights(entries: Vec<Grant>, place: &[String; 2]) -> Result<BTreeMap<(Place, S
             return Err(format!("a grant on `{}` gives nothing, or to nobody", at.join(".")));
         }
         let given = if at.len() > 3 { of_model(&rights)? } else { grantable(&rights)? };
-        if columns.is_some() && (at.len() != 3 || given.iter().any(|right| right != "SELECT")) {
-            return Err("`columns` are for SELECT on a table alone".to_owned());
+        let of_columns = |right: &String| ["SELECT", "INSERT", "UPDATE"].contains(&right.as_str());
+        if columns.is_some() && (at.len() != 3 || !given.iter().all(of_columns)) {
+            return Err("`columns` are for SELECT, INSERT and UPDATE on a table alone".to_owned());
+        }
+        if grantable && to.iter().any(|grantee| grantee == "public") {
+            return Err("what everybody has, nobody hands on: `grantable` is not for `public`".to_owned());
         }
         let columns: Option<BTreeSet<String>> = columns.map(|names| names.into_iter().collect());
         for grantee in to {
             let there = all.entry((at.clone(), checked(grantee)?)).or_default();
             for right in &given {
-                let more = match (there.get(right), &columns) {
-                    (Some(None), _) | (_, None) => None,
-                    (Some(Some(some)), Some(more)) => Some(some | more),
-                    (None, Some(columns)) => Some(columns.clone()),
-                };
-                there.insert(right.clone(), more);
+                add(there, right.clone(), columns.clone());
+                if grantable && right != "OWN" {
+                    add(there, format!("{right}{OPTION}"), columns.clone());
+                }
             }
         }
     }
     Ok(all)
+}
+
+/// Adds a right. All columns are more than some.
+pub(super) fn add(rights: &mut Rights, right: String, columns: Option<BTreeSet<String>>) {
+    let more = match (rights.get(&right), columns) {
+        (Some(None), _) | (_, None) => None,
+        (Some(Some(some)), Some(more)) => Some(some | &more),
+        (None, Some(columns)) => Some(columns),
+    };
+    rights.insert(right, more);
 }
 
 /// Rights on a model: to ask it, however that is called, and all that its owner may do.
@@ -327,10 +344,14 @@ mod tests {
             ("[[grants]]\ntable = 't'\nrights = ['SELECT']\nto = []", "nobody"),
             ("[[grants]]\ntable = 't'\nschema = 's'\nrights = ['SELECT']\nto = ['r']", "one `table`"),
             (
-                "[[grants]]\ntable = 't'\nrights = ['INSERT']\ncolumns = ['a']\nto = ['r']",
-                "SELECT on a table",
+                "[[grants]]\ntable = 't'\nrights = ['DELETE']\ncolumns = ['a']\nto = ['r']",
+                "UPDATE on a table",
             ),
             ("[[grants]]\ntable = 't'\nrights = ['SELECT']\ncolumns = []\nto = ['r']", "gives nothing"),
+            (
+                "[[grants]]\ntable = 't'\nrights = ['SELECT']\ngrantable = true\nto = ['public']",
+                "nobody hands on",
+            ),
             ("[[policies]]\nname = 'p'\ntable = 't'\nfor = []\nusing = 'true'", "leave `for` out"),
             ("[[policies]]\nname = 'p'\ntable = 't'\nusing = 'true) USING (false'", "policy `p`"),
             ("[[policies]]\nname = 'p'\ntable = 't'\nusing = 'true); DROP ROLE r; --'", "policy `p`"),

@@ -1,6 +1,6 @@
 //! What the server's rules are, by `system.access_rules`, of which one statement gives one state.
 
-use super::file::{Place, Policy, Rights, User};
+use super::file::{OPTION, Place, Policy, Rights, User, add};
 use anyhow::{Context, Result, anyhow};
 use arrow::array::{Array, StringArray};
 use arrow::compute::cast;
@@ -20,7 +20,10 @@ pub(super) struct State {
     pub(super) roles: BTreeSet<String>,
     pub(super) users: BTreeMap<String, User>,
     pub(super) memberships: BTreeSet<(String, String)>,
+    /// What owners and admins have granted.
     pub(super) grants: BTreeMap<(Place, String), Rights>,
+    /// What others have handed on.
+    pub(super) handed_on: BTreeMap<(Place, String), Rights>,
     pub(super) policies: BTreeMap<(Place, String), Policy>,
     pub(super) masks: BTreeMap<(Place, String), Policy>,
 }
@@ -66,11 +69,23 @@ impl State {
             }
             "membership" => drop(self.memberships.insert((text("role")?, text("member")?))),
             "grant" => {
-                let rights = rule.get("rights")?.as_object()?.iter().map(|(right, columns)| {
-                    let columns = if columns.is_null() { None } else { Some(texts(columns)?) };
-                    Some((right.clone(), columns))
-                });
-                self.grants.insert((place(rule)?, text("grantee")?), rights.collect::<Option<_>>()?);
+                let mut all = Rights::new();
+                for (section, suffix) in [("rights", ""), ("options", OPTION)] {
+                    for (right, columns) in
+                        rule.get(section).into_iter().filter_map(Value::as_object).flatten()
+                    {
+                        let columns = if columns.is_null() { None } else { Some(texts(columns)?) };
+                        all.insert(format!("{right}{suffix}"), columns);
+                    }
+                }
+                let at = (place(rule)?, text("grantee")?);
+                match rule.get("grantor") {
+                    None => drop(self.grants.insert(at, all)),
+                    Some(_) => {
+                        let there = self.handed_on.entry(at).or_default();
+                        all.into_iter().for_each(|(right, columns)| add(there, right, columns));
+                    }
+                }
             }
             "policy" => {
                 let column = match rule.get("column")? {

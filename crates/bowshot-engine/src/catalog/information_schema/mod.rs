@@ -3,6 +3,7 @@
 mod columns;
 mod keys;
 mod mysql;
+mod privileges;
 mod tables;
 
 pub(crate) use columns::type_name;
@@ -33,6 +34,8 @@ static DEFINED: &[&Defined] = &[
     &keys::CONSTRAINT_COLUMN_USAGE,
     &keys::CHECK_CONSTRAINTS,
     &keys::REFERENTIAL_CONSTRAINTS,
+    &privileges::TABLE_PRIVILEGES,
+    &privileges::COLUMN_PRIVILEGES,
     &TRIGGERS,
     &mysql::FILES,
     &mysql::PARTITIONS,

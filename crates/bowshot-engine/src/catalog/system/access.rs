@@ -2,11 +2,13 @@
 
 use crate::catalog::system::tables::batch;
 use crate::policy::access::Access;
+use crate::policy::grants::{self, Given};
 use crate::policy::rules::{Place, Policy, Token};
 use bowshot_api::Result;
 use bowshot_sql::Privilege;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The tables of `system` that are made here.
@@ -29,34 +31,67 @@ pub(crate) fn rows(name: &str, access: &Access) -> Option<Result<RecordBatch>> {
 }
 
 /// One right of somebody.
-struct Right {
-    grantee: String,
-    place: Place,
-    privilege: Privilege,
-    columns: Option<String>,
-    owner: bool,
+pub(crate) struct Right {
+    pub(crate) grantee: String,
+    pub(crate) place: Place,
+    pub(crate) privilege: Privilege,
+    /// `None` for all.
+    pub(crate) columns: Option<BTreeSet<String>>,
+    pub(crate) owner: bool,
+    /// Whether it may be handed on.
+    pub(crate) grantable: bool,
+    /// Who has handed it on; nobody where the owner or an admin gave it.
+    pub(crate) grantor: Option<String>,
 }
 
-fn rights(access: &Access) -> Vec<Right> {
+/// All rights that somebody may know of: their own, and those on what is theirs.
+pub(crate) fn rights(access: &Access) -> Vec<Right> {
     let rules = access.rules();
     let mut rights = Vec::new();
     for (place, owner) in &rules.owners {
-        let (grantee, place) = (owner.clone(), place.clone());
-        rights.push(Right { grantee, place, privilege: Privilege::Own, columns: None, owner: true });
+        let (grantee, place, privilege) = (owner.clone(), place.clone(), Privilege::Own);
+        let (columns, grantor) = (None, None);
+        rights.push(Right { grantee, place, privilege, columns, owner: true, grantable: true, grantor });
     }
-    for (place, grants) in &rules.grants {
-        for (grantee, given) in grants {
-            rights.extend(given.iter().map(|(privilege, columns)| Right {
-                grantee: grantee.clone(),
-                place: place.clone(),
-                privilege: *privilege,
-                columns: columns.as_ref().map(|names| names.iter().cloned().collect::<Vec<_>>().join(", ")),
-                owner: false,
-            }));
+    for (place, granted) in &rules.granted {
+        for ((grantee, grantor), granted) in grants::effective(granted) {
+            for (privilege, columns) in &granted.rights {
+                let parts = parts(*privilege, columns, granted.options.get(privilege));
+                rights.extend(parts.into_iter().map(|(columns, grantable)| Right {
+                    grantee: grantee.clone(),
+                    place: place.clone(),
+                    privilege: *privilege,
+                    columns,
+                    owner: false,
+                    grantable,
+                    grantor: grantor.clone(),
+                }));
+            }
         }
     }
     rights.retain(|right| access.has_role(&right.grantee) || (!access.is_off() && access.owns(&right.place)));
     rights
+}
+
+type Columns = Option<BTreeSet<String>>;
+
+/// A right of which some columns may be handed on and others not, as two.
+fn parts(privilege: Privilege, columns: &Columns, option: Option<&Columns>) -> Vec<(Columns, bool)> {
+    match option {
+        None => vec![(columns.clone(), privilege == Privilege::Own)],
+        Some(option) if option == columns => vec![(columns.clone(), true)],
+        Some(option) => {
+            let rest = match (columns, option) {
+                (Some(columns), Some(option)) => Some(columns - option),
+                _ => None,
+            };
+            vec![(rest, false), (option.clone(), true)]
+        }
+    }
+}
+
+fn list(columns: &Columns) -> Option<String> {
+    columns.as_ref().map(|names| names.iter().cloned().collect::<Vec<_>>().join(", "))
 }
 
 fn texts(values: impl IntoIterator<Item = Option<String>>) -> ArrayRef {
@@ -91,8 +126,13 @@ fn grants(access: &Access) -> Result<RecordBatch> {
         ("table_schema", column(&|right| part(&right.place, 1))),
         ("table_name", column(&|right| named(&right.place))),
         ("privilege", column(&|right| Some(right.privilege.as_str().to_owned()))),
-        ("columns", column(&|right| right.columns.clone())),
+        ("columns", column(&|right| list(&right.columns))),
         ("is_owner", Arc::new(rights.iter().map(|right| Some(right.owner)).collect::<BooleanArray>())),
+        (
+            "is_grantable",
+            Arc::new(rights.iter().map(|right| Some(right.grantable)).collect::<BooleanArray>()),
+        ),
+        ("grantor", column(&|right| right.grantor.clone())),
     ])
 }
 
@@ -115,6 +155,10 @@ fn defaults(access: &Access) -> Result<RecordBatch> {
     ])
 }
 
+fn by_name(given: &Given) -> Map<String, Value> {
+    given.iter().map(|(privilege, columns)| (privilege.as_str().to_owned(), json!(columns))).collect()
+}
+
 /// All rules that can be said in a file, each as a JSON object, so that no name is taken for two. What proves who somebody is,
 /// is not among them.
 fn rules(access: &Access) -> Result<RecordBatch> {
@@ -129,13 +173,15 @@ fn rules(access: &Access) -> Result<RecordBatch> {
     for (member, roles) in &rules.members {
         all.extend(roles.iter().map(|role| ("membership", json!({ "role": role, "member": member }))));
     }
-    for (place, grants) in &rules.grants {
-        for (grantee, given) in grants {
-            let rights: Map<String, Value> = given
-                .iter()
-                .map(|(privilege, columns)| (privilege.as_str().to_owned(), json!(columns)))
-                .collect();
-            all.push(("grant", json!({ "place": place, "grantee": grantee, "rights": rights })));
+    for (place, granted) in &rules.granted {
+        for ((grantee, grantor), granted) in grants::effective(granted) {
+            let (rights, options) = (by_name(&granted.rights), by_name(&granted.options));
+            let mut grant = json!({ "place": place, "grantee": grantee, "rights": rights });
+            if let Some(grant) = grant.as_object_mut() {
+                grant.extend((!granted.options.is_empty()).then(|| ("options".to_owned(), options.into())));
+                grant.extend(grantor.map(|grantor| ("grantor".to_owned(), grantor.into())));
+            }
+            all.push(("grant", grant));
         }
     }
     for (place, policies) in &rules.policies {
@@ -159,7 +205,7 @@ fn policies(access: &Access) -> Result<RecordBatch> {
     let all: Vec<_> =
         seen.flat_map(|(place, policies)| policies.iter().map(move |policy| (place, policy))).collect();
     let kind = |mask: bool| Some(if mask { "MASK" } else { "ROW POLICY" }.to_owned());
-    let roles = |roles: &std::collections::BTreeSet<String>| {
+    let roles = |roles: &BTreeSet<String>| {
         (!roles.is_empty()).then(|| roles.iter().cloned().collect::<Vec<_>>().join(", "))
     };
     batch(vec![
@@ -223,12 +269,14 @@ pub(crate) fn grants_of(access: &Access, name: &str) -> Vec<String> {
     }
     let mine = |grantee: &str| grantee == name || (name == access.user() && access.has_role(grantee));
     for right in rights(access).iter().filter(|right| mine(&right.grantee)) {
-        let columns = right.columns.as_ref().map(|columns| format!(" ({columns})")).unwrap_or_default();
+        let columns = list(&right.columns).map(|columns| format!(" ({columns})")).unwrap_or_default();
         let (privilege, kind) = (right.privilege.as_str(), kind(&right.place));
         let place: Vec<&str> =
             right.place.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
         let place = place.join(".");
-        lines.push(format!("GRANT {privilege}{columns} ON {kind} {place} TO {}", right.grantee));
+        let option =
+            if right.grantable && right.privilege != Privilege::Own { " WITH GRANT OPTION" } else { "" };
+        lines.push(format!("GRANT {privilege}{columns} ON {kind} {place} TO {}{option}", right.grantee));
     }
     if access.is_admin() || name == access.user() {
         let granted = rules.members.get(name).into_iter().flatten();

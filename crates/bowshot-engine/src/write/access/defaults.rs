@@ -1,8 +1,9 @@
 //! Rights on tables that users will make (ALTER DEFAULT PRIVILEGES): given with each of them when it is made, and of no
 //! meaning for those that are there.
 
-use super::{Known, Notes, changed};
-use crate::policy::rules::{Key, Place, Rules, given_text};
+use super::{Known, Notes};
+use crate::policy::grants::{self, given_text};
+use crate::policy::rules::{Key, Place, Rules};
 use bowshot_api::{Error, Result};
 use bowshot_sql::Privilege;
 
@@ -21,15 +22,16 @@ pub(super) fn defaults(
         return Err(Error::invalid(message).with_hint("name the users after FOR"));
     }
     let places = if places.is_empty() { vec![Place::new()] } else { places };
-    let privileges: Vec<(Privilege, Vec<String>)> =
-        privileges.iter().map(|privilege| (*privilege, Vec::new())).collect();
     let mut notes = Notes::new();
     for user in users {
         for place in &places {
             let there = known.rules.defaults.get(&(user.clone(), place.clone()));
             for grantee in grantees {
-                let before = there.and_then(|grants| grants.get(grantee)).cloned().unwrap_or_default();
-                let given = changed(before, &privileges, give);
+                let mut given = there.and_then(|grants| grants.get(grantee)).cloned().unwrap_or_default();
+                for privilege in privileges {
+                    let change = if give { grants::add } else { grants::take };
+                    change(&mut given, *privilege, None);
+                }
                 let text = (!given.is_empty()).then(|| given_text(&given));
                 notes.push((Key::Default { user, place, grantee }.text(), text));
             }

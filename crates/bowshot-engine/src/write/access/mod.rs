@@ -2,10 +2,13 @@
 
 mod defaults;
 mod membership;
+mod owners;
+mod rights;
 mod tokens;
 mod users;
 
 use self::membership::membership;
+use self::rights::Rights;
 use self::tokens::Told;
 use crate::catalog::Visible;
 use crate::catalog::models::not_there;
@@ -16,15 +19,13 @@ use crate::policy::access::{Access, denied, unseen};
 use crate::policy::gate::AccessSettings;
 use crate::policy::guard;
 use crate::policy::mask::Mask;
-use crate::policy::rules::{
-    Given, Key, PUBLIC, Place, Policy, Rules, given_text, model_place, place_in, place_of, policy_text,
-};
+use crate::policy::rules::{Key, PUBLIC, Place, Policy, Rules, model_place, place_in, place_of, policy_text};
 use crate::snapshot::Pinned;
 use crate::snapshot::names::{DEFAULT_CATALOG, TEMPORARY_CATALOG};
 use crate::write::models::may_know;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::rewrite;
-use bowshot_sql::{AccessStatement, Object, Privilege, UserChange};
+use bowshot_sql::{AccessStatement, Object, UserChange};
 use bowshot_storage::tables::EntryName;
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName};
 use futures::FutureExt;
@@ -53,8 +54,14 @@ enum Needs {
     /// Who logs in as the user, or an admin.
     Login(String),
     Owner(Place),
+    /// The owner, or who holds these rights with the option to hand them on.
+    Holder(Place, Rights),
+    /// The owner, who has the role that is to be the new one.
+    OwnerIn(Place, String),
     /// The user, or an admin.
     User(String),
+    /// Nothing happens.
+    Nobody,
 }
 
 impl fmt::Debug for AccessChange {
@@ -81,8 +88,8 @@ impl AccessChange {
     /// # Errors
     /// `LimitReached` for too many.
     pub(crate) fn apply(&self, pinned: &Pinned) -> Result<Pinned> {
-        // Tokens are no rules.
-        let closes = !matches!(self.needs, Needs::Login(_));
+        // Tokens are no rules, and nothing is none either.
+        let closes = !matches!(self.needs, Needs::Login(_) | Needs::Nobody);
         let closed = closes.then(|| (Key::Closed.text(), Some("true".to_owned())));
         let notes = self.notes.iter().cloned().chain(closed);
         pinned.changed(DEFAULT_CATALOG, |snapshot| snapshot.with_notes(notes))
@@ -93,11 +100,14 @@ impl Needs {
     fn check(&self, access: &Access) -> Result<()> {
         let may = match self {
             _ if access.is_admin() => true,
+            Self::Nobody => true,
             Self::Login(name) => access.is_login_of(name),
             // Who owns what is not known before there are rules.
             _ if access.is_off() => false,
             Self::Admin => false,
             Self::Owner(place) => access.owns(place),
+            Self::Holder(place, rights) => access.owns(place) || rights::may_say(rights, place, access),
+            Self::OwnerIn(place, owner) => access.owns(place) && access.has_role(owner),
             Self::User(name) => access.user() == name && access.has_role(name),
         };
         if may {
@@ -109,9 +119,13 @@ impl Needs {
                 "make a user an admin in the configuration: `admin = true` under `[[access.users]]`",
             )
         } else {
-            error.with_hint(
-                "admins may, and the owner of a table or schema for that; tokens are made by their users",
-            )
+            error.with_hint(match self {
+                Self::OwnerIn(..) => "its owner may, in favour of a role of theirs, and admins",
+                Self::Holder(..) => "admins may, the owner of it, and who has that right WITH GRANT OPTION",
+                _ => {
+                    "admins may, and the owner of a table or schema for that; tokens are made by their users"
+                }
+            })
         })
     }
 }
@@ -184,8 +198,19 @@ fn needs(statement: &AccessStatement, (access, names): (&Access, &Names)) -> Res
             [user] => Needs::User(user.clone()),
             _ => Needs::Admin,
         },
-        AccessStatement::Rights { object: Object::Catalog(_), .. } => Needs::Admin,
-        AccessStatement::Rights { object, .. } => Needs::Owner(place(object, (access, names))?),
+        AccessStatement::Rights { object: Object::Catalog(_), .. }
+        | AccessStatement::Owner { object: Object::Catalog(_), .. } => Needs::Admin,
+        AccessStatement::Rights { give, privileges, object, grantees, option, cascade } => {
+            let (privileges, grantees) = (privileges.clone(), grantees.clone());
+            let rights = Rights { give: *give, privileges, grantees, option: *option, cascade: *cascade };
+            Needs::Holder(place(object, (access, names))?, rights)
+        }
+        AccessStatement::Owner { object, owner, if_exists } => {
+            match owners::place_of(object, *if_exists, (access, names))? {
+                Some(place) => Needs::OwnerIn(place, owner.clone()),
+                None => Needs::Nobody,
+            }
+        }
         AccessStatement::CreatePolicy { table, .. } | AccessStatement::DropPolicy { table, .. } => {
             Needs::Owner(place_of(&target(table, (access, names))?))
         }
@@ -200,7 +225,11 @@ fn target(name: &ObjectName, (access, names): (&Access, &Names)) -> Result<Entry
     }
     let own = names.pinned.entry(&name).is_some();
     let name = if !own && names.parts.is_file_table(&name) { names.parts.file_table(&name) } else { name };
-    if access.sees(&name) && names.parts.has(&name, &names.pinned) { Ok(name) } else { Err(unseen(&name)) }
+    if access.sees(&name) && names.parts.has(&name, &names.pinned, access.principal()) {
+        Ok(name)
+    } else {
+        Err(unseen(&name))
+    }
 }
 
 fn place(object: &Object, (access, names): (&Access, &Names)) -> Result<Place> {
@@ -247,16 +276,12 @@ fn changes(statement: AccessStatement, rules: &Rules, (access, names): (&Access,
         AccessStatement::User { name, change, password, admin, attributes } => {
             users::changed((checked_name(name)?, change), (password, admin, attributes), &known)
         }
-        AccessStatement::Rights { give, privileges, object, grantees } => {
-            let place = place(&object, (access, names))?;
-            known.check(&grantees)?;
-            let change = |grantee: &String| {
-                let there = rules.grants.get(&place).and_then(|grants| grants.get(grantee)).cloned();
-                let given = changed(there.unwrap_or_default(), &privileges, give);
-                let text = (!given.is_empty()).then(|| given_text(&given));
-                (Key::Grant { place: &place, grantee }.text(), text)
-            };
-            Ok(grantees.iter().map(change).collect())
+        AccessStatement::Rights { give, privileges, object, grantees, option, cascade } => {
+            let rights = Rights { give, privileges, grantees, option, cascade };
+            rights::changed(&rights, &place(&object, (access, names))?, &known, access)
+        }
+        AccessStatement::Owner { object, owner, if_exists } => {
+            owners::changed((&object, if_exists), owner, &known, (access, names))
         }
         AccessStatement::DefaultRights { give, privileges, users, schemas, grantees } => {
             known.check(&grantees)?;
@@ -330,32 +355,6 @@ fn checked_name(name: String) -> Result<String> {
     )))
 }
 
-fn changed(mut given: Given, privileges: &[(Privilege, Vec<String>)], give: bool) -> Given {
-    for (privilege, columns) in privileges {
-        let columns: Option<BTreeSet<String>> =
-            (!columns.is_empty()).then(|| columns.iter().cloned().collect());
-        match (give, given.get(privilege).cloned(), columns) {
-            (true, Some(Some(mut there)), Some(more)) => {
-                there.extend(more);
-                given.insert(*privilege, Some(there));
-            }
-            // All columns are more than some.
-            (true, Some(None), Some(_)) => {}
-            (true, _, columns) => drop(given.insert(*privilege, columns)),
-            (false, Some(Some(there)), Some(less)) => {
-                let left: BTreeSet<String> = there.difference(&less).cloned().collect();
-                if left.is_empty() {
-                    given.remove(privilege);
-                } else {
-                    given.insert(*privilege, Some(left));
-                }
-            }
-            (false, ..) => drop(given.remove(privilege)),
-        }
-    }
-    given
-}
-
 /// Who is dropped takes along rights, memberships and ownership.
 fn dropped(user: bool, name: &str, if_exists: bool, rules: &Rules) -> Result<Notes> {
     let there = if user { rules.users.contains_key(name) } else { rules.roles.contains(name) };
@@ -381,9 +380,7 @@ fn dropped(user: bool, name: &str, if_exists: bool, rules: &Rules) -> Result<Not
         let gone = roles.iter().filter(|role| *role == name || member == name);
         notes.extend(gone.map(|role| (Key::Member { role, member }.text(), None)));
     }
-    for (place, _) in rules.grants.iter().filter(|(_, grants)| grants.contains_key(name)) {
-        notes.push((Key::Grant { place, grantee: name }.text(), None));
-    }
+    notes.extend(rights::all_of(name, rules));
     notes.extend(defaults::all_of(name, rules));
     for (place, _) in rules.owners.iter().filter(|(_, owner)| *owner == name) {
         notes.push((Key::Owner(place).text(), None));
@@ -429,27 +426,9 @@ async fn policy(new: NewPolicy, table: &EntryName, (visible, rules): (&Visible, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::grants::{Given, Granted, Grants};
     use crate::policy::rules::User;
-    use std::collections::BTreeMap;
-
-    #[test]
-    fn rights_add_up_and_are_taken_away_again() {
-        let select = |columns: &[&str]| {
-            vec![(Privilege::Select, columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())]
-        };
-        let some = changed(Given::new(), &select(&["a"]), true);
-        let more = changed(some, &select(&["b"]), true);
-        assert_eq!(
-            more.get(&Privilege::Select),
-            Some(&Some(BTreeSet::from(["a".to_owned(), "b".to_owned()])))
-        );
-        let all = changed(more.clone(), &select(&[]), true);
-        assert_eq!(all.get(&Privilege::Select), Some(&None));
-        assert_eq!(changed(all.clone(), &select(&["a"]), true), all);
-        assert_eq!(changed(more, &select(&["a", "b"]), false), Given::new());
-        assert_eq!(changed(all.clone(), &select(&["a"]), false), Given::new(), "no exceptions: all or some");
-        assert_eq!(changed(all, &select(&[]), false), Given::new());
-    }
+    use bowshot_sql::Privilege;
 
     #[test]
     fn who_goes_takes_everything_along() {
@@ -457,7 +436,8 @@ mod tests {
         let mut rules = Rules::default();
         rules.users.insert("u".to_owned(), User::default());
         rules.members.insert("u".to_owned(), BTreeSet::from(["r".to_owned()]));
-        rules.grants.insert(place.clone(), BTreeMap::from([("u".to_owned(), Given::new())]));
+        let select = Granted { rights: Given::from([(Privilege::Select, None)]), ..Granted::default() };
+        rules.granted.insert(place.clone(), Grants::from([(("u".to_owned(), None), select)]));
         rules.owners.insert(place.clone(), "u".to_owned());
         let notes = dropped(true, "u", false, &rules).expect("drops");
         assert_eq!(notes.len(), 4);

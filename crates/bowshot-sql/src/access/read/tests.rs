@@ -54,8 +54,14 @@ fn tokens() {
 #[test]
 fn rights_and_roles_are_told_apart() {
     let statement = read("GRANT SELECT (a, \"B\"), INSERT ON TABLE s.t TO ROLE r, \"U\";").expect("parses");
-    let Some(AccessStatement::Rights { give: true, privileges, object: Object::Table(table), grantees }) =
-        statement
+    let Some(AccessStatement::Rights {
+        give: true,
+        privileges,
+        object: Object::Table(table),
+        grantees,
+        option: false,
+        ..
+    }) = statement
     else {
         panic!("{statement:?}")
     };
@@ -132,7 +138,16 @@ fn policies_and_masks() {
         "CREATE MASK m ON t USING (null)",
         "GRANT SELECT ON t",
         "GRANT SELECT TO",
-        "GRANT INSERT (a) ON t TO r",
+        "GRANT DELETE (a) ON t TO r",
+        "GRANT UPDATE () ON t TO r",
+        "GRANT UPDATE (a) ON SCHEMA s TO r",
+        "GRANT SELECT ON t TO r CASCADE",
+        "GRANT r TO s WITH GRANT OPTION",
+        "REVOKE SELECT ON t FROM r WITH GRANT OPTION",
+        "REVOKE GRANT OPTION FOR r FROM s",
+        "REVOKE SELECT ON t FROM r CASCADE RESTRICT",
+        "ALTER TABLE t OWNER TO",
+        "ALTER TABLE t OWNER TO a, b",
         "CREATE ROLE",
         "GRANT SELECT ON t TO r EXTRA",
     ] {
@@ -154,4 +169,66 @@ fn passwords_do_not_come_back() {
         assert!(!without_passwords(sql).contains("hunter2"), "{sql}");
     }
     assert_eq!(without_passwords("SELECT password FROM t"), "SELECT password FROM t");
+}
+
+#[test]
+fn rights_on_columns_and_the_option_to_hand_them_on() {
+    let read = |sql: &str| match read(sql).expect(sql) {
+        Some(AccessStatement::Rights { give, privileges, option, cascade, .. }) => {
+            (give, privileges, option, cascade)
+        }
+        other => panic!("{sql}: {other:?}"),
+    };
+    let of =
+        |privilege, columns: &[&str]| (privilege, columns.iter().map(|name| (*name).to_owned()).collect());
+    let (update, insert) = (of(Privilege::Update, &["a", "b"]), of(Privilege::Insert, &["c"]));
+    assert_eq!(
+        read("GRANT UPDATE (a, b), INSERT (C) ON t TO r WITH GRANT OPTION"),
+        (true, vec![update, insert], true, false)
+    );
+    let all = of(Privilege::Select, &[]);
+    for (sql, option, cascade) in [
+        ("REVOKE GRANT OPTION FOR SELECT ON t FROM r CASCADE", true, true),
+        ("REVOKE GRANT OPTION FOR SELECT ON t FROM r", true, false),
+        ("REVOKE SELECT ON t FROM r RESTRICT", false, false),
+        ("REVOKE SELECT ON t FROM r CASCADE;", false, true),
+        ("REVOKE EXECUTE ON MODEL m FROM r CASCADE", false, true),
+    ] {
+        assert_eq!(read(sql), (false, vec![all.clone()], option, cascade), "{sql}");
+    }
+}
+
+#[test]
+fn owners() {
+    for (sql, expected, if_there) in [
+        ("ALTER TABLE t OWNER TO r", "table t", false),
+        ("alter table if exists s.\"T\" owner to \"R\";", "table s.\"T\"", true),
+        ("ALTER VIEW v OWNER TO r", "table v", false),
+        ("ALTER MATERIALIZED VIEW a.b.c OWNER TO r", "table a.b.c", false),
+        ("ALTER SCHEMA a.b OWNER TO USER", "schema a.b", false),
+        ("ALTER DATABASE d OWNER TO r", "catalog d", false),
+        ("ALTER MODEL m OWNER TO r", "model m", false),
+        ("ALTER TABLE owner OWNER TO r", "table owner", false),
+    ] {
+        match read(sql).expect(sql) {
+            Some(AccessStatement::Owner { object, owner, if_exists }) => {
+                let found = match object {
+                    Object::Table(name) => format!("table {name}"),
+                    Object::Schema(name) => format!("schema {name}"),
+                    Object::Catalog(name) => format!("catalog {name}"),
+                    Object::Model(name) => format!("model {name}"),
+                };
+                assert_eq!((found.as_str(), if_exists), (expected, if_there), "{sql}");
+                assert!(["r", "R", "user"].contains(&owner.as_str()), "{sql}");
+            }
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+    for sql in [
+        "ALTER TABLE t ADD COLUMN owner INT",
+        "ALTER TABLE t RENAME TO owner",
+        "ALTER TABLE owner RENAME TO x",
+    ] {
+        assert_eq!(read(sql).expect(sql), None, "{sql}");
+    }
 }

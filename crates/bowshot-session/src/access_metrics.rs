@@ -1,0 +1,85 @@
+//! The metrics of access, but for those of the decisions themselves, which the engine makes (`authorize/decision.rs`).
+//!
+//! | name | kind | labels | meaning |
+//! |---|---|---|---|
+//! | `bowshot_access_decisions_total` | counter | `statement`, `decision` | what the rights said of statements, by their first word |
+//! | `bowshot_logins_total` | counter | `scheme`, `outcome` | credentials that were looked at |
+//! | `bowshot_audit_lines_total` | counter | `outcome` | lines of the audit trail: written, or lost |
+
+use bowshot_api::{Credentials, Error, ErrorKind, Principal, Result};
+
+const DECISIONS: &str = "bowshot_access_decisions_total";
+const LOGINS: &str = "bowshot_logins_total";
+const LINES: &str = "bowshot_audit_lines_total";
+
+/// First words of statements that are told apart. What users write must not make names of metrics.
+const WORDS: [&str; 22] = [
+    "select", "with", "values", "table", "insert", "update", "delete", "merge", "copy", "create", "alter",
+    "drop", "truncate", "grant", "revoke", "show", "describe", "explain", "set", "attach", "call", "refresh",
+];
+
+/// Says what the metrics are. To be called before the first of them.
+pub(crate) fn describe() {
+    metrics::describe_counter!(DECISIONS, "What the rights said of statements, by their first word.");
+    metrics::describe_counter!(LOGINS, "Credentials that were looked at, by scheme and outcome.");
+    metrics::describe_counter!(LINES, "Lines of the audit trail that were written, and that were lost.");
+}
+
+pub(crate) fn decided(sql: &str, decision: &'static str) {
+    metrics::counter!(DECISIONS, "statement" => word(sql), "decision" => decision).increment(1);
+}
+
+pub(crate) fn line(written: bool) {
+    let outcome = if written { "written" } else { "lost" };
+    metrics::counter!(LINES, "outcome" => outcome).increment(1);
+}
+
+pub(crate) fn login(scheme: &'static str, found: std::result::Result<&Principal, &Error>) {
+    let outcome = match found.map_err(Error::kind) {
+        Ok(_) => "accepted",
+        Err(ErrorKind::Unauthenticated) => "refused",
+        Err(_) => "failed",
+    };
+    metrics::counter!(LOGINS, "scheme" => scheme, "outcome" => outcome).increment(1);
+}
+
+/// What kind of credentials somebody shows, as far as that can be told of them and of what came of it.
+pub(crate) fn scheme(credentials: &Credentials, is_token: bool, found: &Result<Principal>) -> &'static str {
+    let claims = found.as_ref().ok().and_then(|principal| principal.claims.as_ref());
+    match credentials {
+        _ if is_token && claims.is_some() => "jwt",
+        _ if is_token => "token",
+        Credentials::Certificate { .. } => "certificate",
+        // Without users a token means nothing.
+        Credentials::Anonymous | Credentials::Bearer(_) => "none",
+        Credentials::Password { .. } if claims.is_some() => "directory",
+        Credentials::Password { .. } => "password",
+    }
+}
+
+fn word(sql: &str) -> &'static str {
+    let text = sql.trim_start().trim_start_matches('(').trim_start();
+    let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let first = text.get(..end).unwrap_or_default();
+    WORDS.into_iter().find(|word| word.eq_ignore_ascii_case(first)).unwrap_or("other")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_the_list() {
+        for (sql, expected) in [
+            ("SELECT 1", "select"),
+            ("  (select 1)", "select"),
+            ("insert into t values (1)", "insert"),
+            ("Grant;", "grant"),
+            ("", "other"),
+            ("é", "other"),
+            ("selection of what users write", "other"),
+        ] {
+            assert_eq!(word(sql), expected, "{sql}");
+        }
+    }
+}

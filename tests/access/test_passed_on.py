@@ -1,0 +1,156 @@
+"""The token by which somebody has logged in is passed on to another Bowshot of the same identity provider: there it is its user
+who asks, with the rights of that user. Nobody else's token is shown, and none is kept longer than its session."""
+
+import contextlib
+
+import adbc_driver_flightsql
+import pyarrow.flight as flight
+import pytest
+
+import world
+from issuer import AUDIENCE, Issuer
+from server import wait_until
+from test_identity import bearer, connected
+from world import Refused
+
+FAR = [
+    "CREATE TABLE t (id INTEGER, region VARCHAR)",
+    "INSERT INTO t VALUES (1, 'EU'), (2, 'US')",
+    "CREATE TABLE inbox (id INTEGER)",
+    "CREATE VIEW who AS SELECT current_user AS name",
+    "CREATE ROLE analyst",
+    "CREATE ROLE europe",
+    "GRANT SELECT ON t TO analyst, europe",
+    "GRANT SELECT ON who TO analyst, europe",
+    "GRANT SELECT, INSERT ON inbox TO analyst",
+    "CREATE ROW POLICY own ON t FOR europe USING (region = 'EU')",
+    "CREATE ROW POLICY every ON t FOR analyst USING (true)",
+]
+NEAR = ["CREATE ROLE analyst", "CREATE ROLE europe"]
+
+
+def entry(issuer, *audiences):
+    return f"""
+[[jwt]]
+issuer = "{issuer.name}"
+audiences = {list(audiences)}
+roles_claim = "realm_access.roles"
+roles = {{ reader = "analyst", eu = "europe" }}
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Two servers: the near one reads tables of the far one."""
+    issuer, folder = Issuer(), tmp_path_factory.mktemp("passed_on")
+    (folder / "far").mkdir()
+    (folder / "near").mkdir()
+    with contextlib.ExitStack() as stack:
+        stack.callback(issuer.close)
+        far = stack.enter_context(world.world(folder / "far", FAR, more=entry(issuer, AUDIENCE)))
+        environment = {
+            "BOWSHOT_ATTACH_PLACES": f"{far.server.grpc_tcp.replace('grpc+tcp', 'grpc')},grpc://192.0.2.1:1",
+            "BOWSHOT_DRIVERS_FLIGHTSQL": adbc_driver_flightsql._driver_path(),
+        }
+        near = stack.enter_context(world.world(folder / "near", NEAR, more=entry(issuer, AUDIENCE, "near"), environment=environment))
+        near.place = far.server.grpc_tcp.replace("grpc+tcp", "grpc")
+        root = near.at("root")
+        root.rows(f"ATTACH '{near.place}' AS far (TYPE flightsql, FORWARD_TOKEN true, READ_ONLY false, CACHE_TTL '1s')")
+        root.rows("GRANT SELECT, INSERT ON CATALOG far TO analyst, europe")
+        near.far, near.issuer = far, issuer
+        yield near
+
+
+@pytest.mark.parametrize("door", [door for door in world.DOORS if door != "flight"])
+def test_who_asks_is_who_asks_there(made, door):
+    for user, roles, expected in (("ann", ["eu"], [("1",)]), ("ben", ["reader"], [("1",), ("2",)])):
+        connection = connected(made, door, made.issuer.token(user=user, roles=roles))
+        assert connection.rows("SELECT id FROM far.main.t ORDER BY id") == expected
+        assert connection.rows("SELECT name FROM far.main.who") == [(user,)]
+        assert connection.rows("SELECT count(*) FROM far.main.t WHERE region = 'US'") == [(str(len(expected) - 1),)]
+        connection.close()
+
+
+def test_as_a_bearer_token(made):
+    token = made.issuer.token(user="ann", roles=["eu"])
+    status, body = bearer(made, token, "SELECT name FROM far.main.who")
+    assert status == 200 and "ann" in body, body
+    with flight.connect(made.server.grpc_tcp) as client:
+        options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
+        assert client.do_get(flight.Ticket(b"SELECT id FROM far.main.t"), options).read_all().to_pydict() == {"id": [1]}
+
+
+def test_both_servers_have_their_say(made):
+    nobody = connected(made, "postgres", made.issuer.token(user="eve"))
+    with pytest.raises(Refused, match="not found"):
+        nobody.rows("SELECT id FROM far.main.t")
+    nobody.close()
+    ann = connected(made, "postgres", made.issuer.token(user="ann", roles=["eu"]))
+    with pytest.raises(Refused):
+        ann.rows("INSERT INTO far.main.inbox SELECT 1")
+    ann.close()
+    ben = connected(made, "postgres", made.issuer.token(user="ben", roles=["reader"]))
+    ben.rows("INSERT INTO far.main.inbox SELECT 7")
+    assert ben.rows("SELECT id FROM far.main.inbox") == [("7",)] == made.far.at("root").rows("SELECT id FROM inbox")
+    ben.close()
+
+
+def test_without_a_token_that_is_good_there(made):
+    for user in ("root",):
+        for door in ("flight", "postgres"):
+            with pytest.raises(Refused, match="asked with the token of its caller"):
+                made.at(user, door).rows("SELECT id FROM far.main.t")
+    # Logged in by name and password over Flight: what comes back is a token of this server.
+    session = connected(made, "flight", made.issuer.token(user="ben", roles=["reader"]))
+    with pytest.raises(Refused, match="asked with the token of its caller"):
+        session.rows("SELECT id FROM far.main.t")
+    session.close()
+    # Good here alone.
+    here = connected(made, "postgres", made.issuer.token(user="ben", roles=["reader"], aud="near"))
+    assert here.rows("SELECT current_user") == [("ben",)]
+    with pytest.raises(Refused, match="does not take the credentials"):
+        here.rows("SELECT id FROM far.main.t")
+    here.close()
+
+
+def test_nobody_has_the_token_of_another_or_of_before(made):
+    def connections():
+        return made.far.server.metrics()["bowshot_flight_connections"]
+
+    ann, ben = (connected(made, "postgres", made.issuer.token(user=user, roles=roles)) for user, roles in (("ann", ["eu"]), ("ben", ["reader"])))
+    for _ in range(3):
+        assert ann.rows("SELECT name FROM far.main.who") == [("ann",)]
+        assert ben.rows("SELECT name FROM far.main.who") == [("ben",)]
+        assert len(ann.rows("SELECT * FROM far.main.t")) == 1 and len(ben.rows("SELECT * FROM far.main.t")) == 2
+    held = connections()
+    ann.close()
+    ben.close()
+    # What was opened with their tokens goes with their sessions.
+    wait_until(lambda: connections() < held, "connections are closed", 10)
+
+
+def test_it_is_told_nobody(made):
+    token = made.issuer.token(user="ann", roles=["eu"])
+    ann = connected(made, "postgres", token)
+    plan = str(ann.rows("EXPLAIN SELECT id FROM far.main.t"))
+    with pytest.raises(Refused) as refused:
+        ann.rows("SELECT nothing FROM far.main.t")
+    root = made.at("root")
+    told = plan + str(refused.value) + str(root.rows("SELECT * FROM system.databases")) + str(root.rows("SELECT * FROM system.access_log"))
+    told += made.server.log() + made.far.server.log()
+    ann.close()
+    assert token not in told and token.rsplit(".", 1)[1] not in told
+
+
+@pytest.mark.parametrize(
+    ("place", "options", "words"),
+    [
+        ("grpc://192.0.2.1:1", "TYPE flightsql, FORWARD_TOKEN true", "grpc\\+tls"),
+        (None, "TYPE flightsql, FORWARD_TOKEN true, USER 'ann', PASSWORD 'x'", "`user` or a password"),
+        (None, "TYPE flightsql, FORWARD_TOKEN perhaps", "true or false"),
+        ("postgres://127.0.0.1:1/x", "TYPE postgres, FORWARD_TOKEN true", "take no tokens"),
+    ],
+)
+def test_where_it_does_not_go(made, place, options, words):
+    with pytest.raises(Refused, match=words):
+        made.at("root").rows(f"ATTACH '{place or made.place}' AS other ({options})")
