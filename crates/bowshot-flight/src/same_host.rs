@@ -13,7 +13,7 @@
 
 mod conversation;
 mod download;
-mod frames;
+pub(crate) mod frames;
 mod gather;
 mod pool;
 mod upload;

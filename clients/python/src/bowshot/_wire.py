@@ -21,6 +21,7 @@ from bowshot._config import Config
 from bowshot._errors import Error, InterfaceError, ProgrammingError, UnavailableError, translate
 from bowshot._messages import OptionValue
 from bowshot._protobuf import Message
+from bowshot._same_host import HEADER, Reader, SameHost
 
 Result = TypeVar("Result")
 COOKIE = "arrow_flight_session_id"
@@ -37,6 +38,7 @@ class _Cookies(flight.ClientMiddlewareFactory):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.session: str | None = None
+        self.same_host: SameHost | None = None
 
     def start_call(self, _info: Any) -> flight.ClientMiddleware:
         return _Cookie(self)
@@ -48,8 +50,11 @@ class _Cookie(flight.ClientMiddleware):  # type: ignore[misc]
         self._cookies = cookies
 
     def sending_headers(self) -> dict[str, str]:
-        session = self._cookies.session
-        return {"cookie": f"{COOKIE}={session}"} if session else {}
+        session, same_host = self._cookies.session, self._cookies.same_host
+        headers = {"cookie": f"{COOKIE}={session}"} if session else {}
+        if same_host is not None and same_host.asks:
+            headers[HEADER] = "1"
+        return headers
 
     def received_headers(self, headers: dict[str, list[str | bytes]]) -> None:
         for text in headers.get("set-cookie", []):
@@ -57,6 +62,9 @@ class _Cookie(flight.ClientMiddleware):  # type: ignore[misc]
             name, _, value = text.split(";")[0].partition("=")
             if name.strip() == COOKIE:
                 self._cookies.session = value.strip()
+        for text in headers.get(HEADER, []):
+            if self._cookies.same_host is not None:
+                self._cookies.same_host.offered(text.decode() if isinstance(text, bytes) else text)
 
 
 class Wire:
@@ -71,6 +79,7 @@ class Wire:
         self._lanes: list[flight.FlightClient] = []
         self._lock = threading.Lock()
         self._closed = False
+        self.same_host = self._cookies.same_host = SameHost(config.same_host, self._local_headers)
         try:
             interruptible(self._connect)
         except BaseException:
@@ -114,6 +123,12 @@ class Wire:
             self.get_options()
         else:
             self.set_options(dict(config.options), timeout)
+        self.same_host.settle()
+
+    def _local_headers(self) -> list[tuple[bytes, bytes]]:
+        """What a call over the network has by itself."""
+        session = self._cookies.session
+        return [*self._headers, (b"cookie", f"{COOKIE}={session}".encode())] if session else self._headers
 
     def lane(self, number: int) -> flight.FlightClient:
         """A connection of its own for each number; endpoints are read side by side over several of them."""
@@ -178,6 +193,22 @@ class Wire:
                 writer.close()
         return b"" if answer is None else answer.to_pybytes()
 
+    def get(
+        self, ticket: flight.Ticket, lane: int, timeout: float | None, query_id: str | None = None
+    ) -> Reader | flight.FlightStreamReader:
+        """The rows of a ticket: in shared memory, else over a connection."""
+        client = self.lane(lane)
+        reader = self.same_host.read(ticket.ticket, timeout, query_id)
+        return client.do_get(ticket, self.options(timeout)) if reader is None else reader
+
+    def ingest(
+        self, command: bytes, schema: pa.Schema, batches: Iterable[pa.RecordBatch], timeout: float | None = None
+    ) -> bytes:
+        """As `put`, for many rows: in shared memory if that is possible."""
+        self.lane(0)
+        answer, batches = self.same_host.write(command, schema, batches, timeout)
+        return self.put(command, schema, batches, timeout) if answer is None else answer
+
     def set_options(self, options: dict[str, OptionValue], timeout: float | None = None) -> None:
         body = messages.set_session_options(options)
         for name, reason in messages.failed_options(self.action("SetSessionOptions", body, timeout)).items():
@@ -202,6 +233,7 @@ class Wire:
         with self._lock:
             self._lanes = []
             self._closed = True
+        self.same_host.close()
 
     def close(self) -> None:
         """Ends the session; a server that is gone has ended it already.
@@ -211,6 +243,7 @@ class Wire:
         with self._lock:
             lanes, self._lanes = self._lanes, []
             closed, self._closed = self._closed, True
+        self.same_host.close()
         if not closed and lanes and self._cookies.session:
             with contextlib.suppress(*FAILURES):
                 list(lanes[0].do_action(flight.Action("CloseSession", b""), self.options(timeout=2)))

@@ -167,8 +167,8 @@ mod tests {
         }
         assert_eq!(MmapRaw::map_raw(&theirs).unwrap_err().raw_os_error(), Some(libc::EPERM));
         // Neither by way of a new descriptor.
-        let again = File::options().read(true).write(true);
-        let again = again.clone().open(format!("/proc/self/fd/{}", theirs.as_raw_fd())).unwrap();
+        let path = format!("/proc/self/fd/{}", theirs.as_raw_fd());
+        let again = File::options().read(true).write(true).open(path).unwrap();
         assert_eq!(again.write_at(b"x", 0).unwrap_err().raw_os_error(), Some(libc::EPERM));
     }
 }
