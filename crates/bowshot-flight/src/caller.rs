@@ -24,7 +24,7 @@ const OPTION_PREFIX: &str = "bowshot-";
 pub(crate) const SESSION_HEADER: &str = "x-bowshot-session";
 
 /// With it a client asks whether there is a way beside the network (`same_host.rs`), and the server names it.
-const SAME_HOST: HeaderName = HeaderName::from_static("x-bowshot-same-host");
+const SAME_HOST: &str = "x-bowshot-same-host";
 
 /// The caller of one call, authenticated.
 #[derive(Debug)]
@@ -89,7 +89,8 @@ impl Caller {
     /// What this client is told of a way beside the network, if it asks and is on this machine.
     pub(crate) fn same_host(&self, headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
         let announcement = self.connection.announcement()?;
-        headers.contains_key(&SAME_HOST).then(|| (SAME_HOST, announcement.clone()))
+        let told = || (HeaderName::from_static(SAME_HOST), announcement.clone());
+        headers.contains_key(SAME_HOST).then(told)
     }
 
     /// Sizes of the data messages to this client.

@@ -45,12 +45,7 @@ pub(crate) async fn store(caller: &Caller, path: &[String], upload: Upload) -> R
     write(caller, session.as_ref(), &ingest, upload).await
 }
 
-async fn write(
-    caller: &Caller,
-    session: &dyn Session,
-    ingest: &Ingest,
-    rows: impl Rows,
-) -> Result<Bytes> {
+async fn write(caller: &Caller, session: &dyn Session, ingest: &Ingest, rows: impl Rows) -> Result<Bytes> {
     // One message may grow by its compression, but not without bounds.
     let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
     let rows = rows.batches(max_bytes).await?;

@@ -67,7 +67,7 @@ mod web;
 mod tests;
 
 pub use listen::{Choices, Error, serve, serve_with};
+pub use profile::{AppMetadata, Ids, Locations, Profile, UnnamedAction};
 #[cfg(target_os = "linux")]
 pub use same_host::{MachineUsers, SameHost, SharedLimits};
-pub use profile::{AppMetadata, Ids, Locations, Profile, UnnamedAction};
 pub use web::{Web, WebConnection};

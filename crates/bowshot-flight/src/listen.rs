@@ -181,9 +181,7 @@ impl Port {
             return;
         }
         let local = is_local(&stream);
-        if local
-            && let Err(error) = SockRef::from(&stream).set_send_buffer_size(LOCAL_SEND_BUFFER)
-        {
+        if local && let Err(error) = SockRef::from(&stream).set_send_buffer_size(LOCAL_SEND_BUFFER) {
             tracing::debug!(%error, "a socket keeps the system's send buffer");
         }
         if let Some(claim) = self.places.take(Some(address)) {

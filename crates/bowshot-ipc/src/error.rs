@@ -108,9 +108,11 @@ impl Error {
             | Self::Encode(_)
             | Self::Stopped(_) => ErrorKind::Internal,
             Self::RowTooLarge { .. } | Self::TooLarge { .. } => ErrorKind::LimitReached,
-            Self::Malformed(_) | Self::Decode(_) | Self::Panicked | Self::Unexpected(_) | Self::NotSealed(_) => {
-                ErrorKind::Invalid
-            }
+            Self::Malformed(_)
+            | Self::Decode(_)
+            | Self::Panicked
+            | Self::Unexpected(_)
+            | Self::NotSealed(_) => ErrorKind::Invalid,
             Self::Unsupported(_) => ErrorKind::Unsupported,
             Self::NotArrow { .. } | Self::Changed(_) => ErrorKind::Corrupt,
             Self::Io(error) if error.kind() == std::io::ErrorKind::NotFound => ErrorKind::NotFound,

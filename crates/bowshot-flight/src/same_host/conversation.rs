@@ -1,11 +1,10 @@
 //! One connection of a client on this machine: a greeting, then calls one after the other, each of which ends with a status.
 
-use super::Terms;
 use super::download::{Download, unreadable};
 use super::frames::{self, Call, Frame, Frames, Wire, broken};
 use super::pool::{IDLE, Pool};
 use super::upload::Upload;
-use super::MachineUsers;
+use super::{MachineUsers, Terms};
 use crate::body::Observation;
 use crate::caller::Caller;
 use crate::connection::Connection;
@@ -23,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Status};
+use tonic::Status;
 use tracing::Instrument;
 
 /// What the greeting begins with; the last byte is the version.
@@ -191,15 +190,15 @@ impl Conversation<'_> {
 }
 
 fn late() -> Error {
-    Error::new(ErrorKind::Timeout, "the deadline passed before the answer was ready").with_hint("allow more time")
+    Error::new(ErrorKind::Timeout, "the deadline passed before the answer was ready")
+        .with_hint("allow more time")
 }
 
 /// Ends a call: the code and the length of the message (four bytes each), the message, the details.
 async fn end(wire: &Wire, status: &Status) -> io::Result<()> {
     let message = status.message().as_bytes();
-    let code = if status.code() == Code::Ok { 0 } else { i32::from(status.code()) };
     let mut payload = BytesMut::with_capacity(8 + message.len() + status.details().len());
-    payload.put_i32_le(code);
+    payload.put_i32_le(i32::from(status.code()));
     payload.put_u32_le(u32::try_from(message.len()).unwrap_or(0));
     payload.put_slice(message);
     payload.put_slice(status.details());

@@ -81,8 +81,7 @@ impl Wire {
         let mut left = slices.as_mut_slice();
         while !left.is_empty() {
             let (pieces, stream) = (&*left, &self.stream);
-            let sending =
-                stream.async_io(Interest::WRITABLE, || send(stream.as_fd(), pieces, descriptor));
+            let sending = stream.async_io(Interest::WRITABLE, || send(stream.as_fd(), pieces, descriptor));
             let sent = match self.patience.is_zero() {
                 true => sending.await?,
                 false => timeout(self.patience, sending).await??,

@@ -132,7 +132,8 @@ impl Pool {
     /// The smallest that fits, and is not much too large.
     fn take_idle(&self, length: usize) -> Option<Memory> {
         let mut state = lock(&self.state);
-        let fits = |memory: &Memory| (length..=length.saturating_mul(2)).contains(&memory.shared.capacity());
+        let most = length.saturating_mul(2).max(SharedMemory::capacity_for(length));
+        let fits = |memory: &Memory| (length..=most).contains(&memory.shared.capacity());
         let found = state.idle.iter().enumerate().filter(|(_, (memory, _))| fits(memory));
         let (index, _) = found.min_by_key(|(_, (memory, _))| memory.shared.capacity())?;
         Some(state.idle.swap_remove(index).0)
@@ -201,7 +202,8 @@ mod tests {
 
     #[test]
     fn memory_that_was_given_back_is_filled_again() {
-        let pool = pool(SharedLimits { connection_bytes: 2 * MIB, user_bytes: 9 * MIB, total_bytes: 9 * MIB });
+        let pool =
+            pool(SharedLimits { connection_bytes: 2 * MIB, user_bytes: 9 * MIB, total_bytes: 9 * MIB });
         let long = vec![Bytes::from(vec![1; 700_000])];
         let memory = pool.fill(&long, 700_000).unwrap().unwrap();
         pool.hold(1, memory);
@@ -235,7 +237,8 @@ mod tests {
 
     #[test]
     fn another_user_gets_new_memory() {
-        let pool = pool(SharedLimits { connection_bytes: 9 * MIB, user_bytes: 9 * MIB, total_bytes: 9 * MIB });
+        let pool =
+            pool(SharedLimits { connection_bytes: 9 * MIB, user_bytes: 9 * MIB, total_bytes: 9 * MIB });
         let number = filled(&pool).unwrap();
         pool.release(&number.to_le_bytes());
         pool.belongs_to("bob");

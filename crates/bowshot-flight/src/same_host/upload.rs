@@ -37,10 +37,13 @@ pub(crate) struct Upload<'a> {
 
 impl Upload<'_> {
     /// Answers a call; the bytes are the metadata of its result, as those of a DoPut.
-    pub(crate) async fn run(&mut self, caller: &Caller, descriptor: Bytes) -> std::result::Result<Bytes, Failure> {
-        let descriptor = FlightDescriptor::decode(descriptor).map_err(|error| {
-            refuse(Error::invalid("the call has no FlightDescriptor").with_source(error))
-        })?;
+    pub(crate) async fn run(
+        &mut self,
+        caller: &Caller,
+        descriptor: Bytes,
+    ) -> std::result::Result<Bytes, Failure> {
+        let descriptor = FlightDescriptor::decode(descriptor)
+            .map_err(|error| refuse(Error::invalid("the call has no FlightDescriptor").with_source(error)))?;
         let command = match wanted(&descriptor).map_err(refuse)? {
             Command::CommandStatementIngest(command) => command,
             other => return Err(refuse(misplaced(&other)).into()),
@@ -61,33 +64,44 @@ impl Upload<'_> {
         }
     }
 
-    /// What a client may say while it sends rows. An error is told to those who take the rows by what they miss.
+    /// What a client may say while it sends rows.
     fn hear(
         &self,
         frame: io::Result<Option<Frame>>,
         sender: &mut Option<mpsc::Sender<Sent>>,
     ) -> std::result::Result<(), Failure> {
         let Some(frame) = frame? else { return Err(Failure::Gone(io::ErrorKind::UnexpectedEof.into())) };
-        match (frame.kind, frame.descriptor, sender.as_ref()) {
-            (frames::MEMORY, Some(descriptor), Some(open)) => {
-                open.try_send(Sent::Memory(descriptor))
-                    .map_err(|_| Failure::Gone(broken("more memories than may be under way")))?;
+        let Frame { kind, payload, descriptor } = frame;
+        match (kind, descriptor) {
+            (frames::MEMORY, Some(descriptor)) => pass(sender.as_ref(), Sent::Memory(descriptor)),
+            (frames::DONE, _) => pass(sender.take().as_ref(), Sent::End),
+            (frames::RELEASE, _) => {
+                self.pool.release(&payload);
+                Ok(())
             }
-            (frames::DONE, None, Some(open)) => {
-                open.try_send(Sent::End)
-                    .map_err(|_| Failure::Gone(broken("more memories than may be under way")))?;
-                *sender = None;
-            }
-            (frames::RELEASE, None, _) => self.pool.release(&frame.payload),
-            _ => return Err(Failure::Gone(broken("a frame that has no place within a PUT"))),
+            _ => Err(Failure::Gone(broken("a frame that has no place within a PUT"))),
         }
-        Ok(())
+    }
+}
+
+/// Hands on what has come, for which there is room as long as the client keeps to the protocol.
+fn pass(sender: Option<&mpsc::Sender<Sent>>, sent: Sent) -> std::result::Result<(), Failure> {
+    match sender.is_some_and(|sender| sender.try_send(sent).is_ok()) {
+        true => Ok(()),
+        false => Err(Failure::Gone(broken("more rows than may be under way, or rows behind the end"))),
     }
 }
 
 /// What has come of a client.
 enum Sent {
     Memory(OwnedFd),
+    End,
+}
+
+/// What comes next.
+enum Next {
+    Schema(SchemaRef),
+    Batch(RecordBatch),
     End,
 }
 
@@ -117,19 +131,14 @@ impl Memories {
         }
     }
 
-    /// The next batch; `None` when the client has ended its rows. Ends at the first schema, too, so that this can be known.
-    async fn next(&mut self) -> Result<Option<Option<RecordBatch>>> {
+    async fn next(&mut self) -> Result<Next> {
         loop {
-            let Some((messages, decoder)) = &mut self.current else {
-                match self.sent().await? {
-                    Sent::End => return Ok(None),
-                    Sent::Memory(descriptor) => {
-                        let bytes = open_sealed(descriptor, self.most)?;
-                        let decoder = Decoder::new().with_max_bytes(self.max_bytes);
-                        self.current = Some((Encapsulated::new(bytes), decoder));
-                        continue;
-                    }
-                }
+            let Some((messages, decoder)) = self.current.as_mut() else {
+                let Sent::Memory(descriptor) = self.sent().await? else { return Ok(Next::End) };
+                let bytes = open_sealed(descriptor, self.most)?;
+                let decoder = Decoder::new().with_max_bytes(self.max_bytes);
+                self.current = Some((Encapsulated::new(bytes), decoder));
+                continue;
             };
             let Some(message) = messages.next() else {
                 if decoder.schema().is_none() {
@@ -143,21 +152,20 @@ impl Memories {
             };
             let (header, body) = message?;
             match decoder.decode(&header, body)? {
-                Decoded::Batch(batch) if batch.num_rows() > 0 => return Ok(Some(Some(batch))),
+                Decoded::Batch(batch) if batch.num_rows() > 0 => return Ok(Next::Batch(batch)),
+                Decoded::Schema(schema) => return self.follows(schema),
                 Decoded::Batch(_) | Decoded::Dictionary | Decoded::Empty => {}
-                Decoded::Schema(schema) => match &self.schema {
-                    Some(first) if first.fields() == schema.fields() => {}
-                    Some(_) => {
-                        return Err(Error::invalid("a memory has another schema than those before")
-                            .with_hint("send rows of one schema"));
-                    }
-                    None => {
-                        self.schema = Some(schema);
-                        return Ok(Some(None));
-                    }
-                },
             }
         }
+    }
+
+    /// Takes the schema of a memory, which has to be that of the first.
+    fn follows(&mut self, schema: SchemaRef) -> Result<Next> {
+        if self.schema.get_or_insert_with(|| SchemaRef::clone(&schema)).fields() != schema.fields() {
+            return Err(Error::invalid("a memory has another schema than those before")
+                .with_hint("send rows of one schema"));
+        }
+        Ok(Next::Schema(schema))
     }
 
     async fn sent(&mut self) -> Result<Sent> {
@@ -174,18 +182,17 @@ impl Rows for Memories {
     /// The rows, decoded where the stream is polled. They are views of the client's memory, so that whoever keeps them copies.
     async fn batches(mut self, max_bytes: usize) -> Result<BatchStream> {
         self.max_bytes = max_bytes;
-        // The first thing is the schema.
-        if self.next().await?.is_none() {
+        // Nothing comes before a schema.
+        let Next::Schema(schema) = self.next().await? else {
             return Err(Error::invalid("there are no rows, and no schema")
                 .with_hint("send a memory with the schema, even if there are no rows"));
-        }
-        let schema = self.schema.clone().ok_or_else(|| Error::invalid("the first memory has no schema"))?;
+        };
         let batches = futures::stream::try_unfold(self, |mut memories| async move {
             loop {
                 match memories.next().await? {
-                    Some(Some(batch)) => return Ok(Some((batch, memories))),
-                    Some(None) => {}
-                    None => return Ok(None),
+                    Next::Batch(batch) => return Ok(Some((batch, memories))),
+                    Next::Schema(_) => {}
+                    Next::End => return Ok(None),
                 }
             }
         });

@@ -9,8 +9,7 @@ const MOST: usize = 4;
 const PIECES: usize = 1024;
 
 /// Room for the headers and the descriptors of [`MOST`], as aligned as the system wants it.
-#[repr(C, align(8))]
-struct Control([u8; 64]);
+type Control = [u64; 8];
 
 /// Bytes that one descriptor takes.
 const ONE: u32 = size_of::<RawFd>() as u32;
@@ -26,7 +25,7 @@ pub fn send(
     descriptor: Option<BorrowedFd<'_>>,
 ) -> io::Result<usize> {
     let pieces = pieces.get(..PIECES).unwrap_or(pieces);
-    let mut control = Control([0; 64]);
+    let mut control: Control = [0; 8];
     // SAFETY: the struct consists of integers and pointers, for which all zeros is a valid value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     // A slice of the standard library is laid out as the system's `iovec` on Unix. The system only reads through it.
@@ -58,7 +57,7 @@ pub fn send(
 /// `WouldBlock`, and what else the system says; `InvalidData` for more descriptors than anybody needs.
 #[expect(unsafe_code, reason = "no safe wrapper of `recvmsg` with descriptors among the dependencies")]
 pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut control = Control([0; 64]);
+    let mut control: Control = [0; 8];
     let mut place = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: as above.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };

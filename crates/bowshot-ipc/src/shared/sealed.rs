@@ -123,7 +123,8 @@ mod tests {
             assert!(refused(memory(b"abc", seals)).contains("lacks one of the seals"), "{seals}");
         }
         assert!(refused(memory(b"", SEALS)).contains("empty"));
-        assert!(refused(tempfile::tempfile().unwrap().into()).contains("no memory that can be sealed"));
+        // On some systems temporary files are in memory too.
+        assert!(refused(tempfile::tempfile().unwrap().into()).contains("is refused"));
         let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         assert!(refused(socket.into()).contains("no memory that can be sealed"));
     }
