@@ -1,5 +1,6 @@
 """Rows in memory that the server shares: the same rows as over the network, within limits, and gone when either side is."""
 
+import contextlib
 import gc
 import os
 import random
@@ -23,7 +24,8 @@ MIB = 1 << 20
 MANY = "SELECT a.n, a.n * 2 AS twice, a.text FROM numbers a, (SELECT n AS k FROM numbers WHERE n < 20) b"
 TYPES = """
 SELECT n, n % 2 = 0 AS truth, CAST(n % 100 AS TINYINT) AS small, CAST(n AS REAL) AS real, CAST(n AS DECIMAL(20, 3)) AS exact,
-    CASE WHEN n % 3 = 0 THEN NULL ELSE text END AS text, CAST(text AS BYTEA) AS bytes, DATE '2024-01-01' + CAST(n % 9 AS INT) AS day,
+    CASE WHEN n % 3 = 0 THEN NULL ELSE text END AS text, CAST(text AS BYTEA) AS bytes,
+    DATE '2024-01-01' + CAST(n % 9 AS INT) AS day,
     TIMESTAMP '2024-01-01 00:00:00' AS moment, INTERVAL '1 day' AS span, NULL AS nothing, [n, NULL, n + 1] AS list,
     named_struct('a', n, 'b', text) AS pair, MAP {'k': n} AS map, arrow_cast(text, 'Dictionary(Int32, Utf8)') AS word
 FROM numbers ORDER BY n
@@ -35,7 +37,7 @@ def path_of(connection):
 
 
 def metric(server, name):
-    with urllib.request.urlopen(f"{server.http}/metrics") as answer:  # noqa: S310
+    with urllib.request.urlopen(f"{server.http}/metrics") as answer:
         lines = answer.read().decode().splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
@@ -45,10 +47,8 @@ def memories(server):
     folder = f"/proc/{server.process.pid}/fd"
     found = 0
     for name in os.listdir(folder):
-        try:
+        with contextlib.suppress(FileNotFoundError):
             found += os.readlink(f"{folder}/{name}").startswith("/memfd:bowshot")
-        except FileNotFoundError:
-            pass
     return found
 
 
@@ -247,11 +247,9 @@ def test_hostile_bytes_do_no_harm(alone):
             kind, length = rng.choice([0, 1, 2, 3, 4, 5, 6, 17, 255]), rng.choice([0, 1, 5, 300, 0xFFFFFFFF])
             body = rng.randbytes(min(length, 300))[: rng.choice([0, 1, 300])]
             frame = bytes([kind]) + length.to_bytes(4, "little") + body
-            try:
+            with contextlib.suppress(OSError):
                 socket.send_fds(stream, [frame], [0] * rng.choice([0, 0, 1, 4]))
                 stream.sendall(rng.randbytes(rng.randrange(50)))
-            except OSError:
-                pass
             held.append(stream)
         assert connection.sql("SELECT count(*) AS n FROM numbers").arrow().to_pylist() == [{"n": 200_000}]
         for stream in held:
@@ -343,7 +341,7 @@ def test_broken_memory_is_refused(alone, table):
                 assert expected is None
             except bowshot.Error as error:
                 assert expected is None or expected in str(error), error  # noqa: PT017
-            except (OSError, local.Gone):
+            except (OSError, local.GoneError):
                 assert expected is None
             finally:
                 os.close(descriptor)

@@ -1,5 +1,5 @@
-"""A connection over the server's Unix socket: frames, descriptors of memory, and maps of it that live as long as Arrow's buffers
-point into them."""
+"""A connection over the server's Unix socket: frames, descriptors of memory, and maps of it that live as long as buffers of
+Arrow's point into them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _F_ADD_SEALS, _F_GET_SEALS = 1033, 1034
 _SEAL_SHRINK, _SEAL_GROW, _SEAL_WRITE = 2, 4, 8
 
 
-class Gone(Exception):
+class GoneError(Exception):
     """The server has closed the connection, or does not speak the protocol."""
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The server does not take this client; the text says why."""
 
 
@@ -55,10 +55,10 @@ class Socket:
             kind, payload = self.receive(time.monotonic() + _CONNECT_TIMEOUT)
             if kind == END:
                 length = int.from_bytes(payload[4:8], "little")
-                raise Refused(bytes(payload[8 : 8 + length]).decode(errors="replace"))
+                raise RefusedError(bytes(payload[8 : 8 + length]).decode(errors="replace"))
             # Credentials are for the server that has named this path, and not for another one that has the same.
             if kind != HELLO or bytes(payload) != _GREETING + name:
-                raise Refused("another server answers there")
+                raise RefusedError("another server answers there")
         except BaseException:
             self._socket.close()
             raise
@@ -126,7 +126,7 @@ class Socket:
                 data, came, flags, _ = socket.recv_fds(self._socket, _HEAD.size - len(head), 1, socket.MSG_CMSG_CLOEXEC)
                 descriptors += came
                 if not data:
-                    raise Gone
+                    raise GoneError
                 if flags & socket.MSG_CTRUNC:
                     raise OperationalError("this process has too many open files to map a result", hint="raise `ulimit -n`")
                 head += data
@@ -139,7 +139,7 @@ class Socket:
             payload = self._exactly(length, deadline)
             if kind == MEMORY:
                 if not descriptors:
-                    raise Gone
+                    raise GoneError
                 return kind, self._map(descriptors[0], *_MEMORY.unpack(payload))
             return kind, payload
         finally:
@@ -151,7 +151,7 @@ class Socket:
 
         # A page that is cut off while it is read would end this process.
         if not fcntl.fcntl(descriptor, _F_GET_SEALS) & _SEAL_SHRINK:
-            raise Gone
+            raise GoneError
         arguments: dict[str, Any] = {"flags": mmap.MAP_SHARED, "prot": mmap.PROT_READ}
         if sys.version_info >= (3, 13):
             # A map needs no descriptor.
@@ -173,7 +173,7 @@ class Socket:
             self._wait(deadline)
             came = self._socket.recv_into(place[at:])
             if came == 0:
-                raise Gone
+                raise GoneError
             at += came
 
     def _wait(self, deadline: float | None) -> None:
@@ -196,6 +196,10 @@ class Socket:
     def close(self) -> None:
         """What is mapped stays."""
         self._closed = True
+        self._socket.close()
+
+    def __del__(self) -> None:
+        # A connection that is forgotten is closed without complaints, as those of Flight are.
         self._socket.close()
 
 

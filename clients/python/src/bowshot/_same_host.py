@@ -1,9 +1,9 @@
 """Rows in memory that the server on this machine shares, instead of bytes over the network: results are mapped, and uploads are
 written once, into memory that the server maps.
 
-The server names a Unix socket to clients of its own machine that ask (`x-bowshot-same-host`). Calls over it are those of Flight,
-with the same headers and tickets; where anything stands in the way, the network is used and `reason` says why. The protocol is
-in docs/reference/same-host.md.
+The server names a Unix socket to clients of its own machine that ask (`x-bowshot-same-host`). Calls over it are those of
+Flight, with the same headers and tickets; where anything stands in the way, the network is used and `reason` says why. The
+protocol is in docs/reference/same-host.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bowshot._errors import (
     UnavailableError,
     from_status,
 )
-from bowshot._local_socket import Gone, Socket
+from bowshot._local_socket import GoneError, Socket
 
 HEADER = "x-bowshot-same-host"
 # Uploads of fewer bytes are one message over the network.
@@ -88,22 +88,22 @@ class SameHost:
         if self.open:
             try:
                 self._give(self._connect())
-            except (OSError, Gone, Error) as error:
+            except (OSError, GoneError, Error) as error:
                 self._fall_back(error)
         if self._wanted and self.reason is not None:
             raise InterfaceError(f"rows cannot be shared in memory: {self.reason}", hint="leave out `same_host=True`")
 
     def _connect(self) -> Socket:
         if self._offer is None:
-            raise Gone
+            raise GoneError
         name, path = self._offer
         try:
             return Socket(path, name)
-        except local.Refused as refused:
+        except local.RefusedError as refused:
             raise OperationalError(str(refused)) from None
 
     def _fall_back(self, error: BaseException) -> None:
-        text = "it has closed the connection" if isinstance(error, Gone) else str(error)
+        text = "it has closed the connection" if isinstance(error, GoneError) else str(error)
         reason = f"the server's socket cannot be used: {text}"
         if self._wanted:
             raise OperationalError(reason)
@@ -152,7 +152,7 @@ class SameHost:
                 # On the network there may be a certificate that says who this is.
                 self._fall_back(error)
                 return None
-            except (OSError, Gone) as error:
+            except (OSError, GoneError) as error:
                 if not used:
                     self._fall_back(error)
                     return None
@@ -177,7 +177,7 @@ class SameHost:
                 # One that has ended meanwhile could not be told from an upload that failed.
                 socket.close()
                 socket = self._connect()
-        except (OSError, Gone, OperationalError) as error:
+        except (OSError, GoneError, OperationalError) as error:
             self._fall_back(error)
             return None, batches
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -185,7 +185,7 @@ class SameHost:
             answer = _Upload(socket, deadline).run(self._headers(), command, schema, batches)
         except BaseException as error:
             socket.close()
-            if isinstance(error, OSError | Gone):
+            if isinstance(error, OSError | GoneError):
                 raise UnavailableError("the server is gone; whether the rows were written is not known") from None
             raise
         self._give(socket)
@@ -207,7 +207,7 @@ class Reader:
         kind, payload = socket.receive(deadline)
         if kind != local.SCHEMA:
             # Whoever has made the connection closes it.
-            raise (status(payload, query_id) if kind == local.END else None) or Gone()
+            raise (status(payload, query_id) if kind == local.END else None) or GoneError()
         self.schema: pa.Schema = pa.ipc.read_schema(pa.py_buffer(payload))
 
     def read_chunk(self) -> Chunk:
@@ -239,9 +239,9 @@ class Reader:
                 self._end(socket, payload)
                 return None
             if kind not in (local.MEMORY, local.BYTES):
-                raise Gone
+                raise GoneError
             socket.send(local.TAKEN)
-        except (OSError, Gone):
+        except (OSError, GoneError):
             self.close()
             if self._cancelled:
                 raise QueryCancelledError("the query was cancelled", query_id=self._query_id) from None
@@ -317,7 +317,7 @@ class _Upload:
                 raise error
             return False
         else:
-            raise Gone
+            raise GoneError
         return True
 
 

@@ -30,19 +30,19 @@ pub fn send(
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     // A slice of the standard library is laid out as the system's `iovec` on Unix. The system only reads through it.
     message.msg_iov = pieces.as_ptr().cast_mut().cast();
-    message.msg_iovlen = pieces.len() as _;
+    message.msg_iovlen = pieces.len();
     if let Some(descriptor) = descriptor {
         message.msg_control = (&raw mut control).cast();
         // SAFETY: both calls compute with numbers.
         let (space, length) = unsafe { (libc::CMSG_SPACE(ONE), libc::CMSG_LEN(ONE)) };
-        message.msg_controllen = space as _;
+        message.msg_controllen = space as usize;
         // SAFETY: `control` has room for one header with one descriptor and is aligned for it, so that the first header is
         // there and its data too.
         unsafe {
             let header = libc::CMSG_FIRSTHDR(&raw const message);
             (*header).cmsg_level = libc::SOL_SOCKET;
             (*header).cmsg_type = libc::SCM_RIGHTS;
-            (*header).cmsg_len = length as _;
+            (*header).cmsg_len = length as usize;
             libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(descriptor.as_raw_fd());
         }
     }
@@ -65,7 +65,7 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, V
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
     // SAFETY: the call computes with numbers.
-    message.msg_controllen = unsafe { libc::CMSG_SPACE(ONE * MOST as u32) } as _;
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(ONE * MOST as u32) } as usize;
     // SAFETY: everything that the message points to lives across the call and is as large as it says.
     let came = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     let came = usize::try_from(came).map_err(|_| io::Error::last_os_error())?;
@@ -90,7 +90,7 @@ unsafe fn taken(message: &libc::msghdr) -> Vec<OwnedFd> {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while !header.is_null() {
             if (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS {
-                let bytes = ((*header).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+                let bytes = (*header).cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
                 let data = libc::CMSG_DATA(header).cast::<RawFd>();
                 for index in 0..bytes / size_of::<RawFd>() {
                     found.push(OwnedFd::from_raw_fd(data.add(index).read_unaligned()));
