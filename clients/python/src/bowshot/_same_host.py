@@ -67,23 +67,15 @@ class SameHost:
             self.reason = "only Linux shares memory in this way"
 
     @property
-    def asks(self) -> bool:
-        """Whether calls still ask the server for its socket."""
-        return self.reason is None and self._offer is None
-
-    @property
     def open(self) -> bool:
         return self.reason is None and self._offer is not None
 
-    def offered(self, text: str) -> None:
-        """What the server says: the name of this run of it, and where its socket is."""
-        name, _, path = text.partition(" ")
+    def settle(self, offer: str | None) -> None:
+        """Takes what the server has said: the name of this run of it, and where its socket is; or nothing."""
+        name, _, path = (offer or "").partition(" ")
         with contextlib.suppress(ValueError):
-            self._offer = (bytes.fromhex(name), path)
-
-    def settle(self) -> None:
-        """To be called when the server has answered: it has named its socket by then, or has none for this client."""
-        if self.asks:
+            self._offer = (bytes.fromhex(name), path) if path else None
+        if self.reason is None and self._offer is None:
             self.reason = "the server is on another machine, or has no socket for clients on its own"
         if self.open:
             try:

@@ -7,6 +7,7 @@ that Ctrl-C reaches the program before the server has answered.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
@@ -38,7 +39,9 @@ class _Cookies(flight.ClientMiddlewareFactory):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.session: str | None = None
-        self.same_host: SameHost | None = None
+        # Whether calls ask for a way beside the network, and what the server has said to that.
+        self.asks = False
+        self.offer: str | None = None
 
     def start_call(self, _info: Any) -> flight.ClientMiddleware:
         return _Cookie(self)
@@ -50,11 +53,9 @@ class _Cookie(flight.ClientMiddleware):  # type: ignore[misc]
         self._cookies = cookies
 
     def sending_headers(self) -> dict[str, str]:
-        session, same_host = self._cookies.session, self._cookies.same_host
-        headers = {"cookie": f"{COOKIE}={session}"} if session else {}
-        if same_host is not None and same_host.asks:
-            headers[HEADER] = "1"
-        return headers
+        session = self._cookies.session
+        asked = {HEADER: "1"} if self._cookies.asks else {}
+        return {"cookie": f"{COOKIE}={session}", **asked} if session else asked
 
     def received_headers(self, headers: dict[str, list[str | bytes]]) -> None:
         for text in headers.get("set-cookie", []):
@@ -63,8 +64,7 @@ class _Cookie(flight.ClientMiddleware):  # type: ignore[misc]
             if name.strip() == COOKIE:
                 self._cookies.session = value.strip()
         for text in headers.get(HEADER, []):
-            if self._cookies.same_host is not None:
-                self._cookies.same_host.offered(text.decode() if isinstance(text, bytes) else text)
+            self._cookies.offer = text.decode() if isinstance(text, bytes) else text
 
 
 class Wire:
@@ -79,7 +79,8 @@ class Wire:
         self._lanes: list[flight.FlightClient] = []
         self._lock = threading.Lock()
         self._closed = False
-        self.same_host = self._cookies.same_host = SameHost(config.same_host, self._local_headers)
+        self.same_host = SameHost(config.same_host, functools.partial(_local_headers, self._headers, self._cookies))
+        self._cookies.asks = self.same_host.reason is None
         try:
             interruptible(self._connect)
         except BaseException:
@@ -123,12 +124,8 @@ class Wire:
             self.get_options()
         else:
             self.set_options(dict(config.options), timeout)
-        self.same_host.settle()
-
-    def _local_headers(self) -> list[tuple[bytes, bytes]]:
-        """What a call over the network has by itself."""
-        session = self._cookies.session
-        return [*self._headers, (b"cookie", f"{COOKIE}={session}".encode())] if session else self._headers
+        self._cookies.asks = False
+        self.same_host.settle(self._cookies.offer)
 
     def lane(self, number: int) -> flight.FlightClient:
         """A connection of its own for each number; endpoints are read side by side over several of them."""
@@ -252,6 +249,12 @@ class Wire:
     def _forget_lanes(self) -> None:
         with self._lock:
             self._lanes = []
+
+
+def _local_headers(headers: list[tuple[bytes, bytes]], cookies: _Cookies) -> list[tuple[bytes, bytes]]:
+    """What a call over the network has by itself."""
+    session = cookies.session
+    return [*headers, (b"cookie", f"{COOKIE}={session}".encode())] if session else headers
 
 
 class _Forks:
