@@ -75,6 +75,33 @@ class FlightInfo(FlightTicket):
         return self.client.do_get(endpoint.ticket)
 
 
+class Package:
+    """Our package for Python; `same_host` is as its own argument."""
+
+    same_host = False
+
+    def __init__(self, uri):
+        sys.path.insert(0, str(places.REPOSITORY / "clients" / "python" / "src"))
+        import bowshot
+
+        self.connection = bowshot.connect(uri, autocommit=True, same_host=self.same_host)
+
+    def table(self, text):
+        return self.connection.sql(text).arrow()
+
+    def pandas(self, text):
+        return self.table(text).to_pandas()
+
+    def batches(self, text):
+        yield from self.connection.sql(text).batches()
+
+
+class PackageInMemory(Package):
+    """The same on the server's machine, by memory that both share."""
+
+    same_host = True
+
+
 class AdbcCursor:
     """An ADBC driver through its DBAPI."""
 
@@ -309,6 +336,8 @@ def mariadb_odbc(uri):
 KINDS = {
     "flight-ticket": FlightTicket,
     "flight-info": FlightInfo,
+    "package-socket": Package,
+    "package-memory": PackageInMemory,
     "adbc": Adbc,
     "adbc-prepared": AdbcPrepared,
     "quack": Quack,
@@ -340,6 +369,6 @@ ENVIRONMENTS = {"duckdb": "duckdb2", "chdb": "chdb", "polars": "polars", "turbod
 # What docs/guides/clients.md advises to pyarrow for results of gigabytes: glibc asks for memory in larger pieces and huge
 # pages, and all threads share one heap. Variables of a client that reads whole results.
 LARGE_RESULTS = dict.fromkeys(
-    ("flight-ticket", "flight-info"),
+    ("flight-ticket", "flight-info", "package-socket", "package-memory"),
     {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:glibc.malloc.arena_max=1"},
 )

@@ -105,6 +105,10 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         (SPEED, SERVER_CPU),
     ),
     Scenario(
+        "same_host", "A client on the server's machine", "Rows in memory that server and client share, against the same client over its "
+        "socket.", (SECONDS,),
+    ),
+    Scenario(
         "select", "Parquet into an Arrow table", "`SELECT *` of three tables into a pyarrow table.", (SECONDS,),
     ),
     Scenario(

@@ -17,7 +17,7 @@ from . import browser, shapes
 # turbodbc comes as source alone, and needs libraries that not every Debian has; everything else has to run.
 PEERS = [name for name in arena.PEERS if name != "turbodbc"]
 # These compare answers through a digest, and say so.
-WITH_ANSWERS = {"starrocks", "employees", "clickbench", "lineitem", "select"}
+WITH_ANSWERS = {"starrocks", "employees", "clickbench", "lineitem", "select", "same_host"}
 SUITES = {"tpch": 22, "tpcds": 99}
 LONG = {"tpcds", "latency"}
 BLANK_BYTES = 20_000

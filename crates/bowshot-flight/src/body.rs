@@ -46,6 +46,12 @@ impl Observation {
         Self { method, begun: Instant::now(), code: None }
     }
 
+    /// The call has ended in this way.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn end(mut self, code: Code) {
+        self.code = Some(code);
+    }
+
     /// Watches the answer to its end.
     pub(crate) fn watch(mut self, response: Response<Payload>) -> Response<Observed> {
         self.note(response.headers());

@@ -6,7 +6,7 @@ use crate::message_size::{self, MessageSizes};
 use crate::{auth, cookie};
 use bowshot_api::{Error, ErrorKind, OptionValue, Principal, Result, Secret, Server, Session, SessionId};
 use bowshot_ipc::Primed;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -22,6 +22,9 @@ const ROUTING_CHARACTERS: usize = 100;
 const OPTION_PREFIX: &str = "bowshot-";
 /// Names the session of a call of gRPC-Web, as in requests over HTTP. Browsers send cookies without being asked.
 pub(crate) const SESSION_HEADER: &str = "x-bowshot-session";
+
+/// With it a client asks whether there is a way beside the network (`same_host.rs`), and the server names it.
+const SAME_HOST: &str = "x-bowshot-same-host";
 
 /// The caller of one call, authenticated.
 #[derive(Debug)]
@@ -81,6 +84,13 @@ impl Caller {
 
     pub(crate) fn principal(&self) -> &Principal {
         &self.principal
+    }
+
+    /// What this client is told of a way beside the network, if it asks and is on this machine.
+    pub(crate) fn same_host(&self, headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
+        let announcement = self.connection.announcement()?;
+        let told = || (HeaderName::from_static(SAME_HOST), announcement.clone());
+        headers.contains_key(SAME_HOST).then(told)
     }
 
     /// Sizes of the data messages to this client.

@@ -12,6 +12,7 @@ use bowshot_api::{
     Server, Session, SessionId,
 };
 use bowshot_ipc::Primed;
+use http::HeaderValue;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,6 +98,8 @@ struct Tied {
 pub(crate) struct Connection {
     shared: Arc<Shared>,
     address: IpAddr,
+    /// What clients on this machine are told of a way beside the network.
+    announcement: Option<HeaderValue>,
     stranger: Stranger,
     known_callers: KnownCallers,
     /// What the client has shown when it agreed on TLS.
@@ -115,6 +118,7 @@ impl Connection {
         Self {
             shared,
             address,
+            announcement: None,
             stranger,
             known_callers: KnownCallers::default(),
             certificate: OnceLock::new(),
@@ -122,6 +126,15 @@ impl Connection {
             named: Mutex::default(),
             primed: Primed::default(),
         }
+    }
+
+    /// The same with what its client is told of a way beside the network.
+    pub(crate) fn announcing(self, announcement: Option<HeaderValue>) -> Self {
+        Self { announcement, ..self }
+    }
+
+    pub(crate) fn announcement(&self) -> Option<&HeaderValue> {
+        self.announcement.as_ref()
     }
 
     /// Keeps what the client has shown when it agreed on TLS.

@@ -10,7 +10,7 @@ use crate::statement::is_path;
 use crate::status::refuse;
 use crate::stream::{Source, attach, respond};
 use crate::ticket::{Order, QueryTicket};
-use crate::upload::Upload;
+use crate::upload::{Rows, Upload};
 use arrow_flight::FlightDescriptor;
 use arrow_flight::sql::Command;
 use bowshot_api::{BatchStream, Error, Input, Request, Result, Statement};

@@ -110,6 +110,7 @@ impl Gate {
             Err(error) => return refused(refuse(error)),
         };
         let echoed = caller.profile().echo(request.headers());
+        let announced = caller.same_host(request.headers());
         let mut response = if method == "DoExchange" {
             let messages = Messages::new(request.into_body(), caller.server().limits().max_message_bytes);
             match exchange::exchange(&caller, messages).await {
@@ -129,6 +130,7 @@ impl Gate {
             response.headers_mut().insert(http::header::SET_COOKIE, value);
         }
         response.headers_mut().extend(echoed);
+        response.headers_mut().extend(announced);
         response
     }
 }
@@ -232,7 +234,7 @@ fn method(path: &str) -> &'static str {
 }
 
 /// The client's timeout; a malformed one is ignored, as gRPC servers do.
-fn timeout(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let unit = text.chars().last()?;
     let number = text.strip_suffix(unit)?;

@@ -7,7 +7,7 @@ use crate::caller::Caller;
 use crate::handle::{TransactionHandle, scope};
 use crate::put::update_result;
 use crate::statement::table_name;
-use crate::upload::Upload;
+use crate::upload::{Rows, Upload};
 use arrow_flight::sql::{
     CommandStatementIngest, TableDefinitionOptions, TableExistsOption, TableNotExistOption,
 };
@@ -19,13 +19,13 @@ use std::collections::BTreeMap;
 pub(crate) async fn ingest(
     caller: &Caller,
     command: CommandStatementIngest,
-    upload: Upload,
+    rows: impl Rows,
 ) -> Result<Bytes> {
     let handle = TransactionHandle::of_command(command.transaction_id.as_ref())?;
     let mut ingest = target(command)?;
     let (session, transaction) = scope(caller, handle).await?;
     ingest.transaction = transaction;
-    write(caller, session.as_ref(), &ingest, upload).await
+    write(caller, session.as_ref(), &ingest, rows).await
 }
 
 /// Makes the rows the content of the table that a path names, which is created if it is not there.
@@ -45,10 +45,10 @@ pub(crate) async fn store(caller: &Caller, path: &[String], upload: Upload) -> R
     write(caller, session.as_ref(), &ingest, upload).await
 }
 
-async fn write(caller: &Caller, session: &dyn Session, ingest: &Ingest, upload: Upload) -> Result<Bytes> {
+async fn write(caller: &Caller, session: &dyn Session, ingest: &Ingest, rows: impl Rows) -> Result<Bytes> {
     // One message may grow by its compression, but not without bounds.
     let max_bytes = caller.server().limits().max_message_bytes.saturating_mul(2);
-    let rows = upload.batches(max_bytes).await?;
+    let rows = rows.batches(max_bytes).await?;
     Ok(update_result(Some(session.ingest(ingest, rows).await?)))
 }
 

@@ -12,6 +12,7 @@
 //!   over a `request_body.rs` that tells an end from a break. What the generated messages lack: `proto.rs`.
 //! - What the protocol leaves open, and how it is decided here: `profile.rs`.
 //! - Calls of browsers, which come over the HTTP front end's connections: `web.rs`, into the same gate.
+//! - Rows in shared memory, for clients on this machine: `same_host.rs`, over a Unix socket of its own.
 //! - Errors as gRPC statuses: `status.rs`, `details.rs`. What is counted: `metrics.rs`, `body.rs`.
 //!
 //! Statements with effects take effect in GetFlightInfo; DoGet only attaches to what runs. A session is found by
@@ -48,6 +49,8 @@ mod put;
 mod request_body;
 mod rewound;
 mod rooms;
+#[cfg(target_os = "linux")]
+mod same_host;
 mod service;
 mod session_options;
 mod sql_info;
@@ -65,4 +68,6 @@ mod tests;
 
 pub use listen::{Choices, Error, serve, serve_with};
 pub use profile::{AppMetadata, Ids, Locations, Profile, UnnamedAction};
+#[cfg(target_os = "linux")]
+pub use same_host::{MachineUsers, SameHost, SharedLimits};
 pub use web::{Web, WebConnection};

@@ -10,9 +10,11 @@ use crate::connection::{Connection, Shared};
 use crate::gate::Gate;
 use crate::metrics;
 use crate::places::{Place, Places};
+#[cfg(target_os = "linux")]
+use crate::same_host::{LocalPort, SameHost};
 use crate::status::refuse;
 use bowshot_api::{ErrorKind, Server};
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
@@ -54,7 +56,7 @@ const TURNED_AWAY: usize = 64;
 /// How long one of them may take to hear it.
 const TURN_AWAY_TIME: Duration = Duration::from_secs(5);
 /// Wait after an accept that failed for lack of memory or file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What stops the listener.
 #[derive(Debug, thiserror::Error)]
@@ -84,13 +86,16 @@ pub async fn serve(
 }
 
 /// What whoever starts the front end decides.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Choices {
     /// Where the protocol leaves a choice.
     pub profile: Profile,
     /// How connections are encrypted; with it, clients that do not encrypt are refused. The only protocol of its ALPN
     /// extension is `h2` (RFC 7540, section 3.3), whatever it says.
     pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// A socket for clients on this machine, which are told of it.
+    #[cfg(target_os = "linux")]
+    pub same_host: Option<SameHost>,
 }
 
 /// As [`serve`], with other choices.
@@ -105,14 +110,25 @@ pub async fn serve_with(
 ) -> Result<(), Error> {
     metrics::register();
     let limits = server.limits().clone();
+    #[cfg(target_os = "linux")]
+    let local = choices.same_host.map(LocalPort::new);
     let port = Port {
         shared: Arc::new(Shared::new(server, choices.profile)),
+        #[cfg(target_os = "linux")]
+        announcement: local.as_ref().and_then(LocalPort::announcement),
+        #[cfg(not(target_os = "linux"))]
+        announcement: None,
         tls: choices.tls.map(acceptor),
         drain: CancellationToken::new(),
         places: Places::new(limits.max_connections, limits.max_connections_per_address),
         turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
     };
     let mut tasks = JoinSet::new();
+    #[cfg(target_os = "linux")]
+    if let Some(local) = local {
+        let (shared, places) = (Arc::clone(&port.shared), Arc::clone(&port.places));
+        tasks.spawn(local.serve(shared, places, port.drain.clone()));
+    }
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
@@ -149,6 +165,8 @@ fn acceptor(config: Arc<rustls::ServerConfig>) -> TlsAcceptor {
 /// What the connections of one listener share.
 struct Port {
     shared: Arc<Shared>,
+    /// What clients on this machine are told.
+    announcement: Option<HeaderValue>,
     tls: Option<TlsAcceptor>,
     drain: CancellationToken,
     places: Arc<Places>,
@@ -162,17 +180,18 @@ impl Port {
             tracing::debug!(%error, "a connection ended before it began");
             return;
         }
-        if is_local(&stream)
-            && let Err(error) = SockRef::from(&stream).set_send_buffer_size(LOCAL_SEND_BUFFER)
-        {
+        let local = is_local(&stream);
+        if local && let Err(error) = SockRef::from(&stream).set_send_buffer_size(LOCAL_SEND_BUFFER) {
             tracing::debug!(%error, "a socket keeps the system's send buffer");
         }
         if let Some(claim) = self.places.take(Some(address)) {
             let shared = Arc::clone(&self.shared);
+            let announcement = self.announcement.clone().filter(|_| local);
             let (tls, drain) = (self.tls.clone(), self.drain.clone());
             tasks.spawn(async move {
                 let Some(place) = claim.place().await else { return };
-                let connection = Arc::new(Connection::new(shared, address, place.stranger().clone()));
+                let connection = Connection::new(shared, address, place.stranger().clone());
+                let connection = Arc::new(connection.announcing(announcement));
                 Box::pin(run(arrive(stream, tls), connection, drain, place)).await;
             });
         } else if let Ok(slot) = Arc::clone(&self.turned_away).try_acquire_owned() {
@@ -320,7 +339,7 @@ fn log_end(ended: Result<(), tokio::task::JoinError>) {
 }
 
 /// Errors of one connection that broke before it was accepted.
-fn is_passing(error: &io::Error) -> bool {
+pub(crate) fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted
@@ -331,6 +350,6 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 /// ENOMEM, ENFILE, EMFILE, ENOBUFS: passes when connections close.
-fn is_exhaustion(error: &io::Error) -> bool {
+pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105))
 }

@@ -7,7 +7,10 @@
 //! | `bowshot_flight_request_seconds` | histogram | `method` | time from a call's head to the last byte of its answer |
 //! | `bowshot_flight_open_streams` | gauge | | answers to DoGet and DoExchange that are being sent |
 //! | `bowshot_flight_sent_bytes_total` | counter | | bytes of those answers handed to the sockets |
-//! | `bowshot_flight_sent_rows_total` | counter | | rows of those answers |
+//! | `bowshot_flight_sent_rows_total` | counter | | rows of those answers, and of those to clients on this machine |
+//! | `bowshot_same_host_connections` | gauge | | open connections of clients on this machine over the Unix socket |
+//! | `bowshot_same_host_held_bytes` | gauge | | shared memory that these clients have not given back, and that waits for other rows |
+//! | `bowshot_same_host_bytes_total` | counter | `way` | bytes of rows for these clients, in shared `memory` or through the `socket` |
 
 use metrics::{Counter, Gauge, counter, gauge, histogram};
 use std::time::Duration;
@@ -35,6 +38,21 @@ pub(crate) fn sent_bytes() -> Counter {
 
 pub(crate) fn sent_rows() -> Counter {
     counter!("bowshot_flight_sent_rows_total")
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn local_connections() -> Gauge {
+    gauge!("bowshot_same_host_connections")
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn shared_bytes() -> Gauge {
+    gauge!("bowshot_same_host_held_bytes")
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn handed_over(way: &'static str) -> Counter {
+    counter!("bowshot_same_host_bytes_total", "way" => way)
 }
 
 /// Accounts for one finished call.

@@ -5,7 +5,7 @@ use crate::caller::Caller;
 use crate::put::update_result;
 use crate::stream::drain;
 use crate::ticket::QueryTicket;
-use crate::upload::Upload;
+use crate::upload::{Rows, Upload};
 use bowshot_api::{Error, Input, Request, Result};
 use bytes::Bytes;
 use std::collections::HashMap;

@@ -47,7 +47,7 @@ pub(crate) async fn put(caller: &Caller, messages: Messages) -> Result<Bytes> {
     }
 }
 
-fn wanted(descriptor: &FlightDescriptor) -> Result<Command> {
+pub(crate) fn wanted(descriptor: &FlightDescriptor) -> Result<Command> {
     let any = any(&descriptor.cmd).ok_or_else(|| {
         Error::invalid("the descriptor is no Flight SQL command")
             .with_hint("wrap the command in google.protobuf.Any; send SQL text as `CommandStatementUpdate`")
@@ -55,7 +55,7 @@ fn wanted(descriptor: &FlightDescriptor) -> Result<Command> {
     command(any)
 }
 
-fn misplaced(command: &Command) -> Error {
+pub(crate) fn misplaced(command: &Command) -> Error {
     let name = command.type_url().rsplit('.').next().unwrap_or_default();
     Error::invalid(format!("`{name}` is not a command for DoPut"))
         .with_hint("send queries with GetFlightInfo, and updates as `CommandStatementUpdate`")

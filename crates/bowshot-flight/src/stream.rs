@@ -25,9 +25,9 @@ const TICKET_OVERHEAD: usize = 64 << 10;
 
 /// A result with what the encoder must know about it.
 pub(crate) struct Source {
-    batches: BatchStream,
+    pub(crate) batches: BatchStream,
     compression: Compression,
-    query: Option<QueryId>,
+    pub(crate) query: Option<QueryId>,
 }
 
 impl Source {
@@ -58,7 +58,7 @@ where
 }
 
 /// Finds or starts what the ticket asks for.
-async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Status> {
+pub(crate) async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Status> {
     let order = Order::decode(&ticket).map_err(refuse)?;
     match resolve(caller, order, &ticket).await.map_err(refuse)? {
         Wanted::Query(ticket) => attach(caller, ticket).await,

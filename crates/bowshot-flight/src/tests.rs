@@ -4,6 +4,8 @@ mod actions;
 mod client;
 mod door;
 mod life;
+#[cfg(target_os = "linux")]
+mod same_host;
 mod statements;
 mod tls;
 mod transactions;

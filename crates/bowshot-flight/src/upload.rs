@@ -14,6 +14,15 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Status;
 
+/// Rows that have yet to come, by whatever way.
+pub(crate) trait Rows {
+    /// The rows. Waits for their schema.
+    ///
+    /// # Errors
+    /// When they do not begin with a schema. The batches have an error where the client breaks off, and end with it.
+    fn batches(self, max_bytes: usize) -> impl Future<Output = Result<BatchStream>> + Send;
+}
+
 /// What a client sends.
 #[derive(Debug)]
 pub(crate) struct Upload {
@@ -53,18 +62,6 @@ impl Upload {
         next.map_err(broken)
     }
 
-    /// The rows, decoded where the stream is polled. Waits for the schema; nothing is held but the message in hand.
-    ///
-    /// # Errors
-    /// When the stream does not begin with a schema. The batches have an error where it breaks, and end with it.
-    pub(crate) async fn batches(mut self, max_bytes: usize) -> Result<BatchStream> {
-        let mut decoder = Decoder::new().with_max_bytes(max_bytes);
-        let schema = self.schema(&mut decoder).await?;
-        let batches = futures::stream::try_unfold((self, decoder), next_batch);
-        // Each message has its memory for itself.
-        Ok(BatchStream::new(schema, batches.boxed()).exclusive())
-    }
-
     /// Some clients send the descriptor alone, and the schema behind it.
     async fn schema(&mut self, decoder: &mut Decoder) -> Result<SchemaRef> {
         while let Some(data) = self.message().await? {
@@ -74,6 +71,17 @@ impl Upload {
         }
         Err(Error::invalid("the stream has no schema")
             .with_hint("send the schema of the rows, even if there are none"))
+    }
+}
+
+impl Rows for Upload {
+    /// Decoded where the stream is polled; nothing is held but the message in hand.
+    async fn batches(mut self, max_bytes: usize) -> Result<BatchStream> {
+        let mut decoder = Decoder::new().with_max_bytes(max_bytes);
+        let schema = self.schema(&mut decoder).await?;
+        let batches = futures::stream::try_unfold((self, decoder), next_batch);
+        // Each message has its memory for itself.
+        Ok(BatchStream::new(schema, batches.boxed()).exclusive())
     }
 }
 
@@ -89,7 +97,7 @@ async fn next_batch(
     Ok(None)
 }
 
-fn silent(patience: Duration) -> Error {
+pub(crate) fn silent(patience: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("no message came for {} s", patience.as_secs_f32()))
         .with_hint("end the stream when everything is sent, or raise `limits.reader_timeout`")
 }

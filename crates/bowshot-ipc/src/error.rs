@@ -74,6 +74,9 @@ pub enum Error {
         /// What is wrong.
         source: Box<Error>,
     },
+    /// Memory of a client that could change while it is read, or is none.
+    #[error("the shared memory is refused: {0}")]
+    NotSealed(&'static str),
     /// A message came at a place where it is not allowed.
     #[error("unexpected Arrow message: {0}")]
     Unexpected(&'static str),
@@ -105,7 +108,11 @@ impl Error {
             | Self::Encode(_)
             | Self::Stopped(_) => ErrorKind::Internal,
             Self::RowTooLarge { .. } | Self::TooLarge { .. } => ErrorKind::LimitReached,
-            Self::Malformed(_) | Self::Decode(_) | Self::Panicked | Self::Unexpected(_) => ErrorKind::Invalid,
+            Self::Malformed(_)
+            | Self::Decode(_)
+            | Self::Panicked
+            | Self::Unexpected(_)
+            | Self::NotSealed(_) => ErrorKind::Invalid,
             Self::Unsupported(_) => ErrorKind::Unsupported,
             Self::NotArrow { .. } | Self::Changed(_) => ErrorKind::Corrupt,
             Self::Io(error) if error.kind() == std::io::ErrorKind::NotFound => ErrorKind::NotFound,

@@ -16,6 +16,7 @@
 //! - [`Decoder`]: hostile bytes to record batches or to an error, never to a panic (`decode.rs`, `check.rs`).
 //! - [`MappedFile`]: an Arrow file as batches that share the mapped memory (`mapped.rs`, `map.rs`), and what keeps the process
 //!   alive when such a file is truncated (`guard.rs`); [`FilePages`]: the same for the bytes of any file (`pages.rs`).
+//! - [`shared`]: memory that a client on the same machine maps instead of receiving rows, and the other way round (Linux).
 //!
 //! Nothing here knows sessions, queries or SQL. Beside `bowshot-os` this is the only crate that may hold `unsafe` code.
 
@@ -38,6 +39,8 @@ mod pages;
 mod parts;
 mod rope;
 mod schema;
+#[cfg(target_os = "linux")]
+pub mod shared;
 mod trim;
 
 pub use body::FlightBody;

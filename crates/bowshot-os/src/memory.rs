@@ -37,6 +37,27 @@ pub fn thread_bytes() -> i64 {
     NET.try_with(Cell::get).unwrap_or(0)
 }
 
+/// Memory that the process holds and no allocator has given, such as what clients map. It counts as the process's until this is
+/// dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Outside(i64);
+
+impl Outside {
+    /// Counts so many bytes.
+    pub fn new(bytes: usize) -> Self {
+        let bytes = signed(bytes);
+        PROCESS.fetch_add(bytes, Ordering::Relaxed);
+        Self(bytes)
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        PROCESS.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
 fn count(asked: i64, given: i64) {
     // While a thread ends there is nothing to count with; what it frees then is little.
     let _ = NET.try_with(|net| net.set(net.get().wrapping_add(asked)));
@@ -121,6 +142,16 @@ mod tests {
         ] {
             assert_eq!(given(size, align), expected, "{size} {align}");
         }
+    }
+
+    #[test]
+    fn what_lies_outside_counts_as_long_as_it_is_held() {
+        let before = PROCESS.load(Ordering::Relaxed);
+        let outside = Outside::new(1 << 40);
+        // Other tests take memory meanwhile, but not so much.
+        assert!(PROCESS.load(Ordering::Relaxed) - before > 1 << 39);
+        drop(outside);
+        assert!(PROCESS.load(Ordering::Relaxed) - before < 1 << 39);
     }
 
     #[test]

@@ -119,6 +119,9 @@ pub(crate) struct ServerArgs {
     /// Address of the MySQL front end [default: off]
     #[arg(long, value_name = "ADDR")]
     mysql: Option<String>,
+    /// Unix socket for clients on this machine, which map results: a path, `auto` or `none` [default: auto]
+    #[arg(long, value_name = "PATH")]
+    local_socket: Option<String>,
     /// Internal port, over which the nodes of a cluster reach one another [default: off]
     #[arg(long, value_name = "ADDR")]
     cluster: Option<String>,
@@ -168,6 +171,7 @@ impl ServerArgs {
             ("tls.client_authority", self.tls_client_authority),
             ("pg", self.pg),
             ("mysql", self.mysql),
+            ("same_host.socket", self.local_socket),
             ("cluster.listen", self.cluster),
             ("cluster.join", self.join),
             ("cluster.advertise", self.advertise),

@@ -5,6 +5,7 @@
 mod cluster;
 mod drivers;
 mod file;
+mod same_host;
 mod settings;
 mod slot;
 mod tls;
@@ -13,6 +14,7 @@ mod value;
 
 pub(crate) use cluster::ClusterSettings;
 pub(crate) use drivers::Drivers;
+pub(crate) use same_host::{LocalSocket, SameHostSettings};
 pub(crate) use settings::{SETTINGS, Setting};
 pub(crate) use tls::TlsFiles;
 pub(crate) use traces::TraceSettings;
@@ -76,6 +78,8 @@ pub(crate) struct Config {
     pub(crate) mysql_cleartext: bool,
     /// Certificate and key of the front ends.
     pub(crate) tls: TlsFiles,
+    /// Clients on this machine.
+    pub(crate) same_host: SameHostSettings,
     /// Other nodes.
     pub(crate) cluster: ClusterSettings,
     /// Who gets traces, and of what.
@@ -134,6 +138,7 @@ impl Default for Config {
             mysql: Listen::Off,
             mysql_cleartext: false,
             tls: TlsFiles::default(),
+            same_host: SameHostSettings::default(),
             cluster: ClusterSettings::default(),
             traces: TraceSettings::default(),
             data: None,
@@ -348,6 +353,7 @@ impl Config {
         }
         self.cluster.security()?;
         self.traces.check()?;
+        self.same_host.check(self.tls.client_trust()?.is_some_and(|trust| trust.required))?;
         if self.tls.client_trust()?.is_some() && self.access.is_empty() {
             return Err(Usage::new("certificates of clients name users, and this server has none")
                 .with_hint(

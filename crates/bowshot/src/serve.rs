@@ -15,6 +15,8 @@ mod grpc_web;
 mod memory;
 mod nodes;
 mod parts;
+#[cfg(target_os = "linux")]
+mod same_host;
 mod signal;
 mod tls;
 mod users;
@@ -42,6 +44,7 @@ use bowshot_storage::exchange::remove_unfinished;
 use bowshot_storage::scratch::Scratch;
 use bowshot_storage::tables::TableStore;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -128,6 +131,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         remove_unfinished(folder);
     }
     let addresses = doors.addresses(config, tls.as_ref())?;
+    let choices = flight_choices(config, tls.as_ref(), (addresses.flight, spill.path()))?;
     let node = cluster::join(config, data.folder(), &addresses).await?;
     let cluster = node.as_ref().map(|node| node.cluster.clone());
     let parts = Parts::open(config, data.folder(), Some(spill.path()), cluster).await?;
@@ -158,7 +162,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
         data,
         _spill: spill,
     };
-    running.start_flight(doors.flight, &stopped);
+    running.start_flight(doors.flight, choices, &stopped);
     running.start_http(doors.http, &render_metrics, &stopped);
     running.start_pg(doors.pg, &stopped);
     running.start_mysql(doors.mysql, &stopped);
@@ -204,6 +208,20 @@ impl Doors {
     }
 }
 
+/// How Flight SQL is served at this address, with the socket for clients on this machine, which may lie in `scratch`.
+fn flight_choices(
+    config: &Config,
+    tls: Option<&Tls>,
+    (address, scratch): (Option<SocketAddr>, &Path),
+) -> Result<Choices> {
+    Ok(Choices {
+        tls: tls.map(Tls::config),
+        #[cfg(target_os = "linux")]
+        same_host: same_host::open(config, address, scratch)?,
+        ..Choices::default()
+    })
+}
+
 /// Waits for the word to stop. An error means that the server itself is gone, which is a reason to stop too.
 async fn until(mut stopped: watch::Receiver<bool>) {
     _ = stopped.wait_for(|stop| *stop).await;
@@ -227,11 +245,15 @@ impl Running {
         }
     }
 
-    fn start_flight(&mut self, listener: Option<TcpListener>, stopped: &watch::Receiver<bool>) {
+    fn start_flight(
+        &mut self,
+        listener: Option<TcpListener>,
+        choices: Choices,
+        stopped: &watch::Receiver<bool>,
+    ) {
         let Some(listener) = listener else { return };
         let server: Arc<dyn Server> = Arc::<Bowshot>::clone(&self.server);
         let until = until(stopped.clone());
-        let choices = Choices { tls: self.tls.as_ref().map(Tls::config), ..Choices::default() };
         self.front_ends.spawn(async move {
             bowshot_flight::serve_with(listener, server, choices, until)
                 .await

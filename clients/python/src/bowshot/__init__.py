@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from bowshot._catalog import Table, TableName
 from bowshot._config import configure
@@ -95,6 +95,7 @@ def connect(
     tls_key: str | bytes | os.PathLike[str] | None = None,
     tls_verify: bool | None = None,
     tls_server_name: str | None = None,
+    same_host: bool | Literal["auto"] = "auto",
 ) -> Connection:
     """Connects to a server and opens a session.
 
@@ -103,6 +104,9 @@ def connect(
 
     As PEP 249 has it, statements belong to a transaction until `commit`; with `autocommit=True` each is one by itself.
     `timeout` is for each statement, in seconds. Certificates and keys are PEM, given as they are or as a path.
+
+    A server on this machine shares memory with its clients, so that results are mapped and not received. `same_host=False` does
+    without, `same_host=True` is an error where that is not possible; `Connection.transport` and `Result.transport` tell.
     """
     arguments: dict[str, Any] = {
         "user": user,
@@ -119,6 +123,7 @@ def connect(
         "tls_key": tls_key,
         "tls_verify": tls_verify,
         "tls_server_name": tls_server_name,
+        "same_host": None if same_host == "auto" else same_host,
     }
     return Connection(configure(uri, **arguments))
 

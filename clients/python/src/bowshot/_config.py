@@ -40,6 +40,8 @@ class Config:
     tls_key: bytes | None = field(default=None, repr=False)
     tls_verify: bool = True
     tls_server_name: str | None = None
+    # Whether rows come in memory that a server on this machine shares; None: where that is possible.
+    same_host: bool | None = None
 
     @property
     def location(self) -> str:
@@ -110,6 +112,12 @@ def _truth(text: str) -> bool:
     raise InterfaceError(f"`{text}` is neither true nor false")
 
 
+def _same_host(value: str | bool) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return None if value == "auto" else _truth(value)
+
+
 # What an address may say behind its question mark; everything else is an option of the session.
 _FROM_TEXT: dict[str, Any] = {
     "token": str,
@@ -123,6 +131,7 @@ _FROM_TEXT: dict[str, Any] = {
     "timeout": float,
     "connect_timeout": float,
     "progress": _truth,
+    "same_host": str,
 }
 
 
@@ -133,6 +142,8 @@ def _apply(config: Config, given: dict[str, Any]) -> Config:
     for name in ("tls_ca", "tls_cert", "tls_key"):
         if name in given:
             given[name] = _pem(given[name])
+    if "same_host" in given:
+        given["same_host"] = _same_host(given["same_host"])
     if not given.get("tls", config.tls) and any(name in given for name in ("tls_ca", "tls_cert", "tls_server_name")):
         raise InterfaceError("there are settings of TLS for an address without TLS", hint="write grpc+tls://HOST:PORT")
     if "user" in given and "token" in given:

@@ -98,6 +98,16 @@ class Connection:
         return self._wire.closed
 
     @property
+    def transport(self) -> str:
+        """`memory` while rows are shared with a server on this machine, else `socket`."""
+        return "memory" if self._wire.same_host.open else "socket"
+
+    @property
+    def transport_note(self) -> str | None:
+        """Why it is not memory."""
+        return self._wire.same_host.reason
+
+    @property
     def in_transaction(self) -> bool:
         return self._transactions.open
 

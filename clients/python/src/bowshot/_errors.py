@@ -212,14 +212,40 @@ _VALUES = re.compile(
 )
 
 
+# Numbers of gRPC's codes.
+_CODES = {
+    1: "cancelled",
+    3: "invalid argument",
+    4: "deadline exceeded",
+    5: "not found",
+    6: "already exists",
+    7: "permission denied",
+    8: "resource exhausted",
+    10: "aborted",
+    12: "unimplemented",
+    13: "internal",
+    14: "unavailable",
+    15: "data loss",
+    16: "unauthenticated",
+}
+
+
 def translate(error: BaseException, query_id: str | None = None) -> Error:
     """What the server or the transport said, as an exception of this package."""
     code, text = _parts(str(error))
+    return _made(_BY_CODE.get(code) or _by_exception(error), text, query_id)
+
+
+def from_status(code: int, text: str, query_id: str | None = None) -> Error:
+    """What the server said with one of gRPC's codes."""
+    return _made(_BY_CODE.get(_CODES.get(code, ""), OperationalError), text, query_id)
+
+
+def _made(kind: type[Error], text: str, query_id: str | None) -> Error:
     message, hint = _split_hint(_WORDS.get(text.lower(), text))
     place = _PLACE.search(message)
     line, column = (int(place[1]), int(place[2])) if place else (None, None)
     reference = _REFERENCE.search(text)
-    kind = _BY_CODE.get(code) or _by_exception(error)
     return _narrow(kind, message)(
         message, hint=hint, line=line, column=column, query_id=reference[1] if reference else query_id
     )

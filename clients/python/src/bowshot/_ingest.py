@@ -152,7 +152,7 @@ def write(
         table, mode=mode, schema=schema, catalog=catalog, temporary=temporary, transaction=handle or scope.handle
     )
     try:
-        answer = wire.put(command, columns, sized(batches), timeout)
+        answer = wire.ingest(command, columns, sized(batches), timeout)
     except BaseException:
         # A server that is gone has undone it.
         with contextlib.suppress(Error):

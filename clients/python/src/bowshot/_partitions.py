@@ -23,6 +23,7 @@ from bowshot import _catalog, _sql
 from bowshot import _messages as messages
 from bowshot._config import Config
 from bowshot._errors import InterfaceError, NotFoundError
+from bowshot._same_host import Reader
 from bowshot._statement import Statements
 from bowshot._wire import Wire, translated
 
@@ -52,7 +53,7 @@ class Partition:
         reader = None
         try:
             with translated():
-                reader = wire.lane(0).do_get(flight.Ticket(self.ticket), wire.options(self.config.timeout))
+                reader = wire.get(flight.Ticket(self.ticket), 0, self.config.timeout)
             while (batch := _next(reader)) is not None:
                 yield batch
             reader = None
@@ -85,7 +86,7 @@ class Partition:
         return pa.Table.from_batches(list(self.batches()), self.schema)
 
 
-def _next(reader: flight.FlightStreamReader) -> pa.RecordBatch | None:
+def _next(reader: Reader | flight.FlightStreamReader) -> pa.RecordBatch | None:
     while True:
         with translated():
             try:

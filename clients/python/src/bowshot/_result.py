@@ -57,6 +57,17 @@ class Result:
         return -1 if self._stream.rows is None else self._stream.rows
 
     @property
+    def transport(self) -> str | None:
+        """How the rows came: `memory` if the server has shared memory with this process (what is small comes through its local
+        socket), `socket` if they came over the network; none before they are read."""
+        return self._stream.transport if self._stream is not None else None
+
+    @property
+    def transport_note(self) -> str | None:
+        """Why rows came through a socket that could have come in memory, where there is a reason."""
+        return self._stream.transport_note if self._stream is not None else None
+
+    @property
     def taken(self) -> bool:
         """Whether somebody reads the rows already, or has read them."""
         return self._taken

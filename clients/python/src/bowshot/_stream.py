@@ -21,6 +21,7 @@ from pyarrow import flight
 
 from bowshot._errors import Error, InterfaceError, QueryCancelledError, StatementTimeoutError, translate
 from bowshot._protobuf import Message
+from bowshot._same_host import Reader
 from bowshot._wire import FAILURES, Wire, interruptible, translated
 
 MAX_READERS = 16
@@ -126,6 +127,16 @@ class Stream:
         self._finished = True
         _live.discard(self)
         return self._info
+
+    @property
+    def transport(self) -> str | None:
+        """`memory` where the rows came in memory that the server shares, else `socket`; none before they are read."""
+        mapped = self._shared.mapped
+        return None if mapped is None else "memory" if mapped else "socket"
+
+    @property
+    def transport_note(self) -> str | None:
+        return self._shared.note or (self._wire.same_host.reason if self.transport == "socket" else None)
 
     @property
     def rows(self) -> int | None:
@@ -278,7 +289,10 @@ class _Shared:
         self._next = 0
         self._opened = 0
         self._stopped = False
-        self._readers: set[flight.FlightStreamReader] = set()
+        self._readers: set[Reader | flight.FlightStreamReader] = set()
+        # Whether all rows so far came in shared memory; none before the first. And why not.
+        self.mapped: bool | None = None
+        self.note: str | None = None
         self._failed: Error | None = None
 
     def take(self) -> int | None:
@@ -293,17 +307,17 @@ class _Shared:
         return self._opened < len(self._endpoints)
 
     @contextlib.contextmanager
-    def reading(self, number: int, lane: int) -> Iterator[flight.FlightStreamReader]:
+    def reading(self, number: int, lane: int) -> Iterator[Reader | flight.FlightStreamReader]:
         timeout = None
         if self._deadline is not None:
             timeout = self._deadline - time.monotonic()
             if timeout <= 0:
                 raise StatementTimeoutError("the time for the statement is over", query_id=self._query_id)
         with translated(self._query_id):
-            client = self._wire.lane(lane)
-            reader = client.do_get(self._endpoints[number].ticket, self._wire.options(timeout))
+            reader = self._wire.get(self._endpoints[number].ticket, lane, timeout, self._query_id)
         with self._lock:
             self._opened += 1
+            self.mapped = isinstance(reader, Reader) and self.mapped is not False
             self._readers.add(reader)
             stopped = self._stopped
         try:
@@ -313,6 +327,9 @@ class _Shared:
         finally:
             with self._lock:
                 self._readers.discard(reader)
+            if isinstance(reader, Reader):
+                self.note = self.note or reader.note
+                reader.close()
 
     def read_all(self, number: int, lane: int) -> pa.Table:
         """Not by the reader's own `read_all`, which takes a query that somebody has cancelled for a Ctrl-C and interrupts the

@@ -64,7 +64,7 @@ class Upload:
         )
         wire = Wire(self.config, self.session)
         try:
-            wire.put(command, columns, _ingest.sized(batches), self.config.timeout)
+            wire.ingest(command, columns, _ingest.sized(batches), self.config.timeout)
         except BaseException:
             with contextlib.suppress(Error):
                 self._drop(wire, [name])

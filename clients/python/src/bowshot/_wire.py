@@ -7,6 +7,7 @@ that Ctrl-C reaches the program before the server has answered.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
@@ -21,6 +22,7 @@ from bowshot._config import Config
 from bowshot._errors import Error, InterfaceError, ProgrammingError, UnavailableError, translate
 from bowshot._messages import OptionValue
 from bowshot._protobuf import Message
+from bowshot._same_host import HEADER, Reader, SameHost
 
 Result = TypeVar("Result")
 COOKIE = "arrow_flight_session_id"
@@ -37,6 +39,9 @@ class _Cookies(flight.ClientMiddlewareFactory):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.session: str | None = None
+        # Whether calls ask for a way beside the network, and what the server has said to that.
+        self.asks = False
+        self.offer: str | None = None
 
     def start_call(self, _info: Any) -> flight.ClientMiddleware:
         return _Cookie(self)
@@ -49,7 +54,8 @@ class _Cookie(flight.ClientMiddleware):  # type: ignore[misc]
 
     def sending_headers(self) -> dict[str, str]:
         session = self._cookies.session
-        return {"cookie": f"{COOKIE}={session}"} if session else {}
+        asked = {HEADER: "1"} if self._cookies.asks else {}
+        return {"cookie": f"{COOKIE}={session}", **asked} if session else asked
 
     def received_headers(self, headers: dict[str, list[str | bytes]]) -> None:
         for text in headers.get("set-cookie", []):
@@ -57,6 +63,8 @@ class _Cookie(flight.ClientMiddleware):  # type: ignore[misc]
             name, _, value = text.split(";")[0].partition("=")
             if name.strip() == COOKIE:
                 self._cookies.session = value.strip()
+        for text in headers.get(HEADER, []):
+            self._cookies.offer = text.decode() if isinstance(text, bytes) else text
 
 
 class Wire:
@@ -71,6 +79,8 @@ class Wire:
         self._lanes: list[flight.FlightClient] = []
         self._lock = threading.Lock()
         self._closed = False
+        self.same_host = SameHost(config.same_host, functools.partial(_local_headers, self._headers, self._cookies))
+        self._cookies.asks = self.same_host.reason is None
         try:
             interruptible(self._connect)
         except BaseException:
@@ -114,6 +124,8 @@ class Wire:
             self.get_options()
         else:
             self.set_options(dict(config.options), timeout)
+        self._cookies.asks = False
+        self.same_host.settle(self._cookies.offer)
 
     def lane(self, number: int) -> flight.FlightClient:
         """A connection of its own for each number; endpoints are read side by side over several of them."""
@@ -178,6 +190,22 @@ class Wire:
                 writer.close()
         return b"" if answer is None else answer.to_pybytes()
 
+    def get(
+        self, ticket: flight.Ticket, lane: int, timeout: float | None, query_id: str | None = None
+    ) -> Reader | flight.FlightStreamReader:
+        """The rows of a ticket: in shared memory, else over a connection."""
+        client = self.lane(lane)
+        reader = self.same_host.read(ticket.ticket, timeout, query_id)
+        return client.do_get(ticket, self.options(timeout)) if reader is None else reader
+
+    def ingest(
+        self, command: bytes, schema: pa.Schema, batches: Iterable[pa.RecordBatch], timeout: float | None = None
+    ) -> bytes:
+        """As `put`, for many rows: in shared memory if that is possible."""
+        self.lane(0)
+        answer, batches = self.same_host.write(command, schema, batches, timeout)
+        return self.put(command, schema, batches, timeout) if answer is None else answer
+
     def set_options(self, options: dict[str, OptionValue], timeout: float | None = None) -> None:
         body = messages.set_session_options(options)
         for name, reason in messages.failed_options(self.action("SetSessionOptions", body, timeout)).items():
@@ -202,6 +230,7 @@ class Wire:
         with self._lock:
             self._lanes = []
             self._closed = True
+        self.same_host.close()
 
     def close(self) -> None:
         """Ends the session; a server that is gone has ended it already.
@@ -211,6 +240,7 @@ class Wire:
         with self._lock:
             lanes, self._lanes = self._lanes, []
             closed, self._closed = self._closed, True
+        self.same_host.close()
         if not closed and lanes and self._cookies.session:
             with contextlib.suppress(*FAILURES):
                 list(lanes[0].do_action(flight.Action("CloseSession", b""), self.options(timeout=2)))
@@ -219,6 +249,12 @@ class Wire:
     def _forget_lanes(self) -> None:
         with self._lock:
             self._lanes = []
+
+
+def _local_headers(headers: list[tuple[bytes, bytes]], cookies: _Cookies) -> list[tuple[bytes, bytes]]:
+    """What a call over the network has by itself."""
+    session = cookies.session
+    return [*headers, (b"cookie", f"{COOKIE}={session}".encode())] if session else headers
 
 
 class _Forks:

@@ -169,6 +169,14 @@ class Result(_Worker):
     def query_id(self) -> str | None:
         return self.sync.query_id
 
+    @property
+    def transport(self) -> str | None:
+        return self.sync.transport
+
+    @property
+    def transport_note(self) -> str | None:
+        return self.sync.transport_note
+
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
         batches = self.sync.batches()
         while (batch := await self._run(lambda: next(batches, None), self.sync.cancel)) is not None:

@@ -197,6 +197,32 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "bytes of files for each thread of a node from which on a query is worth another node",
     ),
     flag(
+        "same_host.socket",
+        "--local-socket",
+        |c| Slot::Text(&mut c.same_host.socket),
+        "Unix socket over which Flight SQL clients on this machine get and send rows in shared memory: a path, `none`, or `auto`, which is a place of the server's own (below `XDG_RUNTIME_DIR` where that is set) while Flight SQL listens on this machine alone",
+    ),
+    key(
+        "same_host.users",
+        |c| Slot::Text(&mut c.same_host.users),
+        "which users of the machine may connect there: `same` (the one who runs the server, and root) or `any`; each call shows its credentials as on the network",
+    ),
+    key(
+        "same_host.connection_bytes",
+        |c| Slot::LongSize(&mut c.same_host.connection_bytes),
+        "shared memory that one connection may have mapped and not given back; further rows come through the socket; nothing is mapped when 0",
+    ),
+    key(
+        "same_host.user_bytes",
+        |c| Slot::LongSize(&mut c.same_host.user_bytes),
+        "the same for all connections of a user",
+    ),
+    key(
+        "same_host.total_bytes",
+        |c| Slot::LongSize(&mut c.same_host.total_bytes),
+        "the same for all, at most a quarter of the machine's memory and of `limits.memory_bytes`",
+    ),
+    flag(
         "access.users_file",
         "--users-file",
         |c| Slot::Path(&mut c.users_file),

@@ -6,13 +6,13 @@ use std::path::Path;
 /// What a part that may be left out takes of memory at most.
 const SHARE: u64 = 4;
 
-/// So many bytes, or a quarter of the memory of the machine or of the process's `budget` if that is less.
-pub(super) fn share(bytes: u64, budget: u64) -> u64 {
+/// So many bytes, as the setting `name` has them, or a quarter of the memory of the machine or of the process's `budget` if that is less.
+pub(super) fn share(name: &'static str, bytes: u64, budget: u64) -> u64 {
     let budget = Some(budget).filter(|budget| *budget > 0);
     let Some(available) = available().into_iter().chain(budget).min() else { return bytes };
     let share = available / SHARE;
     if bytes > share {
-        tracing::info!(configured = bytes, used = share, "`storage.column_cache_bytes` is bounded by memory");
+        tracing::info!(setting = name, configured = bytes, used = share, "a setting is bounded by memory");
     }
     bytes.min(share)
 }

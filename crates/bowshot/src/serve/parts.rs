@@ -67,7 +67,11 @@ impl Parts {
         engine_config.databases = Some(Arc::clone(&databases) as _);
         let (sources, mut storage) = (config.sources.clone(), config.storage.clone());
         storage.remotes = Some(remotes);
-        let columns = memory::share(config.column_cache_bytes, config.limits.memory_bytes);
+        let columns = memory::share(
+            "storage.column_cache_bytes",
+            config.column_cache_bytes,
+            config.limits.memory_bytes,
+        );
         let columns = ColumnCache::new(columns);
         let (runtime, found) = (Arc::clone(&environment), Arc::clone(&columns));
         let opened =

@@ -8,7 +8,7 @@ use toml::Table;
 /// What each crate may depend on among ours. A crate that is not listed must be added here when it is born.
 const OURS: &[(&str, &[&str])] = &[
     ("bowshot-api", &[]),
-    ("bowshot-ipc", &["bowshot-api"]),
+    ("bowshot-ipc", &["bowshot-api", "bowshot-os"]),
     ("bowshot-orc", &[]),
     ("bowshot-os", &[]),
     ("bowshot-kernels", &["bowshot-api"]),

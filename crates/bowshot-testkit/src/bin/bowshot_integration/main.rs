@@ -49,7 +49,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let unfinished = arguments.ports_file.with_extension("unfinished");
     std::fs::write(&unfinished, ports)?;
     std::fs::rename(&unfinished, &arguments.ports_file)?;
-    let choices = Choices { profile: scenario.profile.clone(), tls: None };
+    let choices = Choices { profile: scenario.profile.clone(), ..Choices::default() };
     let server = Arc::new(Canned::new(scenario));
     bowshot_flight::serve_with(listener, server, choices, async move {
         terminate.recv().await;

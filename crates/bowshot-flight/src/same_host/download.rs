@@ -1,0 +1,156 @@
+//! GET: from a ticket to memory with its rows. The rows come by the door that DoGet uses; what is theirs alone is that batches
+//! are copied once, into memory that the client maps, by two threads at a time.
+
+use super::conversation::Failure;
+use super::frames::{self, Frame, Frames, Wire, broken};
+use super::gather::Gathered;
+use super::pool::{Memory, Pool};
+use crate::caller::Caller;
+use crate::metrics;
+use crate::status::{refuse, status};
+use crate::stream;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use bowshot_api::{Error, ErrorKind, QueryId};
+use bowshot_ipc::{schema_bytes, shared};
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::StreamExt;
+use futures::stream::FuturesOrdered;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+/// Frames with rows that the client has not taken yet.
+const AHEAD: usize = 4;
+/// Memories that are being filled at once.
+const FILLING: usize = 2;
+/// Fewer bytes come through the socket: a map of them costs more than a copy.
+const SMALL: usize = 256 << 10;
+/// Why rows come through the socket.
+const FOR_SIZE: u8 = 0;
+const FOR_LIMITS: u8 = 1;
+
+/// One call.
+pub(crate) struct Download<'a> {
+    pub(crate) wire: &'a Wire,
+    pub(crate) frames: &'a mut Frames,
+    pub(crate) pool: &'a Arc<Pool>,
+    /// Frames with rows that are under way.
+    pub(crate) under_way: usize,
+}
+
+/// Rows that are ready to be handed over.
+enum Filled {
+    Memory { memory: Memory, length: usize },
+    Bytes { pieces: Vec<Bytes>, why: u8 },
+}
+
+type Filling = FuturesOrdered<JoinHandle<bowshot_api::Result<Filled>>>;
+
+impl Download<'_> {
+    /// Answers a call.
+    pub(crate) async fn run(&mut self, caller: &Caller, ticket: Bytes) -> Result<(), Failure> {
+        let source = self.beside(stream::open(caller, ticket)).await??;
+        let (query, schema) = (source.query, source.batches.schema());
+        self.wire.send(frames::SCHEMA, &[schema_bytes(&schema)], None).await?;
+        let mut rows = Gathered::new(source.batches);
+        let (mut filling, mut more) = (Filling::new(), true);
+        while more || !filling.is_empty() {
+            let room = more && filling.len() < FILLING && self.under_way + filling.len() < AHEAD;
+            tokio::select! {
+                biased;
+                Some(filled) = filling.next(), if !filling.is_empty() => {
+                    let filled = filled.unwrap_or_else(|error| Err(Error::internal("rows were not copied").with_source(error)));
+                    self.hand_over(filled.map_err(|error| status(&error, query))?).await?;
+                }
+                batches = rows.next(), if room => match batches {
+                    Some(batches) => filling.push_back(self.fill(&schema, batches, query)?),
+                    None => more = false,
+                },
+                frame = self.frames.next() => self.hear(frame)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for something, and ends with the client.
+    async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let mut work = Box::pin(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(done),
+                frame = self.frames.next() => self.hear(frame)?,
+            }
+        }
+    }
+
+    /// What a client may say while it gets rows.
+    fn hear(&mut self, frame: io::Result<Option<Frame>>) -> Result<(), Failure> {
+        let Some(frame) = frame? else { return Err(Failure::Gone(io::ErrorKind::UnexpectedEof.into())) };
+        match frame.kind {
+            frames::TAKEN => self.under_way = self.under_way.saturating_sub(1),
+            frames::RELEASE => self.pool.release(&frame.payload),
+            _ => return Err(Failure::Gone(broken("a frame that has no place within a GET"))),
+        }
+        Ok(())
+    }
+
+    /// Has rows copied on another thread.
+    fn fill(
+        &self,
+        schema: &SchemaRef,
+        batches: bowshot_api::Result<Vec<RecordBatch>>,
+        query: Option<QueryId>,
+    ) -> Result<JoinHandle<bowshot_api::Result<Filled>>, Failure> {
+        let batches = batches.map_err(|error| status(&error, query))?;
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        metrics::sent_rows().increment(rows as u64);
+        let (pool, schema) = (Arc::clone(self.pool), SchemaRef::clone(schema));
+        Ok(spawn_blocking(move || fill(&pool, &schema, &batches)))
+    }
+
+    async fn hand_over(&mut self, filled: Filled) -> Result<(), Failure> {
+        match filled {
+            Filled::Memory { memory, length } => {
+                let number = self.pool.number();
+                let mut payload = BytesMut::with_capacity(12);
+                payload.put_u32_le(number);
+                payload.put_u64_le(length as u64);
+                let descriptor = memory.shared.as_fd();
+                self.wire.send(frames::MEMORY, &[payload.freeze()], Some(descriptor)).await?;
+                self.pool.hold(number, memory);
+                metrics::handed_over("memory").increment(length as u64);
+            }
+            Filled::Bytes { mut pieces, why } => {
+                let length: usize = pieces.iter().map(Bytes::len).sum();
+                pieces.insert(0, Bytes::copy_from_slice(&[why]));
+                self.wire.send(frames::BYTES, &pieces, None).await?;
+                metrics::handed_over("socket").increment(length as u64);
+            }
+        }
+        self.under_way += 1;
+        Ok(())
+    }
+}
+
+/// Rows as an Arrow stream, in memory of their own where that is worth it and the limits allow it.
+fn fill(pool: &Pool, schema: &SchemaRef, batches: &[RecordBatch]) -> bowshot_api::Result<Filled> {
+    let pieces = shared::whole_stream(schema, batches)?;
+    let length: usize = pieces.iter().map(Bytes::len).sum();
+    if length < SMALL {
+        return Ok(Filled::Bytes { pieces, why: FOR_SIZE });
+    }
+    match pool.fill(&pieces, length) {
+        Ok(Some(memory)) => Ok(Filled::Memory { memory, length }),
+        Ok(None) => Ok(Filled::Bytes { pieces, why: FOR_LIMITS }),
+        Err(error) => Err(Error::new(ErrorKind::Unavailable, "there is no memory to hand rows over")
+            .with_hint("connect with `same_host=False`, or try again later")
+            .with_source(error)),
+    }
+}
+
+/// A message for a call that could not be read.
+pub(crate) fn unreadable(error: Error) -> Failure {
+    Failure::Told(refuse(error))
+}

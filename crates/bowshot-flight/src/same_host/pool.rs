@@ -1,0 +1,248 @@
+//! The memory of one connection: what its client has mapped, and what it has given back and can be filled again. Memory is not
+//! shared between connections: what was in it before is still behind what is in it now.
+
+use super::SharedLimits;
+use crate::auth::lock;
+use crate::metrics;
+use bowshot_ipc::shared::SharedMemory;
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long memory that was given back waits for other rows.
+pub(crate) const IDLE: Duration = Duration::from_secs(2);
+
+/// What all connections have taken.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limits: SharedLimits,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: u64,
+    users: HashMap<String, u64>,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: SharedLimits) -> Self {
+        Self { limits, taken: Mutex::default() }
+    }
+
+    /// Room for so many bytes of a user on a connection that has `of`, if there is some.
+    fn reserve(self: &Arc<Self>, user: &str, of: &Arc<AtomicU64>, bytes: usize) -> Option<Reservation> {
+        let bytes = bytes as u64;
+        if of.load(Ordering::Relaxed).saturating_add(bytes) > self.limits.connection_bytes {
+            return None;
+        }
+        let mut taken = lock(&self.taken);
+        let of_user = taken.users.get(user).copied().unwrap_or(0).saturating_add(bytes);
+        let all = taken.all.saturating_add(bytes);
+        if of_user > self.limits.user_bytes || all > self.limits.total_bytes {
+            return None;
+        }
+        taken.all = all;
+        taken.users.insert(user.to_owned(), of_user);
+        metrics::shared_bytes().set(all as f64);
+        of.fetch_add(bytes, Ordering::Relaxed);
+        Some(Reservation { budget: Arc::clone(self), user: user.to_owned(), of: Arc::clone(of), bytes })
+    }
+}
+
+/// Bytes in the budget, until this is dropped.
+#[derive(Debug)]
+struct Reservation {
+    budget: Arc<Budget>,
+    user: String,
+    of: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
+        let mut taken = lock(&self.budget.taken);
+        taken.all = taken.all.saturating_sub(self.bytes);
+        let left = taken.users.get(&self.user).copied().unwrap_or(0).saturating_sub(self.bytes);
+        if left == 0 {
+            taken.users.remove(&self.user);
+        } else {
+            taken.users.insert(self.user.clone(), left);
+        }
+        metrics::shared_bytes().set(taken.all as f64);
+    }
+}
+
+/// Memory with its place in the budget.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) shared: SharedMemory,
+    _reserved: Reservation,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    budget: Arc<Budget>,
+    /// Bytes of all memory of the connection, also of what is being filled.
+    bytes: Arc<AtomicU64>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    user: String,
+    next: u32,
+    held: HashMap<u32, Memory>,
+    idle: Vec<(Memory, Instant)>,
+}
+
+impl Pool {
+    pub(crate) fn new(budget: Arc<Budget>) -> Self {
+        Self { budget, bytes: Arc::default(), state: Mutex::default() }
+    }
+
+    /// Whose memory it is from now on. What somebody else has given back goes.
+    pub(crate) fn belongs_to(&self, user: &str) {
+        let mut state = lock(&self.state);
+        if state.user != user {
+            user.clone_into(&mut state.user);
+            state.idle.clear();
+        }
+    }
+
+    /// Memory with these bytes, which are so many; `None` where the limits leave no room.
+    ///
+    /// # Errors
+    /// When the system has none.
+    pub(crate) fn fill(&self, pieces: &[Bytes], length: usize) -> io::Result<Option<Memory>> {
+        if let Some(mut memory) = self.take_idle(length) {
+            memory.shared.refill(pieces)?;
+            return Ok(Some(memory));
+        }
+        let capacity = SharedMemory::capacity_for(length);
+        let Some(reserved) = self.reserve(capacity) else { return Ok(None) };
+        Ok(Some(Memory { shared: SharedMemory::new(pieces)?, _reserved: reserved }))
+    }
+
+    /// The smallest that fits, and is not much too large.
+    fn take_idle(&self, length: usize) -> Option<Memory> {
+        let mut state = lock(&self.state);
+        let most = length.saturating_mul(2).max(SharedMemory::capacity_for(length));
+        let fits = |memory: &Memory| (length..=most).contains(&memory.shared.capacity());
+        let found = state.idle.iter().enumerate().filter(|(_, (memory, _))| fits(memory));
+        let (index, _) = found.min_by_key(|(_, (memory, _))| memory.shared.capacity())?;
+        Some(state.idle.swap_remove(index).0)
+    }
+
+    fn reserve(&self, capacity: usize) -> Option<Reservation> {
+        let mut state = lock(&self.state);
+        let reserve = |user: &str| self.budget.reserve(user, &self.bytes, capacity);
+        reserve(&state.user).or_else(|| {
+            // What does not fit these rows leaves room for them.
+            state.idle.clear();
+            reserve(&state.user)
+        })
+    }
+
+    /// The number under which the client will give the memory back.
+    pub(crate) fn number(&self) -> u32 {
+        let mut state = lock(&self.state);
+        state.next = state.next.wrapping_add(1);
+        state.next
+    }
+
+    /// The client has the memory from now on.
+    pub(crate) fn hold(&self, number: u32, memory: Memory) {
+        lock(&self.state).held.insert(number, memory);
+    }
+
+    /// The client has given back memory with these numbers, four bytes for each; others mean nothing.
+    pub(crate) fn release(&self, numbers: &[u8]) {
+        let mut state = lock(&self.state);
+        let (numbers, _) = numbers.as_chunks::<4>();
+        for number in numbers {
+            if let Some(memory) = state.held.remove(&u32::from_le_bytes(*number)) {
+                state.idle.push((memory, Instant::now()));
+            }
+        }
+    }
+
+    /// Lets memory go that has waited too long; tells whether some still waits.
+    pub(crate) fn tidy(&self) -> bool {
+        let mut state = lock(&self.state);
+        let now = Instant::now();
+        state.idle.retain(|(_, since)| now.duration_since(*since) < IDLE);
+        !state.idle.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn pool(limits: SharedLimits) -> Pool {
+        let pool = Pool::new(Arc::new(Budget::new(limits)));
+        pool.belongs_to("ada");
+        pool
+    }
+
+    fn filled(pool: &Pool) -> Option<u32> {
+        let memory = pool.fill(&[Bytes::from_static(b"abc")], 3).unwrap()?;
+        let number = pool.number();
+        pool.hold(number, memory);
+        Some(number)
+    }
+
+    #[test]
+    fn memory_that_was_given_back_is_filled_again() {
+        let pool =
+            pool(SharedLimits { connection_bytes: 2 * MIB, user_bytes: 9 * MIB, total_bytes: 9 * MIB });
+        let long = vec![Bytes::from(vec![1; 700_000])];
+        let memory = pool.fill(&long, 700_000).unwrap().unwrap();
+        pool.hold(1, memory);
+        pool.release(&[1_u32.to_le_bytes(), 77_u32.to_le_bytes()].concat());
+        assert!(pool.tidy());
+        assert!(pool.fill(&long, 700_000).unwrap().is_some());
+        assert!(!pool.tidy(), "it was taken");
+        pool.release(b"abc");
+    }
+
+    #[test]
+    fn each_limit_counts() {
+        for (connection, user, total) in [(2, 9, 9), (9, 2, 9), (9, 9, 2)] {
+            let limits = SharedLimits {
+                connection_bytes: connection * MIB,
+                user_bytes: user * MIB,
+                total_bytes: total * MIB,
+            };
+            let pool = pool(limits);
+            let first = filled(&pool).unwrap();
+            assert!(filled(&pool).is_some());
+            assert!(filled(&pool).is_none(), "{limits:?}");
+            pool.release(&first.to_le_bytes());
+            assert!(filled(&pool).is_some());
+            let budget = Arc::clone(&pool.budget);
+            drop(pool);
+            assert_eq!(lock(&budget.taken).all, 0);
+            assert!(lock(&budget.taken).users.is_empty());
+        }
+    }
+
+    #[test]
+    fn another_user_gets_new_memory() {
+        let pool =
+            pool(SharedLimits { connection_bytes: 9 * MIB, user_bytes: 9 * MIB, total_bytes: 9 * MIB });
+        let number = filled(&pool).unwrap();
+        pool.release(&number.to_le_bytes());
+        pool.belongs_to("bob");
+        assert!(!pool.tidy());
+        assert_eq!(lock(&pool.budget.taken).all, 0);
+    }
+}

@@ -1,0 +1,201 @@
+//! PUT: rows that a client has written into memory of its own. Each memory is looked at before it is believed (`open_sealed`), is
+//! one whole Arrow stream, and goes through the same checks as the messages of a DoPut; the session takes the rows in meanwhile.
+
+use super::conversation::Failure;
+use super::frames::{self, Frame, Frames, Wire, broken};
+use super::pool::Pool;
+use crate::caller::Caller;
+use crate::ingest;
+use crate::put::{misplaced, wanted};
+use crate::status::{CUT_OFF, refuse};
+use crate::upload::{Rows, silent};
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use arrow_flight::FlightDescriptor;
+use arrow_flight::sql::Command;
+use bowshot_api::{BatchStream, Error, ErrorKind, Limits, Result};
+use bowshot_ipc::shared::{Encapsulated, open_sealed};
+use bowshot_ipc::{Decoded, Decoder};
+use bytes::Bytes;
+use futures::StreamExt;
+use prost::Message;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// Memories that a client may have sent and not been told of as taken.
+const AHEAD: usize = 4;
+
+/// One call.
+pub(crate) struct Upload<'a> {
+    pub(crate) wire: &'a Wire,
+    pub(crate) frames: &'a mut Frames,
+    pub(crate) pool: &'a Pool,
+}
+
+impl Upload<'_> {
+    /// Answers a call; the bytes are the metadata of its result, as those of a DoPut.
+    pub(crate) async fn run(
+        &mut self,
+        caller: &Caller,
+        descriptor: Bytes,
+    ) -> std::result::Result<Bytes, Failure> {
+        let descriptor = FlightDescriptor::decode(descriptor)
+            .map_err(|error| refuse(Error::invalid("the call has no FlightDescriptor").with_source(error)))?;
+        let command = match wanted(&descriptor).map_err(refuse)? {
+            Command::CommandStatementIngest(command) => command,
+            other => return Err(refuse(misplaced(&other)).into()),
+        };
+        // One place more, for the end.
+        let (sender, memories) = mpsc::channel(AHEAD + 1);
+        let (taken, mut taken_ones) = mpsc::unbounded_channel();
+        let rows = Memories::new(memories, taken, caller.server().limits());
+        let mut work = Box::pin(ingest::ingest(caller, command, rows));
+        let mut sender = Some(sender);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done.map_err(refuse)?),
+                Some(()) = taken_ones.recv() => self.wire.send(frames::TAKEN, &[], None).await?,
+                frame = self.frames.next() => self.hear(frame, &mut sender)?,
+            }
+        }
+    }
+
+    /// What a client may say while it sends rows.
+    fn hear(
+        &self,
+        frame: io::Result<Option<Frame>>,
+        sender: &mut Option<mpsc::Sender<Sent>>,
+    ) -> std::result::Result<(), Failure> {
+        let Some(frame) = frame? else { return Err(Failure::Gone(io::ErrorKind::UnexpectedEof.into())) };
+        let Frame { kind, payload, descriptor } = frame;
+        match (kind, descriptor) {
+            (frames::MEMORY, Some(descriptor)) => pass(sender.as_ref(), Sent::Memory(descriptor)),
+            (frames::DONE, _) => pass(sender.take().as_ref(), Sent::End),
+            (frames::RELEASE, _) => {
+                self.pool.release(&payload);
+                Ok(())
+            }
+            _ => Err(Failure::Gone(broken("a frame that has no place within a PUT"))),
+        }
+    }
+}
+
+/// Hands on what has come, for which there is room as long as the client keeps to the protocol.
+fn pass(sender: Option<&mpsc::Sender<Sent>>, sent: Sent) -> std::result::Result<(), Failure> {
+    match sender.is_some_and(|sender| sender.try_send(sent).is_ok()) {
+        true => Ok(()),
+        false => Err(Failure::Gone(broken("more rows than may be under way, or rows behind the end"))),
+    }
+}
+
+/// What has come of a client.
+enum Sent {
+    Memory(OwnedFd),
+    End,
+}
+
+/// What comes next.
+enum Next {
+    Schema(SchemaRef),
+    Batch(RecordBatch),
+    End,
+}
+
+/// The rows of one call.
+struct Memories {
+    coming: mpsc::Receiver<Sent>,
+    taken: mpsc::UnboundedSender<()>,
+    patience: Duration,
+    /// Bytes of one memory.
+    most: usize,
+    /// Bytes that one message may hold after decompression.
+    max_bytes: usize,
+    current: Option<(Encapsulated, Decoder)>,
+    schema: Option<SchemaRef>,
+}
+
+impl Memories {
+    fn new(coming: mpsc::Receiver<Sent>, taken: mpsc::UnboundedSender<()>, limits: &Limits) -> Self {
+        Self {
+            coming,
+            taken,
+            patience: limits.reader_timeout,
+            most: limits.max_message_bytes,
+            max_bytes: limits.max_message_bytes,
+            current: None,
+            schema: None,
+        }
+    }
+
+    async fn next(&mut self) -> Result<Next> {
+        loop {
+            let Some((messages, decoder)) = self.current.as_mut() else {
+                let Sent::Memory(descriptor) = self.sent().await? else { return Ok(Next::End) };
+                let bytes = open_sealed(descriptor, self.most)?;
+                let decoder = Decoder::new().with_max_bytes(self.max_bytes);
+                self.current = Some((Encapsulated::new(bytes), decoder));
+                continue;
+            };
+            let Some(message) = messages.next() else {
+                if decoder.schema().is_none() {
+                    return Err(Error::invalid("a memory has no schema")
+                        .with_hint("each memory is a whole Arrow stream"));
+                }
+                self.current = None;
+                // Who does not want to know has gone, and the rows go with it.
+                let _ = self.taken.send(());
+                continue;
+            };
+            let (header, body) = message?;
+            match decoder.decode(&header, body)? {
+                Decoded::Batch(batch) if batch.num_rows() > 0 => return Ok(Next::Batch(batch)),
+                Decoded::Schema(schema) => return self.follows(schema),
+                Decoded::Batch(_) | Decoded::Dictionary | Decoded::Empty => {}
+            }
+        }
+    }
+
+    /// Takes the schema of a memory, which has to be that of the first.
+    fn follows(&mut self, schema: SchemaRef) -> Result<Next> {
+        if self.schema.get_or_insert_with(|| SchemaRef::clone(&schema)).fields() != schema.fields() {
+            return Err(Error::invalid("a memory has another schema than those before")
+                .with_hint("send rows of one schema"));
+        }
+        Ok(Next::Schema(schema))
+    }
+
+    async fn sent(&mut self) -> Result<Sent> {
+        let next = self.coming.recv();
+        let next = match self.patience.is_zero() {
+            true => next.await,
+            false => timeout(self.patience, next).await.map_err(|_elapsed| silent(self.patience))?,
+        };
+        next.ok_or_else(|| Error::new(ErrorKind::Cancelled, CUT_OFF))
+    }
+}
+
+impl Rows for Memories {
+    /// The rows, decoded where the stream is polled. They are views of the client's memory, so that whoever keeps them copies.
+    async fn batches(mut self, max_bytes: usize) -> Result<BatchStream> {
+        self.max_bytes = max_bytes;
+        // Nothing comes before a schema.
+        let Next::Schema(schema) = self.next().await? else {
+            return Err(Error::invalid("there are no rows, and no schema")
+                .with_hint("send a memory with the schema, even if there are no rows"));
+        };
+        let batches = futures::stream::try_unfold(self, |mut memories| async move {
+            loop {
+                match memories.next().await? {
+                    Next::Batch(batch) => return Ok(Some((batch, memories))),
+                    Next::Schema(_) => {}
+                    Next::End => return Ok(None),
+                }
+            }
+        });
+        Ok(BatchStream::new(schema, batches.boxed()))
+    }
+}
