@@ -15,7 +15,15 @@ from markdown_it import MarkdownIt
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SOURCE = "https://github.com/bowshot/bowshot/blob/main/"
-PARTS = {"guides": "Guides", "concepts": "Concepts", "reference": "Reference", "decisions": "Decisions", "internals": "Internals"}
+PARTS = {
+    "guides": "Guides",
+    "guides/clients": "Clients and BI tools",
+    "guides/sources": "Sources elsewhere",
+    "concepts": "Concepts",
+    "reference": "Reference",
+    "decisions": "Decisions",
+    "internals": "Internals",
+}
 FIRST = ("tour", "console", "sources", "tables", "clients", "configuration", "operations", "coming-from")
 STYLE = """:root{color-scheme:light dark;--line:light-dark(#d3dcd7,#2c3831);--soft:light-dark(#4f5f56,#9fb0a6);--card:light-dark(#f3f6f4,#171f1b);
 --link:light-dark(#15803d,#4ade80)}body{margin:0;font:16px/1.6 system-ui,sans-serif;display:grid;grid-template-columns:17rem minmax(0,1fr)}
@@ -94,7 +102,7 @@ class Site:
         parts = []
         for folder, title in PARTS.items():
             pages = sorted(
-                (path for path in self.texts if path.startswith(f"docs/{folder}/")),
+                (path for path in self.texts if posixpath.dirname(path) == f"docs/{folder}"),
                 key=lambda path: (FIRST.index(stem) if (stem := pathlib.Path(path).stem) in FIRST else len(FIRST), path),
             )
             items = "".join(

@@ -1,0 +1,106 @@
+"""The pages of docs/guides/clients do what they say: their examples in Python and of the shell run, in order, and the versions that they
+name are those under test. Examples in other languages are what the suites of those languages run."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from server import ROOT, Server, binaries
+
+PAGES = sorted((ROOT / "docs" / "guides" / "clients").glob("*.md"))
+TLS = ROOT / "tests" / "data" / "tls"
+INSTALLS = ("pip install", "apt install", "go get", "npm install")
+PINNED = (
+    "tests/clients/requirements.txt",
+    "tests/clients/requirements-flightsql-dbapi.txt",
+    "tests/clients/java/pom.xml",
+    "tests/clients/go/go.mod",
+    "tests/clients/node/package.json",
+    "tests/conformance/adbc_validation/go.mod",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "data").mkdir()
+    (folder / "data" / "orders.csv").write_text("order_id,name,total\n1,ada,4.5\n2,bob,5.5\n")
+    (folder / "data" / "sales.csv").write_text("day,amount\n2024-01-01,3\n2024-01-02,4\n")
+    shutil.copy(TLS / "ca.pem", folder / "ca.pem")
+    made = subprocess.run(
+        [binaries() / "bowshot", "hash-password"], input="secret", capture_output=True, text=True, timeout=60, check=True
+    )
+    token = hashlib.sha256(b"a token of a service").hexdigest()
+    (folder / "users.toml").write_text(
+        f'[[users]]\nname = "ada"\npassword_hash = "{made.stdout.strip()}"\n[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def servers(folder):
+    """The server of the examples, and the one behind `db.example.org`, with users and TLS."""
+    both = ["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]
+    secured = ["--tls-certificate", TLS / "first.pem", "--tls-key", TLS / "first.key", "--users-file", folder / "users.toml"]
+    with Server(folder / "data", arguments=both) as plain, Server(folder / "data", arguments=[*both, *secured]) as strict:
+        yield plain, strict
+
+
+def placed(text, servers):
+    """Addresses of the examples become those of the servers: those behind a host stand in one paragraph, address or section."""
+    parts = re.split(r"(\n\n|\n(?=\[)|\n(?=psql|PGPASSWORD|mysql|curl))", text)
+    return "".join(put(part, servers[1] if "db.example.org" in part else servers[0]) for part in parts)
+
+
+def put(text, server):
+    http = int(server.http.rsplit(":", 1)[1])
+    for port, ours in ((50051, server.port), (8080, http), (5432, server.pg_port), (3306, server.mysql_port)):
+        text = re.sub(rf"\b{port}\b", str(ours), text)
+    return text.replace("db.example.org", "localhost")
+
+
+def blocks(page, servers):
+    for language, text in re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        yield language, placed(text, servers)
+
+
+def shell(text, folder):
+    kept = [line for line in text.splitlines() if not line.startswith(INSTALLS)]
+    environment = {**os.environ, "PATH": f"{binaries()}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join(kept).replace("curl ", "curl -sS --fail-with-body ")],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_run(page, servers, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(ROOT / "clients" / "python" / "src")
+    monkeypatch.setenv("ODBCINI", str(folder / "odbc.ini"))
+    names = {"__name__": "example"}
+    for language, text in blocks(page, servers):
+        if language == "sh":
+            shell(text, folder)
+        elif language == "ini":
+            (folder / "odbc.ini").write_text(text.replace("ca.pem", str(folder / "ca.pem")))
+        elif language == "python" and "spark." not in text:
+            exec(compile(text, page.name, "exec"), names)
+    if not getattr(names.get("connection"), "closed", True):
+        names["connection"].close()
+
+
+def test_versions_are_those_under_test():
+    pinned = "\n".join((ROOT / path).read_text() for path in PINNED)
+    pinned = re.sub(r"</artifactId>\s*<version>", " ", pinned).replace('": "', " ").replace("==", " ")
+    named = 0
+    for page in [*PAGES, ROOT / "docs" / "guides" / "clients.md"]:
+        for name, version in re.findall(r"`([\w./@-]+)` (\d+\.\d[\w.]*\w)", page.read_text()):
+            assert re.search(rf"{re.escape(name)} v?{re.escape(version)}\b", pinned), f"{page.name}: {name} {version}"
+            named += 1
+    assert named > 30
