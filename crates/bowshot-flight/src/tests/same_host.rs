@@ -8,7 +8,7 @@ use bowshot_ipc::shared::{Encapsulated, SharedMemory};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -44,7 +44,7 @@ struct Given {
 }
 
 impl Local {
-    async fn connect(path: &PathBuf) -> (Self, Bytes) {
+    async fn connect(path: &Path) -> (Self, Bytes) {
         let wire = Arc::new(Wire::new(UnixStream::connect(path).await.unwrap(), Duration::ZERO));
         let mut local = Self { frames: Frames::new(Arc::clone(&wire), 1 << 30), wire };
         let hello = local.frame().await;
