@@ -3,7 +3,7 @@
 
 use crate::authorize::{Action, AuthorizedPlan};
 use crate::catalog::told_types::{Kind, Seen, is_text, marked};
-use crate::write::Write;
+use crate::write::{Affected, Write};
 use bowshot_storage::tables::Entry;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -40,7 +40,7 @@ pub(crate) fn parameters(plan: &AuthorizedPlan) -> SchemaRef {
         Ok(TreeNodeRecursion::Continue)
     });
     if let Action::Write(change) = plan.action()
-        && let Write::Insert(name) | Write::Overwrite(name) = change.write.as_ref()
+        && let Write::Insert(Affected { name, .. }) | Write::Overwrite(name) = change.write.as_ref()
         && let Some(Entry::Table(table)) = plan.pinned().entry(name)
     {
         for (at, column) in table.definition().columns.iter().enumerate() {
