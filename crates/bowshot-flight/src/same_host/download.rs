@@ -11,15 +11,18 @@ use crate::status::{refuse, status};
 use crate::stream;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use bowshot_api::{Error, ErrorKind, QueryId};
+use bowshot_api::{Error, ErrorKind, QueryId, batch_bytes};
 use bowshot_ipc::{schema_bytes, shared};
 use bytes::{BufMut, Bytes, BytesMut};
-use futures::StreamExt;
+use futures::future::{BoxFuture, ready};
 use futures::stream::FuturesOrdered;
+use futures::{FutureExt, StreamExt};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use tokio::task::{JoinHandle, spawn_blocking};
+use std::time::Duration;
+use tokio::task::{JoinError, spawn_blocking};
+use tokio::time::sleep;
 
 /// Frames with rows that the client has not taken yet.
 const AHEAD: usize = 4;
@@ -27,6 +30,8 @@ const AHEAD: usize = 4;
 const FILLING: usize = 2;
 /// Fewer bytes come through the socket: a map of them costs more than a copy.
 const SMALL: usize = 256 << 10;
+/// How long a frame waits for another one.
+const HELD: Duration = Duration::from_millis(2);
 /// Why rows come through the socket.
 const FOR_SIZE: u8 = 0;
 const FOR_LIMITS: u8 = 1;
@@ -46,14 +51,15 @@ enum Filled {
     Bytes { pieces: Vec<Bytes>, why: u8 },
 }
 
-type Filling = FuturesOrdered<JoinHandle<bowshot_api::Result<Filled>>>;
+type Filling = FuturesOrdered<BoxFuture<'static, bowshot_api::Result<Filled>>>;
 
 impl Download<'_> {
     /// Answers a call.
     pub(crate) async fn run(&mut self, caller: &Caller, ticket: Bytes) -> Result<(), Failure> {
         let source = self.beside(stream::open(caller, ticket)).await??;
         let (query, schema) = (source.query, source.batches.schema());
-        self.wire.send(frames::SCHEMA, &[schema_bytes(&schema)], None).await?;
+        // It goes with the first rows, if these come soon.
+        self.wire.hold(frames::SCHEMA, &[schema_bytes(&schema)])?;
         let mut rows = Gathered::new(source.batches);
         let (mut filling, mut more) = (Filling::new(), true);
         while more || !filling.is_empty() {
@@ -61,14 +67,14 @@ impl Download<'_> {
             tokio::select! {
                 biased;
                 Some(filled) = filling.next(), if !filling.is_empty() => {
-                    let filled = filled.unwrap_or_else(|error| Err(Error::internal("rows were not copied").with_source(error)));
-                    self.hand_over(filled.map_err(|error| status(&error, query))?).await?;
+                    self.hand_over(filled.map_err(|error| status(&error, query))?, rows.is_done()).await?;
                 }
                 batches = rows.next(), if room => match batches {
                     Some(batches) => filling.push_back(self.fill(&schema, batches, query)?),
                     None => more = false,
                 },
                 frame = self.frames.next() => self.hear(frame)?,
+                () = sleep(HELD), if self.wire.holds() => self.wire.flush().await?,
             }
         }
         Ok(())
@@ -96,21 +102,27 @@ impl Download<'_> {
         Ok(())
     }
 
-    /// Has rows copied on another thread.
+    /// Has rows copied, on another thread if they are many.
     fn fill(
         &self,
         schema: &SchemaRef,
         batches: bowshot_api::Result<Vec<RecordBatch>>,
         query: Option<QueryId>,
-    ) -> Result<JoinHandle<bowshot_api::Result<Filled>>, Failure> {
+    ) -> Result<BoxFuture<'static, bowshot_api::Result<Filled>>, Failure> {
         let batches = batches.map_err(|error| status(&error, query))?;
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         metrics::sent_rows().increment(rows as u64);
+        if batches.iter().map(batch_bytes).sum::<usize>() < SMALL {
+            return Ok(ready(fill(self.pool, schema, &batches)).boxed());
+        }
         let (pool, schema) = (Arc::clone(self.pool), SchemaRef::clone(schema));
-        Ok(spawn_blocking(move || fill(&pool, &schema, &batches)))
+        let filling = spawn_blocking(move || fill(&pool, &schema, &batches));
+        let broken = |error: JoinError| Err(Error::internal("rows were not copied").with_source(error));
+        Ok(filling.map(move |filled| filled.unwrap_or_else(broken)).boxed())
     }
 
-    async fn hand_over(&mut self, filled: Filled) -> Result<(), Failure> {
+    /// Hands rows over. The last ones go with the end.
+    async fn hand_over(&mut self, filled: Filled, last: bool) -> Result<(), Failure> {
         match filled {
             Filled::Memory { memory, length } => {
                 let number = self.pool.number();
@@ -125,7 +137,10 @@ impl Download<'_> {
             Filled::Bytes { mut pieces, why } => {
                 let length: usize = pieces.iter().map(Bytes::len).sum();
                 pieces.insert(0, Bytes::copy_from_slice(&[why]));
-                self.wire.send(frames::BYTES, &pieces, None).await?;
+                match last && length < SMALL {
+                    true => self.wire.hold(frames::BYTES, &pieces)?,
+                    false => self.wire.send(frames::BYTES, &pieces, None).await?,
+                }
                 metrics::handed_over("socket").increment(length as u64);
             }
         }

@@ -1,6 +1,7 @@
 //! Frames on the Unix socket: one byte that says what it is, four that say how long the rest is (little-endian), the rest. The
 //! descriptor of a memory comes with the first byte of its frame.
 
+use crate::auth::lock;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_ipc::shared::{receive, send};
 use bytes::{Buf, Bytes, BytesMut};
@@ -8,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -53,11 +54,13 @@ pub(crate) struct Wire {
     stream: UnixStream,
     /// How long a client may leave the server waiting for room; zero means no limit.
     patience: Duration,
+    /// Frames that go with the next one.
+    held: Mutex<Vec<Bytes>>,
 }
 
 impl Wire {
     pub(crate) fn new(stream: UnixStream, patience: Duration) -> Self {
-        Self { stream, patience }
+        Self { stream, patience, held: Mutex::default() }
     }
 
     /// The user of the machine at the other end.
@@ -65,19 +68,45 @@ impl Wire {
         self.stream.peer_cred().map(|peer| peer.uid())
     }
 
-    /// Sends a frame, whose rest is these pieces, and a descriptor with it.
+    /// Keeps a frame back until another one is sent, so that both are one write, and wake the client up once.
+    pub(crate) fn hold(&self, kind: u8, pieces: &[Bytes]) -> io::Result<()> {
+        let head = head(kind, pieces)?;
+        let mut held = lock(&self.held);
+        held.push(head);
+        held.extend_from_slice(pieces);
+        Ok(())
+    }
+
+    /// Whether a frame is kept back.
+    pub(crate) fn holds(&self) -> bool {
+        !lock(&self.held).is_empty()
+    }
+
+    /// Sends what is kept back.
+    pub(crate) async fn flush(&self) -> io::Result<()> {
+        let held = std::mem::take(&mut *lock(&self.held));
+        self.write(&held, None).await
+    }
+
+    /// Sends a frame, whose rest is these pieces, and a descriptor with it; what is kept back goes before.
     pub(crate) async fn send(
         &self,
         kind: u8,
         pieces: &[Bytes],
-        mut descriptor: Option<BorrowedFd<'_>>,
+        descriptor: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
-        let length: usize = pieces.iter().map(Bytes::len).sum();
-        let length = u32::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        let [a, b, c, d] = length.to_le_bytes();
-        let head = [kind, a, b, c, d];
-        let mut slices = vec![IoSlice::new(&head)];
-        slices.extend(pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| IoSlice::new(piece)));
+        if descriptor.is_some() {
+            // A descriptor comes with the first byte of what is written together.
+            self.flush().await?;
+        }
+        self.hold(kind, pieces)?;
+        let held = std::mem::take(&mut *lock(&self.held));
+        self.write(&held, descriptor).await
+    }
+
+    async fn write(&self, pieces: &[Bytes], mut descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let pieces = pieces.iter().filter(|piece| !piece.is_empty());
+        let mut slices: Vec<IoSlice<'_>> = pieces.map(|piece| IoSlice::new(piece)).collect();
         let mut left = slices.as_mut_slice();
         while !left.is_empty() {
             let (pieces, stream) = (&*left, &self.stream);
@@ -91,6 +120,14 @@ impl Wire {
         }
         Ok(())
     }
+}
+
+/// What stands before the pieces of a frame.
+fn head(kind: u8, pieces: &[Bytes]) -> io::Result<Bytes> {
+    let length: usize = pieces.iter().map(Bytes::len).sum();
+    let length = u32::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let [a, b, c, d] = length.to_le_bytes();
+    Ok(Bytes::copy_from_slice(&[kind, a, b, c, d]))
 }
 
 /// The receiving half.

@@ -64,6 +64,11 @@ impl Gathered {
         }
     }
 
+    /// Whether the last group has been taken.
+    pub(crate) fn is_done(&self) -> bool {
+        self.ended && self.batches.is_empty() && self.parts.is_empty()
+    }
+
     /// Takes a batch in, in parts if it is much too large.
     fn cut(&mut self, batch: RecordBatch) {
         let rows = batch.num_rows();
