@@ -192,7 +192,7 @@ REFUSED = [
     ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'sales/' PARTITIONED BY (year DATE)", "no value of type"),
     ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'sales/' WITH ORDER (amount)", "leave WITH ORDER out"),
     ("CREATE EXTERNAL TABLE other STORED AS CSV LOCATION 'sales/' OPTIONS ('aws.access_key_id' 'x')", "the operator opens"),
-    ("CREATE TABLE other (a INT) STORED AS CSV LOCATION 'sales/'", "CREATE EXTERNAL TABLE"),
+    ("CREATE TABLE other (a INT) LOCATION 'sales/'", "CREATE EXTERNAL TABLE"),
     *encrypted.REFUSED,
     ("SELECT * FROM other", "not found"),
 ]
