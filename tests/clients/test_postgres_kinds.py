@@ -116,7 +116,7 @@ def test_who_sees_a_column_through_a_mask_is_told_a_text(tmp_path):
     file.write_text(
         f'[[users]]\nname = "root"\npassword_hash = "{root}"\nadmin = true\n[[users]]\nname = "bob"\npassword_hash = "{bob}"\n'
     )
-    with Server(arguments=["--pg", "127.0.0.1:0", "--users-file", str(file)]) as server:
+    with Server(arguments=["--pg", "127.0.0.1:0", "--users-file", str(file)], data=tmp_path / "data") as server:
         address = f"host=127.0.0.1 port={server.pg_port} dbname=bowshot"
         with psycopg.connect(f"{address} user=root password=root", autocommit=True) as connection:
             connection.execute("CREATE TABLE t (id UUID, doc JSON)")
