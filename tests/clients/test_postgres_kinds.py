@@ -1,6 +1,7 @@
 """JSON and UUIDs over PostgreSQL's protocol: columns of tables and parameters have PostgreSQL's types, and come as clients' own."""
 
 import asyncio
+import subprocess
 import uuid
 
 import asyncpg
@@ -8,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Json, Jsonb
 
-from server import Server
+from server import Server, binaries
 
 JSON, JSONB, UUID, TEXT = 114, 3802, 2950, 25
 ONE, TWO = uuid.UUID("6fb1aaaa-0000-0000-0000-000000000001"), uuid.UUID("6fb1aaaa-0000-0000-0000-000000000002")
@@ -105,3 +106,26 @@ def test_asyncpg_sends_and_gets_uuids(served):
             await connection.close()
 
     asyncio.run(run())
+
+
+def test_who_sees_a_column_through_a_mask_is_told_a_text(tmp_path):
+    """What a mask shows is no UUID."""
+    file = tmp_path / "users.toml"
+    hashes = [subprocess.run([binaries() / "bowshot", "hash-password"], input=word, capture_output=True) for word in (b"root", b"bob")]
+    root, bob = (made.stdout.decode().strip() for made in hashes)
+    file.write_text(
+        f'[[users]]\nname = "root"\npassword_hash = "{root}"\nadmin = true\n[[users]]\nname = "bob"\npassword_hash = "{bob}"\n'
+    )
+    with Server(arguments=["--pg", "127.0.0.1:0", "--users-file", str(file)], data=tmp_path / "data") as server:
+        address = f"host=127.0.0.1 port={server.pg_port} dbname=bowshot"
+        with psycopg.connect(f"{address} user=root password=root", autocommit=True) as connection:
+            connection.execute("CREATE TABLE t (id UUID, doc JSON)")
+            connection.execute("INSERT INTO t VALUES (%s, '{}')", (ONE,))
+            for sql in ("CREATE ROLE guest", "GRANT guest TO bob", "GRANT SELECT ON t TO bob"):
+                connection.execute(sql)
+            connection.execute("CREATE MASK hide ON t (id) FOR guest USING (redact)")
+            assert connection.execute("SELECT id FROM t", binary=True).fetchone() == (ONE,)
+        with psycopg.connect(f"{address} user=bob password=bob", autocommit=True) as connection:
+            cursor = connection.execute("SELECT id, doc FROM t", binary=True)
+            assert [column.type_code for column in cursor.description] == [TEXT, JSON]
+            assert cursor.fetchall() == [("[redacted]", {})]
