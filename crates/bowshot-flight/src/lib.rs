@@ -69,5 +69,5 @@ mod tests;
 pub use listen::{Choices, Error, serve, serve_with};
 pub use profile::{AppMetadata, Ids, Locations, Profile, UnnamedAction};
 #[cfg(target_os = "linux")]
-pub use same_host::{MachineUsers, SameHost, SharedLimits};
+pub use same_host::{SameHost, SharedLimits};
 pub use web::{Web, WebConnection};

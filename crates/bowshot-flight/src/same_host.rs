@@ -36,15 +36,6 @@ use tokio_util::sync::CancellationToken;
 /// Where these clients are, for limits on addresses and for the log.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Which users of the machine may connect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MachineUsers {
-    /// The one who runs the server, and root.
-    Same,
-    /// All.
-    Any,
-}
-
 /// Bytes of memory that clients may have mapped and not given back. Above it rows come through the socket.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedLimits {
@@ -61,7 +52,6 @@ pub struct SharedLimits {
 pub struct SameHost {
     listener: UnixListener,
     file: SocketFile,
-    users: MachineUsers,
     limits: SharedLimits,
 }
 
@@ -70,7 +60,7 @@ impl SameHost {
     ///
     /// # Errors
     /// `AddrInUse` when another server answers there; what the system says of the path.
-    pub fn open(path: &Path, users: MachineUsers, limits: SharedLimits) -> io::Result<Self> {
+    pub fn open(path: &Path, limits: SharedLimits) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         match std::os::unix::net::UnixStream::connect(&path) {
             Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server answers there")),
@@ -86,17 +76,13 @@ impl SameHost {
         let new = PathBuf::from(name);
         let _ = std::fs::remove_file(&new);
         let listener = UnixListener::bind(&new)?;
-        let mode = match users {
-            MachineUsers::Same => 0o600,
-            MachineUsers::Any => 0o666,
-        };
-        let made = std::fs::set_permissions(&new, std::fs::Permissions::from_mode(mode))
+        let made = std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o600))
             .and_then(|()| std::fs::rename(&new, &path))
             .and_then(|()| SocketFile::at(path));
         if made.is_err() {
             let _ = std::fs::remove_file(&new);
         }
-        Ok(Self { listener, file: made?, users, limits })
+        Ok(Self { listener, file: made?, limits })
     }
 
     /// Where the socket is.
@@ -135,10 +121,9 @@ impl Drop for SocketFile {
 /// What all conversations share.
 #[derive(Debug)]
 pub(crate) struct Terms {
-    /// Tells this server from another one that has the same path in another part of the machine. Only clients that this server
-    /// knows have heard it.
+    /// Tells this server from another one that has the same path in another part of the machine. Whoever may connect to the
+    /// socket hears it.
     id: [u8; 16],
-    users: MachineUsers,
     budget: Arc<Budget>,
 }
 
@@ -153,14 +138,14 @@ pub(crate) struct LocalPort {
 
 impl LocalPort {
     pub(crate) fn new(socket: SameHost) -> Self {
-        let SameHost { listener, file, users, limits } = socket;
+        let SameHost { listener, file, limits } = socket;
         let id = uuid::Uuid::new_v4();
         let text = file.path.to_str().map(|path| format!("{} {path}", id.simple()));
         let announcement = text.and_then(|text| HeaderValue::from_str(&text).ok());
         if announcement.is_none() {
             tracing::warn!(path = %file.path.display(), "clients cannot be told of a socket with such a name");
         }
-        let terms = Terms { id: id.into_bytes(), users, budget: Arc::new(Budget::new(limits)) };
+        let terms = Terms { id: id.into_bytes(), budget: Arc::new(Budget::new(limits)) };
         Self { listener, terms: Arc::new(terms), announcement, _file: file }
     }
 

@@ -32,6 +32,19 @@ _F_ADD_SEALS, _F_GET_SEALS = 1033, 1034
 _SEAL_SHRINK, _SEAL_GROW, _SEAL_WRITE = 2, 4, 8
 
 
+class _Forks:
+    """How often this process has been forked off, or was forked: both ends have the same maps then."""
+
+    count = 0
+
+    @classmethod
+    def add(cls) -> None:
+        cls.count += 1
+
+
+os.register_at_fork(before=_Forks.add)
+
+
 class GoneError(Exception):
     """The server has closed the connection, or does not speak the protocol."""
 
@@ -48,6 +61,7 @@ class Socket:
         self._sending = threading.Lock()
         self._released: collections.deque[int] = collections.deque()
         self._closed = False
+        self._process = os.getpid()
         # Why the rows that came last came through the socket.
         self.why = 0
         try:
@@ -190,6 +204,9 @@ class Socket:
     def stop(self) -> None:
         """Ends what another thread waits for."""
         self._closed = True
+        if os.getpid() != self._process:
+            # Of a process that was forked: the connection is its parent's.
+            return
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -211,14 +228,18 @@ def _release(numbers: list[int]) -> bytes:
 
 
 class _Lease:
-    """Goes when no buffer of Arrow's points into a map any more: then the server may fill the memory again."""
+    """Goes when no buffer of Arrow's points into a map any more: then the server may fill the memory again. After a fork two
+    processes have the map, of which neither knows when the other one is done: then the memory is never given back, and goes with both.
+    """
 
-    __slots__ = ("_number", "_pages", "_socket")
+    __slots__ = ("_forks", "_number", "_pages", "_socket")
 
     def __init__(self, socket: Socket, number: int, pages: pa.Buffer) -> None:
         self._socket = socket
         self._number = number
         self._pages = pages
+        self._forks = _Forks.count
 
     def __del__(self) -> None:
-        self._socket.give_back(self._number)
+        if self._forks == _Forks.count:
+            self._socket.give_back(self._number)

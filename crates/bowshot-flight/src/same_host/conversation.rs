@@ -4,7 +4,7 @@ use super::download::{Download, unreadable};
 use super::frames::{self, Call, Frame, Frames, Wire, broken};
 use super::pool::{IDLE, Pool};
 use super::upload::Upload;
-use super::{MachineUsers, Terms};
+use super::Terms;
 use crate::body::Observation;
 use crate::caller::Caller;
 use crate::connection::Connection;
@@ -62,7 +62,7 @@ pub(crate) async fn talk(
     let limits = connection.server().limits();
     let longest = limits.max_sql_bytes.saturating_add(OVERHEAD).min(limits.max_message_bytes);
     let wire = Arc::new(Wire::new(stream, limits.reader_timeout));
-    if !admitted(&wire, terms.users)? {
+    if !admitted(&wire)? {
         return end(&wire, &refuse(stranger())).await;
     }
     let greeting = [Bytes::from_static(GREETING), Bytes::copy_from_slice(&terms.id)];
@@ -89,18 +89,19 @@ pub(crate) async fn talk(
     Ok(())
 }
 
-/// Whether the user at the other end may connect. The mode of the socket says the same; but it may have been opened to others.
-fn admitted(wire: &Wire, users: MachineUsers) -> io::Result<bool> {
+/// Whether the user at the other end may connect: the one who runs the server, and root. The mode of the socket says the same;
+/// but somebody may have changed it.
+fn admitted(wire: &Wire) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let peer = wire.peer()?;
     // Files of a process in /proc are of its effective user.
     let own = || std::fs::metadata("/proc/self").map(|process| process.uid());
-    Ok(users == MachineUsers::Any || peer == 0 || own().is_ok_and(|own| own == peer))
+    Ok(peer == 0 || own().is_ok_and(|own| own == peer))
 }
 
 fn stranger() -> Error {
     Error::new(ErrorKind::Denied, "this socket is for the user who runs the server")
-        .with_hint("the operator opens it to all users of the machine with `same_host.users = \"any\"`")
+        .with_hint("connect to the address of Flight SQL")
 }
 
 struct Conversation<'a> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::same_host::frames::{self, Frame, Frames, Wire};
-use crate::same_host::{MachineUsers, SameHost, SharedLimits};
+use crate::same_host::{SameHost, SharedLimits};
 use arrow_flight::sql::{CommandStatementIngest, TableDefinitionOptions};
 use bowshot_ipc::shared::{Encapsulated, SharedMemory};
 use std::fs::File;
@@ -21,7 +21,7 @@ fn place() -> PathBuf {
 
 async fn open(limits: SharedLimits, users_only: bool) -> (Port, PathBuf) {
     let path = place();
-    let socket = SameHost::open(&path, MachineUsers::Same, limits).unwrap();
+    let socket = SameHost::open(&path, limits).unwrap();
     let choices = Choices { same_host: Some(socket), ..Choices::default() };
     (Port::open_as(Limits::default(), users_only, choices).await, path)
 }
@@ -288,16 +288,16 @@ async fn an_upload_that_is_broken_off_writes_nothing() {
 #[tokio::test]
 async fn a_socket_takes_the_place_of_one_that_was_left_and_of_nothing_else() {
     let path = place();
-    let first = SameHost::open(&path, MachineUsers::Same, LIMITS).unwrap();
-    let taken = SameHost::open(&path, MachineUsers::Same, LIMITS).unwrap_err();
+    let first = SameHost::open(&path, LIMITS).unwrap();
+    let taken = SameHost::open(&path, LIMITS).unwrap_err();
     assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
     drop(first);
     assert!(!path.exists());
     // As a server that was killed leaves it.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    drop(SameHost::open(&path, MachineUsers::Any, LIMITS).unwrap());
+    drop(SameHost::open(&path, LIMITS).unwrap());
     std::fs::write(&path, "a file").unwrap();
-    let refused = SameHost::open(&path, MachineUsers::Same, LIMITS).unwrap_err();
+    let refused = SameHost::open(&path, LIMITS).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::AlreadyExists);
     std::fs::remove_file(&path).unwrap();
 }

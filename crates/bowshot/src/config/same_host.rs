@@ -7,8 +7,6 @@ use crate::usage::Usage;
 pub(crate) struct SameHostSettings {
     /// `auto`, `none` or a path.
     pub(super) socket: String,
-    /// Which users of the machine may connect.
-    pub(super) users: String,
     /// Bytes that one connection may have mapped.
     pub(crate) connection_bytes: u64,
     /// Bytes that one user of the server may have mapped.
@@ -21,7 +19,6 @@ impl Default for SameHostSettings {
     fn default() -> Self {
         Self {
             socket: "auto".to_owned(),
-            users: "same".to_owned(),
             connection_bytes: 1 << 30,
             user_bytes: 2 << 30,
             total_bytes: 4 << 30,
@@ -54,25 +51,11 @@ impl SameHostSettings {
         }
     }
 
-    /// Whether all users of the machine may connect, and not only the one who runs the server.
-    ///
-    /// # Errors
-    /// [`Usage`] for a word that is not known.
-    pub(crate) fn is_for_all(&self) -> Result<bool, Usage> {
-        match self.users.as_str() {
-            "same" => Ok(false),
-            "any" => Ok(true),
-            other => Err(Usage::new(format!("`same_host.users` cannot be `{other}`"))
-                .with_hint("it is `same` (the user who runs the server, and root) or `any`")),
-        }
-    }
-
     /// Whether the settings mean something, beside certificates that are required or not.
     ///
     /// # Errors
     /// [`Usage`] where they do not.
     pub(super) fn check(&self, certificates_required: bool) -> Result<(), Usage> {
-        self.is_for_all()?;
         if matches!(self.place()?, LocalSocket::At(_)) && certificates_required {
             // Nobody shows a certificate there.
             return Err(Usage::new("nobody is to connect without a certificate, and the socket takes none")
@@ -90,16 +73,10 @@ mod tests {
     fn words_that_are_not_known_are_refused() {
         let default = SameHostSettings::default();
         assert_eq!(default.place().expect("a place"), LocalSocket::Auto);
-        assert!(!default.is_for_all().expect("a word"));
         assert!(default.check(true).is_ok());
-        let named = |socket: &str, users: &str| SameHostSettings {
-            socket: socket.to_owned(),
-            users: users.to_owned(),
-            ..SameHostSettings::default()
-        };
-        assert!(named("", "any").check(false).is_err());
-        assert!(named("none", "others").check(false).is_err());
-        assert!(named("/run/x.sock", "any").check(false).is_ok());
-        assert!(named("/run/x.sock", "any").check(true).is_err());
+        let named = |socket: &str| SameHostSettings { socket: socket.to_owned(), ..SameHostSettings::default() };
+        assert!(named("").check(false).is_err());
+        assert!(named("/run/x.sock").check(false).is_ok());
+        assert!(named("/run/x.sock").check(true).is_err());
     }
 }

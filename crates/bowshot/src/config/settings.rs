@@ -203,11 +203,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "Unix socket over which Flight SQL clients on this machine get and send rows in shared memory: a path, `none`, or `auto`, which is a place of the server's own (below `XDG_RUNTIME_DIR` where that is set) while Flight SQL listens on this machine alone",
     ),
     key(
-        "same_host.users",
-        |c| Slot::Text(&mut c.same_host.users),
-        "which users of the machine may connect there: `same` (the one who runs the server, and root) or `any`; each call shows its credentials as on the network",
-    ),
-    key(
         "same_host.connection_bytes",
         |c| Slot::LongSize(&mut c.same_host.connection_bytes),
         "shared memory that one connection may have mapped and not given back; further rows come through the socket; nothing is mapped when 0",

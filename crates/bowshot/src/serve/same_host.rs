@@ -3,7 +3,7 @@
 use super::memory;
 use crate::config::{Config, LocalSocket};
 use anyhow::{Context, Result};
-use bowshot_flight::{MachineUsers, SameHost, SharedLimits};
+use bowshot_flight::{SameHost, SharedLimits};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 pub(super) fn open(config: &Config, flight: Option<SocketAddr>, scratch: &Path) -> Result<Option<SameHost>> {
     let Some(address) = flight else { return Ok(None) };
     let settings = &config.same_host;
-    let users = if settings.is_for_all()? { MachineUsers::Any } else { MachineUsers::Same };
     let most = config.limits.memory_bytes;
     let limits = SharedLimits {
         connection_bytes: settings.connection_bytes,
@@ -26,7 +25,7 @@ pub(super) fn open(config: &Config, flight: Option<SocketAddr>, scratch: &Path) 
     };
     let opened = match settings.place()? {
         LocalSocket::Off => return Ok(None),
-        LocalSocket::At(path) => SameHost::open(Path::new(&path), users, limits).with_context(|| {
+        LocalSocket::At(path) => SameHost::open(Path::new(&path), limits).with_context(|| {
             format!("cannot open the socket `{path}` (`--local-socket`); name another path, or `none`")
         })?,
         LocalSocket::Auto => {
@@ -34,7 +33,7 @@ pub(super) fn open(config: &Config, flight: Option<SocketAddr>, scratch: &Path) 
             if !address.ip().to_canonical().is_loopback() || certificates_required {
                 return Ok(None);
             }
-            let opened = place(address, scratch).and_then(|path| SameHost::open(&path, users, limits));
+            let opened = place(address, scratch).and_then(|path| SameHost::open(&path, limits));
             match opened {
                 Ok(socket) => socket,
                 Err(error) => {
