@@ -5,10 +5,11 @@
     python bench/cluster.py FOLDER_OF_PROGRAMS [--scale 1] [--share 0.25] [--rounds 3] [--nodes 1,2,4]
 
 Each node is a process that the kernel gives `--share` of one processor (a cgroup of the cpu controller, so Linux and root), with
-one thread for queries; `--share 0` limits nothing. Measured are `SELECT *` of lineitem, read from all endpoints at once and, for comparison,
-through the node that was asked; a sort of lineitem within its orders, for which every node sends rows to every other, read from all
-endpoints; and the 22 queries of TPC-H one after another. Of each there is the processor time of the nodes. The client is not limited: on a machine with few processors, keep
-nodes times share below what is left to it. Appends one JSON line to bench/results/cluster.jsonl and prints it.
+two threads for queries (a plan for one thread has one partition, and stays on one node); `--share 0` limits nothing. Measured are
+`SELECT *` of lineitem, read from all endpoints at once and, for comparison, through the node that was asked; a sort of lineitem within
+its orders, for which every node sends rows to every other, read from all endpoints; and the 22 queries of TPC-H one after another.
+Of each there is the processor time of the nodes. The client is not limited: on a machine with few processors, keep nodes times share
+below what is left to it. Appends one JSON line to bench/results/cluster.jsonl and prints it.
 """
 
 import argparse
@@ -99,7 +100,7 @@ def measured(number, data, queries, chosen):
     from run import TABLES
 
     # The files are all on one disk; what is to be seen is the work of the nodes.
-    more = ["--set", "result_cache.memory_bytes=0", "--set", "engine.threads=1", "--set", "cluster.suspect_after=20s",
+    more = ["--set", "result_cache.memory_bytes=0", "--set", "engine.threads=2", "--set", "cluster.suspect_after=20s",
             "--set", "cluster.dead_after=60s", "--set", "cluster.heartbeat=1s", "--set", "cluster.bytes_per_thread=1048576"]
     sources = [f"{name}={data / name}" for name in TABLES]
     with nodes.cluster(number, more=more, sources=sources) as members:
@@ -142,7 +143,7 @@ def main():
     line = {
         "scenario": "cluster", "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "commit": commit,
         "machine": {"cores": os.cpu_count(), "system": platform.platform(), "load_before": load},
-        "settings": {"scale": chosen.scale, "share_of_a_processor": chosen.share, "rounds": chosen.rounds, "threads": 1},
+        "settings": {"scale": chosen.scale, "share_of_a_processor": chosen.share, "rounds": chosen.rounds, "threads": 2},
         "figures": figures,
     }
     with open(ROOT / "bench/results/cluster.jsonl", "a", encoding="utf-8") as results:

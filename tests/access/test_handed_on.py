@@ -46,7 +46,7 @@ def reads(made, user, table, columns="*"):
     try:
         return len(made.at(user).rows(f"SELECT {columns} FROM {table}")) == 1
     except Refused as error:
-        assert "not found" in str(error) or "may not" in str(error), error
+        assert any(words in str(error) for words in ("not found", "may not", "does not exist")), error
         return False
 
 

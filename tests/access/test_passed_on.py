@@ -48,12 +48,13 @@ def made(tmp_path_factory):
     with contextlib.ExitStack() as stack:
         stack.callback(issuer.close)
         far = stack.enter_context(world.world(folder / "far", FAR, more=entry(issuer, AUDIENCE)))
-        environment = {
-            "BOWSHOT_ATTACH_PLACES": f"{far.server.grpc_tcp.replace('grpc+tcp', 'grpc')},grpc://192.0.2.1:1",
-            "BOWSHOT_DRIVERS_FLIGHTSQL": adbc_driver_flightsql._driver_path(),
-        }
-        near = stack.enter_context(world.world(folder / "near", NEAR, more=entry(issuer, AUDIENCE, "near"), environment=environment))
-        near.place = far.server.grpc_tcp.replace("grpc+tcp", "grpc")
+        config = folder / "bowshot.toml"
+        place = far.server.grpc_tcp.replace("grpc+tcp", "grpc")
+        driver = adbc_driver_flightsql._driver_path()
+        config.write_text(f'[attach]\nplaces = ["{place}", "grpc://192.0.2.1:1", "postgres://127.0.0.1:1/"]\n[drivers]\nflightsql = "{driver}"\n')
+        arguments = ["--config", config]
+        near = stack.enter_context(world.world(folder / "near", NEAR, more=entry(issuer, AUDIENCE, "near"), arguments=arguments))
+        near.place = place
         root = near.at("root")
         root.rows(f"ATTACH '{near.place}' AS far (TYPE flightsql, FORWARD_TOKEN true, READ_ONLY false, CACHE_TTL '1s')")
         root.rows("GRANT SELECT, INSERT ON CATALOG far TO analyst, europe")

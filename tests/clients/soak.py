@@ -10,6 +10,7 @@ import hashlib
 import json
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,11 @@ def statements(client, random):
         yield f"SELECT count(*) FROM {own}"
 
 
+def kind_of(sql):
+    """A statement without what differs from one to the next."""
+    return re.sub(r"\d+", "N", sql)[:60]
+
+
 def work(uri, token, first, count, seconds):
     """One process of clients. Prints a line for each statement: how long it took, and what went wrong."""
     until, done, lock = time.monotonic() + seconds, [], threading.Lock()
@@ -66,7 +72,7 @@ def work(uri, token, first, count, seconds):
                 except Exception as error:
                     said = f"{sql}: {error}"
                 with lock:
-                    done.append((sql.split()[0] + " " + sql.split()[1], time.monotonic() - began, said))
+                    done.append((kind_of(sql), time.monotonic() - began, said))
                 time.sleep(chance.uniform(0.5, 1.5))
 
     threads = [threading.Thread(target=client, args=(first + number,)) for number in range(count)]
@@ -86,7 +92,17 @@ def load(server, token, clients, seconds):
         for number in range(PROCESSES)
     ]
     done = [one for process in running for one in json.loads(process.communicate()[0])]
-    return sorted(seconds for _, seconds, _ in done), [said for _, _, said in done if said]
+    return [(kind, seconds) for kind, seconds, _ in done], [said for _, _, said in done if said]
+
+
+def slowest(done):
+    """The 99th percentile of each kind of statement."""
+    kinds = sorted({kind for kind, _ in done})
+    return {kind: round(percentile([seconds for other, seconds in done if other == kind]), 3) for kind in kinds}
+
+
+def percentile(times, part=0.99):
+    return sorted(times)[int(len(times) * part)]
 
 
 def attack(server, token, stop, done):
@@ -145,9 +161,10 @@ def run(minutes, clients):
             server.wait_idle(15)
     limits = [said for said in failures if any(word in said for word in DOCUMENTED)]
     failures = [said for said in failures if said not in limits]
-    p99 = [times[int(len(times) * 0.99)] for times in (alone, beside)]
-    print(f"alone: {len(alone)} statements, median {alone[len(alone) // 2]:.3f} s, p99 {p99[0]:.3f} s")
-    print(f"beside {len(done)} hostile statements: {len(beside)}, median {beside[len(beside) // 2]:.3f} s, p99 {p99[1]:.3f} s")
+    times = [[seconds for _, seconds in phase] for phase in (alone, beside)]
+    median, p99 = [percentile(phase, 0.5) for phase in times], [percentile(phase) for phase in times]
+    print(f"alone: {len(alone)} statements, median {median[0]:.3f} s, p99 {p99[0]:.3f} s; by kind {slowest(alone)}")
+    print(f"beside {len(done)} hostile statements: {len(beside)}, median {median[1]:.3f} s, p99 {p99[1]:.3f} s; by kind {slowest(beside)}")
     print(f"p99 {p99[1] / p99[0]:.2f} times; memory {peak >> 20} MiB in `{during}`; {len(limits)} met a limit; {len(failures)} failed")
     if p99[1] > RATIO * p99[0]:
         failures.append("too slow beside an attacker")

@@ -90,6 +90,7 @@ def test_asyncpg_sends_and_gets_uuids(served):
             assert await connection.fetchval("SELECT count(*) FROM t WHERE id IN ($1, $2)", ONE, TWO) == 1
             assert await connection.fetchval("SELECT id FROM t WHERE id BETWEEN $1 AND $1", ONE) == ONE
             assert await connection.fetchval("SELECT $1::uuid", TWO) == TWO
+            assert await connection.fetchval("SELECT id FROM t WHERE id = ANY($1)", [ONE, TWO]) == ONE
             await connection.execute("INSERT INTO t (s, id, doc) VALUES ($1, $2, $3)", "x", TWO, '{"c": 3}')
             await connection.execute("UPDATE t SET id = $1 WHERE id = $2", uuid.UUID(int=8), TWO)
             assert await connection.fetchval("DELETE FROM t WHERE id = $1 RETURNING id", uuid.UUID(int=8)) == uuid.UUID(int=8)

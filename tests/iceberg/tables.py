@@ -52,8 +52,8 @@ class DeletingManifest(ManifestWriterV2):
         return {**super()._meta, "content": "deletes"}
 
 
-def commit(folder, rows, content, equality=None, partition=Record(), spec=None):
-    """Adds a state in which a file of `rows` deletes rows."""
+def commit(folder, rows, content, equality=None, partition=Record()):
+    """Adds a state in which a file of `rows` deletes rows, or adds them."""
     table, io = static(folder), PyArrowFileIO()
     text = json.loads(newest(folder).read_text())
     snapshot, sequence = uuid.uuid4().int >> 65, text["last-sequence-number"] + 1
@@ -65,10 +65,8 @@ def commit(folder, rows, content, equality=None, partition=Record(), spec=None):
     )
     file.spec_id = table.spec().spec_id
     location = f"file://{folder}/metadata"
-    of_snapshot = table.specs()[spec] if spec is not None else table.spec()
-    with DeletingManifest(
-        of_snapshot, table.schema(), io.new_output(f"{location}/{uuid.uuid4()}-m0.avro"), snapshot, "null"
-    ) as writer:
+    kind = ManifestWriterV2 if content == DataFileContent.DATA else DeletingManifest
+    with kind(table.spec(), table.schema(), io.new_output(f"{location}/{uuid.uuid4()}-m0.avro"), snapshot, "null") as writer:
         writer.add_entry(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=snapshot, data_file=file))
     manifest = writer.to_manifest_file()
     current = table.current_snapshot()
@@ -77,7 +75,7 @@ def commit(folder, rows, content, equality=None, partition=Record(), spec=None):
         writer.add_manifests([manifest, *current.manifests(io)])
     text["snapshots"].append({
         "snapshot-id": snapshot, "parent-snapshot-id": current.snapshot_id, "sequence-number": sequence,
-        "timestamp-ms": text["last-updated-ms"] + 1, "manifest-list": listed, "summary": {"operation": "delete"},
+        "timestamp-ms": text["last-updated-ms"] + 1, "manifest-list": listed, "summary": {"operation": "overwrite"},
         "schema-id": table.schema().schema_id,
     })
     text["current-snapshot-id"], text["last-sequence-number"] = snapshot, sequence
@@ -100,6 +98,11 @@ def delete_values(folder, rows, numbers, **more):
     """Deletes what has these values in the columns of these numbers."""
     fields = [numbered(field, number) for field, number in zip(rows.schema, numbers)]
     commit(folder, rows.cast(pa.schema(fields)), DataFileContent.EQUALITY_DELETES, equality=list(numbers), **more)
+
+
+def append_file(folder, rows):
+    fields = [numbered(field, number + 1) for number, field in enumerate(rows.schema)]
+    commit(folder, rows.cast(pa.schema(fields)), DataFileContent.DATA)
 
 
 def data_files(folder):

@@ -200,17 +200,20 @@ impl Recorder<'_> {
     }
 }
 
-/// The header that the same blocks have as records of one column, if they are of something else than records: a record is
-/// written as its columns are.
+/// The header that the same blocks have as what the reader takes. What is something else than records becomes records of one
+/// column: a record is written as its columns are. Fields that are records without fields leave, since they take no bytes.
 fn of_records(properties: &[(Vec<u8>, Vec<u8>)], mark: &[u8]) -> Option<Vec<u8>> {
     let (_, schema) = properties.iter().find(|(name, _)| name == SCHEMA)?;
-    let top: serde_json::Value = serde_json::from_slice(schema).ok()?;
-    if is_record(&top) {
+    let mut top: serde_json::Value = serde_json::from_slice(schema).ok()?;
+    let is_changed = leave_empty_ones(&mut top);
+    if is_record(&top) && !is_changed {
         return None;
     }
-    let column = serde_json::json!({ "name": "value", "type": top });
-    let record = serde_json::json!({ "type": "record", "name": "bowshot_row", "fields": [column] });
-    let record = record.to_string().into_bytes();
+    if !is_record(&top) {
+        let column = serde_json::json!({ "name": "value", "type": top });
+        top = serde_json::json!({ "type": "record", "name": "bowshot_row", "fields": [column] });
+    }
+    let record = top.to_string().into_bytes();
     let mut header = MAGIC.to_vec();
     add_long(properties.len(), &mut header);
     for (name, value) in properties {
@@ -223,6 +226,33 @@ fn of_records(properties: &[(Vec<u8>, Vec<u8>)], mark: &[u8]) -> Option<Vec<u8>>
     header.push(0);
     header.extend_from_slice(mark);
     Some(header)
+}
+
+/// Takes fields out that are records without fields, from the innermost; says whether there was one.
+fn leave_empty_ones(schema: &mut serde_json::Value) -> bool {
+    use serde_json::Value;
+    match schema {
+        Value::Array(parts) => parts.iter_mut().fold(false, |changed, part| leave_empty_ones(part) | changed),
+        Value::Object(parts) => {
+            let inner = ["type", "items", "values"].into_iter().filter_map(|name| {
+                parts.get_mut(name).map(leave_empty_ones)
+            });
+            let mut changed = inner.fold(false, |changed, inner| changed | inner);
+            if let Some(Value::Array(fields)) = parts.get_mut("fields") {
+                changed |= fields.iter_mut().fold(false, |changed, field| leave_empty_ones(field) | changed);
+                let before = fields.len();
+                fields.retain(|field| !field.get("type").is_some_and(is_empty_record));
+                changed |= fields.len() < before;
+            }
+            changed
+        }
+        _ => false,
+    }
+}
+
+fn is_empty_record(schema: &serde_json::Value) -> bool {
+    let has_none = schema.get("fields").and_then(|fields| fields.as_array()).is_some_and(Vec::is_empty);
+    has_none && is_record(schema)
 }
 
 fn is_record(schema: &serde_json::Value) -> bool {

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from bowshot._catalog import Table, TableName
 from bowshot._config import configure
@@ -95,7 +95,7 @@ def connect(
     tls_key: str | bytes | os.PathLike[str] | None = None,
     tls_verify: bool | None = None,
     tls_server_name: str | None = None,
-    same_host: bool | Literal["auto"] = "auto",
+    same_host: bool | str = "auto",
 ) -> Connection:
     """Connects to a server and opens a session.
 

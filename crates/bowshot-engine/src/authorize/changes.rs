@@ -63,7 +63,7 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
         Write::Merge(Affected { name, touched }) => {
             access.check_touched(name, touched)?;
             access.check_rows(name, &[])?;
-            access.check_part(name, false, "rows that are not seen could be met")?;
+            access.check_merged(name)?;
         }
         Write::CopyOut(_) => exchange(access)?,
         Write::CopyIn(copy) => {

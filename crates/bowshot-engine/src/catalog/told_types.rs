@@ -47,8 +47,12 @@ impl Kind {
         }
     }
 
-    /// The field with the mark, if its values are texts.
+    /// The field with the mark, if its values are texts, or lists of such.
     fn mark(kind: Option<Self>, field: &FieldRef) -> FieldRef {
+        if let DataType::List(item) = field.data_type() {
+            let marked = DataType::List(Self::mark(kind, item));
+            return Arc::new(field.as_ref().clone().with_data_type(marked));
+        }
         let declared = match kind.filter(|_| is_text(field.data_type())) {
             Some(Self::Json) => Declared::Json,
             Some(Self::Jsonb) => Declared::Jsonb,
@@ -161,7 +165,7 @@ fn of_scan(scan: &TableScan, depth: usize) -> Kinds {
 /// What a column of a table is, as its definition says.
 fn of_column(provider: &dyn TableProvider, name: &str, depth: usize) -> Option<Kind> {
     let provider = without_defaults(behind_guard(provider, name)?);
-    if let Some(table) = Table::of_provider(provider) {
+    if let Some(table) = Table::read_by(provider) {
         return of_definition(table.definition(), name);
     }
     let plan = provider.get_logical_plan()?;

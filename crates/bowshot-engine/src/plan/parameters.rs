@@ -94,7 +94,7 @@ fn typed(plan: LogicalPlan, wanted: &HashMap<String, Option<FieldRef>>) -> Resul
 }
 
 /// What `value op ANY (list)` and `ALL` are planned as.
-const QUANTIFIED: [&str; 2] = ["quantified_any", "quantified_all"];
+pub(crate) const QUANTIFIED: [&str; 2] = ["quantified_any", "quantified_all"];
 
 /// The types that casts, limits and quantifiers give to the parameters that have none; `None` for one that is given several.
 fn types_in(

@@ -11,11 +11,9 @@
 //!
 //! What a user writes runs on the rows that are left. The exception are comparisons of a column that is shown as it is with
 //! a constant ([`cannot_fail`]), which the table is given to skip files and groups of rows; they have no error, no effect,
-//! and take the same time for every value. So do the comparisons that joins and sorts make of their own rows while they run
-//! (`guarded_scan.rs`).
+//! and take the same time for every value.
 
 use super::access::{Limits, unseen};
-use super::guarded_scan::GuardedScan;
 use super::mask::Mask;
 use super::shown::Shown;
 use crate::error::classify;
@@ -25,16 +23,22 @@ use bowshot_api::{Error, ErrorKind};
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Column, DFSchema, DataFusionError, Result, TableReference};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, DataFusionError, Result, TableReference, internal_err};
 use datafusion::datasource::{provider_as_source, source_as_provider};
-use datafusion::execution::SessionState;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, LogicalPlanBuilder, Operator, TableProviderFilterPushDown, TableSource, TableType,
     cast, ident, lit,
 };
-use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use futures::StreamExt;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 /// The part of a table that these limits leave. Columns of `kept` are passed on whatever the limits say.
@@ -276,8 +280,7 @@ impl TableProvider for Guarded {
             Some(places) => Arc::new(self.schema.project(places)?),
         };
         let shown = Shown { schema, masked: self.masked(projection), has_hidden_rows: self.filter.is_some() };
-        let passing = if self.policy_holds { self.plain.clone() } else { BTreeSet::new() };
-        Ok(GuardedScan::of(self.name.clone(), inner, (shown, passing)))
+        Ok(GuardedScan::of(self.name.clone(), inner, shown))
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
@@ -357,7 +360,7 @@ fn unqualified(expr: Expr) -> Result<Expr> {
 }
 
 /// An error from behind the guard as it may be told: one of a policy may have values of hidden rows in it.
-pub(super) fn told(error: DataFusionError, name: &EntryName) -> DataFusionError {
+fn told(error: DataFusionError, name: &EntryName) -> DataFusionError {
     let classified = classify(error);
     match classified.kind() {
         ErrorKind::Cancelled
@@ -375,6 +378,30 @@ pub(super) fn told(error: DataFusionError, name: &EntryName) -> DataFusionError 
     }
 }
 
+/// See the module.
+#[derive(Debug)]
+struct GuardedScan {
+    name: EntryName,
+    inner: Arc<dyn ExecutionPlan>,
+    shown: Arc<Shown>,
+    properties: Arc<PlanProperties>,
+}
+
+impl GuardedScan {
+    fn of(name: EntryName, inner: Arc<dyn ExecutionPlan>, shown: Shown) -> Arc<dyn ExecutionPlan> {
+        let below = inner.properties();
+        let schema = &shown.schema;
+        // Neither order nor distribution of what is hidden below.
+        let properties = Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(schema)),
+            Partitioning::UnknownPartitioning(below.partitioning.partition_count()),
+            below.emission_type,
+            below.boundedness,
+        ));
+        Arc::new(Self { name, inner, shown: Arc::new(shown), properties })
+    }
+}
+
 /// Whether somebody sees a part of a table alone.
 pub(crate) fn is_guarded(source: &Arc<dyn TableSource>) -> bool {
     source_as_provider(source).is_ok_and(|table| table.downcast_ref::<Guarded>().is_some())
@@ -385,6 +412,55 @@ pub(crate) fn behind_guard<'a>(table: &'a dyn TableProvider, column: &str) -> Op
     match table.downcast_ref::<Guarded>() {
         None => Some(table),
         Some(guarded) => guarded.plain.contains(column).then_some(guarded.raw.as_ref()),
+    }
+}
+
+/// The plan behind a guard, for who must look at the files that rows may be views of.
+pub(crate) fn inside(plan: &dyn ExecutionPlan) -> Option<&Arc<dyn ExecutionPlan>> {
+    plan.downcast_ref::<GuardedScan>().map(|guard| &guard.inner)
+}
+
+impl DisplayAs for GuardedScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: table={}", ExecutionPlan::name(self), self.name)
+    }
+}
+
+impl ExecutionPlan for GuardedScan {
+    fn name(&self) -> &'static str {
+        "GuardedScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a guarded table is a leaf") }
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let inner = self.inner.execute(partition, context).map_err(|error| told(error, &self.name))?;
+        let (shown, name) = (Arc::clone(&self.shown), self.name.clone());
+        let batches = inner.map(move |batch| match batch {
+            Ok(batch) => shown.of(&batch),
+            Err(error) => Err(told(error, &name)),
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.shown.schema), batches)))
     }
 }
 

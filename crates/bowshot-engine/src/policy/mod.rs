@@ -13,7 +13,7 @@
 //! Every table of a query comes from [`Visible`](crate::catalog::Visible), which asks `reading`; every plan that changes
 //! something passes `authorize`, which asks `changes`; rows on their way into a table pass `write/fit.rs`, which holds them
 //! against the filters of who writes. A guarded table is a leaf of the physical plan, so that no rule of an optimiser, no
-//! statistics and no metrics reach through it but comparisons that cannot fail, and it has no key in the caches. What leaves it is rebuilt (`shown`): no buffer holds
+//! statistics and no metrics reach through it, and it has no key in the caches. What leaves it is rebuilt (`shown`): no buffer holds
 //! what rows and values that are hidden had.
 //!
 //! What is not known is denied: a user that is neither configured nor in the catalog has no rights at all, notes that
@@ -26,7 +26,6 @@ mod functions;
 pub(crate) mod gate;
 pub(crate) mod grants;
 pub(crate) mod guard;
-mod guarded_scan;
 pub(crate) mod mask;
 pub(crate) mod rules;
 mod shown;
@@ -37,5 +36,4 @@ pub(crate) use follow::{follow, without_model};
 pub(crate) use functions::user_attribute;
 pub use gate::{AccessSettings, CatalogUsers, ConfiguredUser, UsersSeen};
 pub(crate) use gate::{Basis, CurrentSettings, Gate, has_user, is_known};
-pub(crate) use guard::{behind_guard, guarded, is_guarded, plan_filter};
-pub(crate) use guarded_scan::inside;
+pub(crate) use guard::{behind_guard, guarded, inside, is_guarded, plan_filter};

@@ -3,9 +3,10 @@
 
 use crate::authorize::{Action, AuthorizedPlan};
 use crate::catalog::told_types::{Kind, Seen, is_text, marked};
-use crate::write::Write;
+use crate::plan::parameters::QUANTIFIED;
+use crate::write::{Affected, Write};
 use bowshot_storage::tables::Entry;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::{Between, InList, Placeholder};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
@@ -30,7 +31,11 @@ type Wanted = HashMap<String, Option<Kind>>;
 /// The parameters of a statement as clients are told of them.
 pub(crate) fn parameters(plan: &AuthorizedPlan) -> SchemaRef {
     let (planned, schema) = (plan.planned().plan(), plan.planned().parameters());
-    if !schema.fields().iter().any(|field| is_text(field.data_type())) {
+    let may_be_marked = |data_type: &DataType| match data_type {
+        DataType::List(item) => is_text(item.data_type()),
+        other => is_text(other),
+    };
+    if !schema.fields().iter().any(|field| may_be_marked(field.data_type())) {
         return Arc::clone(schema);
     }
     let mut wanted = Wanted::new();
@@ -40,7 +45,7 @@ pub(crate) fn parameters(plan: &AuthorizedPlan) -> SchemaRef {
         Ok(TreeNodeRecursion::Continue)
     });
     if let Action::Write(change) = plan.action()
-        && let Write::Insert(name) | Write::Overwrite(name) = change.write.as_ref()
+        && let Write::Insert(Affected { name, .. }) | Write::Overwrite(name) = change.write.as_ref()
         && let Some(Entry::Table(table)) = plan.pinned().entry(name)
     {
         for (at, column) in table.definition().columns.iter().enumerate() {
@@ -85,6 +90,12 @@ fn of_node(node: &LogicalPlan, wanted: &mut Wanted) {
                 Expr::Between(Between { expr, low, high, .. }) => {
                     compared(expr, low, wanted);
                     compared(expr, high, wanted);
+                }
+                // `a = ANY ($1)` wants a list of what `a` is.
+                Expr::ScalarFunction(call) if QUANTIFIED.contains(&call.name()) => {
+                    if let [_, value, list] = call.args.as_slice() {
+                        compared(value, list, wanted);
+                    }
                 }
                 Expr::Cast(cast) => note(&cast.expr, Kind::of(&cast.field), wanted),
                 Expr::Placeholder(Placeholder { field: Some(field), .. }) => {

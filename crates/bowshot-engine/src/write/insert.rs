@@ -67,6 +67,9 @@ pub(super) fn insert<'a>(
             Some(conflict) => conflict.touched(columns)?,
         };
         names.access.check_touched(&target, &touched)?;
+        if conflict.is_some() {
+            names.access.check_merged(&target)?;
+        }
         values::written_out(&mut insert, definition)?;
         let rows = new_rows(insert, &table, visible).await;
         let rows = rows.map_err(|error| names.access.told_of_columns(&target, error))?;

@@ -134,6 +134,7 @@ async fn merged(
     let touched = merge::touched(merge, table.definition())?;
     names.access.check_touched(&target, &touched)?;
     names.access.check_rows(&target, &[])?;
+    names.access.check_merged(&target)?;
     let query = merge::merge(merge, |_| Ok(Arc::clone(table.definition())));
     let (name, mut query) = query.map_err(|error| names.access.told_of_columns(&target, error))?;
     leading.before(&mut query, &name)?;

@@ -210,8 +210,9 @@ mod tests {
     fn words_about_tables_have_no_case_in_mysql() {
         let sql =
             "SELECT 1 AS a FROM information_schema.columns WHERE is_nullable = 'yes' AND table_name = 't'";
-        let words = "SELECT 1 AS a FROM information_schema.columns WHERE upper(strip_accents((is_nullable))) = \
-            upper(strip_accents(('yes'))) AND table_name = 't'";
+        let words = "SELECT 1 AS a FROM information_schema.columns WHERE \
+            upper(CAST((strip_accents((is_nullable))) AS VARCHAR)) = \
+            upper(CAST((strip_accents(('yes'))) AS VARCHAR)) AND table_name = 't'";
         assert_eq!(rewritten_in(sql, MySql), words);
         for (sql, dialect) in [
             (sql, Ansi),

@@ -99,12 +99,18 @@ pub(super) fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<O
     template::expression(text, &[("l", left), ("r", right)]).map(|expr| Some(Expr::Nested(Box::new(expr))))
 }
 
-/// `DATE_ADD(d, INTERVAL 1 DAY)` and its like, and `LEAST(a, b)`; `None` for other calls.
+/// `DATE_ADD(d, INTERVAL 1 DAY)` and its like, `LEAST(a, b)`, `UPPER(a)`; `None` for other calls.
 pub(super) fn call(function: &Function) -> Result<Option<Expr>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
     let name = function.name.to_string().to_ascii_lowercase();
     if matches!(name.as_str(), "least" | "greatest") {
         return extreme(&name, &list.args);
+    }
+    if let ("upper" | "lower", [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))]) =
+        (name.as_str(), list.args.as_slice())
+    {
+        // Numbers are texts where those are asked for.
+        return template::expression(&format!("{name}(CAST(x AS VARCHAR))"), &[("x", value)]).map(Some);
     }
     let [
         FunctionArg::Unnamed(FunctionArgExpr::Expr(from)),

@@ -33,6 +33,10 @@ impl TableRows {
         Self { schema: Arc::new(Schema::new(fields)), table }
     }
 
+    pub(super) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
     /// The table, unless addresses of rows are asked for too.
     pub(super) fn whole(&self) -> Option<&Arc<Table>> {
         (self.schema.fields().len() == self.table.schema().fields().len()).then_some(&self.table)

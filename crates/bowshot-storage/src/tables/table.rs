@@ -235,6 +235,11 @@ impl Table {
         provider.downcast_ref::<TableRows>().and_then(TableRows::whole)
     }
 
+    /// The table whose rows a provider reads, with their addresses or without.
+    pub fn read_by(provider: &dyn TableProvider) -> Option<&Arc<Self>> {
+        provider.downcast_ref::<TableRows>().map(TableRows::table)
+    }
+
     /// The rows as a table for DataFusion.
     pub fn provider(self: &Arc<Self>) -> Arc<dyn TableProvider> {
         Arc::new(TableRows::new(Arc::clone(self)))

@@ -229,7 +229,7 @@ fn kind(place: &Place) -> &'static str {
 ///
 /// # Errors
 /// For one that is none.
-pub(super) fn grantable(rights: &[String]) -> Result<BTreeSet<String>, String> {
+pub(super) fn rights_of(rights: &[String]) -> Result<BTreeSet<String>, String> {
     let known = || Privilege::ALL.into_iter().map(Privilege::as_str);
     let mut found = BTreeSet::new();
     for right in rights {

@@ -1,7 +1,7 @@
 //! What a file of rules says. Whatever is not fully understood is refused: an unknown key, a name that is none, a right that
 //! nobody can have, a condition that is none or more than one.
 
-use super::diff::{creation, grantable};
+use super::diff::{creation, rights_of};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -166,7 +166,7 @@ fn rights(entries: Vec<Grant>, place: &[String; 2]) -> Result<BTreeMap<(Place, S
         if rights.is_empty() || to.is_empty() || columns.as_ref().is_some_and(Vec::is_empty) {
             return Err(format!("a grant on `{}` gives nothing, or to nobody", at.join(".")));
         }
-        let given = if at.len() > 3 { of_model(&rights)? } else { grantable(&rights)? };
+        let given = if at.len() > 3 { of_model(&rights)? } else { rights_of(&rights)? };
         let of_columns = |right: &String| ["SELECT", "INSERT", "UPDATE"].contains(&right.as_str());
         if columns.is_some() && (at.len() != 3 || !given.iter().all(of_columns)) {
             return Err("`columns` are for SELECT, INSERT and UPDATE on a table alone".to_owned());

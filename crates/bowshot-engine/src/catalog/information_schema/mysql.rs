@@ -6,7 +6,7 @@ use Kind::{Long, Text};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder, ident};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, ident, lit};
 use std::sync::Arc;
 
 pub(super) static FILES: Defined = Defined {
@@ -67,11 +67,12 @@ pub(super) static PARTITIONS: Defined = Defined {
     rows: nothing,
 };
 
-/// `routines` with `routine_comment`, which is what DataFusion calls a description.
+/// `routines` with `routine_comment`, which is what DataFusion calls a description, and without those that nobody calls by name.
 pub(super) fn with_comments(routines: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
     let schema = routines.schema();
     let columns = schema.fields().iter().map(|field| ident(field.name()));
     let columns: Vec<Expr> = columns.chain([ident("description").alias("routine_comment")]).collect();
-    let plan = LogicalPlanBuilder::scan("routines", provider_as_source(routines), None)?.project(columns)?;
-    Ok(Arc::new(ViewTable::new(plan.build()?, None)))
+    let rows = LogicalPlanBuilder::scan("routines", provider_as_source(routines), None)?;
+    let named = ident("routine_name").not_like(lit("\\_\\_%"));
+    Ok(Arc::new(ViewTable::new(rows.filter(named)?.project(columns)?.build()?, None)))
 }

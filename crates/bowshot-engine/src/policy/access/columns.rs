@@ -93,6 +93,14 @@ impl Access {
         }
     }
 
+    /// Whether new rows may be held against those that are there, seen or not.
+    ///
+    /// # Errors
+    /// `Denied` for who does not see all of the table.
+    pub(crate) fn check_merged(&self, name: &EntryName) -> Result<()> {
+        self.check_part(name, false, "rows that are not seen could be met")
+    }
+
     /// Whether a statement may return the rows that it changes.
     ///
     /// # Errors

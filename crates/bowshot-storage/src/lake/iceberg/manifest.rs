@@ -193,6 +193,10 @@ impl Columns<'_> {
     }
 
     fn partition(&self, row: usize) -> Result<Vec<ScalarValue>, Error> {
+        // Of a table without partitions it has no fields, and is not there.
+        if self.columns.column_by_name("partition").is_none() {
+            return Ok(Vec::new());
+        }
         let partition = self.nested("partition")?;
         let value = |column: &ArrayRef| {
             ScalarValue::try_from_array(column, row).map_err(|error| Error::corrupt(self.path, error))
