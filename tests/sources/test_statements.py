@@ -38,6 +38,11 @@ def test_external_tables_lie_in_stores(s3, tmp_path):
             "CREATE EXTERNAL TABLE outer_lines STORED AS CSV LOCATION 's3://lake/data/lines.csv' OPTIONS (all_varchar true)",
         )
         assert server.rows("SELECT count(*), count(DISTINCT year) FROM outer_events") == [(6_000, 2)]
+        # A folder without `/`, and what other programs say of credentials.
+        server.database.run("CREATE EXTERNAL TABLE outer_folder STORED AS PARQUET PARTITIONED BY (year) LOCATION 's3://lake/data/events'")
+        assert server.rows("SELECT count(*), count(DISTINCT year) FROM outer_folder") == [(6_000, 2)]
+        text = server.refused("CREATE EXTERNAL TABLE x LOCATION 's3://lake/data/events/' OPTIONS ('aws.secret_access_key' 'hidden')")
+        assert "the operator opens its places" in text and "hidden" not in text
         for place in ("s3://lake/other.parquet", "s3://lake/", "s3://lake/data/../", "s3://other/data/", "gs://lake/data/"):
             text = server.refused(f"CREATE EXTERNAL TABLE outside STORED AS PARQUET LOCATION '{place}'")
             assert "in no place that statements may read" in text or "names no files" in text, text
