@@ -32,6 +32,16 @@ pub(crate) fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
     Ok(FileFacts { columns: reader.schema(), rows: None, detail: Detail::Avro })
 }
 
+/// All rows of a file that is to have at most so many.
+///
+/// # Errors
+/// When it has more, before they are decoded, and when it cannot be read.
+pub(crate) fn all_rows(file: &Arc<DataFile>, most: usize) -> Result<Vec<RecordBatch>, Error> {
+    let mut blocks = Blocks::open(file, None)?;
+    blocks.most = most;
+    blocks.collect()
+}
+
 /// The rows of one file.
 pub(crate) fn open(file: &Arc<DataFile>, facts: &FileFacts, request: &Request) -> Result<Batches, Error> {
     let mut taken = request.positions_in(&facts.columns);
@@ -49,6 +59,8 @@ struct Blocks {
     /// Everything before the first block.
     header: Vec<u8>,
     projection: Option<Vec<usize>>,
+    /// Rows that may still come.
+    most: usize,
     done: bool,
 }
 
@@ -58,7 +70,8 @@ impl Blocks {
         let fault = reader.fault();
         let bytes = BufReader::with_capacity(64 << 10, reader);
         let file = Arc::clone(file);
-        let mut blocks = Self { file, bytes, fault, header: Vec::new(), projection, done: false };
+        let mut blocks =
+            Self { file, bytes, fault, header: Vec::new(), projection, most: usize::MAX, done: false };
         blocks.header = blocks.read_header().map_err(|error| blocks.explain(&error))?;
         Ok(blocks)
     }
@@ -109,6 +122,8 @@ impl Blocks {
             return Err(noise("a block does not end with the file's mark"));
         }
         let rows = usize::try_from(rows).map_err(|_| noise("a block with more rows than memory"))?;
+        self.most =
+            self.most.checked_sub(rows).ok_or_else(|| noise("more rows than are read of such a file"))?;
         Ok(Some((block.seen, rows)))
     }
 
@@ -234,9 +249,9 @@ fn leave_empty_ones(schema: &mut serde_json::Value) -> bool {
     match schema {
         Value::Array(parts) => parts.iter_mut().fold(false, |changed, part| leave_empty_ones(part) | changed),
         Value::Object(parts) => {
-            let inner = ["type", "items", "values"].into_iter().filter_map(|name| {
-                parts.get_mut(name).map(leave_empty_ones)
-            });
+            let inner = ["type", "items", "values"]
+                .into_iter()
+                .filter_map(|name| parts.get_mut(name).map(leave_empty_ones));
             let mut changed = inner.fold(false, |changed, inner| changed | inner);
             if let Some(Value::Array(fields)) = parts.get_mut("fields") {
                 changed |= fields.iter_mut().fold(false, |changed, field| leave_empty_ones(field) | changed);

@@ -88,7 +88,8 @@ impl TableEntry {
         workshop: Arc<Workshop>,
     ) -> Self {
         let is_folder = definition.named.is_none() && definition.remote.is_none();
-        let foreign = if is_folder { ForeignFolder::at(&definition.path, &workshop) } else { None };
+        let foreign =
+            if is_folder { ForeignFolder::at(&definition.path, &workshop, limits.max_files) } else { None };
         let (published, known) = (RwLock::default(), Mutex::default());
         Self { definition, timing, limits, workshop, published, known, foreign }
     }

@@ -19,11 +19,13 @@ pub(crate) enum ForeignFolder {
 
 impl ForeignFolder {
     /// The table that a folder is, of the formats that are read.
-    pub(crate) fn at(path: &Path, workshop: &Arc<Workshop>) -> Option<Self> {
+    pub(crate) fn at(path: &Path, workshop: &Arc<Workshop>, max_files: usize) -> Option<Self> {
         match listing::foreign_table(path)? {
-            listing::DELTA => Some(Self::Delta(DeltaFolder::new(path.to_path_buf(), Arc::clone(&workshop.delta)))),
+            listing::DELTA => {
+                Some(Self::Delta(DeltaFolder::new(path.to_path_buf(), Arc::clone(&workshop.delta))))
+            }
             listing::ICEBERG => {
-                Some(Self::Iceberg(IcebergFolder::new(path.to_path_buf(), Arc::clone(workshop))))
+                Some(Self::Iceberg(IcebergFolder::new(path.to_path_buf(), Arc::clone(workshop), max_files)))
             }
             _ => None,
         }

@@ -105,6 +105,7 @@ pub(crate) fn unite<'a>(
             }
             match places.get(field.name().as_str()) {
                 None => {
+                    expect_narrow(field, path)?;
                     places.insert(field.name(), columns.len());
                     columns.push(Column { field: field.as_ref().clone(), path, seen: 1 });
                 }
@@ -127,6 +128,29 @@ pub(crate) fn unite<'a>(
         })
         .collect();
     Ok(Schema::new(fields))
+}
+
+/// Bytes of values of one length; longer ones are refused, since rows without a value take as much room.
+const MAX_FIXED: i32 = 64 << 10;
+
+fn expect_narrow(field: &Field, path: &Path) -> Result<(), Error> {
+    if is_narrow(field.data_type()) {
+        return Ok(());
+    }
+    let detail = format!("column `{}` has values of more than {MAX_FIXED} bytes of one length", field.name());
+    Err(Error::Unsupported { path: path.to_path_buf(), detail })
+}
+
+fn is_narrow(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::FixedSizeBinary(length) => *length <= MAX_FIXED,
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => is_narrow(field.data_type()),
+        DataType::Struct(fields) => fields.iter().all(|field| is_narrow(field.data_type())),
+        _ => true,
+    }
 }
 
 struct Column<'a> {

@@ -1,10 +1,10 @@
 //! One connection of a client on this machine: a greeting, then calls one after the other, each of which ends with a status.
 
+use super::Terms;
 use super::download::{Download, unreadable};
 use super::frames::{self, Call, Frame, Frames, Wire, broken};
 use super::pool::{IDLE, Pool};
 use super::upload::Upload;
-use super::Terms;
 use crate::body::Observation;
 use crate::caller::Caller;
 use crate::connection::Connection;

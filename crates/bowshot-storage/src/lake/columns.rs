@@ -4,7 +4,7 @@
 use crate::Error;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::ScalarValue;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Key of a field's metadata under which Parquet's reader leaves its number.
@@ -51,9 +51,15 @@ pub(super) fn sources(
     names: &HashMap<String, i32>,
     path: &Path,
 ) -> Result<Vec<Source>, Error> {
+    let mut seen = HashSet::new();
+    if let Some(twice) = file.fields().iter().find(|field| !seen.insert(field.name())) {
+        let detail = format!("two columns of the name `{}`", twice.name());
+        return Err(Error::Unsupported { path: path.to_path_buf(), detail });
+    }
     let has_numbers = file.fields().iter().any(|field| number(field).is_some());
     if !has_numbers && names.is_empty() && !file.fields().is_empty() {
-        let detail = "its columns have no numbers, and the table does not say which names they had".to_owned();
+        let detail =
+            "its columns have no numbers, and the table does not say which names they had".to_owned();
         return Err(Error::Unsupported { path: path.to_path_buf(), detail });
     }
     let number_of = |field: &Field| match has_numbers {
@@ -85,16 +91,18 @@ fn expect_same_names(wanted: &Field, found: &Field, path: &Path) -> Result<(), E
                 (Some(one), _) if one.name() == wanted.name() => expect_same_names(wanted, one, path),
                 (None, None) => Ok(()),
                 _ => {
-                    let detail = format!("its nested field `{}` had another name, or is another one", wanted.name());
+                    let detail =
+                        format!("its nested field `{}` had another name, or is another one", wanted.name());
                     Err(Error::Unsupported { path: path.to_path_buf(), detail })
                 }
             }
         }),
         (T::List(wanted), T::List(found)) => expect_same_names(wanted, found, path),
         (T::Map(wanted, _), T::Map(found, _)) => match (wanted.data_type(), found.data_type()) {
-            (T::Struct(wanted), T::Struct(found)) => {
-                wanted.iter().zip(found).try_for_each(|(wanted, found)| expect_same_names(wanted, found, path))
-            }
+            (T::Struct(wanted), T::Struct(found)) => wanted
+                .iter()
+                .zip(found)
+                .try_for_each(|(wanted, found)| expect_same_names(wanted, found, path)),
             _ => Ok(()),
         },
         _ => Ok(()),

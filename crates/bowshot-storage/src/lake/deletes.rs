@@ -8,12 +8,17 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Int64Type, Schema};
 use datafusion::common::ScalarValue;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection, RowSelector};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
-/// Deleted rows of a table that are held in memory. More are refused: the table has to be compacted.
-const MAX_DELETED: usize = 50_000_000;
+/// Deleted rows of a table that are held in memory, with those of values counted for each group of files that they are compared
+/// with. More are refused: the table has to be compacted.
+pub(super) const MAX_DELETED: usize = 10_000_000;
 
 /// Numbers of the columns of a file of deleted places, which the format reserves (specification, "Reserved Field IDs").
 const FILE_PATH: i32 = 2_147_483_546;
@@ -21,22 +26,67 @@ const POSITION: i32 = 2_147_483_545;
 
 /// Rows whose values in some columns are those of a row here have been deleted.
 #[derive(Debug)]
-pub(super) struct DeletedValues {
-    /// Files of this number and later ones have rows that came afterwards.
-    pub(super) sequence: i64,
-    /// Only files of this partition are meant; of none, those of all.
-    pub(super) partition: Option<(i32, Vec<ScalarValue>)>,
+pub(super) struct Gone {
     /// Places of the columns in the table.
     pub(super) columns: Vec<usize>,
     /// Their values, in types and names of the table.
     pub(super) rows: RecordBatch,
 }
 
+/// The deleted rows of one file, and whose they are.
+#[derive(Debug)]
+pub(super) struct DeletedValues {
+    /// Files of this number and later ones have rows that came afterwards.
+    pub(super) sequence: i64,
+    /// Only files of this partition are meant; of none, those of all.
+    pub(super) partition: Option<(i32, Vec<ScalarValue>)>,
+    pub(super) gone: Gone,
+}
+
+/// The same deleted rows with one part for each set of columns.
+///
+/// # Errors
+/// When there are more than memory is given to.
+pub(super) fn united(deleted: &[&DeletedValues], count: &mut Count, path: &Path) -> Result<Vec<Gone>, Error> {
+    let mut parts: Vec<(&Vec<usize>, Vec<&RecordBatch>)> = Vec::new();
+    for DeletedValues { gone, .. } in deleted {
+        count.add(gone.rows.num_rows(), path)?;
+        match parts.iter_mut().find(|(columns, _)| *columns == &gone.columns) {
+            Some((_, rows)) => rows.push(&gone.rows),
+            None => parts.push((&gone.columns, vec![&gone.rows])),
+        }
+    }
+    let unite = |(columns, rows): (&Vec<usize>, Vec<&RecordBatch>)| {
+        let schema = rows.first().map(|rows| rows.schema()).unwrap_or_else(|| Arc::new(Schema::empty()));
+        let rows = concat_batches(&schema, rows).map_err(|error| Error::corrupt(path, error))?;
+        Ok(Gone { columns: columns.clone(), rows })
+    };
+    parts.into_iter().map(unite).collect()
+}
+
 /// Places of deleted rows by the file that they are of, each with the number of the change that deleted it.
 #[derive(Debug, Default)]
 pub(super) struct DeletedPlaces {
     of_file: HashMap<String, Vec<(u64, i64)>>,
-    count: usize,
+}
+
+/// Deleted rows so far.
+#[derive(Debug, Default)]
+pub(super) struct Count(usize);
+
+impl Count {
+    /// # Errors
+    /// When there are more than memory is given to.
+    pub(super) fn add(&mut self, rows: usize, path: &Path) -> Result<(), Error> {
+        self.0 = self.0.saturating_add(rows);
+        if self.0 <= MAX_DELETED {
+            return Ok(());
+        }
+        let detail = format!(
+            "more than {MAX_DELETED} deleted rows to be looked for: let the table's writer compact it"
+        );
+        Err(Error::Unsupported { path: path.to_path_buf(), detail })
+    }
 }
 
 impl DeletedPlaces {
@@ -44,34 +94,44 @@ impl DeletedPlaces {
     ///
     /// # Errors
     /// When it cannot be read, or there are more than memory is given to.
-    pub(super) fn read(&mut self, file: &Arc<DataFile>, sequence: i64) -> Result<(), Error> {
-        for batch in batches(file)? {
+    pub(super) fn read(
+        &mut self,
+        file: &Arc<DataFile>,
+        sequence: i64,
+        count: &mut Count,
+    ) -> Result<(), Error> {
+        let failed = |error| Error::corrupt(file.path(), error);
+        for batch in rows(file, &[(FILE_PATH, "file_path"), (POSITION, "pos")], count)? {
+            let batch = batch.map_err(failed)?;
             let path = numbered_column(&batch, FILE_PATH, "file_path", file)?;
             let place = numbered_column(&batch, POSITION, "pos", file)?;
-            let failed = |error| Error::corrupt(file.path(), error);
-            let (path, place) =
-                (cast(&path, &DataType::Utf8).map_err(failed)?, cast(&place, &DataType::Int64).map_err(failed)?);
+            let (path, place) = (
+                cast(&path, &DataType::Utf8).map_err(failed)?,
+                cast(&place, &DataType::Int64).map_err(failed)?,
+            );
             let places = place.as_primitive::<Int64Type>().iter();
             for (path, place) in path.as_string::<i32>().iter().zip(places) {
-                let (Some(path), Some(place)) = (path, place.and_then(|place| u64::try_from(place).ok())) else {
+                let (Some(path), Some(place)) = (path, place.and_then(|place| u64::try_from(place).ok()))
+                else {
                     return Err(Error::corrupt(file.path(), "a deleted row without its file or its place"));
                 };
-                self.count += 1;
                 match self.of_file.get_mut(path) {
                     Some(places) => places.push((place, sequence)),
                     None => drop(self.of_file.insert(path.to_owned(), vec![(place, sequence)])),
                 }
             }
-            expect_room(self.count, file)?;
         }
+        file.close();
         Ok(())
     }
 
     /// The rows of a file that are left; none where all are. A change deletes rows of files that came before it or with it.
     pub(super) fn left(&self, file: &str, sequence: i64, rows: usize) -> Option<RowSelection> {
         let deleted = self.of_file.get(file)?.iter().filter(|(_, by)| *by >= sequence);
-        let mut places: Vec<usize> =
-            deleted.filter_map(|(place, _)| usize::try_from(*place).ok()).filter(|place| *place < rows).collect();
+        let mut places: Vec<usize> = deleted
+            .filter_map(|(place, _)| usize::try_from(*place).ok())
+            .filter(|place| *place < rows)
+            .collect();
         places.sort_unstable();
         places.dedup();
         (!places.is_empty()).then(|| without(&places, rows))
@@ -102,7 +162,8 @@ pub(super) fn values(
     file: &Arc<DataFile>,
     numbers: &[i32],
     table: &[LakeColumn],
-) -> Result<(Vec<usize>, RecordBatch), Error> {
+    count: &mut Count,
+) -> Result<Gone, Error> {
     let place = |number: &i32| table.iter().position(|column| column.number == *number);
     let places: Option<Vec<usize>> = numbers.iter().map(place).collect();
     let Some(places) = places.filter(|places| !places.is_empty()) else {
@@ -110,48 +171,52 @@ pub(super) fn values(
         return Err(Error::Unsupported { path: file.path().to_path_buf(), detail });
     };
     let columns: Vec<&LakeColumn> = places.iter().filter_map(|place| table.get(*place)).collect();
-    let schema = Arc::new(Schema::new(columns.iter().map(|column| Arc::clone(&column.field)).collect::<Vec<_>>()));
-    let schema = Arc::new(Schema::new(
-        schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect::<Vec<_>>(),
-    ));
+    let nullable = |column: &&LakeColumn| column.field.as_ref().clone().with_nullable(true);
+    let schema = Arc::new(Schema::new(columns.iter().map(nullable).collect::<Vec<_>>()));
     let failed = |error| Error::corrupt(file.path(), error);
-    let (mut fitted, mut count) = (Vec::new(), 0);
-    for batch in batches(file)? {
+    let named: Vec<(i32, &str)> =
+        columns.iter().map(|column| (column.number, column.field.name().as_str())).collect();
+    let mut fitted = Vec::new();
+    for batch in rows(file, &named, count)? {
+        let batch = batch.map_err(failed)?;
         let of_column = |column: &&LakeColumn| {
             let found = numbered_column(&batch, column.number, column.field.name(), file)?;
             cast(&found, column.field.data_type()).map_err(failed)
         };
         let arrays = columns.iter().map(of_column).collect::<Result<Vec<ArrayRef>, Error>>()?;
         fitted.push(RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(failed)?);
-        count += batch.num_rows();
-        expect_room(count, file)?;
     }
-    Ok((places, concat_batches(&schema, &fitted).map_err(failed)?))
-}
-
-fn batches(file: &Arc<DataFile>) -> Result<Vec<RecordBatch>, Error> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(Chunks(Arc::clone(file)));
-    let reader = builder.and_then(ParquetRecordBatchReaderBuilder::build).map_err(|error| explain(file, error))?;
-    let read = reader.collect::<Result<_, _>>().map_err(|error| Error::corrupt(file.path(), error));
     file.close();
-    read
+    Ok(Gone { columns: places, rows: concat_batches(&schema, &fitted).map_err(failed)? })
 }
 
-fn numbered_column(batch: &RecordBatch, wanted: i32, name: &str, file: &DataFile) -> Result<ArrayRef, Error> {
-    let schema = batch.schema();
+/// The rows of a file with the columns of those numbers and names. They are counted before they are read.
+fn rows(
+    file: &Arc<DataFile>,
+    columns: &[(i32, &str)],
+    count: &mut Count,
+) -> Result<ParquetRecordBatchReader, Error> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(Chunks(Arc::clone(file)));
+    let builder = builder.map_err(|error| explain(file, error))?;
+    let rows = builder.metadata().file_metadata().num_rows();
+    count.add(usize::try_from(rows).unwrap_or(usize::MAX), file.path())?;
+    let places = columns.iter().map(|(wanted, name)| place_of(builder.schema(), *wanted, name, file));
+    let places = places.collect::<Result<Vec<usize>, Error>>()?;
+    let mask = ProjectionMask::roots(builder.parquet_schema(), places);
+    builder.with_projection(mask).build().map_err(|error| explain(file, error))
+}
+
+/// Where the column of a number is, or of a name where columns have no numbers.
+fn place_of(schema: &Schema, wanted: i32, name: &str, file: &DataFile) -> Result<usize, Error> {
     let fields = || schema.fields().iter();
     let place = fields().position(|field| number(field) == Some(wanted));
     let place = place.or_else(|| fields().position(|field| number(field).is_none() && field.name() == name));
-    let missing = || Error::corrupt(file.path(), format!("it lacks the column `{name}` (number {wanted})"));
-    place.map(|place| Arc::clone(batch.column(place))).ok_or_else(missing)
+    place
+        .ok_or_else(|| Error::corrupt(file.path(), format!("it lacks the column `{name}` (number {wanted})")))
 }
 
-fn expect_room(count: usize, file: &DataFile) -> Result<(), Error> {
-    if count <= MAX_DELETED {
-        return Ok(());
-    }
-    let detail = format!("the table has more than {MAX_DELETED} deleted rows in its files: let its writer compact it");
-    Err(Error::Unsupported { path: file.path().to_path_buf(), detail })
+fn numbered_column(batch: &RecordBatch, wanted: i32, name: &str, file: &DataFile) -> Result<ArrayRef, Error> {
+    Ok(Arc::clone(batch.column(place_of(batch.schema_ref(), wanted, name, file)?)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The table that DataFusion sees: groups of files that are read alike, each with its own plan, and all of them together.
 
 use super::columns::{LakeColumn, Source};
-use super::deletes::DeletedValues;
+use super::deletes::Gone;
 use crate::columns::ColumnScan;
 use crate::file::{DataFile, Lease};
 use crate::named::NamedSource;
@@ -37,7 +37,6 @@ pub(super) struct LakeSnapshot {
     pub(super) columns: Vec<LakeColumn>,
     pub(super) schema: SchemaRef,
     pub(super) groups: Vec<Group>,
-    pub(super) deleted: Vec<DeletedValues>,
     pub(super) files: usize,
     pub(super) lease: Mutex<Weak<Lease>>,
 }
@@ -49,8 +48,7 @@ pub(super) struct Group {
     /// The columns that the files have, under the names that they have there, in the table's types.
     pub(super) file_schema: SchemaRef,
     pub(super) files: Vec<LakeFile>,
-    /// Places in [`LakeSnapshot::deleted`].
-    pub(super) deleted: Vec<usize>,
+    pub(super) gone: Vec<Gone>,
 }
 
 /// A data file.
@@ -161,19 +159,17 @@ impl LakeTable {
         state: &dyn Session,
         lease: &Arc<Lease>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let deleted: Vec<&DeletedValues> =
-            group.deleted.iter().filter_map(|place| self.snapshot.deleted.get(*place)).collect();
         let mut read = wanted.to_vec();
-        for place in deleted.iter().flat_map(|deleted| &deleted.columns) {
+        for place in group.gone.iter().flat_map(|gone| &gone.columns) {
             if !read.contains(place) {
                 read.push(*place);
             }
         }
-        let limit = limit.filter(|_| deleted.is_empty());
+        let limit = limit.filter(|_| group.gone.is_empty());
         let files = self.files(group, &read, limit, state, lease)?;
         let mut plan = self.under_table_names(group, &read, files)?;
-        for deleted in &deleted {
-            plan = without_values(plan, deleted)?;
+        for gone in &group.gone {
+            plan = without_values(plan, gone)?;
         }
         if read.len() > wanted.len() {
             plan = first_columns(plan, wanted.len())?;
@@ -215,8 +211,7 @@ impl LakeTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (mut next, mut expressions, mut is_same) = (0, Vec::new(), true);
         for place in read {
-            let (Some(column), Some(source)) =
-                (self.snapshot.columns.get(*place), group.sources.get(*place))
+            let (Some(column), Some(source)) = (self.snapshot.columns.get(*place), group.sources.get(*place))
             else {
                 continue;
             };
@@ -251,7 +246,7 @@ impl Group {
 }
 
 /// The rows that are not among the deleted ones. NULL equals NULL there (Iceberg specification, "Equality Delete Files").
-fn without_values(rows: Arc<dyn ExecutionPlan>, deleted: &DeletedValues) -> Result<Arc<dyn ExecutionPlan>> {
+fn without_values(rows: Arc<dyn ExecutionPlan>, deleted: &Gone) -> Result<Arc<dyn ExecutionPlan>> {
     let gone = deleted.rows.schema();
     let schema = rows.schema();
     let pair = |(place, field): (usize, &Arc<Field>)| {
@@ -281,6 +276,7 @@ fn first_columns(plan: Arc<dyn ExecutionPlan>, count: usize) -> Result<Arc<dyn E
         expr: Arc::new(Column::new(field.name(), place)),
         alias: field.name().clone(),
     };
-    let expressions: Vec<ProjectionExpr> = schema.fields().iter().enumerate().take(count).map(column).collect();
+    let expressions: Vec<ProjectionExpr> =
+        schema.fields().iter().enumerate().take(count).map(column).collect();
     Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
 }

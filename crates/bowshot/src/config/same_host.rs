@@ -74,7 +74,8 @@ mod tests {
         let default = SameHostSettings::default();
         assert_eq!(default.place().expect("a place"), LocalSocket::Auto);
         assert!(default.check(true).is_ok());
-        let named = |socket: &str| SameHostSettings { socket: socket.to_owned(), ..SameHostSettings::default() };
+        let named =
+            |socket: &str| SameHostSettings { socket: socket.to_owned(), ..SameHostSettings::default() };
         assert!(named("").check(false).is_err());
         assert!(named("/run/x.sock").check(false).is_ok());
         assert!(named("/run/x.sock").check(true).is_err());

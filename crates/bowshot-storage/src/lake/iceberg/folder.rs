@@ -1,7 +1,7 @@
 //! One Iceberg table, looked at again when its metadata file is another one.
 
 use super::super::columns::{LakeColumn, Source, sources};
-use super::super::deletes::{self, DeletedPlaces, DeletedValues};
+use super::super::deletes::{self, Count, DeletedPlaces, DeletedValues, Gone};
 use super::super::table::{Group, LakeFile, LakeSnapshot, LakeTable, file_schema};
 use super::manifest::{self, Content, Entry};
 use super::metadata::{self, TableMetadata};
@@ -13,10 +13,10 @@ use crate::version::{FileIdentity, TableVersion};
 use crate::{Error, ReadOptions};
 use arrow::datatypes::{Field, Schema};
 use datafusion::common::ScalarValue;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 /// See the module.
@@ -24,7 +24,8 @@ use std::time::SystemTime;
 pub(crate) struct IcebergFolder {
     path: PathBuf,
     workshop: Arc<Workshop>,
-    state: Arc<Mutex<State>>,
+    max_files: usize,
+    state: Arc<tokio::sync::Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
@@ -41,8 +42,9 @@ struct Current {
 }
 
 impl IcebergFolder {
-    pub(crate) fn new(path: PathBuf, workshop: Arc<Workshop>) -> Self {
-        Self { path, workshop, state: Arc::default() }
+    /// The table has at most `max_files` files.
+    pub(crate) fn new(path: PathBuf, workshop: Arc<Workshop>, max_files: usize) -> Self {
+        Self { path, workshop, max_files, state: Arc::default() }
     }
 
     /// The table of this name as its metadata have it now.
@@ -64,30 +66,36 @@ impl IcebergFolder {
     }
 
     async fn look(&self) -> Result<(Option<TableVersion>, Arc<LakeSnapshot>), Error> {
-        let (path, workshop, state) = (self.path.clone(), Arc::clone(&self.workshop), Arc::clone(&self.state));
-        let looking = tokio::task::spawn_blocking(move || {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            look(&path, &workshop, &mut state)
-        });
-        let interrupted =
-            |error: tokio::task::JoinError| Error::Interrupted { path: self.path.clone(), detail: error.to_string() };
+        // Who waits holds no thread.
+        let mut state = Arc::clone(&self.state).lock_owned().await;
+        let (path, workshop, max_files) = (self.path.clone(), Arc::clone(&self.workshop), self.max_files);
+        let looking = tokio::task::spawn_blocking(move || look(&path, &workshop, max_files, &mut state));
+        let interrupted = |error: tokio::task::JoinError| Error::Interrupted {
+            path: self.path.clone(),
+            detail: error.to_string(),
+        };
         looking.await.map_err(interrupted)?
     }
 }
 
 type Looked = (Option<TableVersion>, Arc<LakeSnapshot>);
 
-fn look(path: &Path, workshop: &Workshop, state: &mut State) -> Result<Looked, Error> {
-    let (current, settled) = current(path)?;
-    let version =
-        || TableVersion::of(std::iter::once((current.path.as_path(), &current.identity)), &ReadOptions::default());
+fn look(path: &Path, workshop: &Workshop, max_files: usize, state: &mut State) -> Result<Looked, Error> {
+    let root = fs::canonicalize(path).map_err(|error| Error::io(path, error))?;
+    let (current, settled) = current(&root)?;
+    let version = || {
+        TableVersion::of(
+            std::iter::once((current.path.as_path(), &current.identity)),
+            &ReadOptions::default(),
+        )
+    };
     if let Some((known, snapshot)) = &state.loaded
         && *known == current
     {
         return Ok((settled.then(version), Arc::clone(snapshot)));
     }
     let metadata = TableMetadata::read(&current.path)?;
-    let loading = Loading { root: path, metadata: &metadata, file: &current.path, workshop };
+    let loading = Loading { root: &root, metadata: &metadata, file: &current.path, workshop, max_files };
     let snapshot = Arc::new(loading.snapshot(&mut state.known)?);
     let version = settled.then(version);
     state.loaded = Some((current, Arc::clone(&snapshot)));
@@ -110,6 +118,7 @@ struct Loading<'a> {
     /// The metadata file, which errors name.
     file: &'a Path,
     workshop: &'a Workshop,
+    max_files: usize,
 }
 
 impl Loading<'_> {
@@ -131,13 +140,13 @@ impl Loading<'_> {
         let entries = self.entries()?;
         let (data, deletes): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| entry.content == Content::Data);
-        let (places, deleted) = self.deletes(&deletes, &columns)?;
-        let groups = self.groups(&data, &columns, (&places, &deleted), known)?;
+        let mut count = Count::default();
+        let (places, deleted) = self.deletes(&deletes, &columns, &mut count)?;
+        let groups = self.groups(&data, &columns, (&places, &deleted), known, &mut count)?;
         let columns = nullable_where_lacking(columns, &groups);
-        let schema = Arc::new(Schema::new(
-            columns.iter().map(|column| Arc::clone(&column.field)).collect::<Vec<_>>(),
-        ));
-        Ok(LakeSnapshot { columns, schema, groups, deleted, files: data.len(), lease: Mutex::default() })
+        let schema =
+            Arc::new(Schema::new(columns.iter().map(|column| Arc::clone(&column.field)).collect::<Vec<_>>()));
+        Ok(LakeSnapshot { columns, schema, groups, files: data.len(), lease: Mutex::default() })
     }
 
     /// All files that count.
@@ -147,20 +156,25 @@ impl Loading<'_> {
         };
         let pool = &self.workshop.pool;
         let manifests = match &snapshot.manifest_list {
-            Some(list) => manifest::list(&self.local(list)?, pool)?,
+            Some(list) => manifest::list(&self.local(list)?, pool, self.max_files)?,
             None => {
                 let named = snapshot.manifests.iter();
                 named.map(|path| manifest::Manifest { path: path.clone(), spec: 0, sequence: 0 }).collect()
             }
         };
-        let mut entries = Vec::new();
+        let (mut entries, mut named) = (Vec::new(), HashSet::new());
         for manifest in &manifests {
-            entries.extend(manifest::entries(&self.local(&manifest.path)?, manifest, pool)?);
+            if !named.insert(&manifest.path) {
+                return Err(self.corrupt(format!("its manifest `{}` is named twice", manifest.path)));
+            }
+            let room = self.max_files.saturating_sub(entries.len());
+            entries.extend(manifest::entries(&self.local(&manifest.path)?, manifest, pool, room)?);
         }
         match entries.iter().find(|entry| !entry.format.eq_ignore_ascii_case("parquet")) {
-            Some(other) => {
-                Err(self.unsupported(format!("`{}` of the format {}, of which Parquet is read", other.path, other.format)))
-            }
+            Some(other) => Err(self.unsupported(format!(
+                "`{}` of the format {}, of which Parquet is read",
+                other.path, other.format
+            ))),
             None => Ok(entries),
         }
     }
@@ -169,21 +183,20 @@ impl Loading<'_> {
         &self,
         entries: &[Entry],
         columns: &[LakeColumn],
+        count: &mut Count,
     ) -> Result<(DeletedPlaces, Vec<DeletedValues>), Error> {
         let (mut places, mut values) = (DeletedPlaces::default(), Vec::new());
         for entry in entries {
-            let path = self.local(&entry.path)?;
-            let found = fs::metadata(&path).map_err(|error| Error::io(&path, error))?;
-            let identity = FileIdentity::new(&found, SystemTime::now());
-            let file = crate::file::DataFile::new(path, identity, Arc::clone(&self.workshop.pool));
+            let file = self.found(entry)?.data(&self.workshop.pool);
             if entry.content == Content::DeletedPlaces {
-                places.read(&file, entry.sequence)?;
+                places.read(&file, entry.sequence, count)?;
                 continue;
             }
-            let (places, rows) = deletes::values(&file, &entry.equality, columns)?;
-            let of_all = self.metadata.partitions(entry.spec).is_empty();
+            let gone = deletes::values(&file, &entry.equality, columns, count)?;
+            // Fields that were dropped from a specification of version 1 are void.
+            let of_all = self.metadata.partitions(entry.spec).iter().all(|field| field.transform == "void");
             let partition = (!of_all).then(|| (entry.spec, entry.partition.clone()));
-            values.push(DeletedValues { sequence: entry.sequence, partition, columns: places, rows });
+            values.push(DeletedValues { sequence: entry.sequence, partition, gone });
         }
         Ok((places, values))
     }
@@ -195,21 +208,27 @@ impl Loading<'_> {
         columns: &[LakeColumn],
         (places, deleted): (&DeletedPlaces, &[DeletedValues]),
         known: &mut KnownFiles,
+        count: &mut Count,
     ) -> Result<Vec<Group>, Error> {
         let found = entries.iter().map(|entry| self.found(entry)).collect::<Result<Vec<_>, Error>>()?;
         let looked_at = look_at(&found, known, (&ReadOptions::default(), self.workshop));
         let kept = looked_at.iter().flatten();
-        *known = kept.map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts)))).collect();
+        *known = kept
+            .map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts))))
+            .collect();
         let names = self.metadata.names();
         let mut groups: Vec<Group> = Vec::new();
         let mut places_of: HashMap<(Vec<Source>, Vec<usize>), usize> = HashMap::new();
+        let mut gone_from: Vec<Vec<usize>> = Vec::new();
         for (looked_at, entry) in looked_at.into_iter().zip(entries) {
             let (data, facts) = looked_at?;
-            let sources = sources(columns, &facts.columns, &self.constants(entry, columns), &names, data.path())?;
+            let sources =
+                sources(columns, &facts.columns, &self.constants(entry, columns), &names, data.path())?;
             let gone = deleted_by(entry, deleted);
             let place = *places_of.entry((sources.clone(), gone.clone())).or_insert_with(|| {
                 let file_schema = file_schema(columns, &sources);
-                groups.push(Group { sources, file_schema, files: Vec::new(), deleted: gone });
+                groups.push(Group { sources, file_schema, files: Vec::new(), gone: Vec::new() });
+                gone_from.push(gone);
                 groups.len() - 1
             });
             let Some(group) = groups.get_mut(place) else { continue };
@@ -217,7 +236,20 @@ impl Loading<'_> {
             let file = SnapshotFile::of_parquet(data, facts, &group.file_schema, Vec::new());
             group.files.push(LakeFile { file, left });
         }
+        for (group, places) in groups.iter_mut().zip(gone_from) {
+            group.gone = self.gone(&places, deleted, count)?;
+        }
         Ok(groups)
+    }
+
+    fn gone(
+        &self,
+        places: &[usize],
+        deleted: &[DeletedValues],
+        count: &mut Count,
+    ) -> Result<Vec<Gone>, Error> {
+        let deleted: Vec<&DeletedValues> = places.iter().filter_map(|place| deleted.get(*place)).collect();
+        deletes::united(&deleted, count, self.file)
     }
 
     fn found(&self, entry: &Entry) -> Result<FoundFile, Error> {
@@ -226,8 +258,12 @@ impl Loading<'_> {
         if !metadata.is_file() {
             return Err(Error::NotRegular { path });
         }
-        let kind =
-            Kind { format: Format::Parquet, compression: Compression::None, tabs: false, stem: String::new() };
+        let kind = Kind {
+            format: Format::Parquet,
+            compression: Compression::None,
+            tabs: false,
+            stem: String::new(),
+        };
         Ok(FoundFile {
             shown: path.display().to_string(),
             path,
@@ -264,7 +300,10 @@ fn deleted_by(file: &Entry, deleted: &[DeletedValues]) -> Vec<usize> {
 fn nullable_where_lacking(columns: Vec<LakeColumn>, groups: &[Group]) -> Vec<LakeColumn> {
     let lacks = |place: usize| {
         let source = |group: &Group| group.sources.get(place).cloned();
-        groups.iter().filter_map(source).any(|source| matches!(source, Source::Constant(value) if value.is_null()))
+        groups
+            .iter()
+            .filter_map(source)
+            .any(|source| matches!(source, Source::Constant(value) if value.is_null()))
     };
     let of_one = |(place, column): (usize, LakeColumn)| match lacks(place) && !column.field.is_nullable() {
         true => {

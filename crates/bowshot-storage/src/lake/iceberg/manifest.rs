@@ -3,10 +3,7 @@
 
 use crate::Error;
 use crate::avro;
-use crate::batches::Request;
 use crate::file::{DataFile, HandlePool};
-use crate::format::Compression;
-use crate::shared::SharedFiles;
 use crate::version::FileIdentity;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use arrow::compute::cast;
@@ -53,13 +50,13 @@ pub(super) struct Entry {
     pub(super) equality: Vec<i32>,
 }
 
-/// The manifests of a list.
+/// The manifests of a list, of which there are at most so many.
 ///
 /// # Errors
 /// When the list cannot be read.
-pub(super) fn list(path: &Path, pool: &Arc<HandlePool>) -> Result<Vec<Manifest>, Error> {
+pub(super) fn list(path: &Path, pool: &Arc<HandlePool>, most: usize) -> Result<Vec<Manifest>, Error> {
     let mut manifests = Vec::new();
-    for batch in rows(path, pool)? {
+    for batch in rows(path, pool, most)? {
         let table = Columns { columns: StructArray::from(batch), path };
         for row in 0..table.columns.len() {
             manifests.push(Manifest {
@@ -73,13 +70,18 @@ pub(super) fn list(path: &Path, pool: &Arc<HandlePool>) -> Result<Vec<Manifest>,
     Ok(manifests)
 }
 
-/// The files of a manifest that count.
+/// The files of a manifest that count, of which there are at most so many.
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn entries(path: &Path, manifest: &Manifest, pool: &Arc<HandlePool>) -> Result<Vec<Entry>, Error> {
+pub(super) fn entries(
+    path: &Path,
+    manifest: &Manifest,
+    pool: &Arc<HandlePool>,
+    most: usize,
+) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
-    for batch in rows(path, pool)? {
+    for batch in rows(path, pool, most)? {
         let table = Columns { columns: StructArray::from(batch), path };
         let files = table.nested("data_file")?;
         for row in 0..table.columns.len() {
@@ -108,7 +110,7 @@ pub(super) fn entries(path: &Path, manifest: &Manifest, pool: &Arc<HandlePool>) 
 }
 
 /// The batches of an Avro file of this machine.
-fn rows(path: &Path, pool: &Arc<HandlePool>) -> Result<Vec<RecordBatch>, Error> {
+fn rows(path: &Path, pool: &Arc<HandlePool>, most: usize) -> Result<Vec<RecordBatch>, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::io(path, error))?;
     if !metadata.is_file() {
         return Err(Error::NotRegular { path: path.to_path_buf() });
@@ -116,23 +118,10 @@ fn rows(path: &Path, pool: &Arc<HandlePool>) -> Result<Vec<RecordBatch>, Error> 
     let identity = FileIdentity::new(&metadata, SystemTime::now());
     let data = DataFile::new(path.to_path_buf(), identity, Arc::clone(pool));
     // A file of noise can make a reader panic; that is this table's problem and nobody else's.
-    let read = catch_unwind(AssertUnwindSafe(|| all_rows(&data)))
+    let read = catch_unwind(AssertUnwindSafe(|| avro::all_rows(&data, most)))
         .unwrap_or_else(|_| Err(Error::corrupt(path, "it cannot be decoded")));
     data.close();
     read
-}
-
-fn all_rows(data: &Arc<DataFile>) -> Result<Vec<RecordBatch>, Error> {
-    let facts = avro::facts(data)?;
-    let request = Request {
-        schema: Arc::clone(&facts.columns),
-        batch_size: 8192,
-        range: None,
-        compression: Compression::None,
-        shared: SharedFiles::default(),
-    };
-    let mut batches = avro::open(data, &facts, &request)?;
-    std::iter::from_fn(|| batches.next_of(data.path())).collect()
 }
 
 /// The columns of a batch, or of a record within.
@@ -155,7 +144,8 @@ impl Columns<'_> {
 
     fn value(&self, name: &str, row: usize, data_type: &DataType) -> Result<ArrayRef, Error> {
         let found = self.find(name)?.slice(row, 1);
-        cast(&found, data_type).map_err(|error| Error::corrupt(self.path, format!("its field `{name}`: {error}")))
+        cast(&found, data_type)
+            .map_err(|error| Error::corrupt(self.path, format!("its field `{name}`: {error}")))
     }
 
     fn whole(&self, name: &str, row: usize) -> Result<Option<i64>, Error> {
@@ -188,7 +178,9 @@ impl Columns<'_> {
         let values = cast(&list.value(row), &DataType::Int64).map_err(failed)?;
         let values = values.as_primitive::<Int64Type>().iter().flatten();
         values
-            .map(|number| i32::try_from(number).map_err(|_| Error::corrupt(self.path, "a number of no column")))
+            .map(|number| {
+                i32::try_from(number).map_err(|_| Error::corrupt(self.path, "a number of no column"))
+            })
             .collect()
     }
 

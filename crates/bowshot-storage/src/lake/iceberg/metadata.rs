@@ -10,7 +10,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a metadata file; a larger one is refused.
-const MAX_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 32 << 20;
+/// Bytes of the file that says which number is current.
+const MAX_HINT_BYTES: u64 = 64;
 
 /// What is read of a metadata file.
 #[derive(Debug, Deserialize)]
@@ -105,6 +107,9 @@ impl TableMetadata {
     /// When the file cannot be read, or is of a version that is not known.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let failed = |error| Error::io(path, error);
+        if !fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(Error::NotRegular { path: path.to_path_buf() });
+        }
         let file = fs::File::open(path).map_err(failed)?;
         let mut bytes = Vec::new();
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -167,8 +172,7 @@ impl TableMetadata {
 pub(super) fn newest(folder: &Path) -> Result<PathBuf, Error> {
     let metadata = folder.join("metadata");
     let failed = |error| Error::io(&metadata, error);
-    let hint = fs::read_to_string(metadata.join("version-hint.text"));
-    let hint: Option<u64> = hint.ok().and_then(|text| text.trim().parse().ok());
+    let hint = hint(&metadata.join("version-hint.text"));
     let mut found: Vec<(u64, PathBuf)> = Vec::new();
     for entry in fs::read_dir(&metadata).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -176,7 +180,8 @@ pub(super) fn newest(folder: &Path) -> Result<PathBuf, Error> {
             found.push((number, path));
         }
     }
-    let is_renamed = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('v'));
+    let is_renamed =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('v'));
     let renamed = found.iter().filter(|(_, path)| is_renamed(path)).map(|(number, _)| *number).max();
     let highest = found.iter().map(|(number, _)| *number).max();
     let wanted = renamed.or(hint).or(highest);
@@ -193,6 +198,15 @@ pub(super) fn newest(folder: &Path) -> Result<PathBuf, Error> {
             Err(Error::Unsupported { path: metadata, detail })
         }
     }
+}
+
+/// The number that a file says, if there is one.
+fn hint(path: &Path) -> Option<u64> {
+    let found = fs::metadata(path).ok()?;
+    if !found.is_file() || found.len() > MAX_HINT_BYTES {
+        return None;
+    }
+    fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 /// The number of `00012-uuid.metadata.json` and `v12.metadata.json`, also of compressed ones.

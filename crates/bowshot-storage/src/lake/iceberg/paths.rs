@@ -16,7 +16,8 @@ pub(super) fn local(name: &str, location: &str, root: &Path) -> Result<PathBuf, 
         _ => PathBuf::from(of_this_machine(name).ok_or_else(outside)?),
     };
     let is_plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-    let is_plain = is_plain && !name.contains('\0') && !name.split(['/', '\\']).any(|part| part.trim() == "..");
+    let is_plain =
+        is_plain && !name.contains('\0') && !name.split(['/', '\\']).any(|part| part.trim() == "..");
     match is_plain && path.starts_with(root) && path != root {
         true => Ok(path),
         false => Err(outside()),
@@ -41,7 +42,10 @@ mod tests {
         let root = Path::new("/data/t");
         for (name, wanted) in [
             ("s3://b/db/t/data/x.parquet", Some("/data/t/data/x.parquet")),
-            ("s3://b/db/t/data/day=2020-01-01/x%20y.parquet", Some("/data/t/data/day=2020-01-01/x%20y.parquet")),
+            (
+                "s3://b/db/t/data/day=2020-01-01/x%20y.parquet",
+                Some("/data/t/data/day=2020-01-01/x%20y.parquet"),
+            ),
             ("file:///data/t/data/x.parquet", Some("/data/t/data/x.parquet")),
             ("file:/data/t/data/x.parquet", Some("/data/t/data/x.parquet")),
             ("/data/t/data/x.parquet", Some("/data/t/data/x.parquet")),

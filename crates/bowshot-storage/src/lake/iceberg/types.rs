@@ -7,6 +7,9 @@ use datafusion::common::ScalarValue;
 use serde_json::Value;
 use std::sync::Arc;
 
+/// Bytes of a value of `fixed[L]`; longer ones are not read, since rows without a value take as much room.
+const MAX_FIXED: i32 = 64 << 10;
+
 /// Key and value of Arrow's canonical extension for UUIDs.
 const EXTENSION: (&str, &str) = ("ARROW:extension:name", "arrow.uuid");
 
@@ -20,8 +23,11 @@ pub(super) fn columns(fields: &[IcebergField]) -> Result<Vec<LakeColumn>, String
 
 fn column(field: &IcebergField) -> Result<LakeColumn, String> {
     let name = field.name.as_str();
-    let arrow = arrow_field(field).map_err(|unknown| format!("column `{name}` has the type {unknown}, which is not read"))?;
-    let strange = |detail: &dyn std::fmt::Display| format!("column `{name}` has an initial default that is not read: {detail}");
+    let arrow = arrow_field(field)
+        .map_err(|unknown| format!("column `{name}` has the type {unknown}, which is not read"))?;
+    let strange = |detail: &dyn std::fmt::Display| {
+        format!("column `{name}` has an initial default that is not read: {detail}")
+    };
     let default = match &field.initial_default {
         None | Some(Value::Null) => {
             ScalarValue::try_from(arrow.data_type()).map_err(|error| strange(&error))?
@@ -36,7 +42,9 @@ fn default(value: &Value, data_type: &DataType) -> Result<ScalarValue, String> {
     let text = match value {
         Value::Bool(it) => it.to_string(),
         Value::Number(it) => it.to_string(),
-        Value::String(it) if !matches!(data_type, DataType::Binary | DataType::FixedSizeBinary(_)) => it.clone(),
+        Value::String(it) if !matches!(data_type, DataType::Binary | DataType::FixedSizeBinary(_)) => {
+            it.clone()
+        }
         other => return Err(other.to_string()),
     };
     ScalarValue::try_from_string(text, data_type).map_err(|error| error.to_string())
@@ -64,7 +72,8 @@ fn arrow_type(data_type: &IcebergType) -> Result<DataType, String> {
             Ok(DataType::List(nested("element", *element_id, element, *element_required)?))
         }
         IcebergType::Nested(NestedType::Map { key_id, key, value_id, value, value_required }) => {
-            let entries = [nested("key", *key_id, key, true)?, nested("value", *value_id, value, *value_required)?];
+            let entries =
+                [nested("key", *key_id, key, true)?, nested("value", *value_id, value, *value_required)?];
             let entries = Field::new("key_value", DataType::Struct(entries.into_iter().collect()), false);
             Ok(DataType::Map(Arc::new(entries), false))
         }
@@ -94,7 +103,12 @@ fn primitive(text: &str) -> Option<DataType> {
 /// `fixed[L]` and `decimal(P, S)`.
 fn with_size(text: &str) -> Option<DataType> {
     if let Some(length) = text.strip_prefix("fixed[").and_then(|rest| rest.strip_suffix(']')) {
-        return length.trim().parse().ok().filter(|length| *length > 0).map(DataType::FixedSizeBinary);
+        return length
+            .trim()
+            .parse()
+            .ok()
+            .filter(|length| (1..=MAX_FIXED).contains(length))
+            .map(DataType::FixedSizeBinary);
     }
     let (precision, scale) = text.strip_prefix("decimal(")?.strip_suffix(')')?.split_once(',')?;
     let (precision, scale): (u8, i8) = (precision.trim().parse().ok()?, scale.trim().parse().ok()?);
@@ -127,7 +141,13 @@ mod tests {
                 .unwrap(),
             DataType::Map(..)
         ));
-        for unknown in [r#""variant""#, r#""decimal(50,2)""#, r#""geometry(srid:0)""#, r#""fixed[0]""#] {
+        for unknown in [
+            r#""variant""#,
+            r#""decimal(50,2)""#,
+            r#""geometry(srid:0)""#,
+            r#""fixed[0]""#,
+            r#""fixed[2000000000]""#,
+        ] {
             assert!(of(unknown).unwrap_err().contains("not read"), "{unknown}");
         }
     }
