@@ -315,14 +315,25 @@ mod tests {
         FileOption::Map(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
     }
 
-    #[test]
-    fn what_is_said_of_files_is_carried() {
-        let of = |format: &str, path: &str, options: Vec<(&str, FileOption)>| NamedFiles {
+    fn of(format: &str, path: &str, options: Vec<(&str, FileOption)>) -> NamedFiles {
+        NamedFiles {
             format: format.to_owned(),
             paths: vec![path.to_owned()],
             options: options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        };
-        for (sql, name, files) in [
+        }
+    }
+
+    fn carries(cases: &[(&str, &str, NamedFiles)]) {
+        for (sql, name, files) in cases {
+            for dialect in [DialectName::Ansi, DialectName::Postgres] {
+                assert_eq!(read(sql, dialect).unwrap(), ((*name).to_owned(), files.clone()), "{sql}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_files_is_carried() {
+        carries(&[
             (
                 "CREATE EXTERNAL TABLE a.b STORED AS CSV LOCATION 'x/' OPTIONS ('format.has_header' 'false', delimiter ';');",
                 "a.b",
@@ -355,6 +366,14 @@ mod tests {
                     ],
                 ),
             ),
+        ]);
+        let mysql = "CREATE EXTERNAL TABLE `t` STORED AS CSV LOCATION \"x.csv\"";
+        assert_eq!(read(mysql, DialectName::MySql).unwrap(), ("`t`".to_owned(), of("csv", "x.csv", vec![])));
+    }
+
+    #[test]
+    fn clauses_are_carried() {
+        carries(&[
             (
                 "CREATE EXTERNAL TABLE t STORED AS CSV WITH HEADER ROW DELIMITER ';' COMPRESSION TYPE GZIP LOCATION 'x/'",
                 "t",
@@ -386,13 +405,7 @@ mod tests {
                 "t",
                 of("parquet", "x/", vec![("hive_types", pairs(&[("y", "INT"), ("M", "DECIMAL(4,1)")]))]),
             ),
-        ] {
-            for dialect in [DialectName::Ansi, DialectName::Postgres] {
-                assert_eq!(read(sql, dialect).unwrap(), (name.to_owned(), files.clone()), "{sql}");
-            }
-        }
-        let mysql = "CREATE EXTERNAL TABLE `t` STORED AS CSV LOCATION \"x.csv\"";
-        assert_eq!(read(mysql, DialectName::MySql).unwrap(), ("`t`".to_owned(), of("csv", "x.csv", vec![])));
+        ]);
     }
 
     #[test]

@@ -70,6 +70,14 @@ pub(super) struct DeletedPlaces {
     of_file: HashMap<String, Vec<(u64, i64)>>,
 }
 
+/// All deleted rows of a table.
+#[derive(Debug, Default)]
+pub(super) struct Deleted {
+    pub(super) places: DeletedPlaces,
+    pub(super) values: Vec<DeletedValues>,
+    pub(super) count: Count,
+}
+
 /// Deleted rows so far.
 #[derive(Debug, Default)]
 pub(super) struct Count(usize);

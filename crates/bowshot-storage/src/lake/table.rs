@@ -121,7 +121,8 @@ impl TableProvider for LakeTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let wanted = projection.cloned().unwrap_or_else(|| (0..self.snapshot.columns.len()).collect());
         let lease = self.snapshot.lease();
-        let of_group = |group| self.of_group(group, &wanted, limit, state, &lease);
+        let scan = Scan { state, lease, limit };
+        let of_group = |group| self.of_group(group, &wanted, &scan);
         let plans = self.snapshot.groups.iter().map(of_group).collect::<Result<Vec<_>>>()?;
         match plans.len() {
             0 => Ok(Arc::new(EmptyExec::new(project_schema(&self.snapshot.schema, projection)?))),
@@ -133,6 +134,13 @@ impl TableProvider for LakeTable {
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
+}
+
+/// What the plans of one scan share.
+struct Scan<'a> {
+    state: &'a dyn Session,
+    lease: Arc<Lease>,
+    limit: Option<usize>,
 }
 
 impl LakeSnapshot {
@@ -151,22 +159,14 @@ impl LakeSnapshot {
 
 impl LakeTable {
     /// The wanted columns of the files of one group, under the table's names, without deleted rows.
-    fn of_group(
-        &self,
-        group: &Group,
-        wanted: &[usize],
-        limit: Option<usize>,
-        state: &dyn Session,
-        lease: &Arc<Lease>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn of_group(&self, group: &Group, wanted: &[usize], scan: &Scan<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let mut read = wanted.to_vec();
         for place in group.gone.iter().flat_map(|gone| &gone.columns) {
             if !read.contains(place) {
                 read.push(*place);
             }
         }
-        let limit = limit.filter(|_| group.gone.is_empty());
-        let files = self.files(group, &read, limit, state, lease)?;
+        let files = self.files(group, &read, scan)?;
         let mut plan = self.under_table_names(group, &read, files)?;
         for gone in &group.gone {
             plan = without_values(plan, gone)?;
@@ -178,20 +178,14 @@ impl LakeTable {
     }
 
     /// The columns of those places that the files have.
-    fn files(
-        &self,
-        group: &Group,
-        read: &[usize],
-        limit: Option<usize>,
-        state: &dyn Session,
-        lease: &Arc<Lease>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn files(&self, group: &Group, read: &[usize], scan: &Scan<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = TableSchema::builder(Arc::clone(&group.file_schema)).build();
         let columns = ColumnScan::of_found(self.store.columns());
-        let parquet = parquet_source(&self.store, state, schema);
-        let source: Arc<dyn FileSource> = Arc::new(NamedSource::new(parquet, Arc::clone(lease), columns));
+        let parquet = parquet_source(&self.store, scan.state, schema);
+        let source: Arc<dyn FileSource> =
+            Arc::new(NamedSource::new(parquet, Arc::clone(&scan.lease), columns));
         let files = FileGroup::new(group.files.iter().map(LakeFile::planned).collect());
-        let groups = files.split_files(state.config().target_partitions());
+        let groups = files.split_files(scan.state.config().target_partitions());
         let (groups, statistics) =
             compute_all_files_statistics(groups, Arc::clone(&group.file_schema), true, false)?;
         let projection: Vec<usize> = read.iter().filter_map(|place| group.place_in_files(*place)).collect();
@@ -199,7 +193,7 @@ impl LakeTable {
             .with_file_groups(groups)
             .with_statistics(statistics)
             .with_projection_indices(Some(projection))?
-            .with_limit(limit);
+            .with_limit(scan.limit.filter(|_| group.gone.is_empty()));
         Ok(DataSourceExec::from_data_source(config.build()))
     }
 

@@ -1,7 +1,7 @@
 //! One Iceberg table, looked at again when its metadata file is another one.
 
 use super::super::columns::{LakeColumn, Source, sources};
-use super::super::deletes::{self, Count, DeletedPlaces, DeletedValues, Gone};
+use super::super::deletes::{self, Deleted, DeletedValues};
 use super::super::table::{Group, LakeFile, LakeSnapshot, LakeTable, file_schema};
 use super::manifest::{self, Content, Entry};
 use super::metadata::{self, TableMetadata};
@@ -140,9 +140,8 @@ impl Loading<'_> {
         let entries = self.entries()?;
         let (data, deletes): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| entry.content == Content::Data);
-        let mut count = Count::default();
-        let (places, deleted) = self.deletes(&deletes, &columns, &mut count)?;
-        let groups = self.groups(&data, &columns, (&places, &deleted), known, &mut count)?;
+        let mut deleted = self.deletes(&deletes, &columns)?;
+        let groups = self.groups(&data, &columns, &mut deleted, known)?;
         let columns = nullable_where_lacking(columns, &groups);
         let schema =
             Arc::new(Schema::new(columns.iter().map(|column| Arc::clone(&column.field)).collect::<Vec<_>>()));
@@ -179,26 +178,21 @@ impl Loading<'_> {
         }
     }
 
-    fn deletes(
-        &self,
-        entries: &[Entry],
-        columns: &[LakeColumn],
-        count: &mut Count,
-    ) -> Result<(DeletedPlaces, Vec<DeletedValues>), Error> {
-        let (mut places, mut values) = (DeletedPlaces::default(), Vec::new());
+    fn deletes(&self, entries: &[Entry], columns: &[LakeColumn]) -> Result<Deleted, Error> {
+        let mut deleted = Deleted::default();
         for entry in entries {
             let file = self.found(entry)?.data(&self.workshop.pool);
             if entry.content == Content::DeletedPlaces {
-                places.read(&file, entry.sequence, count)?;
+                deleted.places.read(&file, entry.sequence, &mut deleted.count)?;
                 continue;
             }
-            let gone = deletes::values(&file, &entry.equality, columns, count)?;
+            let gone = deletes::values(&file, &entry.equality, columns, &mut deleted.count)?;
             // Fields that were dropped from a specification of version 1 are void.
             let of_all = self.metadata.partitions(entry.spec).iter().all(|field| field.transform == "void");
             let partition = (!of_all).then(|| (entry.spec, entry.partition.clone()));
-            values.push(DeletedValues { sequence: entry.sequence, partition, gone });
+            deleted.values.push(DeletedValues { sequence: entry.sequence, partition, gone });
         }
-        Ok((places, values))
+        Ok(deleted)
     }
 
     /// The data files, by how they are read.
@@ -206,9 +200,8 @@ impl Loading<'_> {
         &self,
         entries: &[Entry],
         columns: &[LakeColumn],
-        (places, deleted): (&DeletedPlaces, &[DeletedValues]),
+        deleted: &mut Deleted,
         known: &mut KnownFiles,
-        count: &mut Count,
     ) -> Result<Vec<Group>, Error> {
         let found = entries.iter().map(|entry| self.found(entry)).collect::<Result<Vec<_>, Error>>()?;
         let looked_at = look_at(&found, known, (&ReadOptions::default(), self.workshop));
@@ -224,7 +217,7 @@ impl Loading<'_> {
             let (data, facts) = looked_at?;
             let sources =
                 sources(columns, &facts.columns, &self.constants(entry, columns), &names, data.path())?;
-            let gone = deleted_by(entry, deleted);
+            let gone = deleted_by(entry, &deleted.values);
             let place = *places_of.entry((sources.clone(), gone.clone())).or_insert_with(|| {
                 let file_schema = file_schema(columns, &sources);
                 groups.push(Group { sources, file_schema, files: Vec::new(), gone: Vec::new() });
@@ -232,24 +225,16 @@ impl Loading<'_> {
                 groups.len() - 1
             });
             let Some(group) = groups.get_mut(place) else { continue };
-            let left = places.left(&entry.path, entry.sequence, facts.rows.unwrap_or(0));
+            let left = deleted.places.left(&entry.path, entry.sequence, facts.rows.unwrap_or(0));
             let file = SnapshotFile::of_parquet(data, facts, &group.file_schema, Vec::new());
             group.files.push(LakeFile { file, left });
         }
         for (group, places) in groups.iter_mut().zip(gone_from) {
-            group.gone = self.gone(&places, deleted, count)?;
+            let values: Vec<&DeletedValues> =
+                places.iter().filter_map(|place| deleted.values.get(*place)).collect();
+            group.gone = deletes::united(&values, &mut deleted.count, self.file)?;
         }
         Ok(groups)
-    }
-
-    fn gone(
-        &self,
-        places: &[usize],
-        deleted: &[DeletedValues],
-        count: &mut Count,
-    ) -> Result<Vec<Gone>, Error> {
-        let deleted: Vec<&DeletedValues> = places.iter().filter_map(|place| deleted.get(*place)).collect();
-        deletes::united(&deleted, count, self.file)
     }
 
     fn found(&self, entry: &Entry) -> Result<FoundFile, Error> {
