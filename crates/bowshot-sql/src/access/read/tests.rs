@@ -179,8 +179,9 @@ fn rights_on_columns_and_the_option_to_hand_them_on() {
         }
         other => panic!("{sql}: {other:?}"),
     };
-    let of =
-        |privilege, columns: &[&str]| (privilege, columns.iter().map(|name| (*name).to_owned()).collect());
+    let of = |privilege, columns: &[&str]| -> (Privilege, Vec<String>) {
+        (privilege, columns.iter().map(|name| (*name).to_owned()).collect())
+    };
     let (update, insert) = (of(Privilege::Update, &["a", "b"]), of(Privilege::Insert, &["c"]));
     assert_eq!(
         read("GRANT UPDATE (a, b), INSERT (C) ON t TO r WITH GRANT OPTION"),
