@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="on
 
 MIB = 1 << 20
 # 16 bytes and more in each row.
-MANY = "SELECT a.n, a.n * 2 AS twice, a.text FROM numbers a, (SELECT n AS k FROM numbers WHERE n < 20) b"
+MANY = "SELECT a.n, a.n * 2 AS twice, a.text FROM numbers a, (SELECT n AS k FROM numbers WHERE n < 8) b"
 TYPES = """
 SELECT n, n % 2 = 0 AS truth, CAST(n % 100 AS TINYINT) AS small, CAST(n AS REAL) AS real, CAST(n AS DECIMAL(20, 3)) AS exact,
     CASE WHEN n % 3 = 0 THEN NULL ELSE text END AS text, CAST(text AS BYTEA) AS bytes,
@@ -92,8 +92,8 @@ def test_rows_without_an_order_come_from_all_endpoints(shared):
     with shared.connect(autocommit=True, options={"endpoints": "4"}, same_host=True) as connection:
         result = connection.sql(MANY)
         rows = result.arrow()
-        assert (rows.num_rows, result.transport) == (4_000_000, "memory")
-        assert sum(batch.num_rows for batch in connection.sql(MANY).batches()) == 4_000_000
+        assert (rows.num_rows, result.transport) == (1_600_000, "memory")
+        assert sum(batch.num_rows for batch in connection.sql(MANY).batches()) == 1_600_000
 
 
 def test_memory_goes_back_when_nobody_has_it(alone):
@@ -105,7 +105,7 @@ def test_memory_goes_back_when_nobody_has_it(alone):
         part = rows.slice(0, 10)
         del rows
         gc.collect()
-        wait_for(lambda: metric(alone, "bowshot_same_host_held_bytes") <= 64 * MIB)
+        wait_for(lambda: metric(alone, "bowshot_same_host_held_bytes") <= 32 * MIB)
         assert part.num_rows == len(part.to_pylist()) == 10
         del part
         gc.collect()
@@ -118,7 +118,7 @@ def test_what_is_mapped_outlives_connection_and_server(folder):
         connection = server.connect(autocommit=True, same_host=True)
         rows = connection.sql(MANY).arrow()
         total = sum(rows["n"].slice(0, 1000).to_pylist())
-        half = connection.sql(MANY.replace("20", "2000")).batches()
+        half = connection.sql(MANY.replace("< 8", "< 2000")).batches()
         kept = next(half)
         server.process.kill()
         server.process.wait()
@@ -169,7 +169,7 @@ def test_beyond_the_limit_rows_come_through_the_socket(folder):
         gc.collect()
         # Who gives memory back while reading needs little.
         result = connection.sql(MANY)
-        assert sum(batch.num_rows for batch in result.batches()) == 4_000_000
+        assert sum(batch.num_rows for batch in result.batches()) == 1_600_000
         assert metric(server, "bowshot_same_host_held_bytes") <= 40 * MIB
 
 
@@ -189,7 +189,7 @@ def test_a_socket_that_is_gone_is_seen(folder):
         with server.connect(autocommit=True) as connection:
             os.unlink(path_of(connection))
         with server.connect(autocommit=True) as connection:
-            assert (connection.transport, connection.sql(MANY).arrow().num_rows) == ("socket", 4_000_000)
+            assert (connection.transport, connection.sql(MANY).arrow().num_rows) == ("socket", 1_600_000)
             assert "No such file" in connection.transport_note
         with pytest.raises(bowshot.OperationalError, match="No such file"):
             server.connect(same_host=True)
@@ -242,7 +242,7 @@ def test_users_see_what_is_theirs(with_users):
         with_users.connect(user="bob", password="secret", autocommit=True) as bob,
     ):
         result = ada.sql(MANY)
-        assert result.arrow().num_rows == 4_000_000
+        assert result.arrow().num_rows == 1_600_000
         assert result.transport == "memory"
         other = ada.sql("SELECT * FROM numbers")
         ticket = other._stream.release().endpoints[0].ticket

@@ -42,7 +42,8 @@ class _Forks:
         cls.count += 1
 
 
-os.register_at_fork(before=_Forks.add)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_Forks.add)
 
 
 class GoneError(Exception):
@@ -229,8 +230,8 @@ def _release(numbers: list[int]) -> bytes:
 
 class _Lease:
     """Goes when no buffer of Arrow's points into a map any more: then the server may fill the memory again. After a fork two
-    processes have the map, of which neither knows when the other one is done: then the memory is never given back, and goes with both.
-    """
+    processes have the map, of which neither knows when the other one is done: then the memory is never given back, and goes
+    with both."""
 
     __slots__ = ("_forks", "_number", "_pages", "_socket")
 
