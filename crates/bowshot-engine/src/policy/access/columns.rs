@@ -77,6 +77,18 @@ impl Access {
         self.check_columns(privilege, name, &BTreeSet::new())
     }
 
+    /// The columns that the rights to a table name, whatever they are for; `None` where one is on the table.
+    pub(super) fn columns_of_rights(&self, name: &EntryName) -> Option<BTreeSet<String>> {
+        let place = place_of(name);
+        let mut named = BTreeSet::new();
+        for privilege in [Privilege::Select, Privilege::Insert, Privilege::Update, Privilege::Delete] {
+            if let Some(columns) = self.given(privilege, &place) {
+                named.extend(columns?);
+            }
+        }
+        Some(named)
+    }
+
     /// Refuses who sees a part of a table; `filters_fit` tells whether that may be a part of the rows.
     ///
     /// # Errors
