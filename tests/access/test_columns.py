@@ -222,6 +222,36 @@ def test_filters_hold_for_who_writes_a_part(made, fresh):
     assert all_of(made) == [("1", "11", "x", "one"), TWO]
 
 
+BAD = "CASE WHEN a = 5 THEN CAST(secret AS INTEGER) ELSE 1 END"
+
+
+@pytest.mark.parametrize(
+    ("table", "more", "words"),
+    [
+        ("keyed", "UNIQUE (a, secret)", "twice"),
+        ("computed", f"made INTEGER GENERATED ALWAYS AS ({BAD}) STORED", "a generated column cannot be computed"),
+        ("checked", f"CONSTRAINT sane CHECK ({BAD} > 0)", "constraint `sane` cannot be computed"),
+    ],
+)
+def test_errors_tell_nothing_of_what_is_not_seen(made, table, more, words):
+    root, carl = made.at("root"), made.at("carl")
+    root.rows(f"CREATE TABLE {table} (id INTEGER, a INTEGER, secret VARCHAR, {more})")
+    root.rows(f"INSERT INTO {table} (id, a, secret) VALUES (1, 1, 'deep one'), (2, 2, 'deep one')")
+    root.rows(f"GRANT SELECT (id, a), UPDATE (a) ON {table} TO carl")
+    with pytest.raises(Refused, match="deep one"):
+        root.rows(f"UPDATE {table} SET a = 5")
+    with pytest.raises(Refused, match=words) as refused:
+        carl.rows(f"UPDATE {table} SET a = 5")
+    assert "deep" not in str(refused.value) and "secret" not in str(refused.value), refused.value
+
+
+def test_who_only_writes_knows_the_columns_of_the_rights(made):
+    carl = made.at("carl")
+    assert carl.rows("SELECT column_name FROM information_schema.columns WHERE table_name = 'blind'") == [("a",)]
+    names = "SELECT attname FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_class ON attrelid = pg_class.oid WHERE relname = 'blind' AND attnum > 0"
+    assert carl.rows(names) == [("a",)]
+
+
 def test_they_are_shown(made):
     root, carl = made.at("root"), made.at("carl")
     lines = {line for (line,) in carl.rows("SHOW GRANTS")}

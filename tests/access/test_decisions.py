@@ -153,6 +153,26 @@ def test_changes_have_their_own_words(made, service, sql, action, changed):
     assert {name for name, _ in objects(asked[-1], "write")} == expected
 
 
+def test_reads_that_are_in_no_query_of_the_plan(made, service):
+    """What a view reads of the table that is changed, what RETURNING shows, and the files of an external table."""
+    root, ada = made.at("root"), made.at("ada")
+    root.rows("CREATE VIEW part_of_people AS SELECT id, ssn FROM people")
+    root.rows("GRANT SELECT (id) ON part_of_people TO staff")
+    service.asked.clear()
+    ada.rows("INSERT INTO people (id, region) SELECT id + 50, 'EU' FROM part_of_people WHERE id < 0")
+    read = objects(service.about("insert")[-1], "read")
+    assert {name for name, _ in read} == {"bowshot.main.part_of_people", "bowshot.main.people"}
+    service.asked.clear()
+    assert ada.rows("INSERT INTO people VALUES (70, 'Ann', 'EU', '7') RETURNING ssn") == [("7",)]
+    assert objects(service.about("insert")[-1])[PEOPLE] == {"ssn"}
+    ada.rows("DELETE FROM people WHERE id = 70")
+    service.asked.clear()
+    root.rows("CREATE EXTERNAL TABLE told_orders STORED AS PARQUET LOCATION 'orders.parquet'")
+    assert ("orders.parquet", "read") in objects(service.about("create")[-1])
+    for name in ("VIEW part_of_people", "TABLE told_orders"):
+        root.rows(f"DROP {name}")
+
+
 def test_rights_and_roots_statements_too(made, service):
     root = made.at("root")
     service.decide = lambda asked: deny("nobody") if asked["action"] == "rights" else ALLOW

@@ -152,6 +152,23 @@ def test_roles_hold_options_and_go(made, table):
     assert root.rows(f"SELECT count(*) FROM system.grants WHERE table_name = '{table}' AND NOT is_owner") == [("0",)]
 
 
+def test_who_sees_a_part_hands_no_reading_on(made, table):
+    root, ada = made.at("root"), made.at("ada")
+    root.rows("CREATE ROLE masked")
+    root.rows("GRANT masked TO ada")
+    root.rows(f"GRANT SELECT, INSERT ON {table} TO ada WITH GRANT OPTION")
+    for kind, column, using in (("MASK", "(b)", "null"), ("ROW POLICY", "", "a > 0")):
+        root.rows(f"CREATE {kind} part ON {table} {column} FOR masked USING ({using})")
+        for right in ("SELECT", "SELECT (b)", "INSERT, SELECT"):
+            refused(ada, f"GRANT {right} ON {table} TO public", "may not hand on")
+        ada.rows(f"GRANT INSERT ON {table} TO carl")
+        root.rows(f"DROP {kind} part ON {table}")
+    assert not reads(made, "bob", table)
+    ada.rows(f"GRANT SELECT ON {table} TO bob")
+    assert reads(made, "bob", table)
+    root.rows("DROP ROLE masked")
+
+
 def test_grants_follow_a_table_and_end_with_it(made, table):
     root = made.at("root")
     root.rows(f"GRANT SELECT ON {table} TO ada WITH GRANT OPTION")

@@ -5,7 +5,7 @@ use super::{Action, AuthorizedPlan};
 use crate::catalog::input::is_input;
 use crate::job::Job;
 use crate::models::asks_model;
-use crate::policy::Access;
+use crate::policy::{Access, is_guarded};
 use crate::snapshot::names::{CHANGE_SCHEMA, TARGET};
 use crate::write::Write;
 use crate::write::alter::Alteration;
@@ -16,7 +16,7 @@ use bowshot_sql::{CacheStatement, DatabaseStatement};
 use bowshot_storage::tables::EntryName;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableType};
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,7 +152,10 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
         }
         Ddl::CreateTable(new) => ("create", vec![changed(&new.name)]),
         Ddl::CreateView(new) => ("create", vec![changed(&new.name)]),
-        Ddl::CreateExternal(new) => ("create", vec![changed(&new.name)]),
+        Ddl::CreateExternal(new) => {
+            let files = Thing::table([new.external.location.as_str()], Touch::Reads);
+            ("create", vec![changed(&new.name), Thing { kind: "file", ..files }])
+        }
         Ddl::CreateModel(new) => ("create", vec![of_kind("model", &parts(&new.name))]),
         Ddl::DropCatalog { name, .. } => ("drop", vec![of_kind("catalog", &[name.as_str()])]),
         Ddl::DropSchema { catalog, name, .. } => {
@@ -185,29 +188,14 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
 /// What the plan reads: the tables that its names were found to mean, with the columns that are needed of them, and the tables
 /// that the statement names otherwise, but for those that it changes (`changed`).
 fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>, changed: &BTreeSet<Vec<String>>) -> Vec<Thing> {
-    let logical = plan.planned().plan();
-    // Columns that nobody above needs are not read. Where the rule cannot tell, all are told.
-    let needed = OptimizeProjections::new().rewrite(logical.clone(), &OptimizerContext::new());
-    let needed = needed.map_or_else(|_| logical.clone(), |needed| needed.data);
     let noted = &plan.noted;
-    let (mut tables, mut models) = (BTreeMap::new(), BTreeSet::new());
-    // A plan that was authorised has been walked before.
-    let _ = needed.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node
-            && !is_input(&scan.source)
-        {
-            for name in meant(&scan.table_name, noted, target) {
-                let columns: &mut BTreeSet<String> = tables.entry(name).or_default();
-                columns.extend(scanned(scan));
-            }
-        }
-        node.apply_expressions(|expr| {
-            expr.apply(|part| {
-                models.extend(model(part));
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    });
+    let mut found = Found::default();
+    found.add(plan.planned().plan(), noted, target);
+    // What RETURNING shows is a query of its own over the rows that were changed.
+    if let Some(returning) = plan.returning() {
+        found.add(returning.plan(), noted, target);
+    }
+    let Found { tables, models, behind_view } = found;
     let seen = tables.keys().map(|(_, name): &Named| name.clone()).collect::<BTreeSet<_>>();
     let read = |((kind, name), columns): (Named, BTreeSet<String>)| Thing {
         kind,
@@ -215,13 +203,48 @@ fn reading(plan: &AuthorizedPlan, target: Option<&EntryName>, changed: &BTreeSet
     };
     let mut things: Vec<Thing> = tables.into_iter().map(read).collect();
     // Views, whose queries are in the plan in their place, what an optimiser would leave out, and tables that are looked at without a
-    // query (LIKE, SHOW CREATE, REFERENCES).
-    let others = noted.iter().map(owned).filter(|name| !seen.contains(name) && !changed.contains(name));
+    // query (LIKE, SHOW CREATE, REFERENCES). What a statement changes may be what a view reads whose query is not in the plan.
+    let is_other = |name: &Vec<String>| !seen.contains(name) && (behind_view || !changed.contains(name));
+    let others = noted.iter().map(owned).filter(is_other);
     things.extend(others.map(|name| Thing::table(name, Touch::Reads)));
     things.extend(
         models.into_iter().map(|name| Thing { kind: "model", ..Thing::table(name.split('.'), Touch::Reads) }),
     );
     things
+}
+
+/// What plans read.
+#[derive(Default)]
+struct Found {
+    tables: BTreeMap<Named, BTreeSet<String>>,
+    models: BTreeSet<String>,
+    /// Whether there is a view behind a guard, whose query is in no plan.
+    behind_view: bool,
+}
+
+impl Found {
+    fn add(&mut self, logical: &LogicalPlan, noted: &BTreeSet<EntryName>, target: Option<&EntryName>) {
+        // Columns that nobody above needs are not read. Where the rule cannot tell, all are told.
+        let needed = OptimizeProjections::new().rewrite(logical.clone(), &OptimizerContext::new());
+        let needed = needed.map_or_else(|_| logical.clone(), |needed| needed.data);
+        // A plan that was authorised has been walked before.
+        let _ = needed.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && !is_input(&scan.source)
+            {
+                self.behind_view |= is_guarded(&scan.source) && scan.source.table_type() == TableType::View;
+                for name in meant(&scan.table_name, noted, target) {
+                    self.tables.entry(name).or_default().extend(scanned(scan));
+                }
+            }
+            node.apply_expressions(|expr| {
+                expr.apply(|part| {
+                    self.models.extend(model(part));
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        });
+    }
 }
 
 /// The kind of something, and the parts of its name.

@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 /// Plans that are deeper are not looked through.
 const DEEPEST: usize = 100;
+/// How deep a view counts whose query is behind a guard, and is planned for each look: there are few within one another.
+const OF_VIEW: usize = 20;
 /// Functions of rows that give one of the values that they are given.
 const PASSING: [&str; 8] =
     ["min", "max", "any_value", "first_value", "last_value", "nth_value", "lag", "lead"];
@@ -154,23 +156,40 @@ fn of_join(join: &Join, depth: usize) -> Kinds {
 
 fn of_scan(scan: &TableScan, depth: usize) -> Kinds {
     let Ok(provider) = source_as_provider(&scan.source) else { return Kinds::new() };
-    let fields = scan.projected_schema.fields().iter();
-    fields
-        .map(|field| {
-            is_text(field.data_type()).then(|| of_column(provider.as_ref(), field.name(), depth)).flatten()
-        })
-        .collect()
+    let provider: &dyn TableProvider = provider.as_ref();
+    let fields = scan.projected_schema.fields();
+    // Texts that are shown as they are. Behind a guard there is one table for all of them.
+    let behind = |field: &FieldRef| {
+        if is_text(field.data_type()) { behind_guard(provider, field.name()) } else { None }
+    };
+    let Some(table) = fields.iter().find_map(behind) else { return Kinds::new() };
+    let known = Columns::of(without_defaults(table), depth);
+    fields.iter().map(|field| behind(field).and_then(|_| known.kind(field.name()))).collect()
 }
 
-/// What a column of a table is, as its definition says.
-fn of_column(provider: &dyn TableProvider, name: &str, depth: usize) -> Option<Kind> {
-    let provider = without_defaults(behind_guard(provider, name)?);
-    if let Some(table) = Table::read_by(provider) {
-        return of_definition(table.definition(), name);
+/// What the columns of a table are known by.
+enum Columns {
+    Defined(Arc<Definition>),
+    /// Those of a view, as its query gives them.
+    Planned(Vec<(String, Option<Kind>)>),
+}
+
+impl Columns {
+    fn of(table: &dyn TableProvider, depth: usize) -> Self {
+        if let Some(table) = Table::read_by(table) {
+            return Self::Defined(Arc::clone(table.definition()));
+        }
+        let Some(plan) = table.get_logical_plan() else { return Self::Planned(Vec::new()) };
+        let names = plan.schema().fields().iter().map(|field| field.name().clone());
+        Self::Planned(names.zip(of_plan(&plan, depth + OF_VIEW)).collect())
     }
-    let plan = provider.get_logical_plan()?;
-    let at = plan.schema().fields().iter().position(|field| field.name() == name)?;
-    of_plan(&plan, depth + 1).get(at).copied().flatten()
+
+    fn kind(&self, name: &str) -> Option<Kind> {
+        match self {
+            Self::Defined(definition) => of_definition(definition, name),
+            Self::Planned(all) => all.iter().find(|(column, _)| column == name).and_then(|(_, kind)| *kind),
+        }
+    }
 }
 
 fn of_definition(definition: &Definition, name: &str) -> Option<Kind> {

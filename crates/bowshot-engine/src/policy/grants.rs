@@ -7,6 +7,10 @@ use bowshot_sql::Privilege;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Behind the name of a right to write single columns, where it is kept. A program that knows no such rights would take it for one
+/// on the whole table, and cannot read this: it gives nobody rights.
+const OF_COLUMNS: &str = " OF COLUMNS";
+
 /// What one grantee may do with one thing; for SELECT, INSERT and UPDATE the columns, if it is not all.
 pub(crate) type Given = BTreeMap<Privilege, Option<BTreeSet<String>>>;
 
@@ -146,8 +150,11 @@ fn noted(
 
 pub(crate) fn given_from(value: &Value) -> Option<Given> {
     let given = value.as_object()?.iter().map(|(name, columns)| {
-        let privilege = Privilege::ALL.into_iter().find(|privilege| privilege.as_str() == name)?;
+        let of_columns = name.strip_suffix(OF_COLUMNS);
+        let right = of_columns.unwrap_or(name.as_str());
+        let privilege = Privilege::ALL.into_iter().find(|privilege| privilege.as_str() == right)?;
         let columns = match columns {
+            Value::Null if of_columns.is_some() => return None,
             Value::Null => None,
             Value::Array(columns) => {
                 Some(columns.iter().map(|text| text.as_str().map(str::to_owned)).collect::<Option<_>>()?)
@@ -160,7 +167,11 @@ pub(crate) fn given_from(value: &Value) -> Option<Given> {
 }
 
 pub(crate) fn given_text(given: &Given) -> String {
-    let given = given.iter().map(|(privilege, columns)| (privilege.as_str().to_owned(), json!(columns)));
+    let given = given.iter().map(|(privilege, columns)| {
+        let writes = matches!(privilege, Privilege::Insert | Privilege::Update);
+        let kind = if writes && columns.is_some() { OF_COLUMNS } else { "" };
+        (format!("{}{kind}", privilege.as_str()), json!(columns))
+    });
     Value::Object(given.collect()).to_string()
 }
 
@@ -204,6 +215,17 @@ mod tests {
         assert_eq!(all, Given::new(), "no exceptions: all or some");
         take(&mut rights, Select, None);
         assert_eq!(rights, Given::new());
+    }
+
+    #[test]
+    fn rights_to_write_columns_are_kept_so_that_older_programs_refuse_them() {
+        let all = given(&[(Select, &["a"]), (Insert, &["a", "b"]), (Update, &[])]);
+        let text = given_text(&all);
+        let kept: Value = serde_json::from_str(&text).expect("it is JSON");
+        assert_eq!(kept, json!({ "SELECT": ["a"], "INSERT OF COLUMNS": ["a", "b"], "UPDATE": null }));
+        assert_eq!(given_from(&kept), Some(all));
+        assert_eq!(given_from(&json!({ "INSERT": ["a"] })), Some(given(&[(Insert, &["a"])])));
+        assert_eq!(given_from(&json!({ "INSERT OF COLUMNS": null })), None);
     }
 
     #[test]

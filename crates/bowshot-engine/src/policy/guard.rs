@@ -10,8 +10,8 @@
 //! ```
 //!
 //! What a user writes runs on the rows that are left. The exception are comparisons of a column that is shown as it is with
-//! a constant ([`cannot_fail`]), which the table is given to skip files and groups of rows; they have no error, no effect,
-//! and take the same time for every value.
+//! a constant ([`cannot_fail`]), which the table is given to skip files and groups of rows; they have no error and no effect.
+//! What is skipped depends on hidden values too, and so does the time that it takes (`SECURITY.md`).
 
 use super::access::{Limits, unseen};
 use super::mask::Mask;

@@ -44,6 +44,8 @@ pub(crate) struct Fit {
     /// Columns that number themselves, and the greatest number that came.
     numbered: Vec<(usize, Numbering, AtomicI64)>,
     checks: Vec<(String, Arc<dyn PhysicalExpr>)>,
+    /// Whether who writes sees all of the table: errors of what is computed of a row may have any value of it in them.
+    sees_all: bool,
     /// What rows must fulfil that somebody writes who sees a part of the table.
     policy: Option<Arc<dyn PhysicalExpr>>,
 }
@@ -75,7 +77,8 @@ impl Fit {
             Some(filters) => Some(policy::plan_filter(table, &filters, &meant, state).map_err(classify)?),
             None => None,
         };
-        Ok(Self { table: table.clone(), casts, schema, meant, declared, generated, numbered, checks, policy })
+        let (table, sees_all) = (table.clone(), state.access().check_whole(table).is_ok());
+        Ok(Self { table, casts, schema, meant, declared, generated, numbered, checks, sees_all, policy })
     }
 
     /// Rows whose columns are those of the table in order, as the table has them.
@@ -145,17 +148,35 @@ impl Fit {
         }
         let row = self.as_meant(&columns, rows)?;
         for (place, expr) in &self.generated {
-            let field =
-                Arc::clone(self.schema.fields().get(*place).ok_or_else(|| Error::internal("no field"))?);
-            let values = expr.evaluate(&row).and_then(|values| values.into_array(rows)).map_err(classify)?;
-            let declared = self.declared.get(*place).and_then(Option::as_ref);
-            let values = self.one(&values, (*place, &field), declared)?;
-            self.check_null(&values, &field)?;
+            let values = self.generate(*place, expr, &row);
+            let values = values.map_err(|error| self.told(error, "a generated column cannot be computed"))?;
             if let Some(slot) = columns.get_mut(*place) {
                 *slot = values;
             }
         }
         Ok(columns)
+    }
+
+    /// The values of a column that is computed of the others.
+    fn generate(&self, place: usize, expr: &Arc<dyn PhysicalExpr>, row: &RecordBatch) -> Result<ArrayRef> {
+        let field = self.schema.fields().get(place).ok_or_else(|| Error::internal("no field"))?;
+        let values = expr.evaluate(row).and_then(|values| values.into_array(row.num_rows()));
+        let declared = self.declared.get(place).and_then(Option::as_ref);
+        let values = self.one(&values.map_err(classify)?, (place, field), declared)?;
+        self.check_null(&values, field)?;
+        Ok(values)
+    }
+
+    /// An error of what is computed of a row, as it may be told: to who sees a part of the table, without values.
+    fn told(&self, error: Error, what: &str) -> Error {
+        if self.sees_all {
+            return error;
+        }
+        let plain = Error::new(error.kind(), format!("{what} for a row of table `{}`", self.table));
+        match error.reason() {
+            Some(reason) => plain.with_reason(reason),
+            None => plain,
+        }
     }
 
     /// The columns in the types that SQL has for them, perhaps with nulls that must not stay.
@@ -217,16 +238,21 @@ impl Fit {
     }
 
     fn hold(&self, name: &str, check: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<()> {
-        let held =
-            check.evaluate(rows).and_then(|held| held.into_array(rows.num_rows())).map_err(classify)?;
+        let held = check.evaluate(rows).and_then(|held| held.into_array(rows.num_rows()));
+        let held = held.map_err(|error| {
+            self.told(classify(error), &format!("constraint `{name}` cannot be computed"))
+        })?;
         let held = held.as_boolean();
         if held.false_count() == 0 {
             return Ok(());
         }
+        let error = Error::invalid(format!("a row violates constraint `{name}` of table `{}`", self.table))
+            .with_reason(Reason::CheckViolation);
+        if !self.sees_all {
+            return Err(error);
+        }
         let row = held.iter().position(|held| held == Some(false)).unwrap_or(0);
-        Err(Error::invalid(format!("a row violates constraint `{name}` of table `{}`", self.table))
-            .with_reason(Reason::CheckViolation)
-            .with_hint(format!("the first such row is number {} of its batch", row + 1)))
+        Err(error.with_hint(format!("the first such row is number {} of its batch", row + 1)))
     }
 }
 

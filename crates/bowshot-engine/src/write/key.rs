@@ -62,16 +62,18 @@ async fn check_key(
     };
     match twice {
         None => Ok(()),
-        Some(values) => Err(Error::new(
-            ErrorKind::AlreadyExists,
-            format!(
-                "table `{name}` would have the {kind} ({}) = ({}) twice",
-                key.columns.join(", "),
-                values.join(", ")
-            ),
-        )
-        .with_reason(Reason::UniqueViolation)
-        .with_hint("change the row that is there with UPDATE or MERGE")),
+        Some(values) => {
+            // Who sees a part of the table may have written neither the other columns nor the other row.
+            let told = match (state.access().check_whole(name), &key.name) {
+                (Ok(()), _) => format!("{kind} ({}) = ({})", key.columns.join(", "), values.join(", ")),
+                (Err(_), Some(constraint)) => format!("{kind} `{constraint}`"),
+                (Err(_), None) => format!("same {kind}"),
+            };
+            let message = format!("table `{name}` would have the {told} twice");
+            Err(Error::new(ErrorKind::AlreadyExists, message)
+                .with_reason(Reason::UniqueViolation)
+                .with_hint("change the row that is there with UPDATE or MERGE"))
+        }
     }
 }
 

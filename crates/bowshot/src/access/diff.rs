@@ -154,7 +154,8 @@ fn rights(
         let lost = gone.contains(right);
         let there = there.get(name).filter(|_| !lost);
         let mut taken = |columns: Option<&BTreeSet<String>>| {
-            if !option {
+            // Of the other columns, the option is left.
+            if !option && columns.is_none() {
                 gone.insert(right.to_owned());
             }
             take.push((option, columns.map_or_else(|| right.to_owned(), |columns| of(right, columns))));
@@ -406,6 +407,13 @@ masks = [{ name = "m", table = "t", column = "b", using = "partial(0, 4)" }]
         assert_eq!(
             change(other, some),
             format!("REVOKE SELECT (\"a\") {table} FROM \"r\"; GRANT SELECT (\"c\") {table} TO \"r\"")
+        );
+        let one = "rights = ['SELECT']\ncolumns = ['a']";
+        assert_eq!(
+            change(one, &format!("{some}\ngrantable = true")),
+            format!(
+                "REVOKE GRANT OPTION FOR SELECT {table} FROM \"r\"; REVOKE SELECT (\"b\") {table} FROM \"r\""
+            )
         );
         assert_eq!(
             change("rights = ['UPDATE']", "rights = ['DELETE']"),

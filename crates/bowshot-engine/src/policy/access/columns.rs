@@ -2,7 +2,7 @@
 //! gives none a value needs the right on any column. A right on the table is one on all columns.
 
 use super::{Access, Reading, denied, verb};
-use crate::policy::rules::place_of;
+use crate::policy::rules::{Policy, place_of};
 use bowshot_api::{Error, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::EntryName;
@@ -77,6 +77,18 @@ impl Access {
         self.check_columns(privilege, name, &BTreeSet::new())
     }
 
+    /// The columns that the rights to a table name, whatever they are for; `None` where one is on the table.
+    pub(super) fn columns_of_rights(&self, name: &EntryName) -> Option<BTreeSet<String>> {
+        let place = place_of(name);
+        let mut named = BTreeSet::new();
+        for privilege in [Privilege::Select, Privilege::Insert, Privilege::Update, Privilege::Delete] {
+            if let Some(columns) = self.given(privilege, &place) {
+                named.extend(columns?);
+            }
+        }
+        Some(named)
+    }
+
     /// Refuses who sees a part of a table; `filters_fit` tells whether that may be a part of the rows.
     ///
     /// # Errors
@@ -107,6 +119,23 @@ impl Access {
     /// `Denied` for who does not see all columns of them.
     pub(crate) fn check_returned(&self, name: &EntryName) -> Result<()> {
         self.check_part(name, true, "RETURNING would show the other values")
+    }
+
+    /// Whether somebody who does not own a thing may give others the right to read it. Policies are for roles: whom one hides
+    /// something from could give it to who has no such role.
+    ///
+    /// # Errors
+    /// `Denied` where a policy hides rows or values of it, or of anything in it, from who gives.
+    pub(crate) fn check_hand_on(&self, place: &[String]) -> Result<()> {
+        let rules = self.rules();
+        let inside = rules.policies.iter().filter(|(at, _)| at.starts_with(place) && !self.owns(at));
+        let hides = |policy: &Policy| policy.column.is_none() || self.is_mine(policy);
+        if !inside.flat_map(|(_, policies)| policies).any(hides) {
+            return Ok(());
+        }
+        let message = format!("a policy hides a part of `{}` from `{}`", place.join("."), self.user());
+        Err(denied(&format!("{message}, who may not hand on the right to read it"))
+            .with_hint("its owner or an admin can grant it"))
     }
 
     fn refused_column(&self, privilege: Privilege, name: &EntryName, column: &str) -> Error {

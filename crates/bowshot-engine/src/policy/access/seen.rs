@@ -22,7 +22,7 @@ impl Access {
             Reading::All if own || !tells_of_others(entry) => return Some(entry.clone()),
             Reading::Unseen => return None,
             Reading::All => Limits::default(),
-            Reading::Denied => Limits::default(),
+            Reading::Denied => Limits { columns: self.columns_of_rights(name), ..Limits::default() },
             Reading::Limited(limits) => limits,
         };
         Some(match entry {

@@ -106,6 +106,9 @@ fn give(
     let grantor = if access.owns(place) {
         None
     } else {
+        if privilege == Privilege::Select {
+            access.check_hand_on(place)?;
+        }
         let holder = holder(access, place, (privilege, columns));
         Some(
             holder
