@@ -190,10 +190,13 @@ fn rights(
     said((place, grantee), (&take, &give), cascade)
 }
 
-/// Rights, each with whether it is the option to hand one on, as statements.
+/// Rights, each with whether it is the option to hand one on.
+type Named<'a> = &'a [(bool, String)];
+
+/// Rights as statements.
 fn said(
     (place, grantee): (&Place, &str),
-    (take, give): (&[(bool, String)], &[(bool, String)]),
+    (take, give): (Named<'_>, Named<'_>),
     cascade: bool,
 ) -> Vec<String> {
     let on = format!("ON {} {}", kind(place), whole(place));
