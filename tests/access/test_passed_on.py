@@ -39,6 +39,44 @@ roles = {{ reader = "analyst", eu = "europe" }}
 """
 
 
+class Shown(flight.ServerMiddleware):
+    """The credentials of a call."""
+
+    def __init__(self, texts):
+        super().__init__()
+        self.headers = [(b"authorization", text.encode()) for text in texts]
+
+
+class AllShown(flight.ServerMiddlewareFactory):
+    def start_call(self, info, headers):
+        return Shown(headers.get("authorization", []))
+
+
+class Between(flight.FlightServerBase):
+    """Passes calls on to another server, and names other places for the rows of statements."""
+
+    def __init__(self, target, *places):
+        super().__init__("grpc+tcp://127.0.0.1:0", middleware={"shown": AllShown()})
+        self.target, self.places, self.rows_asked = flight.connect(target), list(places), []
+
+    def options(self, context):
+        return flight.FlightCallOptions(headers=context.get_middleware("shown").headers)
+
+    def get_flight_info(self, context, descriptor):
+        info = self.target.get_flight_info(descriptor, self.options(context))
+        if b"CommandStatementQuery" not in descriptor.command:
+            return info
+        endpoints = [flight.FlightEndpoint(endpoint.ticket, self.places) for endpoint in info.endpoints]
+        return flight.FlightInfo(info.schema, descriptor, endpoints, info.total_records, info.total_bytes)
+
+    def do_get(self, context, ticket):
+        self.rows_asked.append(context.get_middleware("shown").headers)
+        return flight.RecordBatchStream(self.target.do_get(ticket, self.options(context)).read_all())
+
+    def do_action(self, context, action):
+        return list(self.target.do_action(action, self.options(context)))
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Two servers: the near one reads tables of the far one."""
@@ -48,17 +86,21 @@ def made(tmp_path_factory):
     with contextlib.ExitStack() as stack:
         stack.callback(issuer.close)
         far = stack.enter_context(world.world(folder / "far", FAR, more=entry(issuer, AUDIENCE)))
+        other = stack.enter_context(Between(far.server.grpc_tcp))
+        away = stack.enter_context(Between(far.server.grpc_tcp, f"grpc+tcp://localhost:{other.port}"))
+        both = stack.enter_context(Between(far.server.grpc_tcp, f"grpc+tcp://localhost:{other.port}", "arrow-flight-reuse-connection://?"))
         config = folder / "bowshot.toml"
         place = far.server.grpc_tcp.replace("grpc+tcp", "grpc")
         driver = adbc_driver_flightsql._driver_path()
-        config.write_text(f'[attach]\nplaces = ["{place}", "grpc://192.0.2.1:1", "postgres://127.0.0.1:1/"]\n[drivers]\nflightsql = "{driver}"\n')
+        between = ", ".join(f'"grpc://127.0.0.1:{server.port}"' for server in (away, both))
+        config.write_text(f'[attach]\nplaces = ["{place}", {between}, "grpc://192.0.2.1:1", "postgres://127.0.0.1:1/"]\n[drivers]\nflightsql = "{driver}"\n')
         arguments = ["--config", config]
         near = stack.enter_context(world.world(folder / "near", NEAR, more=entry(issuer, AUDIENCE, "near"), arguments=arguments))
         near.place = place
         root = near.at("root")
         root.rows(f"ATTACH '{near.place}' AS far (TYPE flightsql, FORWARD_TOKEN true, READ_ONLY false, CACHE_TTL '1s')")
         root.rows("GRANT SELECT, INSERT ON CATALOG far TO analyst, europe")
-        near.far, near.issuer = far, issuer
+        near.far, near.issuer, near.other, near.away, near.both = far, issuer, other, away, both
         yield near
 
 
@@ -79,6 +121,21 @@ def test_as_a_bearer_token(made):
     with flight.connect(made.server.grpc_tcp) as client:
         options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
         assert client.do_get(flight.Ticket(b"SELECT id FROM far.main.t"), options).read_all().to_pydict() == {"id": [1]}
+
+
+def test_the_token_goes_to_no_place_that_the_other_server_names(made):
+    root = made.at("root")
+    for name, server in (("away", made.away), ("both", made.both)):
+        root.rows(f"ATTACH 'grpc://127.0.0.1:{server.port}' AS {name} (TYPE flightsql, FORWARD_TOKEN true)")
+        root.rows(f"GRANT SELECT ON CATALOG {name} TO europe")
+    ann = connected(made, "postgres", made.issuer.token(user="ann", roles=["eu"]))
+    with pytest.raises(Refused, match="on another server"):
+        ann.rows("SELECT id FROM away.main.t")
+    assert ann.rows("SELECT id FROM both.main.t") == [("1",)]
+    ann.close()
+    assert made.other.rows_asked == [] and made.both.rows_asked
+    for name in ("away", "both"):
+        root.rows(f"DETACH {name}")
 
 
 def test_both_servers_have_their_say(made):

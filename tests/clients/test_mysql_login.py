@@ -4,6 +4,7 @@ import contextlib
 import socket
 import struct
 import subprocess
+import time
 
 import mysql.connector
 import mysql.connector.network
@@ -174,3 +175,25 @@ def test_scrambles_are_no_way_to_guess(tmp_path, monkeypatch):
         assert scrambled(server, b"ada", right) == asked, "too many were wrong"
         assert scrambled(server, b"eve", right) == asked
         assert login() == "ada", "the password itself is still taken"
+
+
+def test_how_late_a_refusal_is_tells_nobody_who_logs_in_often(guarded, monkeypatch):
+    def refusals(user):
+        begun = time.monotonic()
+        for _ in range(4):
+            with pytest.raises(pymysql.err.Error):
+                pymysql_to(guarded, user, "wrong", monkeypatch)
+        return time.monotonic() - begun
+
+    with admin(guarded) as cursor:
+        cursor.execute("CREATE USER ann PASSWORD 'one'")
+        for _ in range(2):
+            assert who(pymysql_to(guarded, "ann", "one", monkeypatch)[0]) == "ann"
+        # If each wrong attempt counted twice at first, the answers would wait 700 ms instead of 100.
+        assert refusals("ann") < refusals("nobody") + 0.4
+        told = guarded.get("/metrics")[2]
+        logins = [line for line in told.splitlines() if line.startswith("bowshot_logins_total")]
+        assert any('"scramble"' in line and '"accepted"' in line and line.endswith(" 1") for line in logins), logins
+        assert any('"password"' in line and '"refused"' in line and line.endswith(" 8") for line in logins), logins
+        assert not any('"none"' in line for line in logins), "who has shown nothing has not been refused"
+        cursor.execute("DROP USER ann")

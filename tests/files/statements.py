@@ -269,14 +269,23 @@ def check_kept(server, folder: pathlib.Path):
                 passed += 1
             else:
                 failures.append(f"after a restart: {sql}: {rows} instead of {wanted}")
+    # Another place with files of those names is not the one that the tables were made over.
+    elsewhere = folder.parent / "elsewhere"
+    (elsewhere / "sales").mkdir(parents=True)
+    (elsewhere / "sales" / "a.csv").write_text("amount,year\n1,1\n")
+    (elsewhere / "raw.txt").write_text("9;z\n")
+    with server(elsewhere, data) as read:
+        refusals(read, "elsewhere", failures)
     # What the operator closes, a table that is kept does not open.
     with server(folder, data, "--set", "storage.read_by_path=false") as read:
-        for sql in ("SELECT * FROM renamed_sales", "SELECT * FROM kept_typed"):
-            try:
-                failures.append(f"closed: {sql}: gave {read(sql).num_rows} rows")
-            except pa.ArrowException as error:
-                if "no file" in str(error):
-                    passed += 1
-                else:
-                    failures.append(f"closed: {sql}: {str(error)[:400]}")
+        refusals(read, "closed", failures)
     return failures, passed
+
+
+def refusals(read, why, failures):
+    for sql in ("SELECT * FROM renamed_sales", "SELECT * FROM kept_typed"):
+        try:
+            failures.append(f"{why}: {sql}: gave {read(sql).num_rows} rows")
+        except pa.ArrowException as error:
+            if "no file" not in str(error):
+                failures.append(f"{why}: {sql}: {str(error)[:400]}")

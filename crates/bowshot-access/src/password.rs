@@ -168,7 +168,7 @@ impl Passwords {
 
     /// Whether a scramble was made with the password of `user`; `None` if none are taken of it.
     pub(crate) fn made(&self, user: &str, scramble: &Scramble) -> Option<bool> {
-        self.right.made(user, &self.stored(user)?, scramble, Instant::now())
+        self.right.made(user, self.stored(user).as_ref(), scramble, Instant::now())
     }
 
     /// What `user` has here.

@@ -6,6 +6,7 @@ use crate::settings::{DatabaseSettings, Kind};
 use adbc_core::options::{AdbcVersion, OptionDatabase, OptionValue};
 use adbc_core::{Driver, Optionable};
 use adbc_driver_manager::{ManagedConnection, ManagedDatabase, ManagedDriver};
+use bowshot_api::Secret;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -35,14 +36,20 @@ fn loaded(path: &Path, kind: Kind) -> Result<ManagedDriver, Fault> {
 /// Opens a database; some drivers connect for that.
 pub(crate) fn opened(settings: &DatabaseSettings) -> Result<ManagedDatabase, Fault> {
     let path = settings.driver.as_deref().ok_or_else(|| Fault::Driver("none is named".to_owned()))?;
-    if settings.bearer.is_some() && settings.token().is_none() {
+    let token = settings.token();
+    if settings.bearer.is_some() && token.is_none() {
         return Err(Fault::Refused);
     }
     let mut driver = loaded(path, settings.kind)?;
-    driver.new_database_with_opts(options(settings)).map_err(|error| Fault::connecting(&error, settings))
+    if let Some(token) = &token {
+        settings.shown.get_or_init(|| token.clone());
+    }
+    driver
+        .new_database_with_opts(options(settings, token.as_ref()))
+        .map_err(|error| Fault::connecting(&error, settings))
 }
 
-fn options(settings: &DatabaseSettings) -> Vec<(OptionDatabase, OptionValue)> {
+fn options(settings: &DatabaseSettings, token: Option<&Secret>) -> Vec<(OptionDatabase, OptionValue)> {
     let other = |key: &str, value: &str| (OptionDatabase::Other(key.to_owned()), OptionValue::from(value));
     match (settings.kind, &settings.place) {
         (Kind::Postgres, place) => vec![(OptionDatabase::Uri, OptionValue::from(place.uri(settings)))],
@@ -79,7 +86,7 @@ fn options(settings: &DatabaseSettings) -> Vec<(OptionDatabase, OptionValue)> {
                     .as_ref()
                     .map(|password| (OptionDatabase::Password, OptionValue::from(password.expose()))),
             );
-            options.extend(settings.token().map(|token| {
+            options.extend(token.map(|token| {
                 other("adbc.flight.sql.authorization_header", &format!("Bearer {}", token.expose()))
             }));
             options

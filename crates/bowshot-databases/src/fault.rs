@@ -159,7 +159,8 @@ fn told(message: &str, settings: &DatabaseSettings) -> String {
         .iter()
         .fold(message, |message, sign| message.split(sign).next().unwrap_or_default());
     let mut told: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    for password in settings.password.clone().into_iter().chain(settings.token()) {
+    let shown = settings.shown.get().cloned();
+    for password in settings.password.clone().into_iter().chain(settings.token()).chain(shown) {
         for spelling in spellings(password.expose()).iter().filter(|spelling| !spelling.is_empty()) {
             told = told.replace(spelling.as_str(), "***");
         }
@@ -181,6 +182,7 @@ fn told(message: &str, settings: &DatabaseSettings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bowshot_api::{CallerToken, Secret};
     use std::collections::BTreeMap;
 
     #[test]
@@ -191,5 +193,17 @@ mod tests {
         assert_eq!(told("ERROR: x\n\nQuery was: COPY (SELECT 'hidden')", &settings), "ERROR: x");
         assert_eq!(told("invalid postgres://u:x@h/d", &settings), "its driver does not take the address");
         assert!(told(&"ä".repeat(1_000), &settings).chars().count() <= MAX_CHARS + 1);
+    }
+
+    #[test]
+    fn a_token_is_hidden_after_its_caller_has_gone() {
+        let settings = DatabaseSettings::attached("pg", "postgres://h/d", &BTreeMap::new()).unwrap();
+        let token = CallerToken::new(Secret::new("first.token"));
+        let settings = settings.of_caller(&token);
+        settings.shown.get_or_init(|| Secret::new("first.token"));
+        token.take_over(&CallerToken::new(Secret::new("second.token")));
+        assert_eq!(told("bad first.token, second.token", &settings), "bad ***, ***");
+        token.forget();
+        assert_eq!(told("bad first.token", &settings), "bad ***");
     }
 }

@@ -28,6 +28,7 @@ mod driver;
 mod fault;
 mod filter;
 mod insert;
+mod partitions;
 mod place;
 mod pool;
 mod ranges;

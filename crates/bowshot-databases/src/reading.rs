@@ -4,12 +4,14 @@
 use crate::columns::Column;
 use crate::convert::converted;
 use crate::fault::Fault;
+use crate::partitions::at_its_place;
 use crate::pool::{Lease, Permit, Pool};
 use crate::settings::DatabaseSettings;
 use adbc_core::{CancelHandle, Connection, Statement};
-use adbc_driver_manager::ManagedConnection;
-use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
+use adbc_driver_manager::{ManagedConnection, ManagedStatement};
+use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchIterator, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Int64Type, SchemaRef};
+use datafusion::arrow::error::ArrowError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tokio::sync::{mpsc, oneshot};
@@ -181,15 +183,45 @@ fn begun(
     sql: &str,
     stop: &Stop,
     settings: &DatabaseSettings,
-) -> Result<(adbc_driver_manager::ManagedStatement, Reader), Fault> {
+) -> Result<(ManagedStatement, Reader), Fault> {
     let fault = |error: &adbc_core::error::Error| Fault::running(error, settings);
     let mut statement = connection.new_statement().map_err(|error| fault(&error))?;
     statement.set_sql_query(sql).map_err(|error| fault(&error))?;
     if !stop.arm(vec![statement.get_cancel_handle(), connection.get_cancel_handle()]) {
         return Err(Fault::Cancelled);
     }
-    let reader = statement.execute().map_err(|error| fault(&error))?;
+    let reader = match settings.forward_token {
+        true => fetched(connection, &mut statement, stop, settings)?,
+        false => statement.execute().map_err(|error| fault(&error))?,
+    };
     Ok((statement, reader))
+}
+
+type Rows = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+
+/// The rows of a statement that is asked with the token of a caller: part by part over this connection, since a driver that fetches
+/// them by itself goes wherever the server tells it to.
+fn fetched(
+    connection: &ManagedConnection,
+    statement: &mut ManagedStatement,
+    stop: &Stop,
+    settings: &DatabaseSettings,
+) -> Result<Reader, Fault> {
+    let result = statement.execute_partitions().map_err(|error| Fault::running(&error, settings))?;
+    let partitions = result.partitions.iter().map(|partition| at_its_place(partition, &settings.place));
+    let partitions = partitions.collect::<Result<Vec<_>, _>>()?;
+    // From here on it is the connection that works.
+    if !stop.arm_with(connection.get_cancel_handle()) {
+        return Err(Fault::Cancelled);
+    }
+    let connection = connection.clone();
+    let rows = partitions.into_iter().flat_map(move |partition| -> Rows {
+        match connection.read_partition(partition) {
+            Ok(reader) => Box::new(reader),
+            Err(error) => Box::new(std::iter::once(Err(ArrowError::ExternalError(error.message.into())))),
+        }
+    });
+    Ok(Box::new(RecordBatchIterator::new(rows, Arc::new(result.schema))))
 }
 
 /// What is read of a table.

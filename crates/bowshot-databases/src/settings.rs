@@ -4,7 +4,7 @@ use crate::place::Place;
 use bowshot_api::{CallerToken, Error, Result, Secret};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// Connections that are open at once to a database that says nothing else.
@@ -91,6 +91,8 @@ pub struct DatabaseSettings {
     pub(crate) forward_token: bool,
     /// That token, as long as its caller holds it.
     pub(crate) bearer: Option<Weak<CallerToken>>,
+    /// The token that the driver was opened with, which it may still quote when the caller has let go of it.
+    pub(crate) shown: OnceLock<Secret>,
 }
 
 /// What is said of all databases.
@@ -204,6 +206,7 @@ impl DatabaseSettings {
             parallel: true,
             forward_token: false,
             bearer: None,
+            shown: OnceLock::new(),
         }
     }
 

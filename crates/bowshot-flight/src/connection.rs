@@ -64,7 +64,8 @@ impl Shared {
             )
             .with_hint("close sessions, or raise `limits.max_sessions`"));
         }
-        let entry = TokenSession { principal: principal.clone(), session: tokio::sync::Mutex::new(None) };
+        let entry =
+            TokenSession { principal: without_token(principal), session: tokio::sync::Mutex::new(None) };
         tokens.insert(token.expose().to_owned(), Arc::new(entry));
         Ok(())
     }
@@ -234,7 +235,7 @@ impl Connection {
             }
             other
         });
-        sessions.push(Tied { principal: caller.principal.clone(), id: session.id(), named });
+        sessions.push(Tied { principal: without_token(caller.principal), id: session.id(), named });
         Ok((session, true))
     }
 
@@ -269,7 +270,7 @@ impl Connection {
         if named.len() >= NAMED_SESSIONS {
             named.remove(0);
         }
-        named.push((id, principal.clone()));
+        named.push((id, without_token(principal)));
     }
 
     /// Uses the connection's sessions, so that they do not count as idle while the client is connected and perhaps
@@ -298,6 +299,12 @@ impl Connection {
             }
         }
     }
+}
+
+/// The same caller without the token that it has shown: that is the session's alone, and goes with it. What is kept here would
+/// also put an older token in the place of a newer one.
+fn without_token(principal: &Principal) -> Principal {
+    Principal { bearer: None, ..principal.clone() }
 }
 
 /// How a caller without cookie is told from others.

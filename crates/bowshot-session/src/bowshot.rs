@@ -379,8 +379,11 @@ impl Server for Bowshot {
     async fn authenticate_from(&self, credentials: &Credentials, from: Option<IpAddr>) -> Result<Principal> {
         self.shared.renew_users();
         let found = self.shared.authenticated(credentials, from).await;
-        let is_token = self.shared.authenticator.token_in(credentials).is_some();
-        access_metrics::login(access_metrics::scheme(credentials, is_token, &found), found.as_ref());
+        // Who has shown nothing yet is asked for something.
+        if found.is_ok() || !matches!(credentials, Credentials::Anonymous) {
+            let is_token = self.shared.authenticator.token_in(credentials).is_some();
+            access_metrics::login(access_metrics::scheme(credentials, is_token, &found), found.as_ref());
+        }
         Ok(found?.at(from))
     }
 
@@ -398,7 +401,10 @@ impl Server for Bowshot {
         self.shared.renew_users();
         let is_right = self.shared.authenticator.made(user, scramble)?;
         let taken = self.shared.logins.take_at_once(&(from, user.to_owned()), is_right);
-        taken.then(|| Principal::user(user).at(from))
+        let principal = taken.then(|| Principal::user(user).at(from))?;
+        // Others are asked for the password, which counts then.
+        access_metrics::login("scramble", Ok(&principal));
+        Some(principal)
     }
 
     fn issue_token(&self, principal: &Principal) -> Secret {

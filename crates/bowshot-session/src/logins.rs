@@ -36,6 +36,9 @@ struct State {
     inside: usize,
     waiting: Vec<Waiter>,
     wrong: HashMap<From, Wrong>,
+    /// Wrong attempts without the password itself. They are apart, since they are known only of users who have logged in lately: that
+    /// nobody may learn from how late an answer is.
+    scrambles: HashMap<From, Wrong>,
     next: u64,
 }
 
@@ -99,7 +102,7 @@ impl Logins {
         if state.wrong.len() >= MAX_KNOWN && !state.wrong.contains_key(from) {
             return LONGEST_DELAY;
         }
-        match state.count(from, now).checked_sub(FREE_ATTEMPTS + 1) {
+        match count(&mut state.wrong, from, now).checked_sub(FREE_ATTEMPTS + 1) {
             None => Duration::ZERO,
             Some(more) => FIRST_DELAY.saturating_mul(1_u32 << more.min(10)).min(LONGEST_DELAY),
         }
@@ -121,39 +124,39 @@ impl Logins {
     /// attempts nobody is, right or not, so that there is no guessing beside the checks that wait; the answer is never late,
     /// so that it tells nothing but that.
     pub(crate) fn take_at_once(&self, from: &From, is_right: bool) -> bool {
-        let mut state = self.lock();
-        let is_crowded = state.wrong.len() >= MAX_KNOWN && !state.wrong.contains_key(from);
-        if is_crowded || state.times(from) >= FREE_ATTEMPTS {
+        let (mut state, now) = (self.lock(), Instant::now());
+        if state.scrambles.len() >= MAX_KNOWN {
+            state.scrambles.retain(|_, wrong| now.duration_since(wrong.last) < MEMORY);
+        }
+        let is_crowded = |known: &HashMap<From, Wrong>| known.len() >= MAX_KNOWN && !known.contains_key(from);
+        if is_crowded(&state.wrong) || is_crowded(&state.scrambles) {
+            return false;
+        }
+        if state.times(from).max(times(&state.scrambles, from)) >= FREE_ATTEMPTS {
             return false;
         }
         if is_right {
-            state.wrong.remove(from);
+            state.forget(from);
         } else {
-            state.count(from, Instant::now());
+            count(&mut state.scrambles, from, now);
         }
         is_right
     }
 
     /// Forgets the wrong attempts of one who was right.
     fn was_right(&self, from: &From) {
-        self.lock().wrong.remove(from);
+        self.lock().forget(from);
     }
 }
 
 impl State {
-    /// Counts a wrong attempt; how many there were lately.
-    fn count(&mut self, from: &From, now: Instant) -> u32 {
-        let wrong = self.wrong.entry(from.clone()).or_insert(Wrong { times: 0, last: now });
-        if now.duration_since(wrong.last) >= MEMORY {
-            wrong.times = 0;
-        }
-        wrong.times = wrong.times.saturating_add(1);
-        wrong.last = now;
-        wrong.times
+    fn forget(&mut self, from: &From) {
+        self.wrong.remove(from);
+        self.scrambles.remove(from);
     }
 
     fn times(&self, from: &From) -> u32 {
-        self.wrong.get(from).filter(|wrong| wrong.last.elapsed() < MEMORY).map_or(0, |wrong| wrong.times)
+        times(&self.wrong, from)
     }
 
     fn send_worst_away(&mut self, from: &From) -> Result<()> {
@@ -187,6 +190,22 @@ impl Drop for Check<'_> {
         }
         state.inside = state.inside.saturating_sub(1);
     }
+}
+
+/// Counts a wrong attempt; how many there were lately.
+fn count(known: &mut HashMap<From, Wrong>, from: &From, now: Instant) -> u32 {
+    let wrong = known.entry(from.clone()).or_insert(Wrong { times: 0, last: now });
+    if now.duration_since(wrong.last) >= MEMORY {
+        wrong.times = 0;
+    }
+    wrong.times = wrong.times.saturating_add(1);
+    wrong.last = now;
+    wrong.times
+}
+
+/// How many wrong attempts there were lately.
+fn times(known: &HashMap<From, Wrong>, from: &From) -> u32 {
+    known.get(from).filter(|wrong| wrong.last.elapsed() < MEMORY).map_or(0, |wrong| wrong.times)
 }
 
 fn crowded() -> Error {
@@ -235,7 +254,10 @@ mod tests {
         }
         assert!(!logins.take_at_once(&eve, true), "too many were wrong");
         assert!(logins.take_at_once(&ann, true), "another address");
-        assert!(logins.was_wrong(&eve) > Duration::ZERO, "they count for the others, too");
+        for _ in 0..FREE_ATTEMPTS {
+            assert_eq!(logins.was_wrong(&eve), Duration::ZERO, "they tell nobody who is known here");
+        }
+        assert!(logins.was_wrong(&eve) > Duration::ZERO);
         logins.was_right(&eve);
         assert!(logins.take_at_once(&eve, true));
     }

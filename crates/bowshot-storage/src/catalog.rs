@@ -191,6 +191,11 @@ impl FileCatalog {
         Ok(Arc::new(FileTable::new(entry, snapshot, store)))
     }
 
+    /// What a path or pattern means in each of the places that the operator has opened, in their order.
+    pub fn whole_paths(&self, path: &str) -> Vec<String> {
+        self.places.iter().filter_map(|place| place.whole(path)).collect()
+    }
+
     fn named_entry(
         &self,
         name: &str,

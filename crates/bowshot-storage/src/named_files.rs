@@ -31,6 +31,24 @@ impl FilePlace {
         Some(Self { named: path.to_path_buf(), root: path.canonicalize().ok()? })
     }
 
+    /// The whole path or pattern of what is named below this place; `None` if it leads elsewhere, or is no text.
+    pub(crate) fn whole(&self, pattern: &str) -> Option<String> {
+        let parts = self.parts(pattern)?;
+        let place = if self.named.is_absolute() { &self.named } else { &self.root };
+        let whole = match (self.is_file(), parts.as_slice()) {
+            (false, parts) => parts.iter().fold(place.clone(), |whole, part| whole.join(part)),
+            (true, []) => place.clone(),
+            (true, [name]) if matches(name, self.own_name()) => place.clone(),
+            (true, _) => return None,
+        };
+        whole.to_str().map(ToOwned::to_owned)
+    }
+
+    /// Of a place that is a file: the name by which alone it is named, beside the way the operator has written it.
+    fn own_name(&self) -> &str {
+        self.named.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
     fn is_file(&self) -> bool {
         self.root.is_file()
     }
@@ -175,11 +193,9 @@ impl Search<'_> {
         if !self.place.is_file() {
             return self.folder(&self.place.root.clone(), parts, &mut Vec::new());
         }
-        // A place that is a file is named by its name alone, or as the operator has written it.
-        let own = self.place.named.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         match parts {
             [] => self.file(&self.place.root.clone(), &[]),
-            [name] if matches(name, own) => self.file(&self.place.root.clone(), &[]),
+            [name] if matches(name, self.place.own_name()) => self.file(&self.place.root.clone(), &[]),
             _ => Ok(()),
         }
     }
@@ -336,7 +352,25 @@ fn in_set(set: &[char], name: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{FilePlace, matches};
+    use std::fs;
+
+    #[test]
+    fn a_path_is_kept_with_its_place() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("x.csv");
+        fs::write(&file, "a\n1\n").expect("writes");
+        let (inside, alone) =
+            (FilePlace::new(folder.path()).expect("place"), FilePlace::new(&file).expect("place"));
+        let whole = |path: &str| Some(folder.path().join(path).to_str().expect("text").to_owned());
+        assert_eq!(inside.whole("a/**/*.csv"), whole("a/**/*.csv"));
+        assert_eq!(inside.whole(&whole("x.csv").expect("whole")), whole("x.csv"));
+        assert_eq!(alone.whole("*.csv"), whole("x.csv"));
+        for outside in ["../x.csv", "/etc/passwd", ".x.csv"] {
+            assert_eq!(inside.whole(outside), None, "{outside}");
+        }
+        assert_eq!((alone.whole("y.csv"), alone.whole("a/x.csv")), (None, None));
+    }
 
     #[test]
     fn patterns_fit_names() {

@@ -11,6 +11,7 @@ use crate::write::{NewExternal, WhenThere};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_storage::tables::{Entry, External};
 use datafusion::sql::sqlparser::ast::CreateTable;
+use std::path::Path;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -31,10 +32,11 @@ pub(crate) async fn table(create: &CreateTable, names: &Names) -> Result<Ddl> {
     let location = files.paths.pop().unwrap_or_default();
     let options = file_paths::kept(files.options);
     let comment = create.comment.as_ref().map(ToString::to_string);
-    let external = External { id: Uuid::new_v4(), format: files.format, location, options, comment };
+    let id = Uuid::new_v4();
+    let external = External { id, format: files.format, location, found: None, options, comment };
     let external = match when_there == WhenThere::Keep && names.pinned.entry(&name).is_some() {
         true => external,
-        false => looked_at(external, names).await?,
+        false => with_place(looked_at(external, names).await?, names).await?,
     };
     Ok(Ddl::CreateExternal(NewExternal { name, external, when_there }))
 }
@@ -56,6 +58,23 @@ async fn looked_at(external: External, names: &Names) -> Result<External> {
         Err(of_folder) if of_folder.kind() == ErrorKind::NotFound => Err(error),
         Err(of_folder) => Err(of_folder),
     }
+}
+
+/// The table with the place that its files were found in, the first that has any: what is in other places later is not read.
+async fn with_place(external: External, names: &Names) -> Result<External> {
+    let Some(files) = names.parts.files.as_ref() else { return Ok(external) };
+    let path = external.path();
+    if Path::new(&path).is_absolute() || path.contains("://") {
+        return Ok(external);
+    }
+    for whole in files.whole_paths(&path) {
+        let found = External { found: Some(whole), ..external.clone() };
+        if file_paths::external(Some(files), &found).await.is_ok() {
+            return Ok(found);
+        }
+    }
+    Err(Error::invalid("the place of these files cannot be kept")
+        .with_hint("write the whole path, as the operator has opened it"))
 }
 
 /// The state with the table.

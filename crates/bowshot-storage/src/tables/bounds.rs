@@ -52,7 +52,7 @@ pub(super) fn check_view(view: &View) -> Result<(), Error> {
 /// Checks an external table that is new.
 pub(super) fn check_external(external: &External) -> Result<(), Error> {
     let texts = [external.format.as_str(), external.location.as_str()].into_iter();
-    check_text(texts.chain(external.comment.as_deref()))?;
+    check_text(texts.chain(external.found.as_deref()).chain(external.comment.as_deref()))?;
     let bytes = external.option_texts().map(str::len).sum();
     limit(bytes, MAX_TEXT_BYTES, "bytes in its options")
 }

@@ -13,6 +13,9 @@ pub struct External {
     pub format: String,
     /// Path, pattern or address of the files, as it was written; one that ends in `/` means all files below it.
     pub location: String,
+    /// The whole path or pattern by which they were found when the table was made, where it was written without the place that it is
+    /// below: in another place the same path means other files. Tables of earlier versions have none.
+    pub found: Option<String>,
     /// How they are read, by the names of the options of [`crate::ReadOptions`].
     pub options: Vec<(String, OptionValue)>,
     /// What the user says about the table.
@@ -22,6 +25,9 @@ pub struct External {
 impl External {
     /// The path or pattern that is read.
     pub fn path(&self) -> String {
+        if let Some(found) = &self.found {
+            return found.clone();
+        }
         match self.location.ends_with('/') {
             true => format!("{}**/*", self.location),
             false => self.location.clone(),

@@ -32,6 +32,7 @@ impl Access {
             Entry::View(view) => Entry::View(Arc::new(View { sql: String::new(), ..view.as_ref().clone() })),
             Entry::External(external) => Entry::External(Arc::new(External {
                 location: String::new(),
+                found: None,
                 options: Vec::new(),
                 ..external.as_ref().clone()
             })),

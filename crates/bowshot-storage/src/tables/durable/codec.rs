@@ -215,7 +215,12 @@ pub(super) fn external_to_text(external: &External) -> String {
     };
     let options: Vec<Value> = external.options.iter().map(option).collect();
     json!({
-        "external": {"format": external.format, "location": external.location, "options": options},
+        "external": {
+            "format": external.format,
+            "location": external.location,
+            "found": external.found,
+            "options": options,
+        },
         "comment": external.comment,
     })
     .to_string()
@@ -238,6 +243,7 @@ fn external_from_json(id: Uuid, value: &Value) -> Option<External> {
         id,
         format: optional(&external["format"])?,
         location: optional(&external["location"])?,
+        found: optional(&external["found"]),
         options: external["options"].as_array()?.iter().map(option).collect::<Option<_>>()?,
         comment: optional(&value["comment"]),
     })

@@ -84,6 +84,7 @@ fn external_tables_are_there_after_a_restart() {
         id: Uuid::new_v4(),
         format: "csv".to_owned(),
         location: "orders/'day'=*/".to_owned(),
+        found: Some("/data/orders/'day'=*/**/*".to_owned()),
         options: vec![
             ("delim".to_owned(), OptionValue::Text(";".to_owned())),
             ("nullstr".to_owned(), OptionValue::List(vec!["-".to_owned(), String::new()])),
