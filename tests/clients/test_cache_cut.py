@@ -14,6 +14,8 @@ from durable import Database
 from server import Server, computing, wait_until
 from test_join_cache import EAGER
 
+pytestmark = pytest.mark.alone
+
 ROWS = 12_000
 TEXT = "what was written " * 30
 # Rows that are held while an endless other side passes by: the client decides when the first of them were all sent.

@@ -15,6 +15,8 @@ from faults import READ, WRITE, Faults
 from server import Server, wait_until
 from test_join_cache import EAGER
 
+pytestmark = pytest.mark.alone
+
 ROWS = 20_000
 ON = {"BOWSHOT_JOIN_CACHE_ENABLED": "true"}
 JOINED = "SELECT a.k, b.y FROM a JOIN b ON a.k = b.k"

@@ -17,6 +17,8 @@ from durable import Database
 from join_cases import Named, Table, cases
 from server import computing, wait_until
 
+pytestmark = pytest.mark.alone
+
 CASES = int(os.environ.get("BOWSHOT_JOIN_CASES", "200"))
 SEED = int(os.environ.get("BOWSHOT_JOIN_SEED", "1"))
 ON = {"BOWSHOT_JOIN_CACHE_ENABLED": "true"}
