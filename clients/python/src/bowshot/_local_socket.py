@@ -195,9 +195,11 @@ class Socket:
         """Not by the socket's own timeout, which would count for other threads that send, too."""
         if deadline is None:
             return
+        left = deadline - time.monotonic()
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        # The time may be over although there are rows: whoever takes them is slow.
+        if left <= 0 or not poll.poll(left * 1000):
             raise StatementTimeoutError("the time for the call is over; allow more with `timeout`, or ask for less")
 
     # --- the end

@@ -132,7 +132,8 @@ mod tests {
             ),
             (
                 "SELECT lower(b) AS Low FROM t GROUP BY low HAVING LOW > (SELECT low FROM u) ORDER BY upper(Low)",
-                "SELECT lower(b) AS \"Low\" FROM t GROUP BY \"Low\" HAVING \"Low\" > (SELECT low FROM u) ORDER BY upper(\"Low\")",
+                "SELECT lower(CAST((b) AS VARCHAR)) AS \"Low\" FROM t GROUP BY \"Low\" HAVING \"Low\" > (SELECT low FROM u) \
+                 ORDER BY upper(CAST((\"Low\") AS VARCHAR))",
             ),
             ("SELECT a AS A FROM t GROUP BY A", "SELECT a AS \"A\" FROM t GROUP BY A"),
             (
