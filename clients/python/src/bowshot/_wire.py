@@ -296,6 +296,10 @@ def translated(query_id: str | None = None) -> Iterator[None]:
         raise translate(error, query_id) from None
 
 
+# How long work that was stopped is waited for, in seconds.
+_PATIENCE = 5.0
+
+
 def interruptible(work: Callable[[], Result], interrupted: Callable[[], None] | None = None) -> Result:
     """Does work that blocks outside of Python so that Ctrl-C is heard at once; `interrupted` is then called to stop it.
 
@@ -315,7 +319,8 @@ def interruptible(work: Callable[[], Result], interrupted: Callable[[], None] | 
         finally:
             done.set()
 
-    threading.Thread(target=run, name="bowshot-call", daemon=True).start()
+    thread = threading.Thread(target=run, name="bowshot-call", daemon=True)
+    thread.start()
     try:
         # With a timeout the wait can be interrupted on Windows too.
         while not done.wait(1.0):
@@ -323,6 +328,8 @@ def interruptible(work: Callable[[], Result], interrupted: Callable[[], None] | 
     except BaseException:
         if interrupted is not None:
             interrupted()
+            # Freeing what was read takes a moment, and an interpreter that ends meanwhile breaks down.
+            thread.join(_PATIENCE)
         raise
     if errors:
         error = errors[0]
