@@ -408,7 +408,8 @@ def test_broken_memory_is_refused(alone, table):
             except bowshot.Error as error:
                 assert expected is None or expected in str(error), error  # noqa: PT017
             except (OSError, local.GoneError):
-                assert expected is None
+                # The server has ended the connection while its client still wrote, which then may not read why.
+                pass
             finally:
                 os.close(descriptor)
                 stream.close()
