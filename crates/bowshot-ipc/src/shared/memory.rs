@@ -2,11 +2,11 @@
 //!
 //! The seals let nobody cut or enlarge it, so that no reader ever meets a page that is not there, and let nobody but the server
 //! write to it: it has mapped the memory before the seals were set (`F_SEAL_FUTURE_WRITE`). So it can fill the same pages again
-//! when the client has given them back, which is twice as fast as asking the system for new ones.
+//! when the client has given them back, which is four times as fast as asking the system for new ones.
 
 use bowshot_os::Outside;
 use bytes::Bytes;
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -21,6 +21,8 @@ const MFD_NOEXEC_SEAL: libc::c_uint = 8;
 pub struct SharedMemory {
     file: File,
     map: MmapRaw,
+    /// Bytes whose pages this process has in its own tables.
+    known: usize,
     _counted: Outside,
 }
 
@@ -42,7 +44,7 @@ impl SharedMemory {
         write_all(&file, pieces)?;
         let map = MmapOptions::new().len(capacity).map_raw(&file)?;
         seal(&file)?;
-        Ok(Self { file, map, _counted: Outside::new(capacity) })
+        Ok(Self { file, map, known: 0, _counted: Outside::new(capacity) })
     }
 
     /// Bytes that fit.
@@ -56,8 +58,15 @@ impl SharedMemory {
     /// When they do not fit.
     #[expect(unsafe_code, reason = "other processes read this memory, so that there is no slice of it")]
     pub fn refill(&mut self, pieces: &[Bytes]) -> io::Result<()> {
-        if length(pieces) > self.capacity() {
+        let length = length(pieces);
+        if length > self.capacity() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the bytes do not fit the memory"));
+        }
+        if length > self.known {
+            // Page by page, as the copy would touch them, it took twice as long: 1.6 instead of 3.1 GB a second of processor time.
+            // A system that does not know this call does it so.
+            let _ = self.map.advise_range(Advice::PopulateWrite, 0, length);
+            self.known = length;
         }
         let mut at = 0;
         for piece in pieces {
