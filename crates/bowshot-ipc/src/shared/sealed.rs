@@ -8,12 +8,9 @@ use memmap2::Mmap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 
 /// What memory of a client has to have, of fcntl(2): it has its size and its content for ever.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
-/// Unit of the blocks that fstat(2) tells.
-const BLOCK: u64 = 512;
 
 /// A map with its place in the table of the guard, which it has to leave before it is unmapped.
 struct Sealed {
@@ -44,10 +41,7 @@ pub fn open_sealed(descriptor: OwnedFd, most: usize) -> Result<Bytes> {
     if length == 0 {
         return Err(Error::NotSealed("it is empty"));
     }
-    // Pages that are not there would be taken when they are read, and from this process's share.
-    if metadata.blocks().saturating_mul(BLOCK) < metadata.len() {
-        return Err(Error::NotSealed("it has holes"));
-    }
+    check_holes(&file, metadata.len())?;
     guard::install()?;
     // SAFETY: the map is only read, and the seals, which cannot be taken away, let nobody change or cut what it shows.
     let map = unsafe { Mmap::map(&file)? };
@@ -64,6 +58,18 @@ fn check_seals(file: &File) -> Result<()> {
         -1 => Err(Error::NotSealed("it is no memory that can be sealed")),
         seals if seals & SEALS == SEALS => Ok(()),
         _ => Err(Error::NotSealed("it lacks one of the seals F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE")),
+    }
+}
+
+/// Pages that are not there would be taken when they are read, and from this process's share. How many blocks there are says
+/// nothing of it: there may be some behind the end.
+#[expect(unsafe_code, reason = "no safe wrapper of `SEEK_HOLE` among the dependencies")]
+fn check_holes(file: &File, length: u64) -> Result<()> {
+    // SAFETY: the descriptor is open, and nobody here reads or writes by its position.
+    let first = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_HOLE) };
+    match u64::try_from(first).is_ok_and(|first| first >= length) {
+        true => Ok(()),
+        false => Err(Error::NotSealed("it has holes")),
     }
 }
 
@@ -135,6 +141,10 @@ mod tests {
         let descriptor = memory(b"abc", libc::F_SEAL_SHRINK);
         let file = File::from(descriptor);
         file.set_len(1 << 20).unwrap();
+        // Blocks behind the end make up for those that are not there.
+        let behind = (libc::FALLOC_FL_KEEP_SIZE, 1 << 20, 1 << 20);
+        // SAFETY: the descriptor is open.
+        assert_eq!(unsafe { libc::fallocate(file.as_raw_fd(), behind.0, behind.1, behind.2) }, 0);
         // SAFETY: the descriptor is open.
         assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) }, 0);
         assert!(refused(file.into()).contains("holes"));

@@ -5,7 +5,7 @@ use super::deletes::Gone;
 use crate::columns::ColumnScan;
 use crate::file::{DataFile, Lease};
 use crate::named::NamedSource;
-use crate::snapshot::SnapshotFile;
+use crate::snapshot::{Groups, SnapshotFile};
 use crate::store::SnapshotStore;
 use crate::table::parquet_source;
 use crate::version::{TableVersion, Versioned};
@@ -49,6 +49,8 @@ pub(super) struct Group {
     pub(super) file_schema: SchemaRef,
     pub(super) files: Vec<LakeFile>,
     pub(super) gone: Vec<Gone>,
+    /// The files as the partitions of a scan have them, for the number of partitions that came last.
+    pub(super) planned: Mutex<Option<(usize, Groups)>>,
 }
 
 /// A data file.
@@ -184,14 +186,12 @@ impl LakeTable {
         let parquet = parquet_source(&self.store, scan.state, schema);
         let source: Arc<dyn FileSource> =
             Arc::new(NamedSource::new(parquet, Arc::clone(&scan.lease), columns));
-        let files = FileGroup::new(group.files.iter().map(LakeFile::planned).collect());
-        let groups = files.split_files(scan.state.config().target_partitions());
-        let (groups, statistics) =
-            compute_all_files_statistics(groups, Arc::clone(&group.file_schema), true, false)?;
+        let groups = group.partitions(scan.state.config().target_partitions())?;
+        let (groups, statistics) = groups.as_ref();
         let projection: Vec<usize> = read.iter().filter_map(|place| group.place_in_files(*place)).collect();
         let config = FileScanConfigBuilder::new(self.store.url().clone(), source)
-            .with_file_groups(groups)
-            .with_statistics(statistics)
+            .with_file_groups(groups.clone())
+            .with_statistics(statistics.clone())
             .with_projection_indices(Some(projection))?
             .with_limit(scan.limit.filter(|_| group.gone.is_empty()));
         Ok(DataSourceExec::from_data_source(config.build()))
@@ -231,6 +231,20 @@ impl LakeTable {
 }
 
 impl Group {
+    /// The files in so many partitions, and what the planner may believe about all of them. It is kept: to unite the statistics of
+    /// many files takes longer than planning the rest of a query.
+    fn partitions(&self, count: usize) -> Result<Groups> {
+        let mut kept = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, groups)) = kept.as_ref().filter(|(of, _)| *of == count) {
+            return Ok(Arc::clone(groups));
+        }
+        let files = FileGroup::new(self.files.iter().map(LakeFile::planned).collect());
+        let schema = Arc::clone(&self.file_schema);
+        let groups = Arc::new(compute_all_files_statistics(files.split_files(count), schema, true, false)?);
+        *kept = Some((count, Arc::clone(&groups)));
+        Ok(groups)
+    }
+
     /// Where a column of the table is among those of the files.
     fn place_in_files(&self, place: usize) -> Option<usize> {
         let is_read = |source: &&Source| matches!(source, Source::Column(_));

@@ -220,7 +220,8 @@ impl Loading<'_> {
             let gone = deleted_by(entry, &deleted.values);
             let place = *places_of.entry((sources.clone(), gone.clone())).or_insert_with(|| {
                 let file_schema = file_schema(columns, &sources);
-                groups.push(Group { sources, file_schema, files: Vec::new(), gone: Vec::new() });
+                let planned = Mutex::default();
+                groups.push(Group { sources, file_schema, files: Vec::new(), gone: Vec::new(), planned });
                 gone_from.push(gone);
                 groups.len() - 1
             });
