@@ -19,7 +19,8 @@ from ..options import Options
 FILES = "Parquet files"
 # Labels of ours and names of their servers.
 OURS = {"bowshot": "bowshot", "bowshot, through a socket": "bowshot-socket", "bowshot, no columns kept": "bowshot-streaming"}
-BATCH, SHUFFLED = 1024, 65_536
+# Rows of a batch. Each tensor of a worker costs the `DataLoader` a descriptor, whoever reads: so workers have larger batches.
+BATCH, BATCH_OF_WORKERS, SHUFFLED = 1024, 16_384, 65_536
 EPOCHS = 3
 WANTED = 0.8
 FEATURES = 20
@@ -32,12 +33,13 @@ class Way:
     name: str
     framework: str
     words: tuple = ()
+    batch: int = BATCH
 
 
 SHARED = ("--column", "id")
 WAYS = [
     Way("PyTorch", "torch"),
-    Way("PyTorch, two workers", "torch", (*SHARED, "--workers", "2")),
+    Way("PyTorch, two workers", "torch", (*SHARED, "--workers", "2"), BATCH_OF_WORKERS),
     Way("PyTorch, shuffled", "torch", (*SHARED, "--shuffle", SHUFFLED)),
     Way("tf.data", "tensorflow"),
 ]
@@ -73,7 +75,7 @@ def compared(arena: Arena, way: Way, rows: int, path) -> None:
 
     def once(label, server):
         source = server.uri.replace("grpc+tcp", "grpc") if server else path
-        words = [way.framework, source, "--batch", BATCH, "--epochs", arena.options.size(1, EPOCHS, EPOCHS), *way.words]
+        words = [way.framework, source, "--batch", way.batch, "--epochs", arena.options.size(1, EPOCHS, EPOCHS), *way.words]
         words += ["--server", server.pid] if server else []
         answer = apart.client(way.framework, "training_readers.py", *words, *(() if label in sums else ("--check",)))
         sums.setdefault(label, answer["checked"])
@@ -86,7 +88,7 @@ def compared(arena: Arena, way: Way, rows: int, path) -> None:
     figures = {label: of(answers[label]) for label in answers}
     results.record(
         "training_readers", way.name, figures, ratios(figures), arena.options, axes={"way": way.name, "rows": rows},
-        client_versions=apart.versions(way.framework), batch_rows=BATCH, columns=FEATURES + 1 + ("id" in way.words),
+        client_versions=apart.versions(way.framework), batch_rows=way.batch, columns=FEATURES + 1 + ("id" in way.words),
         answers="equal" if len(sums) > 1 else "not compared", missing=arena.missing,
     )
 
