@@ -56,7 +56,7 @@ def session(chosen):
     builder = SparkSession.builder.master(f"local[{os.cpu_count()}]").appName("bench")
     settings = {
         "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.memory": "4g",
-        "spark.sql.session.timeZone": "UTC", "spark.jars": chosen.jars, "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR", **({"spark.jars": chosen.jars} if chosen.jars else {}),
     }  # fmt: skip
     for name, value in settings.items():
         builder = builder.config(name, value)

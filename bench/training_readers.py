@@ -133,7 +133,10 @@ def main():
     if checked is None:
         read(epoch(0))
     pids = {"client_cpu_s": os.getpid(), **({"server_cpu_s": chosen.server} if chosen.server else {})}
-    ticks = lambda: {name: processes.tree_ticks(pid) for name, pid in pids.items()}
+
+    def ticks():
+        return {name: processes.tree_ticks(pid) for name, pid in pids.items()}
+
     runs, before = [], ticks()
     for number in range(1, chosen.epochs + 1):
         start = time.perf_counter()

@@ -11,7 +11,7 @@ import pathlib
 import pyarrow.parquet as pq
 
 from .. import apart, data, java, measure, processes, results
-from ..arena import Arena
+from ..arena import STARTS, Arena
 from ..environments import Unavailable, python
 from ..options import Options
 
@@ -25,8 +25,6 @@ PEERS = {OURS: "bowshot", SOCKET: "bowshot-socket", RANGES: "bowshot", DRIVER: "
 
 
 def starts() -> dict:
-    from ..arena import STARTS
-
     return {**STARTS, "bowshot-socket": lambda arena: processes.bowshot(arena.tables, "--local-socket", "none")}
 
 
