@@ -45,7 +45,7 @@ impl OtherDatabases {
         let Options { databases, attach, drivers } = options;
         let opened = attach.iter().map(|uri| {
             let wrong = || Error::invalid("a place in `attach.places` is not understood")
-                .with_hint("write `postgres://host:port/`, `grpc://host:port`, or the scheme and path of a folder: `sqlite:///data`");
+                .with_hint("write `postgres://host:port/`, `mysql://host:port/`, `grpc://host:port`, or the scheme and path of a folder: `sqlite:///data`");
             let kind = Place::kind(uri).ok_or_else(wrong)?;
             Place::parse(kind, uri, None).map_err(|_| wrong())
         });
@@ -58,6 +58,13 @@ impl OtherDatabases {
     }
 
     fn with_driver(&self, mut settings: DatabaseSettings) -> Result<DatabaseSettings> {
+        if settings.kind == Kind::Mysql {
+            return match settings.driver {
+                None => Ok(settings),
+                Some(_) => Err(Error::invalid(format!("the database `{}` needs no driver", settings.name))
+                    .with_hint("take `driver` out of its entry: MySQL's protocol is spoken without one")),
+            };
+        }
         settings.driver = settings.driver.take().or_else(|| self.drivers.get(&settings.kind).cloned());
         if settings.driver.is_some() {
             return Ok(settings);

@@ -1,4 +1,5 @@
-//! Tables of other databases, read where they are by their ADBC drivers, which are shared libraries that the operator names.
+//! Tables of other databases, read where they are: by their ADBC drivers, which are shared libraries that the operator names, or, of
+//! MySQL and MariaDB, by a client of their protocol that is part of the server ([`mysql`]).
 //!
 //! ```text
 //!  name in a statement ── databases: which database, may it be named ─▶ listing, describe: what is there (kept for a while)
@@ -6,10 +7,10 @@
 //!                                                                          ▼
 //!  stream of batches ◀── convert ◀── reading: one thread for each connection ◀── scan: text in the dialect of the database
 //!                                        ▲
-//!                                      pool: connections, as many as the operator lets be open
+//!                                      pool: connections (link), as many as the operator lets be open
 //! ```
 //!
-//! Drivers block, so each statement runs on a thread of its own, of which there are no more than connections; who waits for one
+//! Drivers block, and so does the client of MySQL: so each statement runs on a thread of its own, of which there are no more than connections; who waits for one
 //! waits on a channel, with a deadline, and whoever stops waiting has the statement cancelled.
 //!
 //! What a database computes counts only where it means the same as here; everything else is computed again over its rows
@@ -28,6 +29,8 @@ mod driver;
 mod fault;
 mod filter;
 mod insert;
+mod link;
+mod mysql;
 mod partitions;
 mod place;
 mod pool;
