@@ -7,7 +7,7 @@
 Each node is a process that the kernel gives `--share` of one processor (a cgroup of the cpu controller, so Linux and root), with
 two threads for queries (a plan for one thread has one partition, and stays on one node); `--share 0` limits nothing. Measured are
 `SELECT *` of lineitem, read from all endpoints at once and, for comparison, through the node that was asked, by pyarrow and by our package
-for Python (`package`, whose four endpoints are there for one node, too); a sort of lineitem within
+for Python (`package`, which has four endpoints of one node, too); a sort of lineitem within
 its orders, for which every node sends rows to every other, read from all endpoints; and the 22 queries of TPC-H one after another.
 Of each there is the processor time of the nodes. The client is not limited: on a machine with few processors, keep nodes times share
 below what is left to it. Appends one JSON line to bench/results/cluster.jsonl and prints it.
@@ -117,7 +117,7 @@ def measured(number, data, queries, chosen):
         with limited(processes, chosen.share):
             with endpoints.Client(members[0].grpc_tcp, "auto", seconds=3600) as spread, \
                     endpoints.Client(members[0].grpc_tcp, None, seconds=3600) as together, \
-                    by_package(members[0], 4) as package, by_package(members[0], 1) as single:
+                    by_package(members[0], "auto" if number > 1 else 4) as package, by_package(members[0], 1) as single:
                 info = spread.info(EVERYTHING)
                 rows = spread.all_of(info)
                 found = {"nodes": number, "endpoints": len(info.endpoints), "rows": rows.num_rows, "bytes": rows.nbytes}

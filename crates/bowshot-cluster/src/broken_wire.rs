@@ -18,6 +18,8 @@ use http::HeaderMap;
 use std::sync::Arc;
 use tonic::Code;
 
+/// What the library says, in an error of its work, where the plan of a task has not come: whoever was to send it was stopped or cut off.
+const NO_PLAN: &str = "timed-out while waiting for the plan to be set by the coordinator";
 const MESSAGE: &str = "a connection between nodes of the cluster has broken";
 
 /// Whether an error says that a connection between nodes has broken, on whatever node.
@@ -39,6 +41,7 @@ fn is_of_a_connection(error: &DataFusionError) -> bool {
     while let Some(error) = current {
         let inner = match error.downcast_ref::<DataFusionError>() {
             Some(DataFusionError::External(inner)) => is_one(inner.as_ref()),
+            Some(DataFusionError::Execution(text)) => text.contains(NO_PLAN),
             _ => false,
         };
         if inner || is_one(error) {
@@ -106,6 +109,7 @@ mod tests {
             of(tonic::Status::unavailable("reset")),
             of(tonic::Status::unknown("h2")).context("task 3"),
             DataFusionError::Shared(Arc::new(of(tonic::Status::internal("stream")))),
+            DataFusionError::Execution(format!("Worker::execute_task {NO_PLAN}. (timed out waiting for value)")).context("task 1"),
         ] {
             assert!(is_broken_wire(&classify(told(error))));
         }

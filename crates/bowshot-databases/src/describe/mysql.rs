@@ -121,9 +121,7 @@ fn column((name, named): (&str, &str), row: &[Option<String>], zero_dates: ZeroD
         },
         "float" => plain(T::Float32, Compares::Floats),
         "double" => plain(T::Float64, Compares::Floats),
-        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" => {
-            plain(T::Utf8, texts)
-        }
+        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" => text(),
         // Sets are compared as numbers, documents as documents.
         "set" | "json" => plain(T::Utf8, Compares::Nothing),
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "vector" => {
