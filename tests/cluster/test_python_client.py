@@ -27,7 +27,8 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def members(table):
-    with endpoints.started(table, **endpoints.STEADY) as members:
+    # A part that its node makes after its cancel has come stays so long.
+    with endpoints.started(table, limits__result_timeout="5s", **endpoints.STEADY) as members:
         yield members
 
 
@@ -78,12 +79,21 @@ def test_in_shared_memory_of_each(members, answer):
 
 
 def test_partitions_are_read_by_other_processes(members, answer):
-    with connect(members[1]) as connection:
+    options = {"endpoints": "auto", "retryable_results": False}
+    with bowshot.connect(members[1].grpc_tcp, options=options, same_host=False, autocommit=True) as connection:
         parts = [pickle.dumps(part) for part in connection.partitions(EVERYTHING)]
     assert len(parts) == 3
     with grown(members) as bytes_of, concurrent.futures.ProcessPoolExecutor(3, mp_context=spawning()) as pool:
         assert in_order(pa.concat_tables(pool.map(read, parts))) == answer
     assert min(bytes_of) > LEAST, bytes_of
+    endpoints.idle(members)
+
+
+def test_partitions_of_a_kept_result_are_read_again(members, answer):
+    with connect(members[1]) as connection:
+        parts = connection.partitions(EVERYTHING)
+    for _ in range(2):
+        assert in_order(pa.concat_tables([part.arrow() for part in parts])) == answer
 
 
 def spawning():

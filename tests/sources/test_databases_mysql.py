@@ -188,7 +188,9 @@ def test_nothing_is_written_while_it_is_read(reader, my):
     my.run("CREATE TABLE shop.written (a INT)",
            "CREATE FUNCTION shop.writes() RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO shop.written VALUES (1); RETURN 1; END",
            "CREATE VIEW shop.trap AS SELECT shop.writes() AS x")
-    assert databases.eventually(lambda: "READ ONLY" in reader.refused("SELECT x FROM my.shop.trap"), "a view that writes")
+    # Already its columns are not told to a session that may only read.
+    words = reader.refused("SELECT x FROM my.shop.trap")
+    assert "not found" in words or "READ ONLY" in words, words
     assert my.rows("SELECT count(*) FROM shop.written") == [(0,)]
     assert "only read" in reader.refused("INSERT INTO my.shop.written VALUES (1)")
     my.run("DROP VIEW shop.trap", "DROP FUNCTION shop.writes", "DROP TABLE shop.written")

@@ -109,7 +109,10 @@ mod tests {
             of(tonic::Status::unavailable("reset")),
             of(tonic::Status::unknown("h2")).context("task 3"),
             DataFusionError::Shared(Arc::new(of(tonic::Status::internal("stream")))),
-            DataFusionError::Execution(format!("Worker::execute_task {NO_PLAN}. (timed out waiting for value)")).context("task 1"),
+            DataFusionError::Execution(format!(
+                "Worker::execute_task {NO_PLAN}. (timed out waiting for value)"
+            ))
+            .context("task 1"),
         ] {
             assert!(is_broken_wire(&classify(told(error))));
         }

@@ -159,9 +159,11 @@ def _handed_on(config: Config) -> Config:
 
 
 def _by_endpoints(config: Config, query: str, params: _sql.Parameters | None, count: int | None) -> list[Partition]:
-    """A result that is kept does not end with the session that has asked for it."""
+    """A result that is kept is read as often as somebody likes, from the node that was asked. One that is not (the option
+    `retryable_results` is false) is read once, in a cluster from the nodes that have its parts."""
     endpoints = "auto" if count is None else str(count)
-    wire = Wire(replace(config, options={**config.options, "endpoints": endpoints, "retryable_results": True}))
+    kept = str(config.options.get("retryable_results", True)).lower() not in ("false", "off", "0", "no")
+    wire = Wire(replace(config, options={**config.options, "endpoints": endpoints, "retryable_results": kept}))
     try:
         values = None if params is None else [params]
         stream = Statements(wire).run(query, values, None, config.timeout, object()).stream
@@ -169,8 +171,14 @@ def _by_endpoints(config: Config, query: str, params: _sql.Parameters | None, co
             raise InterfaceError("the statement gives no rows")
         info = stream.release()
         schema = stream.schema.serialize().to_pybytes()
-    finally:
+    except BaseException:
         wire.close()
+        raise
+    if kept:
+        wire.close()
+    else:
+        # The result would end with the session.
+        wire.leave()
     return [
         Partition(number, config, end.ticket.ticket, schema, node=config_at(config, end))
         for number, end in enumerate(info.endpoints)

@@ -255,8 +255,9 @@ class Stream:
             return
         self._finished = True
         self._stop()
-        # The server sees by itself that streams were given up; of endpoints that nobody has opened it has to be told.
-        if self._shared.unopened() and not self._wire.closed:
+        # The server sees by itself that a stream was given up. Of several some may not have been opened, or were given up
+        # before their node has heard of them.
+        if (self._shared.unopened() or self.endpoints > 1) and not self._wire.closed:
             with contextlib.suppress(Error, InterfaceError):
                 self._wire.cancel(self._info)
 
