@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -151,6 +152,7 @@ def measured(members, chosen):
 
 def main():
     chosen = options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers end and namespaces go
     os.environ["BOWSHOT_BIN"] = str(chosen.programs.resolve())
     import run as tpch
 
