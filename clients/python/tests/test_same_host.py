@@ -252,7 +252,7 @@ def test_users_see_what_is_theirs(with_users):
         table = pa.Table.from_batches([chunk.data for chunk in ada._wire.same_host.read(ticket.ticket, None, None)])
         assert table.num_rows == 200_000
         # Without credentials the socket gives nothing, and the client goes by the network, where it gets nothing either.
-        bob._wire._headers.clear()
+        bob._wire._headers._fixed.clear()
         with pytest.raises(bowshot.UnauthenticatedError), translated():
             bob._wire.get(ticket, 0, None).read_chunk()
         assert "cannot be used" in bob.transport_note
