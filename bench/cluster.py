@@ -6,7 +6,8 @@
 
 Each node is a process that the kernel gives `--share` of one processor (a cgroup of the cpu controller, so Linux and root), with
 two threads for queries (a plan for one thread has one partition, and stays on one node); `--share 0` limits nothing. Measured are
-`SELECT *` of lineitem, read from all endpoints at once and, for comparison, through the node that was asked; a sort of lineitem within
+`SELECT *` of lineitem, read from all endpoints at once and, for comparison, through the node that was asked, by pyarrow and by our package
+for Python (`package`, whose four endpoints are there for one node, too); a sort of lineitem within
 its orders, for which every node sends rows to every other, read from all endpoints; and the 22 queries of TPC-H one after another.
 Of each there is the processor time of the nodes. The client is not limited: on a machine with few processors, keep nodes times share
 below what is left to it. Appends one JSON line to bench/results/cluster.jsonl and prints it.
@@ -25,7 +26,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests/cluster"), str(ROOT / "tests/tpch"), str(ROOT / "tests/clients")]
+sys.path[:0] = [str(ROOT / place) for place in ("tests/cluster", "tests/tpch", "tests/clients", "clients/python/src")]
 
 CONTROLLERS = [pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")]
 PERIOD_US = 20_000
@@ -94,6 +95,14 @@ def figures_of(name, rounds, work, processes):
     return {f"{name}_s": taken, f"{name}_cpu_s": round((processor_seconds(processes) - before) / (rounds + 1), 2)}
 
 
+def by_package(member, endpoints):
+    """Reads a statement by our package over sockets."""
+    import bowshot
+
+    options = {"endpoints": str(endpoints)}
+    return bowshot.connect(member.grpc_tcp, options=options, same_host=False, autocommit=True)
+
+
 def measured(number, data, queries, chosen):
     import endpoints
     import nodes
@@ -107,7 +116,8 @@ def measured(number, data, queries, chosen):
         processes = [member.process for member in members]
         with limited(processes, chosen.share):
             with endpoints.Client(members[0].grpc_tcp, "auto", seconds=3600) as spread, \
-                    endpoints.Client(members[0].grpc_tcp, None, seconds=3600) as together:
+                    endpoints.Client(members[0].grpc_tcp, None, seconds=3600) as together, \
+                    by_package(members[0], 4) as package, by_package(members[0], 1) as single:
                 info = spread.info(EVERYTHING)
                 rows = spread.all_of(info)
                 found = {"nodes": number, "endpoints": len(info.endpoints), "rows": rows.num_rows, "bytes": rows.nbytes}
@@ -115,6 +125,8 @@ def measured(number, data, queries, chosen):
                 works = {
                     "all_endpoints": (chosen.rounds, lambda: spread.parallel(EVERYTHING)),
                     "one_endpoint": (chosen.rounds, lambda: together.run(EVERYTHING)),
+                    "package_all_endpoints": (chosen.rounds, lambda: package.sql(EVERYTHING).arrow()),
+                    "package_one_endpoint": (chosen.rounds, lambda: single.sql(EVERYTHING).arrow()),
                     "all_to_all": (chosen.rounds, lambda: spread.parallel(ALL_TO_ALL)),
                     "tpch": (1, lambda: [together.run(sql) for sql in queries]),
                 }
@@ -137,7 +149,7 @@ def main():
     figures = [measured(int(number), data, texts, chosen) for number in chosen.nodes.split(",")]
     first = figures[0]
     for figure in figures:
-        for name in ("all_endpoints_s", "one_endpoint_s", "all_to_all_s", "tpch_s"):
+        for name in ("all_endpoints_s", "one_endpoint_s", "package_all_endpoints_s", "package_one_endpoint_s", "all_to_all_s", "tpch_s"):
             if name in figure:
                 figure[name.replace("_s", "_faster")] = round(first[name] / figure[name], 2)
     line = {

@@ -2,23 +2,26 @@
 server's own caches of columns and results off. DuckDB's httpfs is compared where the extension is installed beside DuckDB.
 
     cargo build --release -p bowshot
-    pip install -r tests/sources/requirements.txt duckdb==1.5.5
-    python bench/object_stores.py FOLDER_OF_PROGRAMS LINEITEM.parquet [--rounds 5]
+    pip install -r bench/requirements/sources.txt
+    python bench/object_stores.py FOLDER_OF_PROGRAMS LINEITEM.parquet [--rounds 5] [--json FILE]
 
-`bowshot demo` makes such a file. Prints one JSON line with the median of each query's times, in seconds.
+`bowshot demo` makes such a file. Prints one JSON line with the median of each query's times, in seconds, and adds it to FILE.
 """
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
+import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests/sources"), str(ROOT / "tests/clients")]
+sys.path[:0] = [str(ROOT / place) for place in ("tests/sources", "tests/clients", "bench")]
 
 QUERIES = {
     "count": "SELECT count(*), sum(l_quantity) FROM lineitem",
@@ -35,6 +38,7 @@ def options():
     parser.add_argument("programs", type=pathlib.Path)
     parser.add_argument("lineitem", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=pathlib.Path)
     return parser.parse_args()
 
 
@@ -66,11 +70,12 @@ def served(source, environment, data, rounds):
 def duckdb_httpfs(store, rounds):
     """None where the extension cannot be had."""
     import duckdb
+    from lib import duckdb_extensions
 
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
     try:
-        connection.execute("LOAD httpfs")
-    except duckdb.Error:
+        duckdb_extensions.load(connection, "httpfs")
+    except ImportError:
         return None
     import stores
 
@@ -87,15 +92,22 @@ def main():
     os.environ["BOWSHOT_BIN"] = str(chosen.programs)
     import stores
 
+    load = os.getloadavg()[0]
     with stores.SeaweedFS() as store, tempfile.TemporaryDirectory() as folder:
         store.write("lake/bench/lineitem.parquet", chosen.lineitem.read_bytes())
         folder = pathlib.Path(folder)
         disk, disk_again, here = served(chosen.lineitem, None, folder / "local", chosen.rounds)
         remote, cached, there = served("s3://lake/bench/lineitem.parquet", store.environment(), folder / "remote", chosen.rounds)
         assert here == there
-        print(json.dumps({"bench": "object_stores", "bytes": chosen.lineitem.stat().st_size, "rounds": chosen.rounds,
-                          "local": disk, "local_again": disk_again, "store": remote, "store_again": cached,
-                          "duckdb_httpfs": duckdb_httpfs(store, chosen.rounds)}))
+        line = {"scenario": "object_stores", "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                "commit": subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip(),
+                "machine": {"processors": os.cpu_count(), "system": platform.platform()}, "load": load,
+                "bytes": chosen.lineitem.stat().st_size, "rounds": chosen.rounds, "local": disk, "local_again": disk_again,
+                "store": remote, "store_again": cached, "duckdb_httpfs": duckdb_httpfs(store, chosen.rounds)}
+        print(json.dumps(line))
+        if chosen.json:
+            with open(chosen.json, "a") as file:
+                file.write(json.dumps(line) + "\n")
 
 
 if __name__ == "__main__":

@@ -123,6 +123,20 @@ def parquet_strings(rows: int) -> pathlib.Path:
     return made(FOLDER / f"strings-{rows}.parquet", lambda path: pq.write_table(strings(rows), path))
 
 
+def samples(rows: int) -> pa.Table:
+    """What a model is trained on: 20 features as float32, a label, and the number of the row; no nulls."""
+    random = np.random.default_rng(SEED)
+    columns = {"id": np.arange(rows, dtype=np.int64), "label": random.integers(0, 10, rows)}
+    columns |= {f"f{index:02}": random.standard_normal(rows, dtype=np.float32) for index in range(COLUMNS)}
+    table = pa.table(columns)
+    return table.cast(pa.schema([field.with_nullable(False) for field in table.schema]))
+
+
+def parquet_samples(rows: int) -> pathlib.Path:
+    name = f"samples-{rows}.parquet"
+    return made(FOLDER / name, lambda path: pq.write_table(samples(rows), path, row_group_size=LINEITEM_GROUP_ROWS))
+
+
 def lineitem(scale: float) -> pathlib.Path:
     """TPC-H's lineitem: a folder of Parquet files."""
     return tpch(scale) / "lineitem"

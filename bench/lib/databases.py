@@ -59,6 +59,22 @@ class BowshotAdbcUpdate(BowshotAdbc):
         self.cursor.executescript(text)
 
 
+class BowshotPackage(Database):
+    """Our package for Python."""
+
+    def __init__(self, uri):
+        self.connection = readers.Package(uri).connection
+
+    def run(self, text):
+        result = self.connection.sql(text)
+        if not result.columns:
+            return result.rowcount
+        return result.arrow().column(0)[0].as_py()
+
+    def insert(self, text):
+        self.connection.sql(text)
+
+
 class BowshotPut(BowshotAdbc):
     """Rows go by pyarrow's DoPut under a path, statements by ADBC."""
 
@@ -162,6 +178,7 @@ class PostgresCsv(Postgres):
 KINDS = {
     "bowshot-adbc": BowshotAdbc,
     "bowshot-adbc-update": BowshotAdbcUpdate,
+    "bowshot-package": BowshotPackage,
     "bowshot-put": BowshotPut,
     "flight-put": FlightPut,
     "duckdb": DuckDb,

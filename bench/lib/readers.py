@@ -90,10 +90,13 @@ class Package:
         return self.connection.sql(text).arrow()
 
     def pandas(self, text):
-        return self.table(text).to_pandas()
+        return self.connection.sql(text).df()
 
     def batches(self, text):
         yield from self.connection.sql(text).batches()
+
+    def to_parquet(self, text, path):
+        self.connection.sql(text).to_parquet(path)
 
 
 class PackageInMemory(Package):

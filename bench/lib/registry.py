@@ -37,13 +37,16 @@ GEOMETRIC = Metric("geometric_mean_s", "geometric mean of a query's time", "s")
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-    """`question` is what a reader learns; `metrics` begin with those that ratios are made of, as many as `judged`."""
+    """`question` is what a reader learns; `metrics` begin with those that ratios are made of, as many as `judged`. `by_hand` is one
+    that runs only when it is named, since its packages are too large for every machine that runs all.
+    """
 
     name: str
     title: str
     question: str
     metrics: tuple
     judged: int = 1
+    by_hand: bool = False
 
     def run(self, options) -> None:
         importlib.import_module(f".scenarios.{self.name}", __package__).run(options)
@@ -140,7 +143,17 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         "rooms", "Federated rounds", "Three workers send their weights and get the mean of all: through a room, against a service that "
         "takes JSON.", (SECONDS,),
     ),
+    Scenario(
+        "spark_readers", "Rows into Spark", "lineitem read into Spark, every column of it: by our data source, by JDBC from the same "
+        "server, and by JDBC from PostgreSQL.", (SECONDS, ROWS), by_hand=True,
+    ),
+    Scenario(
+        "training_readers", "Epochs of PyTorch and TensorFlow", "Batches of 20 features and a label from the server, against the same "
+        "loop over a local Parquet file; nothing is trained.", (SECONDS, ROWS), by_hand=True,
+    ),
 )}
+# What `all` runs.
+EVERYWHERE = [name for name, scenario in SCENARIOS.items() if not scenario.by_hand]
 
 
 def is_lower_better(figure: str) -> bool:

@@ -6,6 +6,7 @@ import http.server
 import json
 import threading
 import time
+import urllib.parse
 
 import jwt
 from cryptography.hazmat.primitives import serialization
@@ -50,6 +51,8 @@ class Issuer:
         self.keys = [Key("one", use="sig", alg="RS256"), Key("two", "ES256"), Key("three", "PS256"), Key("four", "ES384")]
         self.sealing = Key("sealing", use="enc", alg="RSA-OAEP")
         self.asked, self.failing = 0, False
+        # What the discovery document has beside the keys, and who answers there: from a query and a form to status, headers, body.
+        self.endpoints, self.pages = {}, {}
         issuer = self
 
         class Answer(http.server.BaseHTTPRequestHandler):
@@ -58,14 +61,29 @@ class Issuer:
                 if issuer.failing:
                     status = 503
                 elif self.path == "/realm/.well-known/openid-configuration":
-                    body = json.dumps({"issuer": issuer.name, "jwks_uri": issuer.name + "/keys"}).encode()
+                    document = {"issuer": issuer.name, "jwks_uri": issuer.name + "/keys", **issuer.endpoints}
+                    body = json.dumps(document).encode()
                 elif self.path == "/realm/keys":
                     issuer.asked += 1
                     body = json.dumps({"keys": [key.document() for key in [*issuer.keys, issuer.sealing]]}).encode()
+                elif urllib.parse.urlsplit(self.path).path in issuer.pages:
+                    return self.page()
                 else:
                     status = 404
+                self.say(status, {"content-type": "application/json"}, body)
+
+            do_POST = do_GET
+
+            def page(self):
+                place = urllib.parse.urlsplit(self.path)
+                form = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
+                query, form = (dict(urllib.parse.parse_qsl(text)) for text in (place.query, form))
+                self.say(*issuer.pages[place.path](query, form))
+
+            def say(self, status, headers, body):
                 self.send_response(status)
-                self.send_header("content-type", "application/json")
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

@@ -15,11 +15,13 @@ CLIENTS = (1, 2, 4, 8)
 LABELS = {
     "bowshot (ADBC)": "bowshot-adbc",
     "bowshot (ADBC, one call)": "bowshot-adbc-update",
+    "bowshot (package)": "bowshot-package",
     "PostgreSQL": "postgres",
     "DuckDB Quack": "quack",
 }
 PEERS = {
-    "bowshot (ADBC)": "bowshot", "bowshot (ADBC, one call)": "bowshot", "PostgreSQL": "postgres", "DuckDB Quack": "quack",
+    "bowshot (ADBC)": "bowshot", "bowshot (ADBC, one call)": "bowshot", "bowshot (package)": "bowshot",
+    "PostgreSQL": "postgres", "DuckDB Quack": "quack",
 }
 
 
@@ -42,7 +44,7 @@ def case(arena: Arena, servers: dict, clients: int, disk: dict) -> None:
     figures = {label: measure.medians(answers[label]) for label in answers}
     ratios = {}
     for peer in ("PostgreSQL", "DuckDB Quack"):
-        for ours in ("bowshot (ADBC)", "bowshot (ADBC, one call)"):
+        for ours in ("bowshot (ADBC)", "bowshot (ADBC, one call)", "bowshot (package)"):
             if peer in figures and ours in figures:
                 ratios[f"inserts per second, {ours} against {peer}"] = results.plain(
                     figures[ours]["inserts_per_second"] / figures[peer]["inserts_per_second"]

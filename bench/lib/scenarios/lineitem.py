@@ -17,6 +17,8 @@ MILLION = 1_000_000
 TOO_MANY = 30 * MILLION
 CONTENDERS = [
     Contender("bowshot (pyarrow)", "bowshot", "flight-ticket", "arrow"),
+    Contender("bowshot (package)", "bowshot", "package-socket", "arrow"),
+    Contender("bowshot (package, same host)", "bowshot", "package-memory", "arrow"),
     Contender("bowshot (ADBC)", "bowshot", "adbc", "arrow"),
     Contender("DuckDB Quack", "quack", "quack", "arrow"),
     Contender("DuckDB behind Arrow Flight", "duckdb-flight", "flight-ticket", "arrow"),
@@ -32,7 +34,7 @@ CONTENDERS = [
 STREAMING = [
     dataclasses.replace(contender, into="batches")
     for contender in CONTENDERS
-    if contender.reader in ("flight-ticket", "adbc", "quack", "duckdb") and contender.most_rows is None
+    if contender.reader in ("flight-ticket", "package-socket", "package-memory", "adbc", "quack", "duckdb") and contender.most_rows is None
 ]
 
 

@@ -15,6 +15,7 @@ SHAPES = {"1 integer": ("integer", data.parquet_integer), "20 integers": ("integ
 # PyMySQL keeps every value as a Python object, some gigabytes for so many rows, and pandas copies them.
 MOST_OBJECT_ROWS = {"1 integer": 10_000_000, "20 integers": 5_000_000, "20 texts": 5_000_000}
 PYARROW, ADBC = ("bowshot (pyarrow)", "bowshot", "flight-ticket"), ("bowshot (ADBC)", "bowshot", "adbc")
+PACKAGE, NEAR = ("bowshot (package)", "bowshot", "package-socket"), ("bowshot (package, same host)", "bowshot", "package-memory")
 PYMYSQL = ("MariaDB (PyMySQL)", "mariadb", "pymysql")
 
 
@@ -23,11 +24,12 @@ def ways(shape: str) -> dict:
     most = MOST_OBJECT_ROWS[shape]
     return {
         "fetched": [
-            Contender(*PYARROW, "arrow"), Contender(*ADBC, "arrow"),
+            Contender(*PYARROW, "arrow"), Contender(*PACKAGE, "arrow"), Contender(*NEAR, "arrow"), Contender(*ADBC, "arrow"),
             Contender("MariaDB (mysql --quick)", "mariadb", "mysql-quick", "text"),
         ],
         "into pandas": [
-            Contender(*PYARROW, "pandas"), Contender(*ADBC, "pandas"), Contender(*PYMYSQL, "pandas", most),
+            Contender(*PYARROW, "pandas"), Contender(*PACKAGE, "pandas"), Contender(*NEAR, "pandas"), Contender(*ADBC, "pandas"),
+            Contender(*PYMYSQL, "pandas", most),
         ],
         "typed access over JDBC": [
             Contender("bowshot (JDBC)", "bowshot", "jdbc-flight", "values"),

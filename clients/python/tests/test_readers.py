@@ -2,14 +2,16 @@
 longer suite."""
 
 import datetime
+from itertools import accumulate
 
 import documents
 import numpy
+import pyarrow as pa
 import pytest
 from conftest import NUMBERS
 
 import bowshot
-from bowshot._training import Epochs
+from bowshot._training import Epochs, _blocks, _cut
 
 # --- training
 
@@ -73,6 +75,25 @@ def test_columns_become_arrays(shared):
     assert batch["pair"].shape == (2, 2)
     assert numpy.isnan(batch["missing"]).all()
     assert batch["small"].flags.writeable
+
+
+def test_batches_of_an_epoch_are_cut_where_rows_come_as_they_like():
+    table = pa.table({"n": range(35), "half": [None if n % 5 == 0 else n for n in range(35)]}).combine_chunks()
+    sizes = [1, 4, 7, 0, 20, 3]
+    columns = [table.slice(at, size).to_batches()[0] for at, size in zip(accumulate([0, *sizes]), sizes, strict=False) if size]
+    for exact in (True, False):
+        blocks = list(_blocks(iter(columns), 4, exact))
+        assert all(block.num_rows % 4 == 0 for block in blocks[:-1])
+        assert not exact or all(block.num_rows == 4 for block in blocks[:-1])
+        batches = [batch for block in blocks for batch in _cut(block, 4)]
+        assert [len(batch["n"]) for batch in batches] == [4] * 8 + [3]
+        assert numpy.concatenate([batch["n"] for batch in batches]).tolist() == list(range(35))
+        # Nulls make numbers of their batch alone floating-point ones.
+        assert {batch["half"].dtype.kind for batch in batches} == {"f", "i"}
+        for batch in batches:
+            batch["n"] += 1000
+        assert numpy.concatenate([batch["n"] for batch in batches]).tolist() == list(range(1000, 1035))
+    assert list(batches[0]) == ["n", "half"]
 
 
 # --- Polars

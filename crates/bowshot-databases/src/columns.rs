@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A column of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
-    /// Name and type here. It may have nulls, whatever the database says.
+    /// Name and type here. It may have nulls, whatever most databases say.
     pub(crate) field: FieldRef,
     /// The expression that gives its values.
     pub(crate) sent: String,
@@ -51,6 +51,10 @@ pub(crate) enum Compares {
     EqualTexts,
     /// Texts of which more may be equal there than here.
     CoarseTexts,
+    /// Texts whose bytes, when they are asked for, have the equality and the order of here.
+    ByteTexts,
+    /// Days and moments among which there may be some that are none.
+    Days,
     /// Floating-point numbers: NaN and the two zeros are not everywhere the same.
     Floats,
 }
@@ -76,6 +80,12 @@ impl Column {
 
     pub(crate) fn given_as(self, given: Given) -> Self {
         Self { given, ..self }
+    }
+
+    /// The same without nulls. One that comes nevertheless is an error.
+    pub(crate) fn never_null(self) -> Self {
+        let field = self.field.as_ref().clone().with_nullable(false);
+        Self { field: Arc::new(field), ..self }
     }
 
     pub(crate) fn witnessed_by(self, witness: &'static str) -> Self {

@@ -4,10 +4,16 @@ use crate::settings::Kind;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::scalar::ScalarValue;
+use std::fmt::Write as _;
 
 /// A name in double quotes, which all of them understand. `None` for one that no database can have.
 pub(crate) fn name(name: &str) -> Option<String> {
     (!name.contains('\0')).then(|| format!("\"{}\"", name.replace('"', "\"\"")))
+}
+
+/// A name of MySQL, in its own quotes: the others depend on a mode.
+pub(crate) fn backticked(name: &str) -> Option<String> {
+    (!name.contains('\0')).then(|| format!("`{}`", name.replace('`', "``")))
 }
 
 /// The names with dots between.
@@ -18,6 +24,14 @@ pub(crate) fn path(parts: &[&str]) -> Option<String> {
 
 /// A text as a constant. `None` for one that the database cannot have in a statement.
 pub(crate) fn text(kind: Kind, text: &str) -> Option<String> {
+    // Whether a backslash is one, a mode of MySQL's says, but not of digits.
+    if kind == Kind::Mysql && text.contains(|c: char| c == '\\' || c.is_control()) {
+        let digits = text.bytes().fold(String::with_capacity(text.len() * 2), |mut digits, byte| {
+            let _ = write!(digits, "{byte:02X}");
+            digits
+        });
+        return Some(format!("_utf8mb4 X'{digits}'"));
+    }
     // Whether a backslash is one, nobody knows of a server that speaks Flight SQL.
     if text.contains('\0') || kind == Kind::FlightSql && text.contains('\\') {
         return None;
@@ -44,6 +58,10 @@ pub(crate) fn constant(kind: Kind, value: &ScalarValue) -> Option<String> {
         V::UInt64(Some(number)) => whole(i128::from(*number)),
         V::Decimal128(Some(number), _, scale) => decimal(*number, *scale)?,
         V::Boolean(Some(truth)) if kind != Kind::Sqlite => if *truth { "TRUE" } else { "FALSE" }.to_owned(),
+        // MySQL's are compared as what they are with twice the digits.
+        V::Float32(Some(number)) if number.is_finite() && kind == Kind::Mysql => {
+            float(kind, &format!("{:e}", f64::from(*number)), true)?
+        }
         V::Float32(Some(number)) if number.is_finite() => float(kind, &format!("{number:e}"), true)?,
         V::Float64(Some(number)) if number.is_finite() => float(kind, &format!("{number:e}"), false)?,
         V::Utf8(Some(written)) | V::LargeUtf8(Some(written)) | V::Utf8View(Some(written)) => {
@@ -56,7 +74,7 @@ pub(crate) fn constant(kind: Kind, value: &ScalarValue) -> Option<String> {
         | V::TimestampNanosecond(Some(_), zone)
             if kind != Kind::Sqlite =>
         {
-            timestamp(value, zone.is_some())?
+            timestamp(kind, value, zone.is_some())?
         }
         _ => return None,
     })
@@ -80,8 +98,8 @@ fn float(kind: Kind, written: &str, single: bool) -> Option<String> {
     Some(match kind {
         Kind::Postgres => format!("'{written}'::{}", if single { "float4" } else { "float8" }),
         Kind::DuckDb => format!("CAST('{written}' AS {})", if single { "FLOAT" } else { "DOUBLE" }),
-        Kind::Sqlite if written.contains('e') => format!("({written})"),
-        Kind::Sqlite | Kind::FlightSql => return None,
+        Kind::Sqlite | Kind::Mysql if written.contains('e') => format!("({written})"),
+        Kind::Sqlite | Kind::Mysql | Kind::FlightSql => return None,
     })
 }
 
@@ -95,7 +113,7 @@ fn moment(value: &ScalarValue, day: usize) -> Option<String> {
     plain.then_some(written)
 }
 
-fn timestamp(value: &ScalarValue, zoned: bool) -> Option<String> {
+fn timestamp(kind: Kind, value: &ScalarValue, zoned: bool) -> Option<String> {
     let zone = zoned.then(|| "+00:00".into());
     // Databases have microseconds: what is finer is between two of theirs.
     let micros = value.cast_to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone())).ok()?;
@@ -106,6 +124,8 @@ fn timestamp(value: &ScalarValue, zoned: bool) -> Option<String> {
     let written = moment(&plain, 19)?.replacen('T', " ", 1);
     let written = written.strip_suffix('Z').unwrap_or(&written);
     Some(match zoned {
+        // Sessions of MySQL are in UTC, and its moments have no other zone.
+        true if kind == Kind::Mysql => format!("TIMESTAMP '{}'", written.trim_end_matches("+00:00")),
         false => format!("TIMESTAMP '{written}'"),
         true => format!("TIMESTAMP WITH TIME ZONE '{}+00:00'", written.trim_end_matches("+00:00")),
     })
@@ -127,6 +147,12 @@ mod tests {
         assert_eq!(pg(ScalarValue::from("\\'; x")).as_deref(), Some("E'\\\\''; x'"));
         assert_eq!(constant(Kind::Sqlite, &ScalarValue::from("\\'")).as_deref(), Some("'\\'''"));
         assert_eq!(pg(ScalarValue::from("a\0b")), None);
+        let my = |text: &str| constant(Kind::Mysql, &ScalarValue::from(text)).unwrap();
+        assert_eq!(my("it's \"`"), "'it''s \"`'");
+        assert_eq!(my("\\' OR 1"), "_utf8mb4 X'5C27204F522031'");
+        assert_eq!(my("\0"), "_utf8mb4 X'00'");
+        assert_eq!(backticked("a`b\"").as_deref(), Some("`a``b\"`"));
+        assert_eq!(backticked("a\0"), None);
     }
 
     #[test]
@@ -147,5 +173,11 @@ mod tests {
         assert_eq!(pg(ScalarValue::Float64(Some(f64::NAN))), None);
         assert_eq!(constant(Kind::Sqlite, &ScalarValue::Date32(Some(0))), None);
         assert_eq!(pg(ScalarValue::Int64(None)), None);
+        let my = |value: ScalarValue| constant(Kind::Mysql, &value).unwrap();
+        assert_eq!(my(ScalarValue::Float32(Some(0.1))), "(1.0000000149011612e-1)");
+        assert_eq!(my(ScalarValue::Float64(Some(-0.1))), "(-1e-1)");
+        let zoned = ScalarValue::TimestampMicrosecond(Some(0), Some("+02:00".into()));
+        assert_eq!(my(zoned), "TIMESTAMP '1970-01-01 00:00:00'");
+        assert_eq!(my(ScalarValue::Date32(Some(0))), "DATE '1970-01-01'");
     }
 }

@@ -23,6 +23,7 @@ fn loaded(path: &Path, kind: Kind) -> Result<ManagedDriver, Fault> {
     let start: &[u8] = match kind {
         Kind::DuckDb => b"duckdb_adbc_init",
         Kind::Postgres | Kind::Sqlite | Kind::FlightSql => b"AdbcDriverInit",
+        Kind::Mysql => return Err(Fault::Driver("this kind of database takes none".to_owned())),
     };
     if !path.is_absolute() {
         return Err(Fault::Driver("its path has to begin with `/`".to_owned()));
@@ -91,7 +92,7 @@ fn options(settings: &DatabaseSettings, token: Option<&Secret>) -> Vec<(OptionDa
             }));
             options
         }
-        (Kind::Sqlite | Kind::DuckDb, Place::Address { .. }) => Vec::new(),
+        (Kind::Sqlite | Kind::DuckDb, Place::Address { .. }) | (Kind::Mysql, _) => Vec::new(),
     }
 }
 
@@ -108,7 +109,7 @@ pub(crate) fn first_words(settings: &DatabaseSettings) -> Option<String> {
                  set_config('default_transaction_read_only', '{read_only}', false)"
             ))
         }
-        Kind::Sqlite | Kind::DuckDb | Kind::FlightSql => None,
+        Kind::Sqlite | Kind::DuckDb | Kind::FlightSql | Kind::Mysql => None,
     }
 }
 

@@ -154,7 +154,7 @@ fn is_lost(told: &str) -> bool {
 }
 
 /// A message of a driver without secrets, on one line.
-fn told(message: &str, settings: &DatabaseSettings) -> String {
+pub(crate) fn told(message: &str, settings: &DatabaseSettings) -> String {
     let message = ["Query was:", "\nLINE "]
         .iter()
         .fold(message, |message, sign| message.split(sign).next().unwrap_or_default());

@@ -5,11 +5,15 @@
 //! here over what comes. Everything else (functions, arithmetic, LIKE, the order of texts, casts) is computed here alone.
 //!
 //! A row on which a condition is neither true nor false is kept by neither. Below NOT nothing may be sent that keeps more.
+//!
+//! MySQL keeps dates that are no days (`0000-00-00`), which are errors here, or NULL: no condition may decide over such a row unseen.
+//! Equality with a day never keeps one; whatever else may is computed again, over the value that comes. Its texts are equal and in
+//! order as collations have it, and as here when their bytes are asked for.
 
 use crate::columns::{Column, Compares};
 use crate::dialect;
 use crate::settings::Kind;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
@@ -77,12 +81,21 @@ impl Writer<'_> {
                 _ => None,
             },
             Expr::Not(inner) => {
+                if self.has_days(inner) {
+                    return None;
+                }
                 let inner = self.write(inner, depth + 1).filter(|inner| inner.exact)?;
                 Some(Sent::exact(format!("(NOT {})", inner.sql)))
             }
-            Expr::IsNull(inner) => Some(Sent::exact(format!("({} IS NULL)", self.column(inner)?.named))),
+            Expr::IsNull(inner) => {
+                // MySQL also finds 0000-00-00 by it.
+                let column = self.column(inner).filter(|column| column.compares != Compares::Days)?;
+                Some(Sent::exact(format!("({} IS NULL)", column.named)))
+            }
             Expr::IsNotNull(inner) => {
-                Some(Sent::exact(format!("({} IS NOT NULL)", self.column(inner)?.named)))
+                let column = self.column(inner)?;
+                let exact = column.compares != Compares::Days;
+                Some(Sent { sql: format!("({} IS NOT NULL)", column.named), exact })
             }
             Expr::Column(_) => {
                 let column = self.column(expr)?;
@@ -118,6 +131,12 @@ impl Writer<'_> {
         self.columns.iter().find(|column| column.field.name() == name).map(AsRef::as_ref)
     }
 
+    /// Whether something is asked of a column in which there may be days that are none.
+    fn has_days(&self, expr: &Expr) -> bool {
+        let is_days = |name: &str| self.named(name).is_some_and(|column| column.compares == Compares::Days);
+        expr.column_refs().iter().any(|column| is_days(&column.name))
+    }
+
     /// `column operator constant`
     fn compared(&self, name: &str, op: Operator, value: &ScalarValue) -> Option<Sent> {
         let column = self.named(name)?;
@@ -139,10 +158,28 @@ impl Writer<'_> {
             Compares::EqualTexts if equality => {}
             Compares::CoarseTexts if op == Operator::Eq => {}
             Compares::Floats => return self.float(column, op, value),
+            Compares::ByteTexts => return self.of_bytes(column, written, value),
+            Compares::Days if !is_moment_there(column, value) => return None,
+            Compares::Days => {}
             Compares::Nothing | Compares::EqualTexts | Compares::CoarseTexts => return None,
         }
         let sql = format!("({} {written} {})", column.named, dialect::constant(self.kind, value)?);
-        Some(Sent { sql, exact: column.compares != Compares::CoarseTexts })
+        let exact = match column.compares {
+            Compares::CoarseTexts => false,
+            Compares::Days => op == Operator::Eq,
+            _ => true,
+        };
+        Some(Sent { sql, exact })
+    }
+
+    /// Texts by their bytes. What their collation finds equal is asked for too where it is enough, since it may have an index.
+    fn of_bytes(&self, column: &Column, written: &str, value: &ScalarValue) -> Option<Sent> {
+        let (named, constant) = (&column.named, dialect::constant(self.kind, value)?);
+        let bytes = format!("({} {written} {})", as_bytes(&column.sent), as_bytes(&constant));
+        Some(Sent::exact(match written {
+            "=" if fits(column, value) => format!("(({named} = {constant}) AND {bytes})"),
+            _ => bytes,
+        }))
     }
 
     /// Databases disagree on NaN and on the sign of zero: NaN is asked for too, and zero with both signs.
@@ -161,8 +198,10 @@ impl Writer<'_> {
         };
         let constant = dialect::constant(self.kind, value)?;
         let none = match self.kind {
-            // There is no NaN in it.
-            Kind::Sqlite => return Some(Sent::more(format!("({} {written} {constant})", column.named))),
+            // There is no NaN in them.
+            Kind::Sqlite | Kind::Mysql => {
+                return Some(Sent::more(format!("({} {written} {constant})", column.named)));
+            }
             Kind::Postgres => "'NaN'::float8",
             Kind::DuckDb => "CAST('NaN' AS DOUBLE)",
             Kind::FlightSql => return None,
@@ -174,20 +213,60 @@ impl Writer<'_> {
     fn listed(&self, list: &InList) -> Option<Sent> {
         let column = self.column(&list.expr)?;
         let exact = match column.compares {
-            Compares::All | Compares::EqualTexts => true,
+            Compares::All | Compares::EqualTexts | Compares::ByteTexts => true,
+            Compares::Days => !list.negated,
             Compares::CoarseTexts if !list.negated => false,
             Compares::CoarseTexts | Compares::Floats | Compares::Nothing => return None,
         };
         if list.list.is_empty() || list.list.len() > MAX_LIST {
             return None;
         }
-        let constant = |expr: &Expr| match expr {
-            Expr::Literal(value, _) if same_type(column, value) => dialect::constant(self.kind, value),
+        let value = |expr: &'_ Expr| match expr {
+            Expr::Literal(value, _) if same_type(column, value) && is_moment_there(column, value) => {
+                Some(value.clone())
+            }
             _ => None,
         };
-        let constants = list.list.iter().map(constant).collect::<Option<Vec<_>>>()?.join(", ");
+        let values = list.list.iter().map(value).collect::<Option<Vec<_>>>()?;
+        let constants = values.iter().map(|value| dialect::constant(self.kind, value));
+        let constants = constants.collect::<Option<Vec<_>>>()?;
         let not = if list.negated { "NOT " } else { "" };
-        Some(Sent { sql: format!("({} {not}IN ({constants}))", column.named), exact })
+        let within =
+            |named: &str, constants: &[String]| format!("({named} {not}IN ({}))", constants.join(", "));
+        let plain = within(&column.named, &constants);
+        if column.compares != Compares::ByteTexts {
+            return Some(Sent { sql: plain, exact });
+        }
+        let constants: Vec<String> = constants.iter().map(|constant| as_bytes(constant)).collect();
+        let bytes = within(&as_bytes(&column.sent), &constants);
+        let alone = list.negated || !values.iter().all(|value| fits(column, value));
+        Some(Sent::exact(if alone { bytes } else { format!("({plain} AND {bytes})") }))
+    }
+}
+
+/// Whether a constant fits into the character set of a column, so that it can be compared in it. Texts that are converted have
+/// another one than it.
+fn fits(column: &Column, value: &ScalarValue) -> bool {
+    column.sent == column.named || value.try_as_str().flatten().is_some_and(str::is_ascii)
+}
+
+/// A text of MySQL as its bytes.
+fn as_bytes(text: &str) -> String {
+    format!("CAST({text} AS BINARY)")
+}
+
+/// Whether a constant is a moment that MySQL's TIMESTAMP has: it makes something else of those before 1970 and after 2038. All
+/// others are.
+fn is_moment_there(column: &Column, value: &ScalarValue) -> bool {
+    /// With a day less on both sides.
+    const MICROS: std::ops::Range<i64> = 86_400_000_000..2_147_397_247_000_000;
+    let moment = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    if column.compares != Compares::Days || *column.field.data_type() != moment {
+        return true;
+    }
+    match value.cast_to(&moment) {
+        Ok(ScalarValue::TimestampMicrosecond(Some(micros), _)) => MICROS.contains(&micros),
+        _ => false,
     }
 }
 
@@ -208,72 +287,4 @@ fn joined(left: &Sent, word: &str, right: &Sent) -> Sent {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use datafusion::prelude::{col, in_list, lit};
-
-    fn columns() -> Vec<Arc<Column>> {
-        let column = |name: &str, data_type, compares| {
-            Arc::new(Column::plain(name, &dialect::name(name).unwrap(), data_type, compares))
-        };
-        vec![
-            column("i", DataType::Int64, Compares::All),
-            column("t", DataType::Utf8, Compares::EqualTexts),
-            column("c", DataType::Utf8, Compares::CoarseTexts),
-            column("f", DataType::Float64, Compares::Floats),
-            column("b", DataType::Boolean, Compares::All),
-            column("x", DataType::Utf8, Compares::Nothing),
-        ]
-    }
-
-    fn exact(expr: &Expr) -> Option<String> {
-        sent(Kind::Postgres, expr, &columns()).filter(|sent| sent.exact).map(|sent| sent.sql)
-    }
-
-    fn more(expr: &Expr) -> Option<String> {
-        sent(Kind::Postgres, expr, &columns()).filter(|sent| !sent.exact).map(|sent| sent.sql)
-    }
-
-    #[test]
-    fn what_means_the_same_is_exact() {
-        let expr = col("i").gt(lit(5_i64)).and(col("t").eq(lit("a'b")).or(col("b")));
-        assert_eq!(exact(&expr).unwrap(), r#"(("i" > 5) AND (("t" = 'a''b') OR "b"))"#);
-        assert_eq!(exact(&lit(5_i64).gt(col("i"))).unwrap(), r#"("i" < 5)"#);
-        let listed = in_list(col("i"), vec![lit(1_i64), lit(-2_i64)], true);
-        assert_eq!(exact(&listed).unwrap(), r#"("i" NOT IN (1, (-2)))"#);
-        let between = col("i").not_between(lit(1_i64), lit(2_i64));
-        assert_eq!(exact(&between).unwrap(), r#"(NOT (("i" >= 1) AND ("i" <= 2)))"#);
-        assert_eq!(exact(&col("x").is_null()).unwrap(), r#"("x" IS NULL)"#);
-        assert_eq!(exact(&Expr::Not(Box::new(col("b")))).unwrap(), r#"(NOT "b")"#);
-    }
-
-    #[test]
-    fn what_may_keep_more_is_computed_again() {
-        assert_eq!(more(&col("c").eq(lit("a"))).unwrap(), r#"("c" = 'a')"#);
-        assert_eq!(
-            more(&col("f").lt(lit(0.0_f64))).unwrap(),
-            r#"("f" <= '0e0'::float8 OR "f" = 'NaN'::float8)"#
-        );
-        let half = col("i").eq(lit(1_i64)).and(col("t").like(lit("a%")));
-        assert_eq!(more(&half).unwrap(), r#"("i" = 1)"#);
-    }
-
-    #[test]
-    fn what_may_keep_less_is_not_sent() {
-        let no = |expr: Expr| assert_eq!(sent(Kind::Postgres, &expr, &columns()), None, "{expr}");
-        no(col("t").lt(lit("a")));
-        no(col("c").not_eq(lit("a")));
-        no(Expr::Not(Box::new(col("c").eq(lit("a")))));
-        no(Expr::Not(Box::new(col("i").eq(lit(1_i64)).and(col("t").like(lit("a%"))))));
-        no(in_list(col("c"), vec![lit("a")], true));
-        no(in_list(col("i"), vec![lit(1_i64), lit(ScalarValue::Int64(None))], true));
-        no(col("i").eq(lit(1_i32)));
-        no(col("i").eq(lit(1_i64)).or(col("t").like(lit("a%"))));
-        no((col("i") + lit(1_i64)).eq(lit(1_i64)));
-        no(col("x").eq(lit("a")));
-        no(col("t").eq(lit("a\0")));
-        no(col("f").eq(lit(f64::NAN)));
-        no(col("missing").is_null());
-        no(lit(true));
-    }
-}
+mod tests;

@@ -8,8 +8,10 @@ use crate::columns::Column;
 use crate::describe::Described;
 use crate::driver::set_autocommit;
 use crate::fault::Fault;
+use crate::link::{Link, tell_driver};
+use crate::mysql::{self, Destination};
 use crate::pool::{Permit, Pool};
-use crate::reading::{Stop, StopOnDrop, told};
+use crate::reading::{Stop, StopOnDrop};
 use crate::settings::{DatabaseSettings, Kind};
 use crate::source::{Source, unknown};
 use adbc_core::error::Error as AdbcError;
@@ -132,8 +134,12 @@ impl Target {
         let staged = match kind {
             Kind::Postgres => columns.iter().any(|column| !is_written(column)),
             Kind::DuckDb => true,
-            Kind::Sqlite | Kind::FlightSql => false,
+            Kind::Sqlite | Kind::FlightSql | Kind::Mysql => false,
         };
+        if !described.undoes {
+            return Err(Error::unsupported(format!("what is added to `{name}` could not be undone"))
+                .with_hint("rows are added to tables of MySQL whose engine has transactions, such as InnoDB, and not to views"));
+        }
         Ok(Self {
             kind,
             catalog: source.settings.catalog.clone(),
@@ -208,19 +214,18 @@ fn write(pool: &Arc<Pool>, permit: Permit, target: &Target, (rows, stop): In<'_>
     // One that was kept may be gone, and rows do not come twice.
     let mut lease = pool.new_lease(permit)?;
     let settings = lease.settings();
-    let transaction = target.kind != Kind::FlightSql;
-    let connection = lease.connection()?;
-    if transaction {
-        set_autocommit(connection, false, &settings)?;
-    }
-    ingest(connection, target, (rows, stop), &settings)?;
-    if target.staged {
-        told(connection, &target.moved(), stop, &settings)?;
-        told(connection, &format!("DROP TABLE {}", target.stage()), stop, &settings)?;
-    }
-    if transaction {
-        connection.commit().map_err(|error| Fault::running(&error, &settings))?;
-        set_autocommit(connection, true, &settings)?;
+    let ended = Arc::<AtomicBool>::default();
+    let incoming = Incoming { schema: Arc::clone(&target.given), rows, ended: Arc::clone(&ended) };
+    let whole = || ended.load(Ordering::Acquire);
+    match lease.connection()? {
+        Link::Driver(connection) => by_driver(connection, target, (incoming, &whole, stop), &settings)?,
+        Link::Mysql(connection) => {
+            let destination =
+                Destination { relation: target.relation.clone(), columns: target.columns.clone() };
+            // Rows that end before their end are nobody's fault here: why is told by who sent them.
+            let rows = incoming.map(|rows| rows.map_err(|_| Fault::Cancelled));
+            mysql::add(connection, &destination, rows, whole, stop)?;
+        }
     }
     if stop.finish() {
         lease.give_back();
@@ -228,10 +233,35 @@ fn write(pool: &Arc<Pool>, permit: Permit, target: &Target, (rows, stop): In<'_>
     Ok(())
 }
 
+/// Rows, whether all of them have come, and who ends it.
+type Ingest<'a> = (Incoming, &'a dyn Fn() -> bool, &'a Stop);
+
+fn by_driver(
+    connection: &mut ManagedConnection,
+    target: &Target,
+    (rows, whole, stop): Ingest<'_>,
+    settings: &DatabaseSettings,
+) -> Result<(), Fault> {
+    let transaction = target.kind != Kind::FlightSql;
+    if transaction {
+        set_autocommit(connection, false, settings)?;
+    }
+    ingest(connection, target, (rows, whole, stop), settings)?;
+    if target.staged {
+        tell_driver(connection, &target.moved(), stop, settings)?;
+        tell_driver(connection, &format!("DROP TABLE {}", target.stage()), stop, settings)?;
+    }
+    if transaction {
+        connection.commit().map_err(|error| Fault::running(&error, settings))?;
+        set_autocommit(connection, true, settings)?;
+    }
+    Ok(())
+}
+
 fn ingest(
     connection: &mut ManagedConnection,
     target: &Target,
-    (rows, stop): In<'_>,
+    (rows, whole, stop): Ingest<'_>,
     settings: &DatabaseSettings,
 ) -> Result<(), Fault> {
     let fault = |error: AdbcError| Fault::running(&error, settings);
@@ -239,15 +269,13 @@ fn ingest(
     for (key, value) in target.options() {
         statement.set_option(key, value).map_err(fault)?;
     }
-    let ended = Arc::<AtomicBool>::default();
-    let reader = Incoming { schema: Arc::clone(&target.given), rows, ended: Arc::clone(&ended) };
-    statement.bind_stream(Box::new(reader)).map_err(fault)?;
+    statement.bind_stream(Box::new(rows)).map_err(fault)?;
     if !stop.arm_with(statement.get_cancel_handle()) {
         return Err(Fault::Cancelled);
     }
     statement.execute_update().map_err(fault)?;
     // A driver that has overheard the error of its rows must not make them count.
-    if ended.load(Ordering::Acquire) { Ok(()) } else { Err(Fault::Cancelled) }
+    if whole() { Ok(()) } else { Err(Fault::Cancelled) }
 }
 
 /// The rows as a driver reads them.

@@ -4,10 +4,12 @@
 
 use crate::driver;
 use crate::fault::Fault;
+use crate::link::Link;
+use crate::mysql;
 use crate::reading::{Stop, rows_of};
-use crate::settings::DatabaseSettings;
+use crate::settings::{DatabaseSettings, Kind};
 use adbc_core::Database;
-use adbc_driver_manager::{ManagedConnection, ManagedDatabase};
+use adbc_driver_manager::ManagedDatabase;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +29,7 @@ pub(crate) struct Pool {
     open: AtomicUsize,
 }
 
-/// The opened database.
+/// The database that a driver has opened.
 struct ManagedDatabaseSlot(ManagedDatabase);
 
 impl std::fmt::Debug for ManagedDatabaseSlot {
@@ -37,7 +39,7 @@ impl std::fmt::Debug for ManagedDatabaseSlot {
 }
 
 struct Idle {
-    connection: ManagedConnection,
+    connection: Link,
     since: Instant,
 }
 
@@ -50,7 +52,7 @@ impl std::fmt::Debug for Idle {
 /// A connection that somebody has. Dropping it closes it; [`Lease::give_back`] keeps it for others.
 pub(crate) struct Lease {
     pool: Arc<Pool>,
-    connection: Option<ManagedConnection>,
+    connection: Option<Link>,
     /// Whether it was used before, and so may be gone without anybody having noticed.
     pub(crate) reused: bool,
     permit: Permit,
@@ -107,18 +109,25 @@ impl Pool {
 
     /// A connection that nobody has used. May block.
     pub(crate) fn new_lease(self: &Arc<Self>, permit: Permit) -> Result<Lease, Fault> {
-        let database = self.database()?;
-        let connection = database.new_connection().map_err(|error| {
-            // What a driver remembers of a server may be of one that is gone.
-            lock(&self.database).take();
-            Fault::connecting(&error, &self.settings)
-        })?;
+        let connection = match self.settings.kind {
+            Kind::Mysql => Link::Mysql(Box::new(mysql::Connection::open(&self.settings)?)),
+            Kind::Postgres | Kind::Sqlite | Kind::DuckDb | Kind::FlightSql => self.by_driver()?,
+        };
         self.open.fetch_add(1, Ordering::Relaxed);
         let mut lease = Lease { pool: Arc::clone(self), connection: Some(connection), reused: false, permit };
         if let Some(words) = driver::first_words(&self.settings) {
             rows_of(lease.connection()?, &words, &Stop::new(), &self.settings)?;
         }
         Ok(lease)
+    }
+
+    fn by_driver(&self) -> Result<Link, Fault> {
+        let connection = self.database()?.new_connection().map_err(|error| {
+            // What a driver remembers of a server may be of one that is gone.
+            lock(&self.database).take();
+            Fault::connecting(&error, &self.settings)
+        })?;
+        Ok(Link::Driver(connection))
     }
 
     fn database(&self) -> Result<ManagedDatabase, Fault> {
@@ -139,7 +148,7 @@ impl Pool {
 }
 
 impl Lease {
-    pub(crate) fn connection(&mut self) -> Result<&mut ManagedConnection, Fault> {
+    pub(crate) fn connection(&mut self) -> Result<&mut Link, Fault> {
         self.connection.as_mut().ok_or_else(|| Fault::Unreachable("its connection is gone".to_owned()))
     }
 

@@ -2,12 +2,12 @@
 //!
 //! All connections of one scan read the snapshot that the first of them has exported, so that together they give the rows of one
 //! moment, each once. The outermost ranges have no end: rows that came after the ends were asked for are in one of them. Other
-//! kinds of databases have no snapshot that several connections share, and are read over one.
+//! kinds of databases, MySQL among them, have no snapshot that several connections share, and are read over one.
 
 use crate::describe::{Described, texts};
 use crate::fault::Fault;
 use crate::pool::{Lease, Permit, Pool};
-use crate::reading::{Stop, rows_of, told};
+use crate::reading::{Stop, rows_of};
 use crate::scan::Request;
 use crate::settings::Kind;
 use crate::source::Source;
@@ -102,7 +102,7 @@ impl Leader {
 fn exported(lease: &mut Lease) -> Result<String, Fault> {
     let (settings, stop) = (lease.settings(), Stop::new());
     let connection = lease.connection()?;
-    told(connection, BEGIN, &stop, &settings)?;
+    connection.tell(BEGIN, &stop, &settings)?;
     let rows =
         texts(&rows_of(connection, "SELECT pg_catalog.pg_export_snapshot()::text", &stop, &settings)?)?;
     let snapshot = rows.into_iter().flatten().flatten().next();
@@ -117,7 +117,7 @@ impl Drop for Leader {
         let end = move || {
             let settings = lease.settings();
             let ended =
-                lease.connection().and_then(|connection| told(connection, END, &Stop::new(), &settings));
+                lease.connection().and_then(|connection| connection.tell(END, &Stop::new(), &settings));
             if ended.is_ok() {
                 lease.give_back();
             }

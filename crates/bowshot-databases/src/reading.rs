@@ -4,14 +4,12 @@
 use crate::columns::Column;
 use crate::convert::converted;
 use crate::fault::Fault;
-use crate::partitions::at_its_place;
+use crate::link::Link;
 use crate::pool::{Lease, Permit, Pool};
 use crate::settings::DatabaseSettings;
-use adbc_core::{CancelHandle, Connection, Statement};
-use adbc_driver_manager::{ManagedConnection, ManagedStatement};
-use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchIterator, RecordBatchOptions};
+use adbc_core::CancelHandle;
+use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Int64Type, SchemaRef};
-use datafusion::arrow::error::ArrowError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tokio::sync::{mpsc, oneshot};
@@ -42,7 +40,7 @@ impl Stop {
     }
 
     /// From now on this is cancelled. `false` if that was asked before.
-    fn arm(&self, handles: Vec<Box<dyn CancelHandle>>) -> bool {
+    pub(crate) fn arm(&self, handles: Vec<Box<dyn CancelHandle>>) -> bool {
         let mut state = self.lock();
         let goes_on = !matches!(*state, State::Stopped);
         if goes_on {
@@ -109,13 +107,13 @@ fn on_thread(work: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
 }
 
 /// What an answer is made of, on the thread of its connection.
-pub(crate) type Asking<T> = dyn Fn(&mut ManagedConnection, &Stop) -> Result<T, Fault> + Send + Sync;
+pub(crate) type Asking<T> = dyn Fn(&mut Link, &Stop) -> Result<T, Fault> + Send + Sync;
 
 impl Pool {
     /// Asks the database something small, and once more where a connection that was kept is gone.
     pub(crate) async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
-        asking: impl Fn(&mut ManagedConnection, &Stop) -> Result<T, Fault> + Send + Sync + 'static,
+        asking: impl Fn(&mut Link, &Stop) -> Result<T, Fault> + Send + Sync + 'static,
     ) -> Result<T, Fault> {
         let permit = self.permit(1).await?;
         let (pool, stop) = (Arc::clone(self), Stop::new());
@@ -157,15 +155,14 @@ fn asked<T>(mut lease: Lease, asking: &Asking<T>, stop: &Stop) -> Result<T, Faul
 
 /// The rows of a statement that gives few.
 pub(crate) fn rows_of(
-    connection: &mut ManagedConnection,
+    connection: &mut Link,
     sql: &str,
     stop: &Stop,
     settings: &DatabaseSettings,
 ) -> Result<Vec<RecordBatch>, Fault> {
-    let (_statement, reader) = begun(connection, sql, stop, settings)?;
     let (mut batches, mut rows) = (Vec::new(), 0);
-    for batch in reader {
-        let batch = batch.map_err(|error| Fault::reading(&error, settings))?;
+    for batch in connection.begin(sql, &[], stop, settings)? {
+        let batch = batch?;
         rows += batch.num_rows();
         if rows > MAX_ANSWER_ROWS {
             return Err(Fault::Unexpected("it has more tables or columns than are listed".to_owned()));
@@ -173,55 +170,6 @@ pub(crate) fn rows_of(
         batches.push(batch);
     }
     Ok(batches)
-}
-
-type Reader = Box<dyn datafusion::arrow::array::RecordBatchReader + Send>;
-
-/// A statement that runs, and its rows. The statement lives as long as they are read.
-fn begun(
-    connection: &mut ManagedConnection,
-    sql: &str,
-    stop: &Stop,
-    settings: &DatabaseSettings,
-) -> Result<(ManagedStatement, Reader), Fault> {
-    let fault = |error: &adbc_core::error::Error| Fault::running(error, settings);
-    let mut statement = connection.new_statement().map_err(|error| fault(&error))?;
-    statement.set_sql_query(sql).map_err(|error| fault(&error))?;
-    if !stop.arm(vec![statement.get_cancel_handle(), connection.get_cancel_handle()]) {
-        return Err(Fault::Cancelled);
-    }
-    let reader = match settings.forward_token {
-        true => fetched(connection, &mut statement, stop, settings)?,
-        false => statement.execute().map_err(|error| fault(&error))?,
-    };
-    Ok((statement, reader))
-}
-
-type Rows = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
-
-/// The rows of a statement that is asked with the token of a caller: part by part over this connection, since a driver that fetches
-/// them by itself goes wherever the server tells it to.
-fn fetched(
-    connection: &ManagedConnection,
-    statement: &mut ManagedStatement,
-    stop: &Stop,
-    settings: &DatabaseSettings,
-) -> Result<Reader, Fault> {
-    let result = statement.execute_partitions().map_err(|error| Fault::running(&error, settings))?;
-    let partitions = result.partitions.iter().map(|partition| at_its_place(partition, &settings.place));
-    let partitions = partitions.collect::<Result<Vec<_>, _>>()?;
-    // From here on it is the connection that works.
-    if !stop.arm_with(connection.get_cancel_handle()) {
-        return Err(Fault::Cancelled);
-    }
-    let connection = connection.clone();
-    let rows = partitions.into_iter().flat_map(move |partition| -> Rows {
-        match connection.read_partition(partition) {
-            Ok(reader) => Box::new(reader),
-            Err(error) => Box::new(std::iter::once(Err(ArrowError::ExternalError(error.message.into())))),
-        }
-    });
-    Ok(Box::new(RecordBatchIterator::new(rows, Arc::new(result.schema))))
 }
 
 /// What is read of a table.
@@ -315,7 +263,7 @@ fn read(pool: &Arc<Pool>, permit: Permit, wanted: &Wanted, out: Out<'_>) -> Resu
     if done? && out.0.finish() {
         let settings = lease.settings();
         let ended = match wanted.after {
-            Some(words) => told(lease.connection()?, words, &Stop::new(), &settings).is_ok(),
+            Some(words) => lease.connection()?.tell(words, &Stop::new(), &settings).is_ok(),
             None => true,
         };
         // Where something was begun that cannot be ended, it ends with its connection.
@@ -336,14 +284,10 @@ fn read_on(
     let settings = lease.settings();
     let connection = lease.connection()?;
     for words in &wanted.before {
-        told(connection, words, stop, &settings)?;
+        connection.tell(words, stop, &settings)?;
     }
-    let (_statement, reader) = begun(connection, &wanted.sql, stop, &settings)?;
-    for batch in reader {
-        let batch = batch.map_err(|error| match stop.is_stopped() {
-            true => Fault::Cancelled,
-            false => Fault::reading(&error, &settings),
-        })?;
+    for batch in connection.begin(&wanted.sql, &wanted.columns, stop, &settings)? {
+        let batch = batch.map_err(|fault| if stop.is_stopped() { Fault::Cancelled } else { fault })?;
         if wanted.counted {
             return counted(&batch, wanted, (sender, sent));
         }
@@ -384,22 +328,6 @@ fn counted(
     Ok(true)
 }
 
-/// Runs a statement that gives nothing.
-pub(crate) fn told(
-    connection: &mut ManagedConnection,
-    sql: &str,
-    stop: &Stop,
-    settings: &DatabaseSettings,
-) -> Result<Option<i64>, Fault> {
-    let fault = |error: &adbc_core::error::Error| Fault::running(error, settings);
-    let mut statement = connection.new_statement().map_err(|error| fault(&error))?;
-    statement.set_sql_query(sql).map_err(|error| fault(&error))?;
-    if !stop.arm(vec![statement.get_cancel_handle(), connection.get_cancel_handle()]) {
-        return Err(Fault::Cancelled);
-    }
-    statement.execute_update().map_err(|error| fault(&error))
-}
-
 /// The rows without the one that only shows the types, by which SQLite's driver takes those of columns.
 fn without_witness(batch: &RecordBatch) -> Result<RecordBatch, Fault> {
     let unexpected = || Fault::Unexpected("its rows do not begin as was asked".to_owned());
@@ -411,15 +339,4 @@ fn without_witness(batch: &RecordBatch) -> Result<RecordBatch, Fault> {
         (1, Some(1)) => Ok(batch.slice(1, batch.num_rows() - 1)),
         _ => Err(unexpected()),
     }
-}
-
-/// The columns of a statement that gives no rows.
-pub(crate) fn schema_of(
-    connection: &mut ManagedConnection,
-    sql: &str,
-    stop: &Stop,
-    settings: &DatabaseSettings,
-) -> Result<SchemaRef, Fault> {
-    let (_statement, reader) = begun(connection, sql, stop, settings)?;
-    Ok(reader.schema())
 }

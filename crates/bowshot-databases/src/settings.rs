@@ -1,7 +1,9 @@
 //! What the operator says of other databases.
 
+use crate::lakes::LakeSettings;
 use crate::place::Place;
 use bowshot_api::{CallerToken, Error, Result, Secret};
+use bowshot_storage::IcebergSettings;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
@@ -23,11 +25,20 @@ pub enum Kind {
     DuckDb,
     /// A server that speaks Flight SQL.
     FlightSql,
+    /// MySQL 5.7 and later, and MariaDB.
+    Mysql,
+}
+
+/// What becomes of dates that are no days, such as `0000-00-00`, which MySQL keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ZeroDates {
+    Error,
+    Null,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Postgres, Self::Sqlite, Self::DuckDb, Self::FlightSql];
+    pub const ALL: [Self; 5] = [Self::Postgres, Self::Sqlite, Self::DuckDb, Self::FlightSql, Self::Mysql];
 
     /// As the operator writes it.
     pub fn name(self) -> &'static str {
@@ -36,6 +47,7 @@ impl Kind {
             Self::Sqlite => "sqlite",
             Self::DuckDb => "duckdb",
             Self::FlightSql => "flightsql",
+            Self::Mysql => "mysql",
         }
     }
 
@@ -45,11 +57,13 @@ impl Kind {
         let text = text.to_ascii_lowercase();
         let known = match text.as_str() {
             "postgresql" => Some(Self::Postgres),
+            "mariadb" => Some(Self::Mysql),
             _ => Self::ALL.into_iter().find(|kind| kind.name() == text),
         };
         known.ok_or_else(|| {
-            Error::invalid("this kind of database is not known")
-                .with_hint("the kinds are postgres, sqlite, duckdb and flightsql")
+            Error::invalid("this kind of database is not known").with_hint(
+                "the kinds are postgres, mysql, sqlite, duckdb, flightsql and ducklake, and iceberg in the configuration file",
+            )
         })
     }
 }
@@ -87,6 +101,7 @@ pub struct DatabaseSettings {
     pub(crate) cache_ttl: Duration,
     /// Whether large tables are read over several connections.
     pub(crate) parallel: bool,
+    pub(crate) zero_dates: ZeroDates,
     /// Whether it is asked with the token by which the caller has logged in, and with nothing else.
     pub(crate) forward_token: bool,
     /// That token, as long as its caller holds it.
@@ -100,6 +115,10 @@ pub struct DatabaseSettings {
 pub struct Options {
     /// The databases of the configuration.
     pub databases: Vec<DatabaseSettings>,
+    /// The lakes of the configuration.
+    pub lakes: Vec<LakeSettings>,
+    /// Catalogs of Iceberg tables among them.
+    pub catalogs: Vec<IcebergSettings>,
     /// Places of databases that admins may attach.
     pub attach: Vec<String>,
     /// Drivers by kind, for databases that name none.
@@ -115,7 +134,7 @@ impl DatabaseSettings {
     /// # Errors
     /// `Invalid`, naming the database and the key.
     pub fn read(values: &BTreeMap<String, Vec<String>>, base: Option<&Path>) -> Result<Self> {
-        const KEYS: [&str; 16] = [
+        const KEYS: [&str; 17] = [
             "name",
             "kind",
             "driver",
@@ -131,6 +150,7 @@ impl DatabaseSettings {
             "timeout",
             "cache_ttl",
             "parallel",
+            "zero_dates",
             "forward_token",
         ];
         let values = Values(values);
@@ -138,9 +158,10 @@ impl DatabaseSettings {
         values.check(&KEYS, &name)?;
         let kind =
             Kind::parse(&values.needed("kind", &name)?).map_err(|error| within(&name, "kind", &error))?;
-        let uri = values.needed("uri", &name)?;
+        let (uri, user) = Place::without_user(&values.needed("uri", &name)?);
         let place = Place::parse(kind, &uri, base).map_err(|error| within(&name, "uri", &error))?;
         let mut settings = Self::new(name, kind, place);
+        settings.user = user;
         settings.common(&values)?;
         let name = settings.name.clone();
         settings.driver = values.one("driver", &name)?.map(|path| beside(&path, base));
@@ -159,7 +180,7 @@ impl DatabaseSettings {
     /// # Errors
     /// `Invalid`, naming the key.
     pub(crate) fn attached(name: &str, uri: &str, values: &BTreeMap<String, Vec<String>>) -> Result<Self> {
-        const KEYS: [&str; 12] = [
+        const KEYS: [&str; 13] = [
             "type",
             "user",
             "password",
@@ -171,6 +192,7 @@ impl DatabaseSettings {
             "timeout",
             "cache_ttl",
             "parallel",
+            "zero_dates",
             "forward_token",
         ];
         let values = Values(values);
@@ -179,8 +201,10 @@ impl DatabaseSettings {
             Some(kind) => Kind::parse(&kind).map_err(|error| within(name, "type", &error))?,
             None => Place::kind(uri).ok_or_else(|| wrong(name, "type", "it is missing"))?,
         };
-        let place = Place::parse(kind, uri, None).map_err(|error| within(name, "uri", &error))?;
+        let (uri, user) = Place::without_user(uri);
+        let place = Place::parse(kind, &uri, None).map_err(|error| within(name, "uri", &error))?;
         let mut settings = Self::new(name.to_owned(), kind, place);
+        settings.user = user;
         settings.common(&values)?;
         settings.password = values.one("password", name)?.map(Secret::new);
         settings.check_forwarding()?;
@@ -204,6 +228,7 @@ impl DatabaseSettings {
             timeout: Duration::from_secs(60),
             cache_ttl: Duration::from_secs(30),
             parallel: true,
+            zero_dates: ZeroDates::Error,
             forward_token: false,
             bearer: None,
             shown: OnceLock::new(),
@@ -214,8 +239,13 @@ impl DatabaseSettings {
     fn common(&mut self, values: &Values<'_>) -> Result<()> {
         let name = self.name.clone();
         check_name(&name)?;
-        self.user = values.one("user", &name)?;
+        let user = values.one("user", &name)?;
+        if user.is_some() && self.user.is_some() {
+            return Err(wrong(&name, "user", "there is one in the address too"));
+        }
+        self.user = user.or_else(|| self.user.take());
         self.schemas = values.many("schemas");
+        self.of_mysql(values)?;
         self.catalog = values.one("catalog", &name)?;
         if self.catalog.is_some() && self.kind != Kind::FlightSql {
             return Err(wrong(&name, "catalog", "databases of this kind have none"));
@@ -239,6 +269,33 @@ impl DatabaseSettings {
         }
         if self.connect_timeout.is_zero() || self.timeout.is_zero() {
             return Err(wrong(&name, "timeout", "it is longer than nothing"));
+        }
+        Ok(())
+    }
+
+    /// What only MySQL has: a schema in the address is the only one that is seen, and somebody logs in.
+    fn of_mysql(&mut self, values: &Values<'_>) -> Result<()> {
+        let name = self.name.clone();
+        let dates = values.one("zero_dates", &name)?;
+        if self.kind != Kind::Mysql {
+            return match dates {
+                None => Ok(()),
+                Some(_) => Err(wrong(&name, "zero_dates", "databases of this kind have no such dates")),
+            };
+        }
+        self.zero_dates = match dates.as_deref() {
+            None | Some("error") => ZeroDates::Error,
+            Some("null") => ZeroDates::Null,
+            Some(_) => return Err(wrong(&name, "zero_dates", "it is `error` or `null`")),
+        };
+        if self.user.is_none() {
+            return Err(wrong(&name, "user", "it is missing"));
+        }
+        if let Some(schema) = self.place.schema() {
+            if self.schemas.iter().any(|other| *other != schema) {
+                return Err(wrong(&name, "schemas", "its address names another one"));
+            }
+            self.schemas = vec![schema];
         }
         Ok(())
     }
@@ -293,19 +350,19 @@ impl DatabaseSettings {
 }
 
 /// Names become parts of names of tables, which people write.
-fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     let fits = !name.is_empty() && name.len() <= 128 && !name.chars().any(char::is_control);
     if fits { Ok(()) } else { Err(Error::invalid("a database has a name of 1 to 128 characters")) }
 }
 
-fn beside(path: &str, base: Option<&Path>) -> PathBuf {
+pub(crate) fn beside(path: &str, base: Option<&Path>) -> PathBuf {
     match base {
         Some(base) => base.join(path),
         None => PathBuf::from(path),
     }
 }
 
-fn wrong(name: &str, key: &str, reason: &str) -> Error {
+pub(crate) fn wrong(name: &str, key: &str, reason: &str) -> Error {
     Error::invalid(format!("`{key}` of the database `{name}` cannot be used: {reason}"))
 }
 
@@ -318,7 +375,7 @@ fn within(name: &str, key: &str, error: &Error) -> Error {
 }
 
 impl Values<'_> {
-    fn check(&self, keys: &[&str], name: &str) -> Result<()> {
+    pub(crate) fn check(&self, keys: &[&str], name: &str) -> Result<()> {
         match self.0.keys().find(|key| !keys.contains(&key.as_str())) {
             None => Ok(()),
             Some(key) => {
@@ -328,7 +385,7 @@ impl Values<'_> {
         }
     }
 
-    fn one(&self, key: &str, name: &str) -> Result<Option<String>> {
+    pub(crate) fn one(&self, key: &str, name: &str) -> Result<Option<String>> {
         match self.0.get(key).map(Vec::as_slice) {
             None => Ok(None),
             Some([one]) => Ok(Some(one.clone())),
@@ -336,12 +393,12 @@ impl Values<'_> {
         }
     }
 
-    fn needed(&self, key: &str, name: &str) -> Result<String> {
+    pub(crate) fn needed(&self, key: &str, name: &str) -> Result<String> {
         self.one(key, name)?.filter(|text| !text.is_empty()).ok_or_else(|| wrong(name, key, "it is missing"))
     }
 
     /// Values of a list, or of one text with commas between.
-    fn many(&self, key: &str) -> Vec<String> {
+    pub(crate) fn many(&self, key: &str) -> Vec<String> {
         match self.0.get(key).map(Vec::as_slice) {
             None => Vec::new(),
             Some([one]) => {
@@ -351,7 +408,7 @@ impl Values<'_> {
         }
     }
 
-    fn truth(&self, key: &str, name: &str) -> Result<Option<bool>> {
+    pub(crate) fn truth(&self, key: &str, name: &str) -> Result<Option<bool>> {
         match self.one(key, name)?.map(|text| text.to_ascii_lowercase()).as_deref() {
             None => Ok(None),
             Some("true") => Ok(Some(true)),
@@ -377,70 +434,4 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), vec![(*value).to_owned()])).collect()
-    }
-
-    #[test]
-    fn a_token_goes_where_nobody_else_reads_it() {
-        let attached = |uri: &str, more: &[(&str, &str)]| {
-            let mut pairs = vec![("type", "flightsql"), ("forward_token", "true")];
-            pairs.retain(|(key, _)| !more.iter().any(|(other, _)| other == key));
-            pairs.extend(more);
-            DatabaseSettings::attached("fs", uri, &values(&pairs))
-        };
-        for uri in ["grpc+tls://h:1", "grpc://127.0.0.1:1", "grpc+tcp://[::1]:1", "grpc://localhost"] {
-            assert!(attached(uri, &[]).unwrap().forward_token, "{uri}");
-        }
-        for uri in ["grpc://h:1", "grpc://10.0.0.1:1", "grpc://127.0.0.1.example.org:1", "grpc://[::2]:1"] {
-            assert!(attached(uri, &[]).is_err(), "{uri}");
-            assert!(attached(uri, &[("forward_token", "false")]).is_ok(), "{uri}");
-        }
-        for more in [("user", "u"), ("password", "p")] {
-            assert!(attached("grpc+tls://h:1", &[more]).is_err(), "{more:?}");
-        }
-        let postgres = [("type", "postgres"), ("forward_token", "true")];
-        assert!(DatabaseSettings::attached("pg", "postgres://127.0.0.1/d", &values(&postgres)).is_err());
-    }
-
-    #[test]
-    fn an_entry_is_understood_as_a_whole_or_refused() {
-        let base = [("name", "pg"), ("kind", "postgres"), ("uri", "postgres://h/d")];
-        let good = DatabaseSettings::read(&values(&base), None).unwrap();
-        assert!(good.read_only && good.password.is_none() && good.pool == DEFAULT_POOL);
-        for (key, value) in [
-            ("pasword", "x"),
-            ("kind", "oracle"),
-            ("uri", "http://h/d"),
-            ("uri", "postgres://u:p@h/d"),
-            ("pool", "0"),
-            ("pool", "65"),
-            ("timeout", "soon"),
-            ("timeout", "0s"),
-            ("read_only", "perhaps"),
-            ("catalog", "c"),
-            ("name", ""),
-        ] {
-            let mut pairs = base.to_vec();
-            pairs.retain(|(known, _)| *known != key);
-            pairs.push((key, value));
-            assert!(DatabaseSettings::read(&values(&pairs), None).is_err(), "{key}={value}");
-        }
-    }
-
-    #[test]
-    fn a_password_is_read_from_its_file_and_shown_nowhere() {
-        let path = std::env::temp_dir().join(format!("bowshot-password-{}", std::process::id()));
-        std::fs::write(&path, "hush hush\n").unwrap();
-        let path_text = path.display().to_string();
-        let pairs =
-            [("name", "pg"), ("kind", "postgres"), ("uri", "postgres://h/d"), ("password_file", &path_text)];
-        let settings = DatabaseSettings::read(&values(&pairs), None).unwrap().with_password().unwrap();
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(settings.password.as_ref().map(Secret::expose), Some("hush hush"));
-        assert!(!format!("{settings:?}").contains("hush hush"));
-    }
-}
+mod tests;

@@ -84,6 +84,14 @@ def connect(
     user: str | None = None,
     password: str | None = None,
     token: str | None = None,
+    oidc_issuer: str | None = None,
+    oidc_client_id: str | None = None,
+    oidc_client_secret: str | None = None,
+    oidc_flow: str | None = None,
+    oidc_scope: str | None = None,
+    oidc_audience: str | None = None,
+    oidc_token: str | None = None,
+    oidc_cache: bool | None = None,
     options: Mapping[str, OptionValue] | None = None,
     autocommit: bool | None = None,
     timeout: float | None = None,
@@ -105,6 +113,11 @@ def connect(
     As PEP 249 has it, statements belong to a transaction until `commit`; with `autocommit=True` each is one by itself.
     `timeout` is for each statement, in seconds. Certificates and keys are PEM, given as they are or as a path.
 
+    With `oidc_issuer` and `oidc_client_id` a person logs in at that identity provider: in a browser (`oidc_flow="browser"`),
+    or with a code in one on any machine (`"device"`); by default whichever can be done here. `oidc_token` says which token the
+    server wants (`"access_token"` or `"id_token"`). The login is kept for later, in a file of this user's; `oidc_cache=False`
+    keeps nothing.
+
     A server on this machine shares memory with its clients, so that results are mapped and not received. `same_host=False` does
     without, `same_host=True` is an error where that is not possible; `Connection.transport` and `Result.transport` tell.
     """
@@ -112,6 +125,14 @@ def connect(
         "user": user,
         "password": password,
         "token": token,
+        "oidc_issuer": oidc_issuer,
+        "oidc_client_id": oidc_client_id,
+        "oidc_client_secret": oidc_client_secret,
+        "oidc_flow": oidc_flow,
+        "oidc_scope": oidc_scope,
+        "oidc_audience": oidc_audience,
+        "oidc_token": oidc_token,
+        "oidc_cache": oidc_cache,
         "options": None if options is None else dict(options),
         "autocommit": autocommit,
         "timeout": timeout,

@@ -13,6 +13,7 @@ from typing import Any
 
 from bowshot._errors import InterfaceError
 from bowshot._messages import OptionValue
+from bowshot._oidc import Oidc
 
 DEFAULT_PORT = 50051
 _PLAIN = ("grpc", "grpc+tcp", "bowshot")
@@ -29,6 +30,8 @@ class Config:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    # Where a token is to be had, instead of one.
+    oidc: Oidc | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     autocommit: bool = False
@@ -66,10 +69,13 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     if "options" in base and "options" in over:
         merged["options"] = {**base["options"], **over["options"]}
     # A token that is given stands against a password that was there, and the other way round.
-    if "token" in over:
-        merged = {name: value for name, value in merged.items() if name in over or name not in ("user", "password")}
-    elif "password" in over:
-        merged.pop("token", None)
+    ways = {
+        "token": ("user", "password", "oidc_"),
+        "password": ("token", "oidc_"),
+        "oidc_issuer": ("user", "password", "token"),
+    }
+    for way in (way for way in ways if way in over):
+        merged = {name: value for name, value in merged.items() if name in over or not name.startswith(ways[way])}
     return merged
 
 
@@ -118,6 +124,9 @@ def _same_host(value: str | bool) -> bool | None:
     return None if value == "auto" else _truth(value)
 
 
+_LOGIN: dict[str, Any] = {
+    f"oidc_{name}": _truth if name == "cache" else str for name in Oidc.__dataclass_fields__ if name != "client_secret"
+}
 # What an address may say behind its question mark; everything else is an option of the session.
 _FROM_TEXT: dict[str, Any] = {
     "token": str,
@@ -132,23 +141,36 @@ _FROM_TEXT: dict[str, Any] = {
     "connect_timeout": float,
     "progress": _truth,
     "same_host": str,
+    **_LOGIN,
 }
 
 
 def _apply(config: Config, given: dict[str, Any]) -> Config:
-    unknown = sorted(set(given) - set(Config.__dataclass_fields__) | ({"host", "port"} & set(given)))
+    known = (set(Config.__dataclass_fields__) - {"oidc", "host", "port"}) | set(_LOGIN)
+    unknown = sorted(set(given) - known)
     if unknown:
         raise InterfaceError(f"`{unknown[0]}` is no setting of a connection")
     for name in ("tls_ca", "tls_cert", "tls_key"):
         if name in given:
             given[name] = _pem(given[name])
+    given = _with_login(given)
     if "same_host" in given:
         given["same_host"] = _same_host(given["same_host"])
     if not given.get("tls", config.tls) and any(name in given for name in ("tls_ca", "tls_cert", "tls_server_name")):
         raise InterfaceError("there are settings of TLS for an address without TLS", hint="write grpc+tls://HOST:PORT")
-    if "user" in given and "token" in given:
-        raise InterfaceError("there are both a user and a token", hint="give one of them")
+    if ("user" in given) + ("token" in given) + ("oidc" in given) > 1:
+        raise InterfaceError("there are several of a user, a token and an identity provider", hint="give one of them")
     return replace(config, **given)
+
+
+def _with_login(given: dict[str, Any]) -> dict[str, Any]:
+    """Settings whose names begin with `oidc_` are one."""
+    asked = {name.removeprefix("oidc_"): value for name, value in given.items() if name.startswith("oidc_")}
+    if not asked:
+        return given
+    if not {"issuer", "client_id"} <= set(asked):
+        raise InterfaceError("a login at an identity provider needs `oidc_issuer` and `oidc_client_id`")
+    return {**{name: value for name, value in given.items() if not name.startswith("oidc_")}, "oidc": Oidc(**asked)}
 
 
 def _pem(value: str | bytes | os.PathLike[str]) -> bytes:
@@ -184,9 +206,10 @@ def read_profile(name: str) -> dict[str, Any]:
         known = ", ".join(sorted(name for name, value in profiles.items() if isinstance(value, dict)))
         raise InterfaceError(f"there is no profile `{name}` in `{path}`", hint=f"there are: {known}" if known else None)
     profile = dict(profile)
-    if any(secret in profile for secret in ("password", "token")):
+    secrets = ("password", "token", "oidc_client_secret")
+    if any(secret in profile for secret in secrets):
         _check_private(path)
-    for secret in ("password", "token"):
+    for secret in secrets:
         variable = profile.pop(f"{secret}_env", None)
         if variable is not None:
             if variable not in os.environ:

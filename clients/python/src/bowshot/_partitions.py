@@ -8,6 +8,7 @@ as late as somebody likes.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import itertools
 import math
@@ -22,7 +23,9 @@ from pyarrow import flight
 from bowshot import _catalog, _sql
 from bowshot import _messages as messages
 from bowshot._config import Config
-from bowshot._errors import InterfaceError, NotFoundError
+from bowshot._errors import Error, InterfaceError, NotFoundError
+from bowshot._nodes import config_at
+from bowshot._oidc import login
 from bowshot._same_host import Reader
 from bowshot._statement import Statements
 from bowshot._wire import Wire, translated
@@ -42,6 +45,8 @@ class Partition:
     arrow_schema: bytes = field(repr=False)
     # The query that gives these rows, where the partition is one of its own.
     sql: str | None = None
+    # How to reach the node that has them, where that is another one than `config` has.
+    node: Config | None = field(default=None, repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -49,7 +54,7 @@ class Partition:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batch by batch, over a connection of its own. May be done again while the result is kept."""
-        wire = Wire(self.config)
+        wire = self._connect()
         reader = None
         try:
             with translated():
@@ -65,6 +70,13 @@ class Partition:
             if reader is not None:
                 reader.cancel()
             wire.close()
+
+    def _connect(self) -> Wire:
+        """To the node that has the rows; where that cannot be, the one that was asked hands them on."""
+        if self.node is not None:
+            with contextlib.suppress(Error):
+                return Wire(self.node)
+        return Wire(self.config)
 
     def select(self, columns: list[str]) -> Partition:
         """The same rows with these columns alone, if the partition is a query of its own; else the partition as it is."""
@@ -118,6 +130,7 @@ def plan(
     column: str | None = None,
     ordered: bool = False,
 ) -> list[Partition]:
+    config = _handed_on(config)
     if count is not None and count < 1:
         raise InterfaceError(f"{count} partitions are none")
     if column is None:
@@ -131,12 +144,18 @@ def plan(
 
 def whole(config: Config, query: str) -> Partition:
     """All rows as one partition, which is a query that runs when it is read."""
+    config = _handed_on(config)
     wire = Wire(config)
     try:
         schema = Statements(wire).describe(query, None).serialize().to_pybytes()
     finally:
         wire.close()
     return Partition(0, config, messages.statement_query(query, None), schema, query)
+
+
+def _handed_on(config: Config) -> Config:
+    """As other processes get it: with the token of a person who has logged in, who cannot be asked there."""
+    return config if config.oidc is None else replace(config, token=login(config.oidc).token(), oidc=None)
 
 
 def _by_endpoints(config: Config, query: str, params: _sql.Parameters | None, count: int | None) -> list[Partition]:
@@ -152,7 +171,10 @@ def _by_endpoints(config: Config, query: str, params: _sql.Parameters | None, co
         schema = stream.schema.serialize().to_pybytes()
     finally:
         wire.close()
-    return [Partition(number, config, end.ticket.ticket, schema) for number, end in enumerate(info.endpoints)]
+    return [
+        Partition(number, config, end.ticket.ticket, schema, node=config_at(config, end))
+        for number, end in enumerate(info.endpoints)
+    ]
 
 
 def _by_ranges(config: Config, query: str, column: str, count: int, ordered: bool) -> list[Partition]:

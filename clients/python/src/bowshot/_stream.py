@@ -314,7 +314,8 @@ class _Shared:
             if timeout <= 0:
                 raise StatementTimeoutError("the time for the statement is over", query_id=self._query_id)
         with translated(self._query_id):
-            reader = self._wire.get(self._endpoints[number].ticket, lane, timeout, self._query_id)
+            reader = self._wire.get_from(self._endpoints[number], lane, timeout, self._query_id)
+        self.note = self.note or self._wire.nodes.note(self._endpoints[number])
         with self._lock:
             self._opened += 1
             self.mapped = isinstance(reader, Reader) and self.mapped is not False

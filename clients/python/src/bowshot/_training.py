@@ -78,14 +78,12 @@ class Epochs:
         per_block = self.block // self.batch_size
         first, inside = divmod(skip, per_block)
         rows = self._rows(epoch, shard, shards, first * self.block)
-        for number, block in enumerate(_blocks(rows, self.block), first):
+        for number, block in enumerate(_blocks(rows, self.block, exact=self.shuffled), first):
             if self.shuffled:
                 block = block.take(pa.array(self._random(epoch, shard, number).permutation(block.num_rows)))
             begin = inside * self.batch_size if number == first else 0
-            for at in range(begin, block.num_rows, self.batch_size):
-                piece = block.slice(at, self.batch_size)
-                if piece.num_rows == self.batch_size or not self.drop_last:
-                    yield arrays(piece)
+            end = block.num_rows - block.num_rows % self.batch_size if self.drop_last else block.num_rows
+            yield from _cut(block.slice(begin, max(end - begin, 0)), self.batch_size)
 
     def _rows(self, epoch: int, shard: int, shards: int, skip: int) -> Iterator[pa.RecordBatch]:
         parts = self.plan()
@@ -111,20 +109,38 @@ class Epochs:
         return numpy.random.default_rng([self.seed, epoch, shard, block + 1])
 
 
-def _blocks(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """Tables of just so many rows; the last one may have fewer."""
+def _blocks(batches: Iterator[pa.RecordBatch], rows: int, exact: bool) -> Iterator[pa.Table]:
+    """Tables of just so many rows, or of as many times so many as have come; the last one may have fewer."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
         waiting.append(batch)
         count += batch.num_rows
         while count >= rows:
+            taken = rows if exact else count - count % rows
             table = pa.Table.from_batches(waiting)
-            yield table.slice(0, rows)
-            waiting = table.slice(rows).to_batches()
-            count -= rows
+            yield table.slice(0, taken)
+            waiting = table.slice(taken).to_batches()
+            count -= taken
     if count:
         yield pa.Table.from_batches(waiting)
+
+
+def _cut(block: pa.Table, rows: int) -> Iterator[Arrays]:
+    """The arrays of so many rows at a time; the last ones may have fewer. Plain columns become arrays once, of which each batch
+    gets a part that no other one has; for small batches that is most of the time."""
+    columns = dict(enumerate(block.columns))
+    whole = {number: _array(column) for number, column in columns.items() if _is_plain(column)}
+    for at in range(0, block.num_rows, rows):
+        yield {
+            name: whole[number][at : at + rows] if number in whole else _array(columns[number].slice(at, rows))
+            for number, name in enumerate(block.column_names)
+        }
+
+
+def _is_plain(column: pa.ChunkedArray) -> bool:
+    """Whether all parts of it become arrays of one type, wherever it is cut."""
+    return column.null_count == 0 and bool(pa.types.is_primitive(column.type))
 
 
 def arrays(table: pa.Table) -> Arrays:

@@ -19,8 +19,10 @@ from pyarrow import flight
 
 from bowshot import _messages as messages
 from bowshot._config import Config
-from bowshot._errors import Error, InterfaceError, ProgrammingError, UnavailableError, translate
+from bowshot._errors import Error, InterfaceError, ProgrammingError, UnauthenticatedError, UnavailableError, translate
 from bowshot._messages import OptionValue
+from bowshot._nodes import Nodes
+from bowshot._oidc import login
 from bowshot._protobuf import Message
 from bowshot._same_host import HEADER, Reader, SameHost
 
@@ -75,13 +77,16 @@ class Wire:
         self._cookies = _Cookies()
         self._cookies.session = session
         self._joined = session is not None
-        self._headers = [(name.lower().encode(), value.encode()) for name, value in config.headers.items()]
+        self._headers = _Headers(config)
         self._lanes: list[flight.FlightClient] = []
         self._lock = threading.Lock()
         self._closed = False
         self.same_host = SameHost(config.same_host, functools.partial(_local_headers, self._headers, self._cookies))
         self._cookies.asks = self.same_host.reason is None
+        self.nodes: Nodes[Wire] = Nodes(config, Wire)
         try:
+            # A person may have to log in: not in another thread, so that Ctrl-C ends it.
+            self._headers.now()
             interruptible(self._connect)
         except BaseException:
             # Others may have joined the session too.
@@ -104,6 +109,12 @@ class Wire:
             try:
                 self._log_in()
                 return
+            except UnauthenticatedError:
+                # A token that was kept may have been taken back since. Once: a person is asked no more often.
+                if not self._headers.forget_token():
+                    raise
+                self._log_in()
+                return
             except UnavailableError:
                 if pause is None:
                     raise
@@ -114,11 +125,11 @@ class Wire:
         config, timeout = self.config, self.config.connect_timeout
         if config.user is not None:
             with translated():
-                options = flight.FlightCallOptions(timeout=timeout, headers=self._headers)
+                options = flight.FlightCallOptions(timeout=timeout, headers=self._headers.now())
                 header = self.lane(0).authenticate_basic_token(config.user, config.password or "", options)
-            self._headers.append(header)
+            self._headers.add(header)
         elif config.token is not None:
-            self._headers.append((b"authorization", f"Bearer {config.token}".encode()))
+            self._headers.add(_bearer(config.token))
         if self._joined:
             # Setting options would begin a new session where the old one is gone; this tells.
             self.get_options()
@@ -152,7 +163,7 @@ class Wire:
             return flight.FlightClient(config.location, middleware=[self._cookies], **tls)
 
     def options(self, timeout: float | None = None) -> flight.FlightCallOptions:
-        return flight.FlightCallOptions(timeout=timeout, headers=self._headers)
+        return flight.FlightCallOptions(timeout=timeout, headers=self._headers.now())
 
     def info(self, command: bytes, timeout: float | None = None) -> flight.FlightInfo:
         descriptor = flight.FlightDescriptor.for_command(command)
@@ -198,6 +209,12 @@ class Wire:
         reader = self.same_host.read(ticket.ticket, timeout, query_id)
         return client.do_get(ticket, self.options(timeout)) if reader is None else reader
 
+    def get_from(
+        self, endpoint: flight.FlightEndpoint, lane: int, timeout: float | None, query_id: str | None = None
+    ) -> Reader | flight.FlightStreamReader:
+        """The rows of an endpoint, from the node that has them if this client can go there."""
+        return (self.nodes.at(endpoint) or self).get(endpoint.ticket, lane, timeout, query_id)
+
     def ingest(
         self, command: bytes, schema: pa.Schema, batches: Iterable[pa.RecordBatch], timeout: float | None = None
     ) -> bytes:
@@ -231,6 +248,7 @@ class Wire:
             self._lanes = []
             self._closed = True
         self.same_host.close()
+        self.nodes.close()
 
     def close(self) -> None:
         """Ends the session; a server that is gone has ended it already.
@@ -241,6 +259,7 @@ class Wire:
             lanes, self._lanes = self._lanes, []
             closed, self._closed = self._closed, True
         self.same_host.close()
+        self.nodes.close()
         if not closed and lanes and self._cookies.session:
             with contextlib.suppress(*FAILURES):
                 list(lanes[0].do_action(flight.Action("CloseSession", b""), self.options(timeout=2)))
@@ -251,10 +270,34 @@ class Wire:
             self._lanes = []
 
 
-def _local_headers(headers: list[tuple[bytes, bytes]], cookies: _Cookies) -> list[tuple[bytes, bytes]]:
+class _Headers:
+    """What each call carries. A token of an identity provider is renewed on the way."""
+
+    def __init__(self, config: Config) -> None:
+        self._fixed = [(name.lower().encode(), value.encode()) for name, value in config.headers.items()]
+        self._login = None if config.oidc is None else login(config.oidc)
+
+    def add(self, header: tuple[bytes, bytes]) -> None:
+        self._fixed.append(header)
+
+    def now(self) -> list[tuple[bytes, bytes]]:
+        return self._fixed if self._login is None else [*self._fixed, _bearer(self._login.token())]
+
+    def forget_token(self) -> bool:
+        """Whether there may be another one."""
+        if self._login is not None:
+            self._login.forget()
+        return self._login is not None
+
+
+def _bearer(token: str) -> tuple[bytes, bytes]:
+    return (b"authorization", f"Bearer {token}".encode())
+
+
+def _local_headers(headers: _Headers, cookies: _Cookies) -> list[tuple[bytes, bytes]]:
     """What a call over the network has by itself."""
     session = cookies.session
-    return [*headers, (b"cookie", f"{COOKIE}={session}".encode())] if session else headers
+    return [*headers.now(), (b"cookie", f"{COOKIE}={session}".encode())] if session else headers.now()
 
 
 class _Forks:

@@ -19,7 +19,7 @@ pub(super) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fa
     let settings = Arc::clone(&pool.settings);
     pool.ask(move |connection, _| {
         let catalog = settings.catalog.as_deref();
-        let objects = connection.get_objects(ObjectDepth::Tables, catalog, None, None, None, None);
+        let objects = connection.driver()?.get_objects(ObjectDepth::Tables, catalog, None, None, None, None);
         let objects = objects.map_err(|error| Fault::running(&error, &settings))?;
         let mut listed = Vec::new();
         for batch in objects {
@@ -71,7 +71,8 @@ pub(super) async fn described(
     let Some(relation) = quoted(&parts) else { return Ok(None) };
     let (settings, of_schema, of_table) = (Arc::clone(&pool.settings), schema.to_owned(), table.to_owned());
     let given = pool.ask(move |connection, _| {
-        match connection.get_table_schema(settings.catalog.as_deref(), Some(&of_schema), &of_table) {
+        match connection.driver()?.get_table_schema(settings.catalog.as_deref(), Some(&of_schema), &of_table)
+        {
             Ok(given) => Ok(Some(given)),
             Err(error) if error.status == Status::NotFound => Ok(None),
             Err(error) => Err(Fault::running(&error, &settings)),

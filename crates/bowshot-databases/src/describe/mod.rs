@@ -3,6 +3,7 @@
 
 mod duckdb;
 mod flightsql;
+mod mysql;
 mod postgres;
 mod sqlite;
 
@@ -29,13 +30,15 @@ pub(crate) struct Described {
     pub(crate) key: Option<String>,
     /// Its smallest and its largest value, when they are asked for.
     pub(crate) ends: OnceCell<Option<(i64, i64)>>,
+    /// Whether rows that are added to it are undone with their transaction, as far as that is known.
+    pub(crate) undoes: bool,
 }
 
 impl Described {
     fn new(columns: Vec<Column>, relation: String) -> Self {
         let schema = schema(&columns);
         let columns = columns.into_iter().map(Arc::new).collect();
-        Self { columns, schema, relation, rows: None, key: None, ends: OnceCell::new() }
+        Self { columns, schema, relation, rows: None, key: None, ends: OnceCell::new(), undoes: true }
     }
 }
 
@@ -46,6 +49,7 @@ pub(crate) async fn listed(pool: &Arc<Pool>) -> Result<Vec<(String, String)>, Fa
         Kind::Sqlite => sqlite::listed(pool).await?,
         Kind::DuckDb => duckdb::listed(pool).await?,
         Kind::FlightSql => flightsql::listed(pool).await?,
+        Kind::Mysql => mysql::listed(pool).await?,
     };
     let allowed = &pool.settings.schemas;
     listed.retain(|(schema, _)| allowed.is_empty() || allowed.contains(schema));
@@ -65,6 +69,7 @@ pub(crate) async fn described(
         Kind::Sqlite => sqlite::described(pool, schema, table).await?,
         Kind::DuckDb => duckdb::described(pool, schema, table).await?,
         Kind::FlightSql => flightsql::described(pool, schema, table).await?,
+        Kind::Mysql => mysql::described(pool, schema, table).await?,
     };
     // Names that differ in nothing but their letters' case are two here.
     if let Some(found) = &found {

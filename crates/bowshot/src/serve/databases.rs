@@ -3,9 +3,10 @@
 
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Principal, Result};
-use bowshot_databases::OtherDatabases;
+use bowshot_databases::{Options, OtherDatabases};
 use bowshot_engine::SystemTables;
 use bowshot_engine::databases::Databases;
+use bowshot_storage::FileCatalog;
 use std::sync::Arc;
 
 const NAME: &str = "databases";
@@ -15,6 +16,17 @@ const NAME: &str = "databases";
 pub(super) struct WithDatabases {
     pub(super) others: Arc<dyn SystemTables>,
     pub(super) databases: Arc<OtherDatabases>,
+}
+
+/// The databases of the configuration; nobody is asked yet.
+///
+/// # Errors
+/// Those of [`OtherDatabases::new`].
+pub(super) fn opened(options: Options, files: Arc<FileCatalog>) -> Result<Arc<OtherDatabases>> {
+    // The client of MySQL's protocol takes the cryptography of the process, which has two of them. Where one was named before, it is
+    // that one.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    OtherDatabases::new(options, files)
 }
 
 impl SystemTables for WithDatabases {

@@ -1,7 +1,7 @@
 //! The parts below the front ends, put together: users, sources, engine, sessions.
 
 use super::banner::Served;
-use super::databases::WithDatabases;
+use super::databases::{self, WithDatabases};
 use super::memory;
 use super::nodes::WithNodes;
 use crate::config::Config;
@@ -10,7 +10,6 @@ use anyhow::{Context, Result, bail};
 use bowshot_access::{AuditLog, AuditOptions, Authenticator, HttpDecider};
 use bowshot_api::ErrorKind;
 use bowshot_cluster::{Placement, QueryStages};
-use bowshot_databases::OtherDatabases;
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
 use bowshot_membership::Cluster;
 use bowshot_session::{Bowshot, QueryLog};
@@ -63,8 +62,6 @@ impl Parts {
         let environment = Engine::environment(&engine_config)?;
         let remotes = remotes(config, data, spill)?;
         engine_config.remotes = Some(Arc::clone(&remotes));
-        let databases = OtherDatabases::new(config.databases.clone()).map_err(Usage::from)?;
-        engine_config.databases = Some(Arc::clone(&databases) as _);
         let (sources, mut storage) = (config.sources.clone(), config.storage.clone());
         storage.remotes = Some(remotes);
         let columns = memory::share(
@@ -77,6 +74,10 @@ impl Parts {
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
+        let databases = databases::opened(config.databases.clone(), Arc::clone(&catalog));
+        let databases = databases.map_err(Usage::from)?;
+        engine_config.databases = Some(Arc::clone(&databases) as _);
+        databases.open_catalogs(&catalog).map_err(Usage::from)?;
         let (log, stages) = (Arc::new(QueryLog::with_audit(audit(config)?)), QueryStages::default());
         let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
         let others: Arc<dyn SystemTables> =

@@ -1,0 +1,176 @@
+//! Arrays → parameters of a statement, a column at a time. A value that MySQL has no place for is an error here, before it is sent:
+//! NULL where there is none, numbers that are none, years of five digits, times of more than 838 hours.
+
+use crate::columns::Column;
+use crate::fault::Fault;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use mysql_async::Value;
+
+const SECOND: u64 = 1_000_000;
+const DAY: i64 = 86_400_000_000;
+/// The last microsecond of a TIME: 838:59:59.999999.
+const LAST: u64 = (838 * 3_600 + 59 * 60 + 59) * SECOND + 999_999;
+
+/// The values of a column.
+pub(super) fn parameters(array: &ArrayRef, column: &Column) -> Result<Vec<Value>, Fault> {
+    let wanted = column.field.data_type();
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let array =
+        cast_with_options(array, wanted, &options).map_err(|_| of(column, "a value of another type"))?;
+    if !column.field.is_nullable() && array.null_count() > 0 {
+        return Err(of(column, "NULL, which it does not take,"));
+    }
+    let values = match wanted {
+        DataType::Int8 => of_each::<Int8Type>(&array, |number| Some(Value::Int(i64::from(number)))),
+        DataType::Int16 => of_each::<Int16Type>(&array, |number| Some(Value::Int(i64::from(number)))),
+        DataType::Int32 => of_each::<Int32Type>(&array, |number| Some(Value::Int(i64::from(number)))),
+        DataType::Int64 => of_each::<Int64Type>(&array, |number| Some(Value::Int(number))),
+        DataType::UInt8 => of_each::<UInt8Type>(&array, |number| Some(Value::UInt(u64::from(number)))),
+        DataType::UInt16 => of_each::<UInt16Type>(&array, |number| Some(Value::UInt(u64::from(number)))),
+        DataType::UInt32 => of_each::<UInt32Type>(&array, |number| Some(Value::UInt(u64::from(number)))),
+        DataType::UInt64 => of_each::<UInt64Type>(&array, |number| Some(Value::UInt(number))),
+        DataType::Float32 => {
+            of_each::<Float32Type>(&array, |number| number.is_finite().then_some(Value::Float(number)))
+        }
+        DataType::Float64 => {
+            of_each::<Float64Type>(&array, |number| number.is_finite().then_some(Value::Double(number)))
+        }
+        DataType::Boolean => {
+            let truths = array.as_boolean().iter();
+            Some(
+                truths.map(|truth| truth.map_or(Value::NULL, |truth| Value::Int(i64::from(truth)))).collect(),
+            )
+        }
+        DataType::Decimal128(_, scale) => of_each::<Decimal128Type>(&array, |number| {
+            Some(Value::Bytes(decimal(number, *scale)?.into_bytes()))
+        }),
+        DataType::Utf8 => Some(bytes(array.as_string::<i32>().iter().map(|text| text.map(str::as_bytes)))),
+        DataType::Binary => Some(bytes(array.as_binary::<i32>().iter())),
+        DataType::Date32 => of_each::<Date32Type>(&array, |day| date(i64::from(day), 0)),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            of_each::<TimestampMicrosecondType>(&array, |moment| {
+                date(moment.div_euclid(DAY), moment.rem_euclid(DAY).unsigned_abs())
+            })
+        }
+        DataType::Duration(TimeUnit::Microsecond) => of_each::<DurationMicrosecondType>(&array, time),
+        _ => None,
+    };
+    values.ok_or_else(|| of(column, "a value that has no place"))
+}
+
+fn of_each<T: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    value: impl Fn(T::Native) -> Option<Value>,
+) -> Option<Vec<Value>> {
+    let values = array.as_primitive::<T>().iter();
+    values.map(|number| number.map_or(Some(Value::NULL), &value)).collect()
+}
+
+fn bytes<'a>(values: impl Iterator<Item = Option<&'a [u8]>>) -> Vec<Value> {
+    values.map(|bytes| bytes.map_or(Value::NULL, |bytes| Value::Bytes(bytes.to_vec()))).collect()
+}
+
+/// `-12.50`
+fn decimal(number: i128, scale: i8) -> Option<String> {
+    let scale = usize::try_from(scale).ok()?;
+    let digits = format!("{:0>width$}", number.unsigned_abs(), width = scale + 1);
+    let (before, behind) = digits.split_at_checked(digits.len() - scale)?;
+    let sign = if number < 0 { "-" } else { "" };
+    Some(if scale == 0 { format!("{sign}{before}") } else { format!("{sign}{before}.{behind}") })
+}
+
+/// A day since 1970, and microseconds of it.
+fn date(day: i64, micros: u64) -> Option<Value> {
+    // Days since the first of March of the year 0, in eras of 400 years.
+    let days = day + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let years = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * years + years / 4 - years / 100);
+    let month = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = years + era * 400 + i64::from(month <= 2);
+    let year = u16::try_from(year).ok().filter(|year| (1..=9_999).contains(year))?;
+    let seconds = micros / SECOND;
+    let part = |number: u64| u8::try_from(number).ok();
+    Some(Value::Date(
+        year,
+        u8::try_from(month).ok()?,
+        u8::try_from(of_month).ok()?,
+        part(seconds / 3_600)?,
+        part(seconds / 60 % 60)?,
+        part(seconds % 60)?,
+        u32::try_from(micros % SECOND).ok()?,
+    ))
+}
+
+fn time(micros: i64) -> Option<Value> {
+    let whole = micros.unsigned_abs();
+    if whole > LAST {
+        return None;
+    }
+    let seconds = whole / SECOND;
+    let part = |number: u64| u8::try_from(number).ok();
+    Some(Value::Time(
+        micros < 0,
+        u32::try_from(seconds / 86_400).ok()?,
+        part(seconds / 3_600 % 24)?,
+        part(seconds / 60 % 60)?,
+        part(seconds % 60)?,
+        u32::try_from(whole % SECOND).ok()?,
+    ))
+}
+
+fn of(column: &Column, what: &str) -> Fault {
+    Fault::Value(format!(
+        "is given {what} for column `{}`, which is {} there",
+        column.field.name(),
+        column.declared
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::{Compares, utc};
+    use datafusion::arrow::array::{Date32Array, Float64Array, Int64Array};
+    use std::sync::Arc;
+
+    #[test]
+    fn days_and_times_are_written_as_they_are() {
+        assert_eq!(date(0, 0), Some(Value::Date(1970, 1, 1, 0, 0, 0, 0)));
+        assert_eq!(date(11_016, 86_399_999_999), Some(Value::Date(2000, 2, 29, 23, 59, 59, 999_999)));
+        assert_eq!(date(-719_162, 0), Some(Value::Date(1, 1, 1, 0, 0, 0, 0)));
+        assert_eq!(date(2_932_896, 0), Some(Value::Date(9_999, 12, 31, 0, 0, 0, 0)));
+        assert_eq!(date(2_932_897, 0), None);
+        assert_eq!(date(-719_163, 0), None);
+        assert_eq!(time(-3_020_399_000_001), Some(Value::Time(true, 34, 22, 59, 59, 1)));
+        assert_eq!(time(3_020_400_000_000), None);
+        assert_eq!(time(i64::MIN), None);
+        assert_eq!(decimal(-5, 2).as_deref(), Some("-0.05"));
+        assert_eq!(decimal(7, 0).as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn what_has_no_place_is_refused() {
+        let column =
+            |data_type: DataType| Column::plain("c", "`c`", data_type, Compares::Nothing).declared_as("x");
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), None, Some(f64::NAN)]));
+        assert!(parameters(&floats, &column(DataType::Float64)).is_err());
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![i32::MAX]));
+        assert!(parameters(&days, &column(DataType::Date32)).is_err());
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+        let values = parameters(&numbers, &column(DataType::Int64)).unwrap();
+        assert_eq!(values, [Value::Int(1), Value::NULL]);
+        assert!(parameters(&numbers, &column(DataType::Int64).never_null()).is_err());
+        assert!(parameters(&numbers, &column(DataType::Int8)).is_ok());
+        let moments = parameters(&numbers, &column(utc())).unwrap();
+        assert_eq!(moments, [Value::Date(1970, 1, 1, 0, 0, 0, 1), Value::NULL]);
+    }
+}

@@ -1,0 +1,135 @@
+//! The rows of a statement as record batches, while they come. No more is read than is asked for: the server waits meanwhile.
+
+use super::{Course, fault};
+use crate::columns::Column;
+use crate::fault::Fault;
+use crate::mysql::values::Values;
+use crate::settings::{DatabaseSettings, ZeroDates};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use mysql_async::consts::ColumnType;
+use mysql_async::{BinaryProtocol, QueryResult, Row};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, timeout_at};
+
+/// Rows of a batch, and bytes of its values; a row more where one is large.
+const ROWS: usize = 8_192;
+const BYTES: usize = 8 << 20;
+/// How long the first rows of a batch wait for others.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub(crate) struct Rows<'a> {
+    runtime: &'a Runtime,
+    result: QueryResult<'a, 'static, BinaryProtocol>,
+    course: Arc<Course>,
+    /// Set when all rows were read, and nothing is left.
+    clean: &'a mut bool,
+    columns: Vec<Values>,
+    schema: SchemaRef,
+    settings: Arc<DatabaseSettings>,
+    ended: bool,
+}
+
+/// Where the rows come over, and who ends them.
+type Way<'a> = (&'a Runtime, Arc<Course>, &'a mut bool);
+
+impl<'a> Rows<'a> {
+    /// Rows with these columns, or those of the answer if none are named.
+    pub(super) fn new(
+        (runtime, course, clean): Way<'a>,
+        result: QueryResult<'a, 'static, BinaryProtocol>,
+        columns: &[Arc<Column>],
+        settings: Arc<DatabaseSettings>,
+    ) -> Result<Self, Fault> {
+        let field = |name: &str, data_type: &DataType| Field::new(name, data_type.clone(), true);
+        let fields: Fields = if columns.is_empty() {
+            let number = |given: ColumnType| match given {
+                ColumnType::MYSQL_TYPE_LONGLONG | ColumnType::MYSQL_TYPE_LONG => DataType::Int64,
+                _ => DataType::Utf8,
+            };
+            let given = result.columns_ref().iter();
+            given.map(|column| field(&column.name_str(), &number(column.column_type()))).collect()
+        } else {
+            columns.iter().map(|column| field(column.field.name(), column.field.data_type())).collect()
+        };
+        if result.columns_ref().len() != fields.len() {
+            return Err(Fault::Unexpected("it has not as many columns as were asked for".to_owned()));
+        }
+        let values = fields.iter().map(|field| Values::of(field.data_type())).collect::<Option<_>>();
+        let values = values.ok_or_else(|| Fault::Unexpected("a type has no values".to_owned()))?;
+        let schema = Arc::new(Schema::new(fields));
+        Ok(Self { runtime, result, course, clean, columns: values, schema, settings, ended: false })
+    }
+
+    /// Reads rows until a batch is full, some have waited long enough, or there are no more; how many.
+    fn fill(&mut self) -> Result<usize, Fault> {
+        let Self { runtime, result, course, columns, schema, settings, ended, .. } = self;
+        let filling = async {
+            let (mut rows, mut bytes, mut until) = (0, 0, None);
+            while rows < ROWS && bytes < BYTES {
+                let row = match until {
+                    None => result.next().await,
+                    // What has come of a row stays with the connection.
+                    Some(until) => match timeout_at(until, result.next()).await {
+                        Ok(row) => row,
+                        Err(_) => break,
+                    },
+                };
+                let Some(row) = row.map_err(|error| fault::running(&error, settings))? else {
+                    *ended = true;
+                    break;
+                };
+                bytes += taken(row, columns, schema, settings.zero_dates)?;
+                rows += 1;
+                until = until.or_else(|| Some(Instant::now() + PATIENCE));
+            }
+            Ok::<usize, Fault>(rows)
+        };
+        runtime.block_on(course.unless_stopped(filling)).flatten()
+    }
+
+    fn batch(&mut self, rows: usize) -> Result<RecordBatch, Fault> {
+        let arrays = self.columns.iter_mut().map(Values::finish).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
+            .map_err(|error| Fault::Unexpected(error.to_string()))
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Result<RecordBatch, Fault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let filled = self.fill();
+        self.ended |= filled.is_err();
+        *self.clean = self.ended && filled.is_ok();
+        if self.ended && !matches!(filled, Err(Fault::Cancelled)) {
+            self.course.end();
+        }
+        match filled {
+            Ok(0) => None,
+            Ok(rows) => Some(self.batch(rows)),
+            Err(fault) => Some(Err(fault)),
+        }
+    }
+}
+
+/// Adds the values of a row to those of the columns; how large they are.
+fn taken(row: Row, columns: &mut [Values], schema: &Schema, zero_dates: ZeroDates) -> Result<usize, Fault> {
+    let mut bytes = 0;
+    let row = row.unwrap_raw();
+    if row.len() != columns.len() {
+        return Err(Fault::Unexpected("a row has not as many values as there are columns".to_owned()));
+    }
+    for ((value, column), field) in row.into_iter().zip(columns).zip(schema.fields()) {
+        let value = value.ok_or_else(|| Fault::Unexpected("a value is missing".to_owned()))?;
+        bytes += column.push(value, zero_dates).map_err(|wrong| wrong.of(field))?;
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,342 @@
+//! Values of MySQL → arrays. A value that has no place in the type of its column is an error, and nothing else becomes of it.
+
+use crate::fault::Fault;
+use crate::settings::ZeroDates;
+use datafusion::arrow::array::{
+    ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, DurationMicrosecondBuilder,
+    Float32Builder, Float64Builder, Int8Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder,
+    TimestampMicrosecondBuilder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
+};
+use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
+use mysql_async::Value;
+use std::sync::Arc;
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+const MONTHS: [u8; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/// The values of a column that have come.
+pub(super) enum Values {
+    Int8(Int8Builder),
+    Int16(Int16Builder),
+    Int32(Int32Builder),
+    Int64(Int64Builder),
+    UInt8(UInt8Builder),
+    UInt16(UInt16Builder),
+    UInt32(UInt32Builder),
+    UInt64(UInt64Builder),
+    Float32(Float32Builder),
+    Float64(Float64Builder),
+    Truth(BooleanBuilder),
+    /// With digits behind the point, and the first number that has too many.
+    Decimal(Decimal128Builder, usize, i128),
+    Text(StringBuilder),
+    Bytes(BinaryBuilder),
+    Day(Date32Builder),
+    Moment(TimestampMicrosecondBuilder),
+    Span(DurationMicrosecondBuilder),
+}
+
+/// Why a value has no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// It is of another type.
+    Type,
+    /// It is a text that is not UTF-8.
+    Text,
+    /// It is a date that is no day.
+    NoDay,
+}
+
+impl Wrong {
+    /// The fault, of a column.
+    pub(super) fn of(self, field: &Field) -> Fault {
+        let (name, wanted) = (field.name(), field.data_type());
+        match self {
+            Self::Type => {
+                Fault::Unexpected(format!("column `{name}` has a value that is not of the type {wanted}"))
+            }
+            Self::Text => {
+                Fault::Value(format!("has something in column `{name}` that is no valid text in UTF-8"))
+            }
+            Self::NoDay => Fault::Value(format!(
+                "has a date that is no day, such as 0000-00-00, in column `{name}`; the operator can make NULL of those with `zero_dates = \"null\"`"
+            )),
+        }
+    }
+}
+
+impl Values {
+    /// None yet, of a type; `None` for types that no column has here.
+    pub(super) fn of(data_type: &DataType) -> Option<Self> {
+        use DataType as T;
+        Some(match data_type {
+            T::Int8 => Self::Int8(Int8Builder::new()),
+            T::Int16 => Self::Int16(Int16Builder::new()),
+            T::Int32 => Self::Int32(Int32Builder::new()),
+            T::Int64 => Self::Int64(Int64Builder::new()),
+            T::UInt8 => Self::UInt8(UInt8Builder::new()),
+            T::UInt16 => Self::UInt16(UInt16Builder::new()),
+            T::UInt32 => Self::UInt32(UInt32Builder::new()),
+            T::UInt64 => Self::UInt64(UInt64Builder::new()),
+            T::Float32 => Self::Float32(Float32Builder::new()),
+            T::Float64 => Self::Float64(Float64Builder::new()),
+            T::Boolean => Self::Truth(BooleanBuilder::new()),
+            T::Decimal128(precision, scale) => {
+                let builder = Decimal128Builder::new().with_data_type(data_type.clone());
+                let end = 10_i128.checked_pow(u32::from(*precision))?;
+                Self::Decimal(builder, usize::try_from(*scale).ok()?, end)
+            }
+            T::Utf8 => Self::Text(StringBuilder::new()),
+            T::Binary => Self::Bytes(BinaryBuilder::new()),
+            T::Date32 => Self::Day(Date32Builder::new()),
+            T::Timestamp(TimeUnit::Microsecond, _) => {
+                Self::Moment(TimestampMicrosecondBuilder::new().with_data_type(data_type.clone()))
+            }
+            T::Duration(TimeUnit::Microsecond) => Self::Span(DurationMicrosecondBuilder::new()),
+            _ => return None,
+        })
+    }
+
+    /// Adds a value; about how many bytes it has.
+    pub(super) fn push(&mut self, value: Value, zero_dates: ZeroDates) -> Result<usize, Wrong> {
+        if value == Value::NULL {
+            self.push_null();
+            return Ok(1);
+        }
+        match self {
+            Self::Int8(values) => values.append_value(whole(&value)?),
+            Self::Int16(values) => values.append_value(whole(&value)?),
+            Self::Int32(values) => values.append_value(whole(&value)?),
+            Self::Int64(values) => values.append_value(whole(&value)?),
+            Self::UInt8(values) => values.append_value(whole(&value)?),
+            Self::UInt16(values) => values.append_value(whole(&value)?),
+            Self::UInt32(values) => values.append_value(whole(&value)?),
+            Self::UInt64(values) => values.append_value(whole(&value)?),
+            Self::Float32(values) => match value {
+                Value::Float(number) => values.append_value(number),
+                _ => return Err(Wrong::Type),
+            },
+            Self::Float64(values) => match value {
+                Value::Double(number) => values.append_value(number),
+                Value::Float(number) => values.append_value(f64::from(number)),
+                _ => return Err(Wrong::Type),
+            },
+            Self::Truth(values) => values.append_value(whole::<u8>(&value)? != 0),
+            Self::Decimal(values, scale, end) => {
+                let Value::Bytes(digits) = &value else { return Err(Wrong::Type) };
+                let number = decimal(digits, *scale).filter(|number| -*end < *number && *number < *end);
+                values.append_value(number.ok_or(Wrong::Type)?);
+            }
+            Self::Text(values) => {
+                let text = text(value)?;
+                values.append_value(&text);
+                return Ok(text.len() + 4);
+            }
+            Self::Bytes(values) => match value {
+                Value::Bytes(bytes) => {
+                    values.append_value(&bytes);
+                    return Ok(bytes.len() + 4);
+                }
+                _ => return Err(Wrong::Type),
+            },
+            Self::Day(values) => values.append_option(dated(&value, zero_dates)?.map(|(day, _)| day)),
+            Self::Moment(values) => {
+                let moment = dated(&value, zero_dates)?;
+                values.append_option(moment.map(|(day, micros)| i64::from(day) * DAY + micros));
+            }
+            Self::Span(values) => values.append_value(span(&value)?),
+        }
+        Ok(8)
+    }
+
+    fn push_null(&mut self) {
+        match self {
+            Self::Int8(values) => values.append_null(),
+            Self::Int16(values) => values.append_null(),
+            Self::Int32(values) => values.append_null(),
+            Self::Int64(values) => values.append_null(),
+            Self::UInt8(values) => values.append_null(),
+            Self::UInt16(values) => values.append_null(),
+            Self::UInt32(values) => values.append_null(),
+            Self::UInt64(values) => values.append_null(),
+            Self::Float32(values) => values.append_null(),
+            Self::Float64(values) => values.append_null(),
+            Self::Truth(values) => values.append_null(),
+            Self::Decimal(values, ..) => values.append_null(),
+            Self::Text(values) => values.append_null(),
+            Self::Bytes(values) => values.append_null(),
+            Self::Day(values) => values.append_null(),
+            Self::Moment(values) => values.append_null(),
+            Self::Span(values) => values.append_null(),
+        }
+    }
+
+    /// The values as an array. There are none after it.
+    pub(super) fn finish(&mut self) -> ArrayRef {
+        match self {
+            Self::Int8(values) => Arc::new(values.finish()),
+            Self::Int16(values) => Arc::new(values.finish()),
+            Self::Int32(values) => Arc::new(values.finish()),
+            Self::Int64(values) => Arc::new(values.finish()),
+            Self::UInt8(values) => Arc::new(values.finish()),
+            Self::UInt16(values) => Arc::new(values.finish()),
+            Self::UInt32(values) => Arc::new(values.finish()),
+            Self::UInt64(values) => Arc::new(values.finish()),
+            Self::Float32(values) => Arc::new(values.finish()),
+            Self::Float64(values) => Arc::new(values.finish()),
+            Self::Truth(values) => Arc::new(values.finish()),
+            Self::Decimal(values, ..) => Arc::new(values.finish()),
+            Self::Text(values) => Arc::new(values.finish()),
+            Self::Bytes(values) => Arc::new(values.finish()),
+            Self::Day(values) => Arc::new(values.finish()),
+            Self::Moment(values) => Arc::new(values.finish()),
+            Self::Span(values) => Arc::new(values.finish()),
+        }
+    }
+}
+
+/// A whole number. Bits come as bytes, the highest first.
+fn whole<T: TryFrom<i128>>(value: &Value) -> Result<T, Wrong> {
+    let number = match value {
+        Value::Int(number) => i128::from(*number),
+        Value::UInt(number) => i128::from(*number),
+        Value::Bytes(bits) if bits.len() <= 8 => {
+            bits.iter().fold(0, |number, byte| number << 8 | i128::from(*byte))
+        }
+        _ => return Err(Wrong::Type),
+    };
+    T::try_from(number).map_err(|_| Wrong::Type)
+}
+
+fn text(value: Value) -> Result<String, Wrong> {
+    match value {
+        Value::Bytes(bytes) => String::from_utf8(bytes).map_err(|_| Wrong::Text),
+        Value::Int(number) => Ok(number.to_string()),
+        Value::UInt(number) => Ok(number.to_string()),
+        _ => Err(Wrong::Type),
+    }
+}
+
+/// `-12.50` as the number of its last digits.
+fn decimal(written: &[u8], scale: usize) -> Option<i128> {
+    let (negative, digits) = match written {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let (mut number, mut behind, mut any) = (0_i128, None, false);
+    for byte in digits {
+        match byte {
+            b'0'..=b'9' => {
+                number = number.checked_mul(10)?.checked_add(i128::from(byte - b'0'))?;
+                behind = behind.map(|behind: usize| behind + 1);
+                any = true;
+            }
+            b'.' if behind.is_none() => behind = Some(0),
+            _ => return None,
+        }
+    }
+    let missing = scale.checked_sub(behind.unwrap_or(0)).filter(|_| any)?;
+    let number = number.checked_mul(10_i128.checked_pow(u32::try_from(missing).ok()?)?)?;
+    Some(if negative { -number } else { number })
+}
+
+/// The day, and the microseconds of it; `None` for what is no day where NULL is asked for.
+fn dated(value: &Value, zero_dates: ZeroDates) -> Result<Option<(i32, i64)>, Wrong> {
+    let Value::Date(year, month, day, hour, minute, second, micros) = value else { return Err(Wrong::Type) };
+    let time = (i64::from(*hour) * 3_600 + i64::from(*minute) * 60 + i64::from(*second)) * SECOND;
+    match (days(*year, *month, *day), zero_dates) {
+        (Some(days), _) => Ok(Some((days, time + i64::from(*micros)))),
+        (None, ZeroDates::Null) => Ok(None),
+        (None, ZeroDates::Error) => Err(Wrong::NoDay),
+    }
+}
+
+/// Days since 1970 of a day that there is.
+fn days(year: u16, month: u8, day: u8) -> Option<i32> {
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let last = MONTHS.get(usize::from(month.checked_sub(1)?))? + u8::from(leap && month == 2);
+    if !(1..=last).contains(&day) {
+        return None;
+    }
+    // Years that begin in March, so that the day that is not always there is their last.
+    let (year, month, day) = (i32::from(year) - i32::from(month <= 2), i32::from(month), i32::from(day));
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+}
+
+fn span(value: &Value) -> Result<i64, Wrong> {
+    let Value::Time(negative, days, hours, minutes, seconds, micros) = value else { return Err(Wrong::Type) };
+    let hours = i64::from(*days) * 24 + i64::from(*hours);
+    let whole =
+        (hours * 3_600 + i64::from(*minutes) * 60 + i64::from(*seconds)) * SECOND + i64::from(*micros);
+    Ok(if *negative { -whole } else { whole })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        assert_eq!(days(1970, 1, 1), Some(0));
+        assert_eq!(days(2000, 2, 29), Some(11_016));
+        assert_eq!(days(2024, 12, 31), Some(20_088));
+        assert_eq!(days(1, 1, 1), Some(-719_162));
+        assert_eq!(days(9999, 12, 31), Some(2_932_896));
+        for (year, month, day) in [
+            (0, 0, 0),
+            (2024, 0, 1),
+            (2024, 1, 0),
+            (2023, 2, 29),
+            (1900, 2, 29),
+            (2024, 13, 1),
+            (2024, 4, 31),
+        ] {
+            assert_eq!(days(year, month, day), None, "{year}-{month}-{day}");
+        }
+        let mut before = days(1899, 12, 31).unwrap();
+        for year in 1900..2110 {
+            for (month, length) in (1..).zip(MONTHS) {
+                let leap = days(year, 2, 29).is_some() && month == 2;
+                for day in 1..=length + u8::from(leap) {
+                    let next = days(year, month, day).unwrap();
+                    assert_eq!(next, before + 1, "{year}-{month}-{day}");
+                    before = next;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn decimals_are_exact_or_none() {
+        assert_eq!(decimal(b"-12.50", 2), Some(-1_250));
+        assert_eq!(decimal(b"00012", 3), Some(12_000));
+        assert_eq!(decimal(b"0.5", 2), Some(50));
+        assert_eq!(decimal(b"99999999999999999999999999999999999999", 0), Some(10_i128.pow(38) - 1));
+        for wrong in [&b""[..], b"-", b".", b"1.2.3", b"1e5", b"NaN", b"1.234", b"+1", b" 1"] {
+            assert_eq!(decimal(wrong, 2), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_place_is_an_error() {
+        let push = |data_type: &DataType, value: Value| {
+            let mut values = Values::of(data_type).unwrap();
+            values.push(value, ZeroDates::Error).map(|_| values.finish())
+        };
+        assert_eq!(push(&DataType::Int8, Value::Int(128)).unwrap_err(), Wrong::Type);
+        assert_eq!(push(&DataType::UInt64, Value::Int(-1)).unwrap_err(), Wrong::Type);
+        assert_eq!(push(&DataType::Utf8, Value::Bytes(vec![0xff])).unwrap_err(), Wrong::Text);
+        assert_eq!(push(&DataType::Date32, Value::Date(0, 0, 0, 0, 0, 0, 0)).unwrap_err(), Wrong::NoDay);
+        assert_eq!(push(&DataType::Date32, Value::Int(1)).unwrap_err(), Wrong::Type);
+        let mut days = Values::of(&DataType::Date32).unwrap();
+        days.push(Value::Date(2024, 0, 1, 0, 0, 0, 0), ZeroDates::Null).unwrap();
+        assert_eq!(days.finish().null_count(), 1);
+        assert_eq!(whole::<u64>(&Value::Bytes(vec![0xff; 8])), Ok(u64::MAX));
+        assert_eq!(span(&Value::Time(true, 34, 22, 59, 59, 1)), Ok(-3_020_399_000_001));
+        assert!(Values::of(&DataType::Float16).is_none());
+    }
+}

@@ -1,0 +1,208 @@
+"""A MariaDB server of its own, with a user who has a password, an authority with a certificate, and a way to it that is slow or broken."""
+
+import contextlib
+import datetime
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+
+import pymysql
+
+import databases
+from databases import ALL, PASSWORD, Source, free_port, literal, things, wait_until
+
+
+def program(name):
+    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin") or name
+
+
+def openssl(*words):
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+
+def certificates(folder):
+    """An authority, and what it says of `localhost`."""
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority of the tests",
+            "-keyout", folder / "ca.key", "-out", folder / "ca.pem")
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", folder / "server.key", "-out", folder / "server.csr")
+    (folder / "names").write_text("subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n")
+    openssl("x509", "-req", "-in", folder / "server.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key", "-CAcreateserial", "-days", "2",
+            "-extfile", folder / "names", "-out", folder / "server.pem")
+
+
+class MariaDb:
+    """Its time zone, its modes and its limit of rows are none that anybody wants: sessions have to say what they need."""
+
+    HOSTILE = ["--default-time-zone=+05:30", "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH"]
+
+    def __init__(self, *options):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bowshot-mariadb-"))
+        self.home, self.port = self.folder / "home", free_port()
+        self.user = ["--user=mysql"] if os.geteuid() == 0 else []
+        self.folder.chmod(0o755)
+        self.home.mkdir()
+        certificates(self.folder)
+        if self.user:
+            for path in (self.home, self.folder / "server.key"):
+                shutil.chown(path, "mysql", "mysql")
+        install = [program("mariadb-install-db"), "--no-defaults", f"--datadir={self.home}", "--auth-root-authentication-method=normal"]
+        subprocess.run([*install, "--skip-test-db", *self.user], check=True, capture_output=True, cwd="/")
+        self.options = [*self.HOSTILE, *options]
+        self.start()
+        quoted = PASSWORD.replace("'", "''")
+        self.run("CREATE DATABASE shop CHARACTER SET utf8mb4", f"CREATE USER reader@'%' IDENTIFIED BY '{quoted}'",
+                 "GRANT SELECT, INSERT, CREATE, SHOW VIEW ON *.* TO reader@'%'")
+
+    def start(self):
+        folder = self.folder
+        command = [program("mariadbd"), "--no-defaults", f"--datadir={self.home}", f"--port={self.port}", "--bind-address=127.0.0.1",
+                   f"--socket={self.home}/socket", f"--pid-file={self.home}/pid", "--skip-log-bin", "--innodb-flush-log-at-trx-commit=0",
+                   "--innodb-buffer-pool-size=256M", f"--ssl-ca={folder}/ca.pem", f"--ssl-cert={folder}/server.pem", f"--ssl-key={folder}/server.key",
+                   "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci", *self.options, *self.user]
+        self.running = subprocess.Popen(command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def ready():
+            assert self.running.poll() is None, "MariaDB did not start"
+            with contextlib.suppress(pymysql.err.Error):
+                self.connect().close()
+                return True
+
+        wait_until(ready, "MariaDB is ready", 60)
+        self.run("SET GLOBAL sql_select_limit = 7")
+
+    def kill(self):
+        self.running.kill()
+        self.running.wait(30)
+
+    def connect(self, **more):
+        """As the one who owns it, with usual modes."""
+        login = {"user": "root", "charset": "utf8mb4", "autocommit": True, **more}
+        connection = pymysql.connect(host="127.0.0.1", port=self.port, **login)
+        with connection.cursor() as cursor:
+            cursor.execute("SET sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO', time_zone = '+00:00', "
+                           "sql_select_limit = 18446744073709551615")
+        return connection
+
+    def run(self, *statements):
+        with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
+            for sql in statements:
+                cursor.execute(sql)
+
+    def rows(self, sql):
+        with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+    @property
+    def uri(self):
+        return f"mysql://127.0.0.1:{self.port}"
+
+    def close(self):
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class MySource(Source):
+    """The same as other sources, without a driver."""
+
+    def config(self):
+        lines = ["[[databases]]", f'name = "{self.name}"', 'kind = "mysql"']
+        return "\n".join([*lines, *(f"{key} = {value}" for key, value in self.entry.items())]) + "\n"
+
+
+def entry(server, **more):
+    """What an entry says; `None` leaves a key out."""
+    settings = {"uri": f'"{server.uri}/shop"', "user": '"root"', **more}
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+KINDS = {"id": "INT PRIMARY KEY", "i": "INT", "big": "BIGINT", "d": "DECIMAL(12, 2)", "t": "VARCHAR(100)", "day": "DATE", "moment": "DATETIME(6)",
+         "b": "BIT(1)", "f": "DOUBLE"}
+MORE = {"z": "TIMESTAMP(6) NULL", "u": "BIGINT UNSIGNED", "e": "ENUM('a', 'A', 'ab', 'ä', '日本') COLLATE utf8mb4_bin", "c": "CHAR(20)", "r": "FLOAT", "bits": "BIT(20)",
+        "bin": "VARCHAR(100) COLLATE utf8mb4_bin", "old": "VARCHAR(40) CHARACTER SET latin1"}
+
+
+def my(value):
+    """A value as MariaDB reads it."""
+    return str(int(value)) if isinstance(value, bool) else literal(value)
+
+
+def more_things(row, random_):
+    """Values of the columns that other databases do not have."""
+    def maybe(value):
+        return None if random_.random() < 0.12 else value
+
+    ascii_texts = [text for text in databases.TEXTS if text.isascii() or text in "äÄ"]
+    return {
+        "z": maybe(datetime.datetime(2000, 1, 1) + datetime.timedelta(microseconds=random_.randint(0, 10**15))),
+        "u": maybe(random_.choice([0, 1, 2**63, 2**64 - 1, random_.randint(0, 10**6)])),
+        "e": maybe(random_.choice(["a", "A", "ab", "ä", "日本"])), "c": maybe(random_.choice([text[:20] for text in databases.TEXTS])),
+        "r": maybe(random_.choice([0.0, 1.5, -2.25, 0.5, float(random_.randint(-1000, 1000)) / 8])), "bits": maybe(random_.randint(0, 2**20 - 1)),
+        "bin": row["t"], "old": maybe(random_.choice(ascii_texts)),
+    }
+
+
+def mariadb_source(server, name="my", **more):
+    import random
+
+    random_ = random.Random(11)
+    kinds = {**KINDS, **MORE}
+    server.run("DROP TABLE IF EXISTS shop.things", f"CREATE TABLE shop.things ({', '.join(f'{name} {kind}' for name, kind in kinds.items())}, KEY (t), KEY (z), KEY (r))")
+    rows = [{**row, **more_things(row, random_)} for row in things()]
+    values = ", ".join("(" + ", ".join(my(row[column]) for column in kinds) + ")" for row in rows)
+    server.run(f"INSERT INTO shop.things VALUES {values}", "INSERT INTO shop.things (id, f) VALUES (10001, -0e0)", "ANALYZE TABLE shop.things")
+    return MySource(name, "mysql", "shop", entry(server, **more), server.rows, ALL)
+
+
+class Way:
+    """A way to a server that can be cut, held, and looked at."""
+
+    def __init__(self, port):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port, self.behind, self.pairs = self.listener.getsockname()[1], port, []
+        self.open, self.seen, self.carried, self.closed = threading.Event(), bytearray(), 0, False
+        self.open.set()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while not self.closed:
+            try:
+                near, _ = self.listener.accept()
+                far = socket.create_connection(("127.0.0.1", self.behind))
+            except OSError:
+                continue
+            self.pairs.append((near, far))
+            for source, sink, slow in ((near, far, False), (far, near, True)):
+                threading.Thread(target=self.carry, args=(source, sink, slow), daemon=True).start()
+
+    def carry(self, source, sink, slow):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if slow:
+                    self.open.wait()
+                self.seen += data[:4096]
+                self.carried += len(data)
+                sink.sendall(data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        for near, far in self.pairs:
+            for end in (near, far):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+        self.pairs.clear()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.closed = True
+        self.open.set()
+        self.cut()
+        self.listener.close()
