@@ -1,6 +1,7 @@
 //! All databases that a server knows: those of the configuration, and those that admins have attached, which are forgotten when
 //! it ends.
 
+use crate::catalogs::Catalogs;
 use crate::insert;
 use crate::place::Place;
 use crate::settings::{DatabaseSettings, Kind, Options};
@@ -9,7 +10,9 @@ use crate::table::DatabaseTable;
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_engine::databases::{Attachment, Databases};
+use bowshot_storage::FileCatalog;
 use bowshot_storage::tables::EntryName;
+use bowshot_storage::tables::durable::AsOf;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SendableRecordBatchStream;
@@ -24,10 +27,26 @@ const MAX_DATABASES: usize = 256;
 /// See the module.
 #[derive(Debug)]
 pub struct OtherDatabases {
+    /// Catalogs of Iceberg tables.
+    catalogs: Catalogs,
     sources: RwLock<BTreeMap<String, Arc<Source>>>,
     /// Places that may be attached.
     opened: Vec<Place>,
     drivers: BTreeMap<Kind, PathBuf>,
+}
+
+/// What is told of a database.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    pub(crate) place: String,
+    pub(crate) read_only: bool,
+    pub(crate) attached: bool,
+    pub(crate) pool: Option<usize>,
+    pub(crate) connections: Option<usize>,
+    pub(crate) tables: Option<usize>,
+    pub(crate) problem: Option<String>,
 }
 
 /// What one caller has of a database.
@@ -42,19 +61,29 @@ impl OtherDatabases {
     /// # Errors
     /// `Invalid`, naming the database and the key.
     pub fn new(options: Options) -> Result<Arc<Self>> {
-        let Options { databases, attach, drivers } = options;
+        let Options { databases, catalogs, attach, drivers } = options;
         let opened = attach.iter().map(|uri| {
             let wrong = || Error::invalid("a place in `attach.places` is not understood")
                 .with_hint("write `postgres://host:port/`, `grpc://host:port`, or the scheme and path of a folder: `sqlite:///data`");
             let kind = Place::kind(uri).ok_or_else(wrong)?;
             Place::parse(kind, uri, None).map_err(|_| wrong())
         });
-        let these = Self { sources: RwLock::default(), opened: opened.collect::<Result<_>>()?, drivers };
+        let opened = opened.collect::<Result<_>>()?;
+        let these = Self { catalogs: Catalogs::new(catalogs)?, sources: RwLock::default(), opened, drivers };
         for settings in databases {
             let (name, settings) = (settings.name.clone(), these.with_driver(settings.with_password()?)?);
             these.add(&name, Source::new(settings, false))?;
         }
         Ok(Arc::new(these))
+    }
+
+    /// Opens the catalogs of Iceberg tables, whose files are read like those that are served. Nobody is asked yet; until then they
+    /// have no tables.
+    ///
+    /// # Errors
+    /// `Invalid` for settings that cannot be used.
+    pub fn open_catalogs(&self, files: &FileCatalog) -> Result<()> {
+        self.catalogs.open(files)
     }
 
     fn with_driver(&self, mut settings: DatabaseSettings) -> Result<DatabaseSettings> {
@@ -69,7 +98,7 @@ impl OtherDatabases {
 
     fn add(&self, name: &str, source: Arc<Source>) -> Result<()> {
         let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
-        if sources.contains_key(name) {
+        if sources.contains_key(name) || self.catalogs.has(name) {
             return Err(Error::new(
                 ErrorKind::AlreadyExists,
                 format!("there is a database `{name}` already"),
@@ -125,27 +154,36 @@ impl OtherDatabases {
 #[async_trait]
 impl Databases for OtherDatabases {
     fn names(&self) -> Vec<String> {
-        self.sources().keys().cloned().collect()
+        let mut names: Vec<String> = self.sources().keys().cloned().chain(self.catalogs.names()).collect();
+        names.sort_unstable();
+        names
     }
 
     fn has(&self, database: &str) -> bool {
-        self.sources().contains_key(database)
+        self.sources().contains_key(database) || self.catalogs.has(database)
     }
 
     fn may_have_schema(&self, database: &str, schema: &str) -> bool {
+        if let Some(catalog) = self.catalogs.find(database) {
+            return catalog.may_have_schema(schema);
+        }
         self.source(database).is_ok_and(|source| source.may_have_schema(schema))
     }
 
     fn listed(&self, database: &str, caller: &Principal) -> Arc<Vec<(String, String)>> {
-        let Ok(source) = self.source_of(database, caller) else { return Arc::default() };
-        match Handle::try_current() {
-            Ok(runtime) => runtime.block_on(source.listed()),
-            // Without a runtime there are no deadlines.
-            Err(_) => Arc::default(),
+        // Without a runtime there are no deadlines.
+        let Ok(runtime) = Handle::try_current() else { return Arc::default() };
+        if let Some(catalog) = self.catalogs.find(database) {
+            return runtime.block_on(catalog.listed());
         }
+        let Ok(source) = self.source_of(database, caller) else { return Arc::default() };
+        runtime.block_on(source.listed())
     }
 
     async fn table(&self, name: &EntryName, caller: &Principal) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(catalog) = self.catalogs.find(&name.catalog) {
+            return catalog.table(&name.schema, &name.name, None).await;
+        }
         let source = self.source_of(&name.catalog, caller)?;
         if !source.may_have_schema(&name.schema) {
             return Ok(None);
@@ -154,7 +192,23 @@ impl Databases for OtherDatabases {
         Ok(described.map(|described| Arc::new(DatabaseTable::new(source, name.clone(), described)) as Arc<_>))
     }
 
+    async fn table_as_of(
+        &self,
+        name: &EntryName,
+        as_of: AsOf,
+        _caller: &Principal,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        match self.catalogs.find(&name.catalog) {
+            Some(catalog) => catalog.table(&name.schema, &name.name, Some(as_of)).await,
+            None => Ok(None),
+        }
+    }
+
     fn check_writable(&self, database: &str) -> Result<()> {
+        if self.catalogs.has(database) {
+            return Err(Error::new(ErrorKind::Denied, format!("the catalog `{database}` is only read"))
+                .with_hint("write its tables by a program that writes Iceberg tables"));
+        }
         if !self.source(database)?.settings.read_only {
             return Ok(());
         }
@@ -189,7 +243,7 @@ impl Databases for OtherDatabases {
     }
 
     fn detach(&self, name: &str) -> Result<()> {
-        if !self.source(name)?.attached {
+        if self.catalogs.has(name) || !self.source(name)?.attached {
             return Err(Error::new(
                 ErrorKind::Denied,
                 format!("the database `{name}` is one of the configuration"),
@@ -202,27 +256,29 @@ impl Databases for OtherDatabases {
 
     fn rows(&self) -> Result<RecordBatch> {
         let sources: Vec<Arc<Source>> = self.sources().values().cloned().collect();
-        let text = |value: &dyn Fn(&Source) -> Option<String>| -> ArrayRef {
-            Arc::new(sources.iter().map(|source| value(source)).collect::<StringArray>())
+        let mut told: Vec<Told> =
+            sources.iter().map(|source| source.told()).chain(self.catalogs.told()).collect();
+        told.sort_by(|one, other| one.name.cmp(&other.name));
+        let text = |value: &dyn Fn(&Told) -> Option<String>| -> ArrayRef {
+            Arc::new(told.iter().map(value).collect::<StringArray>())
         };
-        let truth = |value: &dyn Fn(&Source) -> bool| -> ArrayRef {
-            Arc::new(sources.iter().map(|source| Some(value(source))).collect::<BooleanArray>())
+        let truth = |value: &dyn Fn(&Told) -> bool| -> ArrayRef {
+            Arc::new(told.iter().map(|told| Some(value(told))).collect::<BooleanArray>())
         };
-        let count = |value: &dyn Fn(&Source) -> Option<usize>| -> ArrayRef {
-            let counts =
-                sources.iter().map(|source| value(source).and_then(|count| i64::try_from(count).ok()));
+        let count = |value: &dyn Fn(&Told) -> Option<usize>| -> ArrayRef {
+            let counts = told.iter().map(|told| value(told).and_then(|count| i64::try_from(count).ok()));
             Arc::new(counts.collect::<Int64Array>())
         };
         let columns = [
-            ("name", text(&|source| Some(source.settings.name.clone()))),
-            ("kind", text(&|source| Some(source.settings.kind.name().to_owned()))),
-            ("place", text(&|source| Some(source.settings.place.to_string()))),
-            ("read_only", truth(&|source| source.settings.read_only)),
-            ("attached", truth(&|source| source.attached)),
-            ("pool", count(&|source| Some(source.settings.pool))),
-            ("connections", count(&|source| Some(source.pool.open()))),
-            ("tables", count(&Source::known)),
-            ("problem", text(&Source::problem)),
+            ("name", text(&|told| Some(told.name.clone()))),
+            ("kind", text(&|told| Some(told.kind.to_owned()))),
+            ("place", text(&|told| Some(told.place.clone()))),
+            ("read_only", truth(&|told| told.read_only)),
+            ("attached", truth(&|told| told.attached)),
+            ("pool", count(&|told| told.pool)),
+            ("connections", count(&|told| told.connections)),
+            ("tables", count(&|told| told.tables)),
+            ("problem", text(&|told| told.problem.clone())),
         ];
         let columns = columns.map(|(name, column)| (name, column, true));
         RecordBatch::try_from_iter_with_nullable(columns)

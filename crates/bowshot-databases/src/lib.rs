@@ -16,9 +16,12 @@
 //! ([`filter`]). Nothing of what it gives is believed without a look: types are compared with what was described, texts are
 //! checked to be UTF-8, and values that have no place in the type of their column are errors ([`convert`]).
 //!
+//! Catalogs of Iceberg tables are databases too, but for the driver: what they name is read here ([`catalogs`]).
+//!
 //! Passwords are in [`Secret`](bowshot_api::Secret)s and in the options of drivers, and nowhere else: errors of drivers are
 //! cleaned before anybody sees them ([`fault`]).
 
+mod catalogs;
 mod columns;
 mod convert;
 mod databases;

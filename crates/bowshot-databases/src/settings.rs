@@ -2,6 +2,7 @@
 
 use crate::place::Place;
 use bowshot_api::{CallerToken, Error, Result, Secret};
+use bowshot_storage::IcebergSettings;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
@@ -48,8 +49,9 @@ impl Kind {
             _ => Self::ALL.into_iter().find(|kind| kind.name() == text),
         };
         known.ok_or_else(|| {
-            Error::invalid("this kind of database is not known")
-                .with_hint("the kinds are postgres, sqlite, duckdb and flightsql")
+            Error::invalid("this kind of database is not known").with_hint(
+                "the kinds are postgres, sqlite, duckdb and flightsql, and iceberg in the configuration file",
+            )
         })
     }
 }
@@ -100,6 +102,8 @@ pub struct DatabaseSettings {
 pub struct Options {
     /// The databases of the configuration.
     pub databases: Vec<DatabaseSettings>,
+    /// Catalogs of Iceberg tables among them.
+    pub catalogs: Vec<IcebergSettings>,
     /// Places of databases that admins may attach.
     pub attach: Vec<String>,
     /// Drivers by kind, for databases that name none.

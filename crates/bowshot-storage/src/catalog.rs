@@ -7,6 +7,7 @@ use crate::entry::{Definition, TableEntry, Timing, pause};
 use crate::excel::Books;
 use crate::facts::FactSources;
 use crate::file::HandlePool;
+use crate::lake::iceberg::{IcebergCatalog, IcebergSettings};
 use crate::listing::ListingLimits;
 use crate::named_files::{FilePlace, NamedFiles};
 use crate::rejects::Reject;
@@ -14,6 +15,7 @@ use crate::remote::{Remotes, is_remote};
 use crate::snapshot::{SnapshotFile, Workshop};
 use crate::store::SnapshotStore;
 use crate::table::FileTable;
+use crate::tables::durable::AsOf;
 use crate::{Error, ReadOptions, SourceSpec, StorageOptions};
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
@@ -191,6 +193,26 @@ impl FileCatalog {
         Ok(Arc::new(FileTable::new(entry, snapshot, store)))
     }
 
+    /// A table of files as it was; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// `NotFound` for a state that is not kept, `Unsupported` for tables of files that have no states.
+    pub async fn as_of(
+        self: &Arc<Self>,
+        name: &str,
+        as_of: AsOf,
+    ) -> Result<Option<Arc<dyn TableProvider>>, bowshot_api::Error> {
+        let Some(entry) = self.find_later(name).await else { return Ok(None) };
+        let name = &entry.definition.name;
+        let Some(foreign) = entry.foreign().await? else {
+            let none = format!("`{name}` is made of files as they are, of which no earlier states are known");
+            return Err(bowshot_api::Error::unsupported(none)
+                .with_hint("Delta and Iceberg tables, and those that are written here, keep their states"));
+        };
+        let found = foreign.table(name, Some(as_of)).await;
+        Ok(Some(found.map_err(|error| error.of_table(name))?))
+    }
+
     /// What a path or pattern means in each of the places that the operator has opened, in their order.
     pub fn whole_paths(&self, path: &str) -> Vec<String> {
         self.places.iter().filter_map(|place| place.whole(path)).collect()
@@ -292,6 +314,17 @@ impl FileCatalog {
         find_in(&listed.ok()?, name)
     }
 
+    /// A catalog of Iceberg tables, whose files are read as those of this one are. Nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// `Invalid` for settings that cannot be used.
+    pub fn iceberg(&self, settings: IcebergSettings) -> Result<Arc<IcebergCatalog>, bowshot_api::Error> {
+        let remotes = self.remotes().ok_or_else(|| {
+            bowshot_api::Error::unsupported("this server reads no object stores, and asks no catalogs")
+        })?;
+        IcebergCatalog::new(settings, (remotes, &self.workshop), self.limits.max_files)
+    }
+
     /// The object stores of the server.
     pub fn remotes(&self) -> Option<&Arc<Remotes>> {
         self.options.remotes.as_ref()
@@ -358,9 +391,9 @@ fn summary(entry: &TableEntry) -> TableSummary {
         rejects: Vec::new(),
         problem: None,
     };
-    if let Ok(Some(foreign)) = entry.foreign() {
-        let files = tokio::runtime::Handle::current().block_on(foreign.files());
-        match files {
+    let runtime = tokio::runtime::Handle::current();
+    if let Ok(Some(foreign)) = runtime.block_on(entry.foreign()) {
+        match runtime.block_on(foreign.files()) {
             Ok(files) => summary.files = files,
             Err(error) => summary.problem = Some(bowshot_api::Error::from(error).to_string()),
         }
@@ -410,8 +443,9 @@ impl SchemaProvider for FileSchema {
         let Some(entry) = self.0.find_later(name).await else {
             return Ok(None);
         };
-        if let Some(foreign) = entry.foreign()? {
-            return Ok(Some(foreign.table(&entry.definition.name).await?));
+        if let Some(foreign) = entry.foreign().await? {
+            let found = foreign.table(&entry.definition.name, None).await;
+            return Ok(Some(found.map_err(|error| error.of_table(&entry.definition.name))?));
         }
         let snapshot = entry.current().await?;
         let store = Arc::clone(&self.0.workshop.sources.store);

@@ -29,7 +29,7 @@ pub enum Error {
     UnknownFormat { path: PathBuf },
     #[error("`{}` mixes formats: `{}` and `{}`", path.display(), one.display(), other.display())]
     MixedFormats { path: PathBuf, one: PathBuf, other: PathBuf },
-    #[error("`{}` is {kind}, which is not read yet", path.display())]
+    #[error("`{}` is {kind}, which is not read as a part of another table", path.display())]
     ForeignTable { path: PathBuf, kind: &'static str },
     #[error("`{}` and `{}` would both be table `{name}`", one.display(), other.display())]
     SameName { name: String, one: PathBuf, other: PathBuf },
@@ -77,6 +77,8 @@ pub enum Error {
     NotOpened { text: String },
     #[error("no file `{text}` is in the served folders")]
     NotServed { text: String },
+    #[error("`{}` {detail}", path.display())]
+    NoState { path: PathBuf, detail: String, kept: String },
     #[error("reading `{}` stopped: {detail}", path.display())]
     Interrupted { path: PathBuf, detail: String },
 }
@@ -129,7 +131,9 @@ impl Error {
     fn kind(&self) -> ErrorKind {
         match self {
             _ if self.lacks_handles() || self.overflows() => ErrorKind::LimitReached,
-            Self::Missing { .. } | Self::Empty { .. } | Self::NotServed { .. } => ErrorKind::NotFound,
+            Self::Missing { .. } | Self::Empty { .. } | Self::NotServed { .. } | Self::NoState { .. } => {
+                ErrorKind::NotFound
+            }
             Self::Unreadable { .. }
             | Self::NotRegular { .. }
             | Self::MixedFormats { .. }
@@ -175,7 +179,10 @@ impl Error {
                 "known endings: .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro, .orc, .xlsx, the text ones also with .gz, .zst, .bz2, .xz, .lz4, .br or .zip"
             }
             Self::MixedFormats { .. } => "keep one format in a folder that is one table",
-            Self::ForeignTable { .. } => "copy its current files into a plain folder and serve that",
+            Self::ForeignTable { .. } => {
+                "Delta and Iceberg tables are served by their own path, or by that of the folder that they are in; of other \
+                 formats, copy the current files into a plain folder and serve that"
+            }
             Self::SameName { .. } => "give one of them another name with NAME=PATH",
             Self::TooManyFiles { .. } => "raise `max_files_per_table`, or name a smaller folder",
             Self::TooDeep { .. } => "name a folder further down",
@@ -207,6 +214,7 @@ impl Error {
             Self::Options { hint, .. } => hint.as_str(),
             Self::Option { .. } => "see the options of sources in the guide `sources`",
             Self::Interrupted { .. } => "run the query again",
+            Self::NoState { kept, .. } => kept.as_str(),
             Self::Address { .. } => {
                 "write s3://bucket/prefix, gs://…, az://container/…, or https://host/file.parquet"
             }

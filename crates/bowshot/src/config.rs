@@ -217,6 +217,7 @@ impl Config {
             config.access = content.access;
             config.remote.places = content.places;
             config.databases.databases = content.databases;
+            config.databases.catalogs = content.catalogs;
         }
         for (variable, text) in &variables {
             config.set_from_environment(variable, text)?;

@@ -10,5 +10,6 @@ mod columns;
 mod deletes;
 pub(crate) mod iceberg;
 mod table;
+mod vector;
 
 pub(crate) use table::LakeTable;

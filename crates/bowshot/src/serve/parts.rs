@@ -77,6 +77,7 @@ impl Parts {
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
+        databases.open_catalogs(&catalog).map_err(Usage::from)?;
         let (log, stages) = (Arc::new(QueryLog::with_audit(audit(config)?)), QueryStages::default());
         let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
         let others: Arc<dyn SystemTables> =
