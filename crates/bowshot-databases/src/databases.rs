@@ -3,12 +3,14 @@
 
 use crate::insert;
 use crate::place::Place;
+use crate::secrets;
 use crate::settings::{DatabaseSettings, Kind, Options};
 use crate::source::{Source, unknown};
 use crate::table::DatabaseTable;
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_engine::databases::{Attachment, Databases};
+use bowshot_storage::secrets::Secrets;
 use bowshot_storage::tables::EntryName;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use datafusion::catalog::TableProvider;
@@ -28,6 +30,7 @@ pub struct OtherDatabases {
     /// Places that may be attached.
     opened: Vec<Place>,
     drivers: BTreeMap<Kind, PathBuf>,
+    secrets: Option<Arc<Secrets>>,
 }
 
 /// What one caller has of a database.
@@ -42,14 +45,15 @@ impl OtherDatabases {
     /// # Errors
     /// `Invalid`, naming the database and the key.
     pub fn new(options: Options) -> Result<Arc<Self>> {
-        let Options { databases, attach, drivers } = options;
+        let Options { databases, attach, drivers, secrets } = options;
         let opened = attach.iter().map(|uri| {
             let wrong = || Error::invalid("a place in `attach.places` is not understood")
                 .with_hint("write `postgres://host:port/`, `grpc://host:port`, or the scheme and path of a folder: `sqlite:///data`");
             let kind = Place::kind(uri).ok_or_else(wrong)?;
             Place::parse(kind, uri, None).map_err(|_| wrong())
         });
-        let these = Self { sources: RwLock::default(), opened: opened.collect::<Result<_>>()?, drivers };
+        let opened = opened.collect::<Result<_>>()?;
+        let these = Self { sources: RwLock::default(), opened, drivers, secrets };
         for settings in databases {
             let (name, settings) = (settings.name.clone(), these.with_driver(settings.with_password()?)?);
             these.add(&name, Source::new(settings, false))?;
@@ -89,8 +93,31 @@ impl OtherDatabases {
         self.sources.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn source(&self, name: &str) -> Result<Arc<Source>> {
+    /// A database as it was opened.
+    fn known(&self, name: &str) -> Result<Arc<Source>> {
         self.sources().get(name).cloned().ok_or_else(|| unknown(name))
+    }
+
+    /// A database with the credentials that it has now: where those of a secret are others by now, its connections are left.
+    ///
+    /// # Errors
+    /// `Unavailable` when the secret is gone or cannot be used.
+    fn source(&self, name: &str) -> Result<Arc<Source>> {
+        let source = self.known(name)?;
+        let Some(renewed) = secrets::renewed(&source.settings, self.secrets.as_deref())? else {
+            return Ok(source);
+        };
+        let renewed = Source::new(renewed, source.attached);
+        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        match sources.get_mut(name) {
+            Some(there) if Arc::ptr_eq(there, &source) => {
+                *there = Arc::clone(&renewed);
+                Ok(renewed)
+            }
+            // Somebody else has seen it, too.
+            Some(there) => Ok(Arc::clone(there)),
+            None => Err(unknown(name)),
+        }
     }
 
     /// A database as this caller reaches it. One that is asked with the tokens of callers has connections and knowledge for each of
@@ -133,7 +160,7 @@ impl Databases for OtherDatabases {
     }
 
     fn may_have_schema(&self, database: &str, schema: &str) -> bool {
-        self.source(database).is_ok_and(|source| source.may_have_schema(schema))
+        self.known(database).is_ok_and(|source| source.may_have_schema(schema))
     }
 
     fn listed(&self, database: &str, caller: &Principal) -> Arc<Vec<(String, String)>> {
@@ -155,7 +182,7 @@ impl Databases for OtherDatabases {
     }
 
     fn check_writable(&self, database: &str) -> Result<()> {
-        if !self.source(database)?.settings.read_only {
+        if !self.known(database)?.settings.read_only {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Denied, format!("the database `{database}` is only read"))
@@ -180,6 +207,7 @@ impl Databases for OtherDatabases {
             return Err(Error::new(ErrorKind::Denied, "no database may be attached at this place")
                 .with_hint("the operator opens places with the setting `attach.places`"));
         }
+        let settings = secrets::lent(settings, self.secrets.as_deref())?;
         let source = Source::new(self.with_driver(settings)?, true);
         // What cannot be reached now is told now, unless each caller reaches it by itself.
         if !source.settings.forward_token {
@@ -189,7 +217,7 @@ impl Databases for OtherDatabases {
     }
 
     fn detach(&self, name: &str) -> Result<()> {
-        if !self.source(name)?.attached {
+        if !self.known(name)?.attached {
             return Err(Error::new(
                 ErrorKind::Denied,
                 format!("the database `{name}` is one of the configuration"),

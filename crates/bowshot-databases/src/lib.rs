@@ -34,6 +34,7 @@ mod pool;
 mod ranges;
 mod reading;
 mod scan;
+mod secrets;
 mod settings;
 mod source;
 mod table;

@@ -2,6 +2,7 @@
 
 use crate::place::Place;
 use bowshot_api::{CallerToken, Error, Result, Secret};
+use bowshot_storage::secrets::{KeptSecret, Secrets};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
@@ -73,6 +74,10 @@ pub struct DatabaseSettings {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<Secret>,
     password_place: Option<PasswordPlace>,
+    /// The secret that is named for them.
+    pub(crate) secret: Option<String>,
+    /// The secret that they come from.
+    pub(crate) lent: Option<Arc<KeptSecret>>,
     /// Schemas whose tables are seen; all when empty.
     pub(crate) schemas: Vec<String>,
     /// The catalog of a Flight SQL server.
@@ -104,6 +109,8 @@ pub struct Options {
     pub attach: Vec<String>,
     /// Drivers by kind, for databases that name none.
     pub drivers: BTreeMap<Kind, PathBuf>,
+    /// Credentials that admins have given in SQL, for databases that are attached.
+    pub secrets: Option<Arc<Secrets>>,
 }
 
 /// Values of keys, as the configuration file or ATTACH has them.
@@ -159,10 +166,11 @@ impl DatabaseSettings {
     /// # Errors
     /// `Invalid`, naming the key.
     pub(crate) fn attached(name: &str, uri: &str, values: &BTreeMap<String, Vec<String>>) -> Result<Self> {
-        const KEYS: [&str; 12] = [
+        const KEYS: [&str; 13] = [
             "type",
             "user",
             "password",
+            "secret",
             "schemas",
             "catalog",
             "read_only",
@@ -183,6 +191,10 @@ impl DatabaseSettings {
         let mut settings = Self::new(name.to_owned(), kind, place);
         settings.common(&values)?;
         settings.password = values.one("password", name)?.map(Secret::new);
+        settings.secret = values.one("secret", name)?;
+        if settings.secret.is_some() && (settings.user.is_some() || settings.password.is_some()) {
+            return Err(wrong(name, "secret", "there is `user` or `password` too"));
+        }
         settings.check_forwarding()?;
         Ok(settings)
     }
@@ -196,6 +208,8 @@ impl DatabaseSettings {
             user: None,
             password: None,
             password_place: None,
+            secret: None,
+            lent: None,
             schemas: Vec::new(),
             catalog: None,
             read_only: true,
@@ -255,7 +269,8 @@ impl DatabaseSettings {
         if !self.place.is_private() {
             return wrong("tokens go over `grpc+tls://`, or to this machine");
         }
-        if self.user.is_some() || self.password.is_some() || self.password_place.is_some() {
+        let shown = self.password.is_some() || self.password_place.is_some() || self.secret.is_some();
+        if self.user.is_some() || shown {
             return wrong("there is `user` or a password too");
         }
         Ok(())

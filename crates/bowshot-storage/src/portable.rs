@@ -136,8 +136,15 @@ fn file_scan(plan: &dyn ExecutionPlan) -> Option<&FileScanConfig> {
     plan.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
 }
 
+/// Files of object stores are read here: another node may have other credentials for them, or none.
 fn parquet_scan(plan: &dyn ExecutionPlan) -> Option<(&FileScanConfig, &ParquetSource)> {
     let config = file_scan(plan)?;
+    let is_remote = |file: &PartitionedFile| {
+        file.extension::<PlannedFile>().is_some_and(|planned| planned.data.as_remote().is_some())
+    };
+    if config.file_groups.iter().flat_map(FileGroup::iter).any(is_remote) {
+        return None;
+    }
     let named = config.file_source().downcast_ref::<NamedSource>()?;
     Some((config, named.inner().downcast_ref::<ParquetSource>()?))
 }

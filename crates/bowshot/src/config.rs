@@ -118,6 +118,8 @@ pub(crate) struct Config {
     pub(crate) reuse: ReuseConfig,
     pub(crate) storage: StorageOptions,
     pub(crate) remote: RemoteOptions,
+    /// Where the key of secrets is; the server's own when empty.
+    pub(crate) secrets_key: String,
     /// Other databases.
     pub(crate) databases: DatabaseOptions,
     pub(crate) drivers: Drivers,
@@ -170,6 +172,7 @@ impl Default for Config {
             reuse: ReuseConfig::default(),
             storage: StorageOptions::default(),
             remote: RemoteOptions::default(),
+            secrets_key: String::new(),
             databases: DatabaseOptions::default(),
             drivers: Drivers::default(),
             limits: Limits::default(),
@@ -254,6 +257,7 @@ impl Config {
             exchange_folder: self.exchange_folder.clone(),
             remotes: None,
             databases: None,
+            secrets: None,
             access: self.access_settings(),
             session_config: None,
         }

@@ -16,7 +16,8 @@
 //! as long as it is there, over restarts too.
 //!
 //! All requests run on threads of their own ([`io`]): whoever waits may be a thread that computes, or one of any runtime. Every
-//! wait ends within [`RemoteOptions::timeout`]. What a store answers is never repeated word for word, since it may quote
+//! wait ends within [`RemoteOptions::timeout`]. Which credentials a request has is looked at when it is made, so that a secret that was
+//! made anew or dropped counts from then on ([`ways`], [`lent`]). What a store answers is never repeated word for word, since it may quote
 //! credentials ([`fault`]).
 
 mod cache;
@@ -26,6 +27,7 @@ mod discover;
 mod fault;
 mod file;
 mod io;
+mod lent;
 mod listing;
 mod named;
 mod options;
@@ -34,6 +36,7 @@ mod source;
 mod stores;
 mod upload;
 mod url;
+mod ways;
 
 pub use options::{PlaceSettings, RemoteOptions};
 pub use stores::{PlaceSummary, Remotes};
@@ -41,6 +44,8 @@ pub use url::is_remote;
 
 pub(crate) use discover::definitions;
 pub(crate) use file::{RemoteFile, SEQUENTIAL_BYTES};
+pub(crate) use lent::StoreScope;
 pub(crate) use named::NamedObjects;
 pub(crate) use source::{RemoteSource, RemoteTable};
 pub(crate) use upload::Upload;
+pub(crate) use url::Scheme;

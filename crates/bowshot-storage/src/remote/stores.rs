@@ -6,9 +6,11 @@ use super::io::Io;
 use super::options::{PlaceSettings, RemoteOptions};
 use super::source::RemoteSource;
 use super::url::{RemoteUrl, Scheme};
+use super::ways::Ways;
 use super::{credentials, upload::Upload};
 use crate::Error as FileError;
 use crate::file::{DataFile, HandlePool};
+use crate::secrets::InForce;
 use bowshot_api::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -82,6 +84,11 @@ impl Remotes {
     /// Whether COPY may use any place.
     pub fn has_exchange(&self) -> bool {
         !self.exchange.is_empty()
+    }
+
+    /// All secrets that are in force, if the server keeps some.
+    pub(crate) fn in_force(&self) -> Option<Arc<InForce>> {
+        self.options.secrets.as_ref().map(|secrets| secrets.in_force())
     }
 
     /// How often what is in use is listed again.
@@ -173,12 +180,12 @@ impl Remotes {
         if let Some(client) = open.clients.get(&key) {
             return Ok(Arc::clone(client));
         }
-        let (stores, endpoint) = credentials::open(url, settings, &self.options)?;
+        let ways = Ways::open(url, settings, &self.options)?;
         let shared = match &open.shared {
             Some(shared) => Arc::clone(shared),
             None => Arc::clone(open.shared.insert(Arc::new(self.start()?))),
         };
-        let client = Arc::new(Client::new(url.root.clone(), endpoint, stores, shared));
+        let client = Arc::new(Client::new(url.root.clone(), ways, shared));
         open.clients.insert(key, Arc::clone(&client));
         Ok(client)
     }

@@ -22,6 +22,8 @@ pub enum What {
     Rule,
     /// A model.
     Model,
+    /// Credentials of sources.
+    Secret,
 }
 
 impl fmt::Display for What {
@@ -33,6 +35,7 @@ impl fmt::Display for What {
             Self::View => "view",
             Self::Rule => "rule about access",
             Self::Model => "model",
+            Self::Secret => "secret",
         })
     }
 }
@@ -168,13 +171,13 @@ impl Error {
                 What::Catalog => Reason::UndefinedCatalog,
                 What::Schema => Reason::UndefinedSchema,
                 What::Table | What::View => Reason::UndefinedTable,
-                What::Rule | What::Model => return None,
+                What::Rule | What::Model | What::Secret => return None,
             },
             Self::Exists { what, .. } => match what {
                 What::Catalog => Reason::DuplicateCatalog,
                 What::Schema => Reason::DuplicateSchema,
                 What::Table | What::View => Reason::DuplicateTable,
-                What::Rule | What::Model => return None,
+                What::Rule | What::Model | What::Secret => return None,
             },
             Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
             Self::Full { .. } => Reason::InsufficientResources,

@@ -425,6 +425,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "places in object stores whose files COPY may read and write, for every user; none when empty",
     ),
     key(
+        "object_store.endpoints",
+        |c| Slot::Addresses(&mut c.remote.endpoints),
+        "endpoints of object stores that secrets (CREATE SECRET) may name, beside those of `[[object_store.places]]` and of the environment",
+    ),
+    key(
+        "secrets.key",
+        |c| Slot::Text(&mut c.secrets_key),
+        "where the key is that seals the values of secrets: `env:NAME` or `file:PATH`, 32 bytes in Base64 or as hexadecimal digits; when empty, a file `secrets.key` in the data folder, made when it is needed",
+    ),
+    key(
         "attach.places",
         |c| Slot::Places(&mut c.databases.attach),
         "places of other databases that admins may open with ATTACH: `postgres://host:port/`, `grpc://host:port`, `sqlite:///folder`; none when empty",

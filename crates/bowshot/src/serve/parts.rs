@@ -4,17 +4,19 @@ use super::banner::Served;
 use super::databases::WithDatabases;
 use super::memory;
 use super::nodes::WithNodes;
+use super::secrets;
 use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
 use bowshot_access::{AuditLog, AuditOptions, Authenticator, HttpDecider};
 use bowshot_api::ErrorKind;
 use bowshot_cluster::{Placement, QueryStages};
-use bowshot_databases::OtherDatabases;
+use bowshot_databases::{Options as DatabaseOptions, OtherDatabases};
 use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Sources, SystemTables};
 use bowshot_membership::Cluster;
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::remote::Remotes;
+use bowshot_storage::secrets::Secrets;
 use bowshot_storage::tables::{StoreOptions, TableStore};
 use bowshot_storage::{ColumnCache, FileCatalog, TableSummary};
 use std::collections::HashMap;
@@ -61,9 +63,14 @@ impl Parts {
         *cache = cache.take().or_else(|| data.map(|folder| folder.join("join_cache")));
         reuse.results.folder = data.map(|folder| folder.join("result_cache"));
         let environment = Engine::environment(&engine_config)?;
-        let remotes = remotes(config, data, spill)?;
+        let secrets = secrets::open(config, data)?;
+        engine_config.secrets = Some(Arc::clone(&secrets));
+        let remotes = remotes(config, &secrets, data.or(spill))?;
         engine_config.remotes = Some(Arc::clone(&remotes));
-        let databases = OtherDatabases::new(config.databases.clone()).map_err(Usage::from)?;
+        let databases = config.databases.clone();
+        let databases =
+            OtherDatabases::new(DatabaseOptions { secrets: Some(Arc::clone(&secrets)), ..databases });
+        let databases = databases.map_err(Usage::from)?;
         engine_config.databases = Some(Arc::clone(&databases) as _);
         let (sources, mut storage) = (config.sources.clone(), config.storage.clone());
         storage.remotes = Some(remotes);
@@ -73,6 +80,12 @@ impl Parts {
             config.limits.memory_bytes,
         );
         let columns = ColumnCache::new(columns);
+        // Before the sources, some of which may be reached by what is kept there.
+        let tables = match data {
+            Some(folder) => open_tables(folder, config, &environment, Arc::clone(&columns)).await?,
+            None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
+        };
+        secrets.are_of(&tables);
         let (runtime, found) = (Arc::clone(&environment), Arc::clone(&columns));
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
@@ -82,10 +95,6 @@ impl Parts {
         let others: Arc<dyn SystemTables> =
             Arc::new(WithNodes { others, cluster: cluster.clone(), stages: stages.clone() });
         let system: Arc<dyn SystemTables> = Arc::new(WithDatabases { others, databases });
-        let tables = match data {
-            Some(folder) => open_tables(folder, config, &environment, Arc::clone(&columns)).await?,
-            None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
-        };
         let sources =
             Sources { main: catalog.schema_provider(), system: Some(system), tables: Arc::clone(&tables) };
         let shared = Arc::clone(&environment);
@@ -165,10 +174,10 @@ impl Parts {
 
 /// The object stores. What was read of them is kept beside the tables if there is a folder of them, else as long as the
 /// server lives.
-fn remotes(config: &Config, data: Option<&Path>, spill: Option<&Path>) -> Result<Arc<Remotes>> {
+fn remotes(config: &Config, secrets: &Arc<Secrets>, folder: Option<&Path>) -> Result<Arc<Remotes>> {
     let mut options = config.remote.clone();
-    let beside = data.map(|folder| folder.join("object_cache"));
-    let beside = beside.or_else(|| spill.map(|folder| folder.join("object_cache")));
+    options.secrets = Some(Arc::clone(secrets));
+    let beside = folder.map(|folder| folder.join("object_cache"));
     options.cache_folder = options.cache_folder.or(beside);
     Ok(Remotes::new(options).map_err(Usage::from)?)
 }
