@@ -139,7 +139,13 @@ fn file_scan(plan: &dyn ExecutionPlan) -> Option<&FileScanConfig> {
 fn parquet_scan(plan: &dyn ExecutionPlan) -> Option<(&FileScanConfig, &ParquetSource)> {
     let config = file_scan(plan)?;
     let named = config.file_source().downcast_ref::<NamedSource>()?;
-    Some((config, named.inner().downcast_ref::<ParquetSource>()?))
+    let parquet = named.inner().downcast_ref::<ParquetSource>()?;
+    // Files of object stores have no path that another node could open.
+    let in_store = |file: &PartitionedFile| {
+        file.extension::<PlannedFile>().is_some_and(|planned| planned.data.as_remote().is_some())
+    };
+    let mut files = config.file_groups.iter().flat_map(|group| group.iter());
+    if files.any(in_store) { None } else { Some((config, parquet)) }
 }
 
 /// The file without what only this process knows.

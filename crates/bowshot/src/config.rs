@@ -8,6 +8,7 @@ mod file;
 mod same_host;
 mod settings;
 mod slot;
+mod tables;
 mod tls;
 mod traces;
 mod value;
@@ -16,6 +17,7 @@ pub(crate) use cluster::ClusterSettings;
 pub(crate) use drivers::Drivers;
 pub(crate) use same_host::{LocalSocket, SameHostSettings};
 pub(crate) use settings::{SETTINGS, Setting};
+pub(crate) use tables::TableSettings;
 pub(crate) use tls::TlsFiles;
 pub(crate) use traces::TraceSettings;
 pub(crate) use value::Listen;
@@ -85,6 +87,7 @@ pub(crate) struct Config {
     /// Who gets traces, and of what.
     pub(crate) traces: TraceSettings,
     pub(crate) data: Option<DataFolder>,
+    pub(crate) tables: TableSettings,
     pub(crate) dialect: Dialect,
     pub(crate) ports_file: Option<PathBuf>,
     pub(crate) insecure: bool,
@@ -142,6 +145,7 @@ impl Default for Config {
             cluster: ClusterSettings::default(),
             traces: TraceSettings::default(),
             data: None,
+            tables: TableSettings::default(),
             dialect: Dialect::Ansi,
             ports_file: None,
             insecure: false,
@@ -353,6 +357,7 @@ impl Config {
         }
         self.cluster.security()?;
         self.traces.check()?;
+        self.tables.check(self.data.as_ref())?;
         self.same_host.check(self.tls.client_trust()?.is_some_and(|trust| trust.required))?;
         if self.tls.client_trust()?.is_some() && self.access.is_empty() {
             return Err(Usage::new("certificates of clients name users, and this server has none")

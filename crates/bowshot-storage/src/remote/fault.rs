@@ -98,7 +98,7 @@ impl Fault {
         }
     }
 
-    fn hint(&self) -> &'static str {
+    pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::Refused(_) | Self::Credentials => {
                 "the operator gives credentials by the environment, a profile or `[[object_store.places]]`; see the guide `object-stores`"

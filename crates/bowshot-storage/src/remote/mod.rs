@@ -15,6 +15,8 @@
 //! content alone and each answer is held against it, so that a query never mixes two contents, and a block on disk is right for
 //! as long as it is there, over restarts too.
 //!
+//! What the server itself keeps in a bucket, durable tables, it writes by way of [`folder`].
+//!
 //! All requests run on threads of their own ([`io`]): whoever waits may be a thread that computes, or one of any runtime. Every
 //! wait ends within [`RemoteOptions::timeout`]. What a store answers is never repeated word for word, since it may quote
 //! credentials ([`fault`]).
@@ -25,6 +27,7 @@ mod credentials;
 mod discover;
 mod fault;
 mod file;
+mod folder;
 mod io;
 mod listing;
 mod named;
@@ -35,12 +38,14 @@ mod stores;
 mod upload;
 mod url;
 
+pub use folder::ObjectFolder;
 pub use options::{PlaceSettings, RemoteOptions};
 pub use stores::{PlaceSummary, Remotes};
 pub use url::is_remote;
 
 pub(crate) use discover::definitions;
 pub(crate) use file::{RemoteFile, SEQUENTIAL_BYTES};
+pub(crate) use folder::Listed;
 pub(crate) use named::NamedObjects;
 pub(crate) use source::{RemoteSource, RemoteTable};
 pub(crate) use upload::Upload;

@@ -2,6 +2,7 @@
 
 use super::cache::RangeCache;
 use super::client::{Client, Shared};
+use super::folder::ObjectFolder;
 use super::io::Io;
 use super::options::{PlaceSettings, RemoteOptions};
 use super::source::RemoteSource;
@@ -164,6 +165,27 @@ impl Remotes {
         let url = self.check_exchange(text)?;
         let client = self.client(&url)?;
         Upload::begin(client, url.location.clone(), text, overwrite)
+    }
+
+    /// A folder that the server itself keeps files in. Nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// `Invalid` for what is no folder of a bucket, and for one that COPY may write to: every user could replace what is in it.
+    pub fn folder(&self, text: &str) -> Result<ObjectFolder> {
+        let url = RemoteUrl::parse(text).map_err(Error::from)?;
+        if url.scheme == Scheme::Web {
+            return Err(Error::invalid(format!("nothing can be written to `{}`", url.root))
+                .with_hint("name a bucket, as s3://bucket/prefix"));
+        }
+        let overlaps = |place: &&RemoteUrl| url.below(place).is_some() || place.below(&url).is_some();
+        if let Some(place) = self.exchange.iter().find(overlaps) {
+            return Err(Error::invalid(format!(
+                "every user may write to `{}/{}`, a place of `object_store.exchange`",
+                place.root, place.location
+            ))
+            .with_hint("name a prefix that lies apart from those of COPY"));
+        }
+        Ok(ObjectFolder::new(self.client(&url)?, url.location))
     }
 
     fn client(&self, url: &RemoteUrl) -> Result<Arc<Client>> {

@@ -360,6 +360,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "memory for decoded columns of Parquet files that are scanned repeatedly, at most a quarter of the machine's and of `limits.memory_bytes`; nothing is kept when 0",
     ),
     key(
+        "storage.tables",
+        |c| Slot::Text(&mut c.tables.address),
+        "place in an object store for the files of durable tables, such as s3://bucket/prefix; the catalog stays in the data folder, which has copies; the data folder alone when empty",
+    ),
+    key(
+        "storage.tables_cache_bytes",
+        |c| Slot::LongSize(&mut c.tables.cache_bytes),
+        "disk in the data folder for copies of files of tables that are in an object store; those that nobody has read for the longest time go first",
+    ),
+    key(
         "storage.exchange_folder",
         |c| Slot::Path(&mut c.exchange_folder),
         "the one folder whose files COPY may read and write, for every user; COPY is refused when empty",

@@ -15,7 +15,7 @@ use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Source
 use bowshot_membership::Cluster;
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::remote::Remotes;
-use bowshot_storage::tables::{StoreOptions, TableStore};
+use bowshot_storage::tables::{StoreOptions, TableStore, TablesPlace};
 use bowshot_storage::{ColumnCache, FileCatalog, TableSummary};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -66,6 +66,7 @@ impl Parts {
         let databases = OtherDatabases::new(config.databases.clone()).map_err(Usage::from)?;
         engine_config.databases = Some(Arc::clone(&databases) as _);
         let (sources, mut storage) = (config.sources.clone(), config.storage.clone());
+        let place = place_of_tables(config, &remotes)?;
         storage.remotes = Some(remotes);
         let columns = memory::share(
             "storage.column_cache_bytes",
@@ -83,7 +84,10 @@ impl Parts {
             Arc::new(WithNodes { others, cluster: cluster.clone(), stages: stages.clone() });
         let system: Arc<dyn SystemTables> = Arc::new(WithDatabases { others, databases });
         let tables = match data {
-            Some(folder) => open_tables(folder, config, &environment, Arc::clone(&columns)).await?,
+            Some(folder) => {
+                let parts = (Arc::clone(&columns), place);
+                open_tables(folder, config, &environment, parts).await?
+            }
             None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
         };
         let sources =
@@ -183,11 +187,27 @@ fn audit(config: &Config) -> Result<Option<AuditLog>> {
     })
 }
 
+/// Where the files of durable tables are, if that is not the data folder.
+fn place_of_tables(config: &Config, remotes: &Remotes) -> Result<Option<TablesPlace>> {
+    let (address, cache_bytes) = (&config.tables.address, config.tables.cache_bytes);
+    if address.is_empty() {
+        return Ok(None);
+    }
+    let folder = remotes.folder(address).map_err(|error| {
+        let usage = Usage::new(format!("`storage.tables` cannot be used: {}", error.message()));
+        match error.hint() {
+            Some(hint) => usage.with_hint(hint),
+            None => usage,
+        }
+    })?;
+    Ok(Some(TablesPlace { folder, cache_bytes }))
+}
+
 async fn open_tables(
     folder: &Path,
     config: &Config,
     runtime: &Arc<RuntimeEnv>,
-    columns: Arc<ColumnCache>,
+    (columns, place): (Arc<ColumnCache>, Option<TablesPlace>),
 ) -> Result<Arc<TableStore>> {
     let options = StoreOptions {
         default_catalog: DEFAULT_CATALOG.to_owned(),
@@ -195,6 +215,7 @@ async fn open_tables(
         memory_bytes: config.table_bytes,
         max_open_files: config.storage.max_open_files,
         columns,
+        place,
     };
     let (folder, runtime) = (folder.to_path_buf(), Arc::clone(runtime));
     let opened = tokio::task::spawn_blocking(move || TableStore::open(&folder, &options, &runtime)).await;
