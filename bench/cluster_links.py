@@ -19,7 +19,6 @@ import os
 import pathlib
 import platform
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / place) for place in ("tests/cluster", "tests/tpch", "tests/clients", "clients/python/src")]
 
-EVERYTHING = "SELECT * FROM lineitem"
+from cluster import EVERYTHING, seconds  # noqa: E402
+
 NETWORK = "10.231"
 # What may pass at once before the rate holds, and how long a packet may wait for its turn.
 BURST, WAIT = "256kb", "200ms"
@@ -120,16 +120,6 @@ def until_alive(client, number):
         if time.monotonic() > deadline:
             raise TimeoutError("the nodes do not see one another")
         time.sleep(0.2)
-
-
-def seconds(rounds, work):
-    """Median time; the first turn warms up."""
-    taken = []
-    for _ in range(rounds + 1):
-        began = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - began)
-    return round(statistics.median(taken[1:]), 3)
 
 
 def measured(members, chosen):

@@ -1,5 +1,6 @@
 """People who log in at an identity provider with the package for Python: in a browser, by a code, from what was kept."""
 
+import json
 import pathlib
 import pickle
 import stat
@@ -155,6 +156,24 @@ def test_what_is_wrong_is_said_before_anybody_is_asked(made, provider, monkeypat
     finally:
         provider.failing = False
     assert "503" in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", ["soon", [], {}, -1, None, "1e999", True])
+def test_numbers_that_are_none_are_those_of_the_standard(made, provider, monkeypatch, wrong):
+    """Also a token whose end nobody tells: it is opaque to the client, and the provider says nonsense."""
+    pages, device, token = provider.pages, "/realm/device_authorization_endpoint", "/realm/token_endpoint"
+    give, ask = pages[token], pages[device]
+    # Nobody waits five seconds here.
+    monkeypatch.setattr(_oidc.time, "sleep", lambda seconds: None)
+    monkeypatch.setitem(pages, device, lambda *said: changed(ask(*said), interval=wrong, expires_in=wrong))
+    monkeypatch.setitem(pages, token, lambda *said: changed(give(*said), expires_in=wrong, refresh_token=wrong, id_token=wrong))
+    with connect(made, provider, "device") as connection:
+        assert who(connection) == "ann"
+
+
+def changed(answer, **values):
+    status, headers, body = answer
+    return status, headers, json.dumps({**json.loads(body), **values}).encode()
 
 
 def test_a_provider_that_redirects_a_form_gets_nothing(made, provider, monkeypatch):

@@ -21,7 +21,7 @@ def my(folder):
     server.run("CREATE TABLE shop.t (a INT PRIMARY KEY, b VARCHAR(40))", "INSERT INTO shop.t SELECT seq, CONCAT('row number ', seq) FROM shop.seq_1_to_1000",
                "CREATE VIEW shop.slow AS SELECT SLEEP(600) AS x", "CREATE VIEW shop.naps AS SELECT SLEEP(1) AS x",
                "CREATE VIEW shop.endless AS SELECT a.seq AS g, REPEAT('x', 100) AS t FROM shop.seq_1_to_1000000 a JOIN shop.seq_1_to_1000 b",
-               "CREATE VIEW shop.drops AS SELECT seq AS g, SLEEP(0.3) AS x FROM shop.seq_1_to_8")
+               "CREATE VIEW shop.drops AS SELECT seq AS g, SLEEP(0.3) AS x, REPEAT('x', 40000) AS t FROM shop.seq_1_to_8")
     yield server
     server.close()
 
@@ -51,6 +51,8 @@ def test_a_slow_server_is_given_up_and_its_statement_ends(folder, my):
             assert time.monotonic() - start < 6
         eventually(lambda: my.rows(RUNNING.format("`slow`")) == [(0,)], "what nobody waits for is killed")
         assert server.rows("SELECT count(*) FROM my.shop.t WHERE a < 10") == [(9,)]
+        # Rows that come one by one come in time, however long all of them take: each is more than the server gathers before it sends.
+        assert server.rows("SELECT count(x), min(character_length(t)) FROM my.shop.drops") == [(8, 40_000)]
 
 
 def test_a_way_that_hangs_is_given_up(folder, my):

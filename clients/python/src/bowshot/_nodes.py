@@ -2,11 +2,14 @@
 
 The node that was asked names them, and answers for their rows too: whoever cannot reach a node, or is not known there,
 reads its part through the one that was asked. Credentials go to another node only over the same kind of transport, so
-that one that was asked over TLS cannot send its clients to where there is none.
+that one that was asked over TLS cannot send its clients to where there is none; and nowhere in the clear where the one that was
+asked is on this machine, as the near end of a tunnel is.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import threading
 import time
 import urllib.parse
@@ -49,6 +52,8 @@ def config_at(config: Config, endpoint: flight.FlightEndpoint) -> Config | None:
             continue
         if (parts.hostname, port) == (config.host, config.port):
             return None
+        if not config.tls and _is_here(config.host) and not _is_here(parts.hostname) and _has_credentials(config):
+            return None
         # The session's options are those of the plan already, and a certificate's name is that of one host.
         return replace(
             config,
@@ -60,6 +65,17 @@ def config_at(config: Config, endpoint: flight.FlightEndpoint) -> Config | None:
             connect_timeout=min(config.connect_timeout, _CONNECT_SECONDS),
         )
     return None
+
+
+def _is_here(host: str) -> bool:
+    """Whether what is said to a host stays on this machine."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _has_credentials(config: Config) -> bool:
+    return bool(config.password or config.token or config.oidc or config.headers)
 
 
 class Nodes(Generic[Connected]):

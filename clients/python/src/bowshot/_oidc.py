@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import http.server
 import json
+import math
 import os
 import pathlib
 import secrets
@@ -37,6 +38,9 @@ _ANSWER_BYTES = 1 << 20
 _AHEAD_S = 30.0
 # How long a person has for a login in the browser; a provider says it for codes.
 _BROWSER_S = 300.0
+# A token of which nobody says when it ends is good for so long; nobody waits longer than the second for a person.
+_TOKEN_S = 300.0
+_LONGEST_S = 1800.0
 _DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 _DONE = b"<!doctype html><meta charset=utf-8><title>Bowshot</title><p>You are logged in, and may close this page."
 _FAILED = b"<!doctype html><meta charset=utf-8><title>Bowshot</title><p>The login has failed; the program says why."
@@ -105,9 +109,9 @@ class Login:
                 f"the provider has given no {self._oidc.token}",
                 hint="choose the other one with `oidc_token`, or another `oidc_scope`",
             )
-        seconds = answer.get("expires_in")
-        until = _claims(token).get("exp") or time.time() + (seconds if isinstance(seconds, (int, float)) else 300)
-        self._tokens = _Tokens(token, float(until), answer.get("refresh_token") or self._tokens.refresh)
+        until = _number(_claims(token).get("exp"), time.time() + _number(answer.get("expires_in"), _TOKEN_S))
+        refresh = answer.get("refresh_token")
+        self._tokens = _Tokens(token, until, refresh if isinstance(refresh, str) and refresh else self._tokens.refresh)
         if self._oidc.cache:
             _write(self._oidc, self._tokens)
 
@@ -124,9 +128,12 @@ class Login:
         code = self._ask("device_authorization_endpoint", scope=self._oidc.scope, **more)
         place = code.get("verification_uri_complete") or code.get("verification_uri")
         print(f"To log in, open {place} and enter the code {code.get('user_code')}", file=sys.stderr, flush=True)
-        pause, until = float(code.get("interval") or 5), time.monotonic() + float(code.get("expires_in") or 600)
+        pause, until = (
+            _number(code.get("interval"), 5),
+            time.monotonic() + min(_number(code.get("expires_in"), 600), _LONGEST_S),
+        )
         while time.monotonic() < until:
-            time.sleep(pause)
+            time.sleep(min(pause, _LONGEST_S))
             try:
                 return self._ask("token_endpoint", grant_type=_DEVICE, device_code=str(code.get("device_code")))
             except _RefusedError as refused:
@@ -153,7 +160,7 @@ class Login:
             answer = self._ask(
                 "token_endpoint", grant_type="authorization_code", code=code, redirect_uri=back.uri, code_verifier=verifier
             )
-        if "id_token" in answer and _claims(answer["id_token"]).get("nonce", nonce) != nonce:
+        if _claims(answer.get("id_token")).get("nonce", nonce) != nonce:
             raise UnauthenticatedError("the provider has answered another login", hint="connect again")
         return answer
 
@@ -263,9 +270,18 @@ def _json(content: bytes) -> dict[str, Any]:
     return {}
 
 
-def _claims(token: str) -> dict[str, Any]:
+def _number(value: Any, otherwise: float) -> float:
+    """A positive number that a provider has said, some of them as a text."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        number = float(value)
+        if 0 < number < math.inf:
+            return number
+    return otherwise
+
+
+def _claims(token: Any) -> dict[str, Any]:
     """What a token says of itself; nothing of one that is no JWT. Whether it is true, the server decides."""
-    parts = token.split(".")
+    parts = token.split(".") if isinstance(token, str) else []
     if len(parts) != 3:
         return {}
     with contextlib.suppress(ValueError):

@@ -127,8 +127,12 @@ def _blocks(batches: Iterator[pa.RecordBatch], rows: int, exact: bool) -> Iterat
 
 
 def _cut(block: pa.Table, rows: int) -> Iterator[Arrays]:
-    """The arrays of so many rows at a time; the last ones may have fewer. Plain columns become arrays once, of which each batch
-    gets a part that no other one has; for small batches that is most of the time."""
+    """A NumPy array for each column, of so many rows at a time; the last ones may have fewer. Numbers with nulls become
+    floating-point ones with NaN; lists of one length become arrays with one more dimension; what NumPy has no type for
+    becomes objects.
+
+    Plain columns become arrays once, of which each batch gets a part that no other one has; for small batches that is most of
+    the time."""
     columns = dict(enumerate(block.columns))
     whole = {number: _array(column) for number, column in columns.items() if _is_plain(column)}
     for at in range(0, block.num_rows, rows):
@@ -141,12 +145,6 @@ def _cut(block: pa.Table, rows: int) -> Iterator[Arrays]:
 def _is_plain(column: pa.ChunkedArray) -> bool:
     """Whether all parts of it become arrays of one type, wherever it is cut."""
     return column.null_count == 0 and bool(pa.types.is_primitive(column.type))
-
-
-def arrays(table: pa.Table) -> Arrays:
-    """A NumPy array for each column. Numbers with nulls become floating-point ones with NaN; lists of one length become arrays
-    with one more dimension; what NumPy has no type for becomes objects."""
-    return {name: _array(column) for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
 def _array(column: pa.ChunkedArray) -> numpy.ndarray[Any, Any]:

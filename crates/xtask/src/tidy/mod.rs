@@ -37,6 +37,12 @@ impl Tree {
         fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read `{path}`"))
     }
 
+    /// A file that may be no text.
+    fn read_lossy(&self, path: &str) -> Result<String> {
+        let content = fs::read(self.root.join(path)).with_context(|| format!("cannot read `{path}`"))?;
+        Ok(String::from_utf8_lossy(&content).into_owned())
+    }
+
     fn size(&self, path: &str) -> u64 {
         fs::metadata(self.root.join(path)).map_or(0, |metadata| metadata.len())
     }

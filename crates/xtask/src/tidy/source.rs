@@ -39,6 +39,9 @@ pub(super) fn complaints(tree: &Tree) -> Result<Vec<String>> {
             found.push(format!("{path}: {lines} lines, at most {MAX_PYTHON_LINES}: split by subject"));
         }
     }
+    for path in &tree.files {
+        found.extend(conflicts(path, &tree.read_lossy(path)?));
+    }
     for path in tree.files.iter().filter(|path| !path.ends_with(".lock")) {
         let size = tree.size(path);
         let most = match path {
@@ -51,6 +54,13 @@ pub(super) fn complaints(tree: &Tree) -> Result<Vec<String>> {
         }
     }
     Ok(found)
+}
+
+/// Places where a merge has left both sides.
+fn conflicts(path: &str, text: &str) -> Vec<String> {
+    let is_mark = |line: &str| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ");
+    let marks = text.lines().enumerate().filter(|(_, line)| is_mark(line));
+    marks.map(|(index, _)| format!("{path}:{}: a merge was left undecided", index + 1)).collect()
 }
 
 fn in_rust(path: &str, text: &str) -> Vec<String> {
@@ -125,6 +135,13 @@ mod tests {
         ] {
             assert_eq!(in_line("crates/a/src/b.rs", line).is_some(), complaint, "{line}");
         }
+    }
+
+    #[test]
+    fn merges_that_were_left_are_found() {
+        let left = "a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other\n";
+        assert_eq!(conflicts("a.md", left).len(), 2);
+        assert!(conflicts("a.md", "title\n=======\n x <<<<<<< HEAD\n<<<<<<<\n").is_empty());
     }
 
     #[test]
