@@ -21,6 +21,7 @@ mod endpoints;
 mod guarded;
 mod parcel;
 mod parts;
+mod pieces;
 mod placement;
 mod service;
 mod sink;

@@ -10,6 +10,7 @@ use crate::channels::{Channels, Outgoing, PATIENCE};
 use crate::endpoints::{PlacedEndpoints, Reach};
 use crate::parcel::ParcelCodec;
 use crate::parts;
+use crate::pieces;
 use crate::sink::EndpointSink;
 use crate::stages::QueryStages;
 use crate::vouchers::Voucher;
@@ -182,6 +183,7 @@ impl Nodes {
             .with_distributed_user_codec(ParcelCodec(self.portable.clone()))
             .with_distributed_local_worker_context(self.worker.to_local_worker_context(myself))
             .with_distributed_desired_task_count_handler(one_partition_in_one_task)
+            .with_distributed_scale_up_leaf_node_handler(pieces::of_tasks)
             .with_distributed_route_tasks_handler(places)
             .with_distributed_passthrough_headers(parts::header(&options)?)?
             .with_distributed_file_scan_config_bytes_per_partition(self.placement.bytes_per_thread)?;

@@ -1,5 +1,7 @@
 //! The catalog: which sources give which tables, looked at again while the server runs.
 
+mod lakes;
+
 use crate::columns::ColumnCache;
 use crate::delta_folder;
 use crate::discovery::{self, Source};
@@ -14,7 +16,7 @@ use crate::remote::{Remotes, is_remote};
 use crate::snapshot::{SnapshotFile, Workshop};
 use crate::store::SnapshotStore;
 use crate::table::FileTable;
-use crate::{Error, ReadOptions, SourceSpec, StorageOptions};
+use crate::{DuckLake, Error, ReadOptions, SourceSpec, StorageOptions};
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::DataFusionError;
@@ -23,7 +25,7 @@ use datafusion::logical_expr::TableType;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// All tables of the configured sources.
@@ -38,6 +40,8 @@ pub struct FileCatalog {
     places: Arc<Vec<FilePlace>>,
     /// Tables of files that statements have named, from the one that was named first.
     named: Mutex<VecDeque<Arc<TableEntry>>>,
+    /// Lakes, which others keep open.
+    lakes: Mutex<Vec<Weak<DuckLake>>>,
 }
 
 /// One table, for start-up output and `bowshot check`.
@@ -126,7 +130,9 @@ impl FileCatalog {
         let tables = Mutex::new(Tables { entries: Entries::default(), next_check: Instant::now() });
         let places = Arc::new(places(&sources, &options));
         let named = Mutex::default();
-        let catalog = Arc::new(Self { sources, options, limits, workshop, books, tables, places, named });
+        let lakes = Mutex::default();
+        let catalog =
+            Arc::new(Self { sources, options, limits, workshop, books, tables, places, named, lakes });
         catalog.entries();
         Ok(catalog)
     }
@@ -149,12 +155,19 @@ impl FileCatalog {
                 return;
             }
         }
+        for summary in self.lakes().iter().flat_map(|lake| lake.describe()) {
+            if told(summary).is_break() {
+                return;
+            }
+        }
     }
 
     /// Names and paths of all tables, without a look into their files.
     pub fn list(&self) -> Vec<(String, PathBuf)> {
         let of_one = |entry: &Arc<TableEntry>| (entry.definition.name.clone(), entry.definition.path.clone());
-        self.entries().values().map(of_one).collect()
+        let mut names: Vec<_> = self.entries().values().map(of_one).collect();
+        names.extend(self.lakes().iter().flat_map(|lake| lake.names()));
+        names
     }
 
     /// Files in the served folders that are no table because their endings tell no format; the first hundred of them.
@@ -358,9 +371,9 @@ fn summary(entry: &TableEntry) -> TableSummary {
         rejects: Vec::new(),
         problem: None,
     };
-    if let Ok(Some(foreign)) = entry.foreign() {
-        let files = tokio::runtime::Handle::current().block_on(foreign.files());
-        match files {
+    let runtime = tokio::runtime::Handle::current();
+    if let Ok(Some(foreign)) = runtime.block_on(entry.foreign()) {
+        match runtime.block_on(foreign.files()) {
             Ok(files) => summary.files = files,
             Err(error) => summary.problem = Some(bowshot_api::Error::from(error).to_string()),
         }
@@ -410,8 +423,9 @@ impl SchemaProvider for FileSchema {
         let Some(entry) = self.0.find_later(name).await else {
             return Ok(None);
         };
-        if let Some(foreign) = entry.foreign()? {
-            return Ok(Some(foreign.table(&entry.definition.name).await?));
+        if let Some(foreign) = entry.foreign().await? {
+            let found = foreign.table(&entry.definition.name, None).await;
+            return Ok(Some(found.map_err(|error| error.of_table(&entry.definition.name))?));
         }
         let snapshot = entry.current().await?;
         let store = Arc::clone(&self.0.workshop.sources.store);
