@@ -215,3 +215,28 @@ def test_attach_names_the_user_in_the_address(folder, my):
             words = server.refused(f"ATTACH '{uri}' AS bad", root)
             assert "no database may be attached" in words or "cannot be used" in words, (uri, words)
         assert "not found" in server.refused("DETACH nothing", root)
+
+
+def test_attach_takes_the_credentials_of_a_secret(folder, my):
+    quoted = PASSWORD.replace("'", "''")
+    config = f'[attach]\nplaces = ["mysql://127.0.0.1:{my.port}/"]\n'
+    hashed = subprocess.run([binaries() / "bowshot", "hash-password"], input="the root of it", capture_output=True, text=True, check=True).stdout.strip()
+    with GuardedReader(folder, config + USERS.format(hashed)) as server:
+        root = server.of("root", "the root of it")
+        uri, count = f"mysql://127.0.0.1:{my.port}/shop", "SELECT count(*) FROM m.shop.things"
+        assert "`user`" in server.refused(f"ATTACH '{uri}' AS m", root)
+        make = f"SECRET shop (TYPE mysql, SCOPE '{uri}', USER 'reader', PASSWORD '{quoted}')"
+        root.run(f"CREATE {make}")
+        for attach in (f"ATTACH '{uri}' AS m (SECRET shop)", f"ATTACH '{uri}' AS m", f"ATTACH 'mariadb://127.0.0.1:{my.port}/shop' AS m (TYPE mariadb)"):
+            root.run(attach)
+            assert root.rows(count) == [(601,)]
+            root.run("DETACH m")
+        root.run(f"ATTACH '{uri}' AS m (SECRET shop)", f"CREATE OR REPLACE SECRET shop (TYPE mysql, SCOPE '{uri}', USER 'reader', PASSWORD 'no')")
+        assert "credentials" in server.refused(count, root)
+        root.run(f"CREATE OR REPLACE SECRET shop (TYPE mysql, SCOPE '{uri}', PASSWORD '{quoted}')")
+        assert "`user`" in server.refused(count, root)
+        root.run(f"CREATE OR REPLACE {make}")
+        assert root.rows(count) == [(601,)]
+        root.run("DROP SECRET shop")
+        assert "its secret `shop` was dropped" in server.refused(count, root)
+        assert PASSWORD not in str(root.rows("SELECT * FROM system.queries"))

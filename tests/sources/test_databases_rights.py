@@ -151,3 +151,38 @@ def test_attach_and_detach(guarded, folder, postgres):
     for name in ("bowshot", "system", "temp", "pg", "information_schema"):
         guarded.refused(f"ATTACH '{uri}' AS {name} (USER 'owner')", root)
     assert "syntax" in guarded.refused(f"ATTACH '{uri}' AS", root)
+
+
+def test_what_is_attached_has_the_credentials_of_a_secret(guarded, postgres):
+    root, eve = guarded.of("root", "the root of it"), guarded.of("eve")
+    quoted, uri = PASSWORD.replace("'", "''"), postgres.uri
+    postgres.run("DROP ROLE IF EXISTS keeper", f"CREATE ROLE keeper LOGIN PASSWORD '{quoted}'", "GRANT SELECT ON things TO keeper")
+    count = "SELECT count(*) FROM kept.public.things"
+    make = f"SECRET shop (TYPE postgres, SCOPE '{uri}', USER 'keeper', PASSWORD '{quoted}')"
+    assert "may not make" in guarded.refused(f"CREATE {make}", eve)
+    assert "not found" in guarded.refused(f"ATTACH '{uri}' AS kept (SECRET shop)", root)
+    root.run(f"CREATE {make}")
+    guarded.refused(f"ATTACH '{uri}' AS kept (SECRET shop)", eve)
+    guarded.refused(f"ATTACH '{uri}' AS kept (SECRET shop, USER 'keeper')", root)
+    # No place is opened by it.
+    root.run(f"CREATE SECRET elsewhere (TYPE postgres, USER 'keeper', PASSWORD '{quoted}')")
+    assert "no database may be attached" in guarded.refused("ATTACH 'postgres://127.0.0.1:1/d' AS kept (SECRET elsewhere)", root)
+    for attach in (f"ATTACH '{uri}' AS kept (SECRET Shop)", f"ATTACH '{uri}' AS kept", f"ATTACH '{uri}' AS kept (SECRET elsewhere)"):
+        root.run(attach)
+        assert root.rows(count) == [(602,)]
+        root.run("DETACH kept")
+    root.run(f"ATTACH '{uri}' AS kept (SECRET shop)")
+    assert root.rows(count) == [(602,)]
+    root.run(f"CREATE OR REPLACE SECRET shop (TYPE postgres, SCOPE '{uri}', USER 'keeper', PASSWORD 'wrong')")
+    assert "does not take the credentials" in guarded.refused(count, root)
+    root.run(f"CREATE OR REPLACE {make}")
+    assert root.rows(count) == [(602,)]
+    root.run(f"CREATE OR REPLACE SECRET shop (TYPE postgres, SCOPE 'postgres://other', USER 'keeper', PASSWORD '{quoted}')")
+    assert "about other places" in guarded.refused(count, root)
+    root.run("DROP SECRET shop")
+    assert "its secret `shop` was dropped" in guarded.refused(count, root)
+    root.run(f"CREATE {make}")
+    assert root.rows(count) == [(602,)]
+    root.run("DETACH kept", "DROP SECRET shop", "DROP SECRET elsewhere")
+    for table in ("queries", "secrets", "databases", "access_log"):
+        assert PASSWORD not in str(root.rows(f"SELECT * FROM system.{table}"))

@@ -88,6 +88,12 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A key for secrets that is not there, or is none.
+    #[error("the key of `secrets.key` cannot be used: {reason}")]
+    SealingKey {
+        /// What is wrong with it; never the key itself.
+        reason: String,
+    },
     /// Authorities of clients' certificates that cannot be believed.
     #[error("the authorities of clients' certificates cannot be used: {reason}")]
     BadAuthority {
@@ -122,6 +128,9 @@ impl From<Error> for bowshot_api::Error {
             }
             Error::BadDecider { .. } => {
                 "correct the settings `access.decision_…`; the guide to access has an example"
+            }
+            Error::SealingKey { .. } => {
+                "make one with `openssl rand -base64 32`, and name the file (`file:PATH`) or the variable (`env:NAME`) that it is in"
             }
             Error::BadAuthority { .. } => {
                 "`tls.client_authority` and `tls.client_revoked` name files in PEM form that are up to date"

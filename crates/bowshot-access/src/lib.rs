@@ -1,7 +1,8 @@
 //! Who is asking: users with passwords, fixed tokens, the tokens that the server issues itself, those of identity
 //! providers, passwords that a directory knows, and certificates of clients.
 //!
-//! And whom else to ask: a service of the operator's that decides on statements, beside the rules.
+//! And whom else to ask: a service of the operator's that decides on statements, beside the rules; and the key under which
+//! credentials are kept that administrators give in SQL ([`SealingKey`]).
 //!
 //! Data comes in as an [`AccessConfig`] (a piece of the configuration file, or a file of its own) and as the
 //! [`Credentials`](bowshot_api::Credentials) that a client shows; out goes a [`Principal`](bowshot_api::Principal) or
@@ -27,6 +28,7 @@ mod outgoing;
 mod password;
 mod right;
 mod scram;
+mod seal;
 mod stored;
 mod token;
 
@@ -39,5 +41,6 @@ pub use error::Error;
 pub use jwt::JwtConfig;
 pub use ldap::LdapConfig;
 pub use outgoing::tls as outgoing_tls;
+pub use seal::SealingKey;
 pub use stored::hash_password;
 pub use token::{PersonalToken, hash_token, new_token};

@@ -30,6 +30,7 @@ mod principal;
 mod proof;
 mod reason;
 mod rooms;
+mod seal;
 mod server;
 mod session;
 mod settings;
@@ -51,6 +52,7 @@ pub use principal::{Claims, ClientCertificate, Credentials, Principal, Secret};
 pub use proof::{PasswordExchange, Scramble};
 pub use reason::{Position, Reason};
 pub use rooms::{Combination, Room};
+pub use seal::{Seal, Sealed};
 pub use server::{About, CancelOutcome, Languages, Lifecycle, Progress, Server, ServerStatus};
 pub use session::{
     Answer, Delivery, Description, Endpoints, Location, Prepared, Request, STATUS_RESULT, Session, Statement,

@@ -5,6 +5,7 @@ use crate::catalogs::Catalogs;
 use crate::insert;
 use crate::lakes::{self, Lake, Lakes};
 use crate::place::Place;
+use crate::secrets;
 use crate::settings::{DatabaseSettings, Kind, Options};
 use crate::source::{Source, unknown};
 use crate::table::DatabaseTable;
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_engine::databases::{Attachment, Databases};
 use bowshot_storage::FileCatalog;
+use bowshot_storage::secrets::Secrets;
 use bowshot_storage::tables::EntryName;
 use bowshot_storage::tables::durable::AsOf;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
@@ -35,6 +37,7 @@ pub struct OtherDatabases {
     opened: Vec<Place>,
     drivers: BTreeMap<Kind, PathBuf>,
     lakes: Lakes,
+    secrets: Option<Arc<Secrets>>,
 }
 
 /// What is told of a database.
@@ -69,7 +72,7 @@ impl OtherDatabases {
     /// # Errors
     /// `Invalid`, naming the database and the key.
     pub fn new(options: Options, files: Arc<FileCatalog>) -> Result<Arc<Self>> {
-        let Options { databases, lakes, catalogs, attach, drivers } = options;
+        let Options { databases, lakes, catalogs, attach, drivers, secrets } = options;
         let opened = attach.iter().filter(|uri| !lakes::is_lake(uri)).map(|uri| {
             let wrong = || Error::invalid("a place in `attach.places` is not understood")
                 .with_hint("write `postgres://host:port/`, `mysql://host:port/`, `grpc://host:port`, or the scheme and path of a folder: `sqlite:///data`");
@@ -78,7 +81,8 @@ impl OtherDatabases {
         });
         let opened = opened.collect::<Result<_>>()?;
         let (catalogs, lakes_of_server) = (Catalogs::new(catalogs)?, Lakes::new(files, &attach)?);
-        let these = Self { catalogs, sources: RwLock::default(), opened, drivers, lakes: lakes_of_server };
+        let sources = RwLock::default();
+        let these = Self { catalogs, sources, opened, drivers, lakes: lakes_of_server, secrets };
         for settings in databases {
             let (name, settings) = (settings.name.clone(), these.with_driver(settings.with_password()?)?);
             these.add(&name, New::Source(Source::new(settings, false)))?;
@@ -141,8 +145,31 @@ impl OtherDatabases {
         self.sources.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn source(&self, name: &str) -> Result<Arc<Source>> {
+    /// A database as it was opened.
+    fn known(&self, name: &str) -> Result<Arc<Source>> {
         self.sources().get(name).cloned().ok_or_else(|| unknown(name))
+    }
+
+    /// A database with the credentials that it has now: where those of a secret are others by now, its connections are left.
+    ///
+    /// # Errors
+    /// `Unavailable` when the secret is gone or cannot be used.
+    fn source(&self, name: &str) -> Result<Arc<Source>> {
+        let source = self.known(name)?;
+        let Some(renewed) = secrets::renewed(&source.settings, self.secrets.as_deref())? else {
+            return Ok(source);
+        };
+        let renewed = Source::new(renewed, source.attached);
+        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        match sources.get_mut(name) {
+            Some(there) if Arc::ptr_eq(there, &source) => {
+                *there = Arc::clone(&renewed);
+                Ok(renewed)
+            }
+            // Somebody else has seen it, too.
+            Some(there) => Ok(Arc::clone(there)),
+            None => Err(unknown(name)),
+        }
     }
 
     /// A database as this caller reaches it. One that is asked with the tokens of callers has connections and knowledge for each of
@@ -195,7 +222,7 @@ impl Databases for OtherDatabases {
         }
         match self.lakes.get(database) {
             Some(lake) => lake.may_have_schema(schema),
-            None => self.source(database).is_ok_and(|source| source.may_have_schema(schema)),
+            None => self.known(database).is_ok_and(|source| source.may_have_schema(schema)),
         }
     }
 
@@ -257,7 +284,7 @@ impl Databases for OtherDatabases {
             return Err(Error::new(ErrorKind::Denied, format!("the catalog `{database}` is only read"))
                 .with_hint("write its tables by a program that writes Iceberg tables"));
         }
-        if !self.source(database)?.settings.read_only {
+        if !self.known(database)?.settings.read_only {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Denied, format!("the database `{database}` is only read"))
@@ -287,6 +314,7 @@ impl Databases for OtherDatabases {
             return Err(Error::new(ErrorKind::Denied, "no database may be attached at this place")
                 .with_hint("the operator opens places with the setting `attach.places`"));
         }
+        let settings = secrets::lent(settings, self.secrets.as_deref())?;
         let source = Source::new(self.with_driver(settings)?, true);
         // What cannot be reached now is told now, unless each caller reaches it by itself.
         if !source.settings.forward_token {
@@ -299,7 +327,7 @@ impl Databases for OtherDatabases {
         let lake = self.lakes.get(name);
         let attached = match &lake {
             Some(lake) => lake.attached,
-            None => !self.catalogs.has(name) && self.source(name)?.attached,
+            None => !self.catalogs.has(name) && self.known(name)?.attached,
         };
         if !attached {
             return Err(Error::new(

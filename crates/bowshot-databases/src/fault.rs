@@ -48,6 +48,10 @@ impl Fault {
                 ErrorKind::Unavailable,
                 "it is asked with the token by which you have logged in, which it does not take",
             ),
+            Self::Refused if settings.lent.is_some() => (
+                ErrorKind::Unavailable,
+                "an administrator makes the secret that it was opened with anew, with CREATE OR REPLACE SECRET",
+            ),
             Self::Refused => {
                 (ErrorKind::Unavailable, "the operator names `user` and the place of its password")
             }

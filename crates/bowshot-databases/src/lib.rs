@@ -43,6 +43,7 @@ mod pool;
 mod ranges;
 mod reading;
 mod scan;
+mod secrets;
 mod settings;
 mod source;
 mod table;

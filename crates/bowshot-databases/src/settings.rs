@@ -4,6 +4,7 @@ use crate::lakes::LakeSettings;
 use crate::place::Place;
 use bowshot_api::{CallerToken, Error, Result, Secret};
 use bowshot_storage::IcebergSettings;
+use bowshot_storage::secrets::{KeptSecret, Secrets};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
@@ -87,6 +88,10 @@ pub struct DatabaseSettings {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<Secret>,
     password_place: Option<PasswordPlace>,
+    /// The secret that is named for them.
+    pub(crate) secret: Option<String>,
+    /// The secret that they come from.
+    pub(crate) lent: Option<Arc<KeptSecret>>,
     /// Schemas whose tables are seen; all when empty.
     pub(crate) schemas: Vec<String>,
     /// The catalog of a Flight SQL server.
@@ -123,6 +128,8 @@ pub struct Options {
     pub attach: Vec<String>,
     /// Drivers by kind, for databases that name none.
     pub drivers: BTreeMap<Kind, PathBuf>,
+    /// Credentials that admins have given in SQL, for databases that are attached.
+    pub secrets: Option<Arc<Secrets>>,
 }
 
 /// Values of keys, as the configuration file or ATTACH has them.
@@ -171,6 +178,7 @@ impl DatabaseSettings {
             return Err(wrong(&name, "password_file", "there is `password_env` too"));
         }
         settings.password_place = file.or(variable);
+        settings.check_user()?;
         settings.check_forwarding()?;
         Ok(settings)
     }
@@ -180,10 +188,11 @@ impl DatabaseSettings {
     /// # Errors
     /// `Invalid`, naming the key.
     pub(crate) fn attached(name: &str, uri: &str, values: &BTreeMap<String, Vec<String>>) -> Result<Self> {
-        const KEYS: [&str; 13] = [
+        const KEYS: [&str; 14] = [
             "type",
             "user",
             "password",
+            "secret",
             "schemas",
             "catalog",
             "read_only",
@@ -207,6 +216,10 @@ impl DatabaseSettings {
         settings.user = user;
         settings.common(&values)?;
         settings.password = values.one("password", name)?.map(Secret::new);
+        settings.secret = values.one("secret", name)?;
+        if settings.secret.is_some() && (settings.user.is_some() || settings.password.is_some()) {
+            return Err(wrong(name, "secret", "there is `user` or `password` too"));
+        }
         settings.check_forwarding()?;
         Ok(settings)
     }
@@ -220,6 +233,8 @@ impl DatabaseSettings {
             user: None,
             password: None,
             password_place: None,
+            secret: None,
+            lent: None,
             schemas: Vec::new(),
             catalog: None,
             read_only: true,
@@ -273,7 +288,7 @@ impl DatabaseSettings {
         Ok(())
     }
 
-    /// What only MySQL has: a schema in the address is the only one that is seen, and somebody logs in.
+    /// What only MySQL has: a schema in the address is the only one that is seen.
     fn of_mysql(&mut self, values: &Values<'_>) -> Result<()> {
         let name = self.name.clone();
         let dates = values.one("zero_dates", &name)?;
@@ -288,9 +303,6 @@ impl DatabaseSettings {
             Some("null") => ZeroDates::Null,
             Some(_) => return Err(wrong(&name, "zero_dates", "it is `error` or `null`")),
         };
-        if self.user.is_none() {
-            return Err(wrong(&name, "user", "it is missing"));
-        }
         if let Some(schema) = self.place.schema() {
             if self.schemas.iter().any(|other| *other != schema) {
                 return Err(wrong(&name, "schemas", "its address names another one"));
@@ -298,6 +310,14 @@ impl DatabaseSettings {
             self.schemas = vec![schema];
         }
         Ok(())
+    }
+
+    /// Checks, when all that says so has been read, that somebody logs in where somebody has to.
+    pub(crate) fn check_user(&self) -> Result<()> {
+        match self.kind == Kind::Mysql && self.user.is_none() {
+            true => Err(wrong(&self.name, "user", "it is missing")),
+            false => Ok(()),
+        }
     }
 
     /// A token goes to servers that can take it, over ways on which nobody reads it, and is the only thing that is shown there.
@@ -312,7 +332,8 @@ impl DatabaseSettings {
         if !self.place.is_private() {
             return wrong("tokens go over `grpc+tls://`, or to this machine");
         }
-        if self.user.is_some() || self.password.is_some() || self.password_place.is_some() {
+        let shown = self.password.is_some() || self.password_place.is_some() || self.secret.is_some();
+        if self.user.is_some() || shown {
             return wrong("there is `user` or a password too");
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! Statements about other databases: `ATTACH 'postgres://host/db' AS name (TYPE postgres, USER 'u', PASSWORD 'p')` and
-//! `DETACH name`.
+//! Statements about other databases: `ATTACH 'postgres://host/db' AS name (TYPE postgres, USER 'u', PASSWORD 'p')`, or with
+//! `SECRET name` in the place of user and password, and `DETACH name`.
 
 use crate::words::{begins_with, first_words};
 use bowshot_api::{Error, ErrorKind, Result};
@@ -92,6 +92,7 @@ fn options(parser: &mut Parser<'_>) -> Parsed<Vec<(String, String)>> {
             Token::Comma | Token::RParen => "true".to_owned(),
             Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) => parser.parse_literal_string()?,
             Token::Number(..) => parser.parse_literal_uint()?.to_string(),
+            _ if key == "secret" => name(&parser.parse_identifier()?),
             _ => parser.parse_identifier()?.value,
         };
         if options.iter().any(|(known, _)| *known == key) {

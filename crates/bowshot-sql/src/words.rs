@@ -21,7 +21,8 @@ pub fn begins_with(sql: &str, word: &str, dialect: &dyn ParserDialect) -> bool {
     })
 }
 
-fn first_word(sql: &str) -> (&str, &str) {
+/// The first word of a text, behind space and comments, and what follows it.
+pub(crate) fn first_word(sql: &str) -> (&str, &str) {
     let start = without_comments(sql);
     start.split_at(start.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(start.len()))
 }

@@ -13,6 +13,7 @@ use crate::listing::ListingLimits;
 use crate::named_files::{FilePlace, NamedFiles};
 use crate::rejects::Reject;
 use crate::remote::{Remotes, is_remote};
+use crate::secrets::{InForce, same};
 use crate::snapshot::{SnapshotFile, Workshop};
 use crate::store::SnapshotStore;
 use crate::table::FileTable;
@@ -92,6 +93,8 @@ type Entries = Arc<BTreeMap<String, Arc<TableEntry>>>;
 struct Tables {
     entries: Entries,
     next_check: Instant,
+    /// The secrets by which the stores were listed.
+    in_force: Option<Arc<InForce>>,
 }
 
 impl FileCatalog {
@@ -124,10 +127,12 @@ impl FileCatalog {
             delta: delta_folder::session(runtime),
         });
         let books = Books::default();
+        let in_force = options.remotes.as_ref().and_then(|remotes| remotes.in_force());
         let sources = with_stores(sources, options.remotes.as_deref())?;
         expect_all(&sources);
         discovery::check(&sources, limits, &books)?;
-        let tables = Mutex::new(Tables { entries: Entries::default(), next_check: Instant::now() });
+        let tables = Tables { entries: Entries::default(), next_check: Instant::now(), in_force };
+        let tables = Mutex::new(tables);
         let places = Arc::new(places(&sources, &options));
         let named = Mutex::default();
         let lakes = Mutex::default();
@@ -274,6 +279,7 @@ impl FileCatalog {
 
     /// [`Self::find`] without listing folders on the caller's thread.
     async fn find_later(self: &Arc<Self>, name: &str) -> Option<Arc<TableEntry>> {
+        self.list_with_other_secrets().await;
         let due = {
             let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
             Instant::now() >= tables.next_check
@@ -290,16 +296,38 @@ impl FileCatalog {
         self.find_in_stores(name).await
     }
 
-    /// A table that is not known may be in a store that has not been listed for a while.
-    async fn find_in_stores(self: &Arc<Self>, name: &str) -> Option<Arc<TableEntry>> {
+    /// Which tables stores have that have no names may be told only now, or no more, when secrets were made or dropped.
+    async fn list_with_other_secrets(&self) {
+        let now = self.options.remotes.as_ref().and_then(|remotes| remotes.in_force());
+        let are_same = || {
+            let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+            same(tables.in_force.as_ref(), now.as_ref())
+        };
+        if are_same() {
+            return;
+        }
+        self.list_due().await;
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).in_force = now;
+    }
+
+    /// Lists the stores whose last listing is too old; whether there were any.
+    async fn list_due(&self) -> bool {
         let stores = self.sources.iter().filter(|source| source.spec.name.is_none());
         let due: Vec<_> =
             stores.filter_map(|source| source.remote.as_ref()).filter(|store| store.is_due()).collect();
         if due.is_empty() {
-            return None;
+            return false;
         }
         futures::future::join_all(due.into_iter().map(|store| store.expected(STORE_PATIENCE))).await;
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).next_check = Instant::now();
+        true
+    }
+
+    /// A table that is not known may be in a store that has not been listed for a while.
+    async fn find_in_stores(self: &Arc<Self>, name: &str) -> Option<Arc<TableEntry>> {
+        if !self.list_due().await {
+            return None;
+        }
         let catalog = Arc::clone(self);
         let listed = tokio::task::spawn_blocking(move || catalog.entries()).await;
         find_in(&listed.ok()?, name)

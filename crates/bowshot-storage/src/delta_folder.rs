@@ -4,7 +4,7 @@ use crate::delta_log::{self, Log, LogEntry};
 use crate::delta_objects::Registered;
 use crate::delta_paths::{self, Root};
 use crate::delta_table::DeltaFolderTable;
-use crate::table_folder::{FolderView, TableFolder};
+use crate::table_folder::{Failure, FolderView, TableFolder};
 use crate::tables::durable::AsOf;
 use crate::version::TableVersion;
 use crate::{Error, ReadOptions};
@@ -21,14 +21,11 @@ use object_store::prefix::PrefixStore;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use url::Url;
 
 /// Earlier states that are remembered.
 const MAX_EARLIER: usize = 4;
-/// How long it is believed that a table in an object store cannot be read.
-const FAILURE_BELIEVED: Duration = Duration::from_secs(1);
 
 /// One such table, looked at again when its log has grown.
 #[derive(Debug)]
@@ -45,7 +42,7 @@ struct State {
     current: Option<Loaded>,
     /// By the last entries of their logs, the one that was asked for last at the end.
     earlier: VecDeque<Loaded>,
-    failed: Option<(Instant, Error)>,
+    failed: Option<Failure>,
 }
 
 #[derive(Debug)]
@@ -103,10 +100,8 @@ impl DeltaFolder {
     /// The table as it is now, and whether its log was last written so long ago that every later change shows. What a listing of a
     /// store shows may be gone by the time at which it is read: then it is listed once more.
     async fn look<'s>(&self, state: &'s mut State) -> Result<(&'s Loaded, bool), Error> {
-        if let Some((since, error)) = &state.failed
-            && since.elapsed() < FAILURE_BELIEVED
-        {
-            return Err(error.clone());
+        if let Some(error) = state.failed.as_ref().and_then(|failed| failed.believed(&self.folder)) {
+            return Err(error);
         }
         state.failed = None;
         let mut looked = self.look_once(state).await;
@@ -116,9 +111,7 @@ impl DeltaFolder {
             folder.spoil();
             looked = self.look_once(state).await;
         }
-        if let (Err(error), TableFolder::Remote(_)) = (&looked, &self.folder) {
-            state.failed = Some((Instant::now(), error.clone()));
-        }
+        state.failed = looked.as_ref().err().and_then(|error| Failure::of(&self.folder, error));
         let settled = looked?;
         match &state.current {
             Some(loaded) => Ok((loaded, settled)),

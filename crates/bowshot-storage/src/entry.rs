@@ -5,6 +5,7 @@ use crate::foreign::ForeignFolder;
 use crate::listing::{self, FoundFile, ListingLimits};
 use crate::named_files::NamedFiles;
 use crate::remote::{RemoteFolder, RemoteTable};
+use crate::secrets::{InForce, same};
 use crate::snapshot::{KnownFiles, Snapshot, Workshop};
 use crate::table_folder::TableFolder;
 use crate::{Error, ReadOptions};
@@ -48,6 +49,12 @@ impl Definition {
         named || self.remote.as_ref().is_some_and(RemoteTable::is_stale)
     }
 
+    /// All secrets that are in force, of a table in an object store: with others, others may see it.
+    fn in_force(&self) -> Option<Arc<InForce>> {
+        let named = || self.named.as_ref().and_then(|named| named.in_force());
+        self.remote.as_ref().and_then(RemoteTable::in_force).or_else(named)
+    }
+
     /// Whether it is of files in an object store.
     pub(crate) fn is_remote(&self) -> bool {
         self.remote.is_some() || self.named.as_ref().is_some_and(|named| named.is_remote())
@@ -80,6 +87,8 @@ struct Published {
     next_check: Instant,
     /// Surprises in files of any table before it was made.
     surprises: u64,
+    /// The secrets by which it was made, of files in an object store.
+    in_force: Option<Arc<InForce>>,
 }
 
 impl TableEntry {
@@ -153,13 +162,15 @@ impl TableEntry {
             return fresh;
         }
         let (started, surprises) = (Instant::now(), self.workshop.sources.surprises());
+        let in_force = self.definition.in_force();
         let outcome = self.rebuild(&mut known).map_err(|error| error.of_table(self.named_as()));
         let pause = match &outcome {
             // What a store does not give now, it may give soon.
             Err(error) if error.is_of_store() => FAILURE_BELIEVED.min(self.timing.refresh),
             _ => pause(self.timing.refresh, started),
         };
-        let published = Published { outcome: outcome.clone(), next_check: Instant::now() + pause, surprises };
+        let next_check = Instant::now() + pause;
+        let published = Published { outcome: outcome.clone(), next_check, surprises, in_force };
         *self.published.write().unwrap_or_else(PoisonError::into_inner) = Some(published);
         outcome
     }
@@ -185,8 +196,9 @@ impl TableEntry {
         }
         let published = self.published.read().unwrap_or_else(PoisonError::into_inner);
         let published = published.as_ref()?;
-        let surprised =
-            published.surprises != self.workshop.sources.surprises() || self.definition.is_stale();
+        let surprised = published.surprises != self.workshop.sources.surprises()
+            || !same(published.in_force.as_ref(), self.definition.in_force().as_ref())
+            || self.definition.is_stale();
         (Instant::now() < published.next_check && !surprised).then(|| published.outcome.clone())
     }
 

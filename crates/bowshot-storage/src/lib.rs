@@ -94,6 +94,7 @@ pub mod remote;
 mod row_groups;
 mod schema;
 pub mod scratch;
+pub mod secrets;
 mod shared;
 mod snapshot;
 mod source;

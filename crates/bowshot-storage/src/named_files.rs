@@ -5,6 +5,7 @@
 
 use crate::listing::{self, FoundFile, ListingLimits};
 use crate::remote::{NamedObjects, Remotes, is_remote};
+use crate::secrets::InForce;
 use crate::version::FileIdentity;
 use crate::{Error, ReadOptions};
 use std::collections::HashSet;
@@ -103,6 +104,14 @@ impl NamedFiles {
     /// Whether files of object stores are others by now than their last listing has.
     pub(crate) fn is_stale(&self) -> bool {
         self.patterns.iter().any(|pattern| matches!(pattern, Pattern::Remote(objects) if objects.is_stale()))
+    }
+
+    /// All secrets that are in force, where there are files of object stores.
+    pub(crate) fn in_force(&self) -> Option<Arc<InForce>> {
+        self.patterns.iter().find_map(|pattern| match pattern {
+            Pattern::Local(_) => None,
+            Pattern::Remote(objects) => objects.in_force(),
+        })
     }
 
     /// Whether there are files of object stores.

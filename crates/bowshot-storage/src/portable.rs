@@ -77,8 +77,8 @@ pub fn taken_apart(plan: &dyn ExecutionPlan) -> Result<Option<PortableScan>> {
         let mut named = Vec::with_capacity(group.len());
         for file in group.iter() {
             let Some(planned) = file.extension::<PlannedFile>() else { return Ok(None) };
-            // Which rows of a file are left is known here alone, and how a file in an object store is read.
-            if file.extension::<ParquetRowSelection>().is_some() || planned.data.as_remote().is_some() {
+            // Which rows of a file are left is known here alone.
+            if file.extension::<ParquetRowSelection>().is_some() {
                 return Ok(None);
             }
             let place = *places.entry(planned.data.number()).or_insert_with(|| {
@@ -120,18 +120,9 @@ pub fn table_schema(plan: &dyn ExecutionPlan) -> Result<SchemaRef> {
     }
 }
 
-/// Whether a plan is a scan that can be taken apart. Files in object stores are read where they were looked at: what they are, and
-/// whose credentials read them, is known there alone.
+/// Whether a plan is a scan that can be taken apart.
 pub fn is_portable(plan: &dyn ExecutionPlan) -> bool {
-    let is_remote = |config: &FileScanConfig| {
-        let first = config.file_groups.iter().flat_map(|group| group.iter()).next();
-        first
-            .and_then(PartitionedFile::extension::<PlannedFile>)
-            .is_some_and(|file| file.data.as_remote().is_some())
-    };
-    parquet_scan(plan).is_some_and(|(config, parquet)| {
-        parquet.table_schema().virtual_columns().is_empty() && !is_remote(config)
-    })
+    parquet_scan(plan).is_some_and(|(_, parquet)| parquet.table_schema().virtual_columns().is_empty())
 }
 
 /// Bytes of the files, or of the parts of them, that a scan of any format reads; `None` for other plans.
@@ -145,8 +136,15 @@ fn file_scan(plan: &dyn ExecutionPlan) -> Option<&FileScanConfig> {
     plan.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
 }
 
+/// Files of object stores are read here: another node may have other credentials for them, or none.
 fn parquet_scan(plan: &dyn ExecutionPlan) -> Option<(&FileScanConfig, &ParquetSource)> {
     let config = file_scan(plan)?;
+    let is_remote = |file: &PartitionedFile| {
+        file.extension::<PlannedFile>().is_some_and(|planned| planned.data.as_remote().is_some())
+    };
+    if config.file_groups.iter().flat_map(FileGroup::iter).any(is_remote) {
+        return None;
+    }
     let named = config.file_source().downcast_ref::<NamedSource>()?;
     Some((config, named.inner().downcast_ref::<ParquetSource>()?))
 }

@@ -7,13 +7,17 @@ use crate::file::{DataFile, HandlePool};
 use crate::format::{Compression, Format, Kind};
 use crate::listing::FoundFile;
 use crate::remote::{RemoteFile, RemoteFolder, RemoteView};
+use crate::secrets::{InForce, same};
 use crate::version::FileIdentity;
 use std::borrow::Cow;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long it is believed that a table in an object store cannot be read.
+const FAILURE_BELIEVED: Duration = Duration::from_secs(1);
 
 /// The folder over time.
 #[derive(Debug, Clone)]
@@ -28,6 +32,30 @@ pub(crate) enum FolderView {
     /// Without links in its path.
     Local(PathBuf),
     Remote(RemoteView),
+}
+
+/// That a table in an object store could not be read. It is believed for a moment, and not any more when there are other secrets.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    since: Instant,
+    error: Error,
+    in_force: Option<Arc<InForce>>,
+}
+
+impl Failure {
+    /// What is to be believed of a folder; nothing of one on this machine.
+    pub(crate) fn of(folder: &TableFolder, error: &Error) -> Option<Self> {
+        let TableFolder::Remote(remote) = folder else { return None };
+        Some(Self { since: Instant::now(), error: error.clone(), in_force: remote.in_force() })
+    }
+
+    /// The error, as long as it is believed.
+    pub(crate) fn believed(&self, folder: &TableFolder) -> Option<Error> {
+        let TableFolder::Remote(remote) = folder else { return None };
+        let counts = self.since.elapsed() < FAILURE_BELIEVED
+            && same(self.in_force.as_ref(), remote.in_force().as_ref());
+        counts.then(|| self.error.clone())
+    }
 }
 
 impl TableFolder {

@@ -1,15 +1,19 @@
 //! `bowshot backup`, `bowshot restore` and `bowshot verify`: data folders as files. No server is asked for anything, and one may be
 //! at work on the folder; what keeps its files there meanwhile is `bowshot-storage`'s.
 
+use crate::config::{Config, Flags};
 use crate::serve::Signals;
 use anyhow::{Context, Result};
+use bowshot_storage::remote::{ObjectFolder, Remotes};
 use bowshot_storage::tables::Error;
-use bowshot_storage::tables::durable::backup::{Backup, Copied, Share, Stop, backup, restore};
+use bowshot_storage::tables::durable::backup::{
+    Backup, Copied, Share, Stop, backup, restore, tables_address,
+};
 use bowshot_storage::tables::durable::verify::{Depth, Found, Kind, verify};
 use clap::Args;
 use serde_json::json;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,6 +31,9 @@ pub(crate) struct BackupArgs {
     /// Data folder of the server
     #[arg(long, value_name = "DIR", env = "BOWSHOT_DATA")]
     data: PathBuf,
+    /// Configuration file of the server, for the credentials of the object store that has its tables
+    #[arg(long, value_name = "FILE", env = "BOWSHOT_CONFIG")]
+    config: Option<PathBuf>,
     /// Share files with this earlier backup, on the same file system, instead of copying them again
     #[arg(long, value_name = "DIR", conflicts_with = "link")]
     since: Option<PathBuf>,
@@ -80,9 +87,22 @@ pub(crate) async fn run_backup(args: BackupArgs) -> Result<()> {
         (None, true) => Share::WithData,
         (None, false) => Share::Nothing,
     };
-    let wanted = Backup { data: args.data, into: args.into, share };
+    let store = store_of(&args.data, args.config)?;
+    let wanted = Backup { data: args.data, into: args.into, share, store };
     let done = until_stopped(move |stop| backup(&wanted, stop)).await?;
     told(&done, args.json)
+}
+
+/// The object store that has the tables of a folder, if they are in one.
+fn store_of(data: &Path, config: Option<PathBuf>) -> Result<Option<ObjectFolder>> {
+    let Some(address) = tables_address(data).map_err(in_words)? else { return Ok(None) };
+    // A file that names the store need not name the folder.
+    let values = vec![("data".to_owned(), data.display().to_string())];
+    let flags = Flags { file: config, values, ..Flags::default() };
+    let mut options = Config::load(&flags, std::env::vars_os())?.remote;
+    // What is copied is read once.
+    options.cache_bytes = 0;
+    Ok(Some(Remotes::new(options)?.folder(&address)?))
 }
 
 /// Brings one back.
@@ -194,6 +214,7 @@ fn as_json(found: &Found) -> String {
         "tables": found.tables,
         "files": found.files,
         "rows": found.rows,
+        "in_store": found.in_store,
     });
     format!("{text}\n")
 }

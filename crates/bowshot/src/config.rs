@@ -9,6 +9,7 @@ mod lakes;
 mod same_host;
 mod settings;
 mod slot;
+mod tables;
 mod tls;
 mod traces;
 mod value;
@@ -17,6 +18,7 @@ pub(crate) use cluster::ClusterSettings;
 pub(crate) use drivers::Drivers;
 pub(crate) use same_host::{LocalSocket, SameHostSettings};
 pub(crate) use settings::{SETTINGS, Setting};
+pub(crate) use tables::{DataFolder, TableSettings};
 pub(crate) use tls::TlsFiles;
 pub(crate) use traces::TraceSettings;
 pub(crate) use value::Listen;
@@ -52,15 +54,6 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Where durable tables live.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum DataFolder {
-    /// Nowhere: nothing is kept.
-    Memory,
-    /// In this folder.
-    At(PathBuf),
-}
-
 /// Everything that can be set.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
@@ -86,6 +79,7 @@ pub(crate) struct Config {
     /// Who gets traces, and of what.
     pub(crate) traces: TraceSettings,
     pub(crate) data: Option<DataFolder>,
+    pub(crate) tables: TableSettings,
     pub(crate) dialect: Dialect,
     pub(crate) ports_file: Option<PathBuf>,
     pub(crate) insecure: bool,
@@ -119,6 +113,8 @@ pub(crate) struct Config {
     pub(crate) reuse: ReuseConfig,
     pub(crate) storage: StorageOptions,
     pub(crate) remote: RemoteOptions,
+    /// Where the key of secrets is; the server's own when empty.
+    pub(crate) secrets_key: String,
     /// Other databases.
     pub(crate) databases: DatabaseOptions,
     pub(crate) drivers: Drivers,
@@ -143,6 +139,7 @@ impl Default for Config {
             cluster: ClusterSettings::default(),
             traces: TraceSettings::default(),
             data: None,
+            tables: TableSettings::default(),
             dialect: Dialect::Ansi,
             ports_file: None,
             insecure: false,
@@ -171,6 +168,7 @@ impl Default for Config {
             reuse: ReuseConfig::default(),
             storage: StorageOptions::default(),
             remote: RemoteOptions::default(),
+            secrets_key: String::new(),
             databases: DatabaseOptions::default(),
             drivers: Drivers::default(),
             limits: Limits::default(),
@@ -257,6 +255,7 @@ impl Config {
             exchange_folder: self.exchange_folder.clone(),
             remotes: None,
             databases: None,
+            secrets: None,
             access: self.access_settings(),
             session_config: None,
         }
@@ -357,6 +356,7 @@ impl Config {
         }
         self.cluster.security()?;
         self.traces.check()?;
+        self.tables.check(self.data.as_ref())?;
         self.same_host.check(self.tls.client_trust()?.is_some_and(|trust| trust.required))?;
         if self.tls.client_trust()?.is_some() && self.access.is_empty() {
             return Err(Usage::new("certificates of clients name users, and this server has none")

@@ -17,6 +17,7 @@ mod nodes;
 mod parts;
 #[cfg(target_os = "linux")]
 mod same_host;
+mod secrets;
 mod signal;
 mod tls;
 mod users;

@@ -68,7 +68,10 @@ fn a_password_is_read_from_its_file_and_shown_nowhere() {
 
 #[test]
 fn an_entry_of_mysql_names_who_logs_in_and_what_is_seen() {
-    let attached = |uri: &str, more: &[(&str, &str)]| DatabaseSettings::attached("m", uri, &values(more));
+    let attached = |uri: &str, more: &[(&str, &str)]| {
+        let settings = DatabaseSettings::attached("m", uri, &values(more))?;
+        settings.check_user().map(|()| settings)
+    };
     let shop = attached("mysql://reader@h/shop", &[]).unwrap();
     assert_eq!((shop.kind, shop.user.as_deref()), (Kind::Mysql, Some("reader")));
     assert_eq!((shop.schemas, shop.zero_dates), (vec!["shop".to_owned()], ZeroDates::Error));

@@ -9,7 +9,7 @@ use crate::snapshot::Pinned;
 use crate::write::alter::Alteration;
 use crate::write::ddl::Ddl;
 use crate::write::models::{NewModel, may_know};
-use crate::write::{Affected, WhenThere, Write};
+use crate::write::{Affected, WhenThere, Write, secrets};
 use bowshot_api::{Error, IfExists, Result};
 use bowshot_sql::Privilege;
 use bowshot_storage::tables::{Entry, EntryName};
@@ -26,6 +26,9 @@ pub(crate) fn check_write(write: &Write, returns: bool, pinned: &Pinned, access:
     // Rules are there before there are any: who may make the first one is to be checked too.
     if let Write::Ddl(Ddl::Access(change)) = write {
         return change.check(access);
+    }
+    if let Write::Ddl(Ddl::Secret(_)) = write {
+        return secrets::check(access);
     }
     if !access.is_everything() {
         permitted(write, pinned, access)?;
@@ -150,6 +153,7 @@ pub(crate) fn check_attach(access: &Access) -> Result<()> {
 fn check_ddl(ddl: &Ddl, pinned: &Pinned, access: &Access) -> Result<()> {
     match ddl {
         Ddl::Access(change) => change.check(access),
+        Ddl::Secret(_) => secrets::check(access),
         Ddl::CreateCatalog { .. } => {
             Err(denied(&format!("`{}` may not make catalogs", access.user())).with_hint("an admin may"))
         }

@@ -176,6 +176,7 @@ fn defining(ddl: &Ddl) -> (&'static str, Vec<Thing>) {
         Ddl::Truncate { names } => ("truncate", names.iter().map(changed).collect()),
         Ddl::Optimize { name } => ("optimize", vec![changed(name)]),
         Ddl::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),
+        Ddl::Secret(change) => ("secret", vec![of_kind("secret", &[change.name()])]),
         Ddl::Access(change) => ("rights", change.places().iter().map(|place| at(place)).collect()),
         Ddl::Several(changes) => {
             let all: Vec<_> = changes.iter().map(defining).collect();

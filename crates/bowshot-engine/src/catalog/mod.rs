@@ -41,6 +41,7 @@ use bowshot_api::{Error as ApiError, Principal};
 use bowshot_sql::Privilege;
 use bowshot_storage::FileCatalog;
 use bowshot_storage::exchange::ExchangeFolder;
+use bowshot_storage::secrets::Secrets;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore};
 use client::{ClientSlot, Setting};
 use datafusion::catalog::{
@@ -78,6 +79,8 @@ pub(crate) struct CatalogParts {
     pub(crate) reuse: Arc<dyn Reuse>,
     /// Other databases, whose names are those of catalogs.
     pub(crate) databases: Arc<dyn Databases>,
+    /// Credentials of sources.
+    pub(crate) secrets: Option<Arc<Secrets>>,
 }
 
 impl CatalogParts {

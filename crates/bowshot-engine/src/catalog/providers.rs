@@ -75,7 +75,8 @@ impl CatalogProvider for Catalog {
             let files = file_catalog(visible.parts.main.as_ref()).cloned();
             let schema =
                 SystemSchema::new(tables, who, (about, &visible.raw), Arc::clone(&visible.parts.reuse));
-            return Some(Arc::new(schema.with_files(files)));
+            let secrets = visible.parts.secrets.clone();
+            return Some(Arc::new(schema.with_files(files).with_secrets(secrets)));
         }
         let changing = name == CHANGE_SCHEMA && visible.target.is_some();
         let elsewhere = visible.may_have_schema_elsewhere(&self.name, name);

@@ -79,6 +79,10 @@ fn prepare(mut words: Words<'_>) -> Result<Expanded> {
     {
         return Err(Error::unsupported("only a query or a change of rows can be prepared"));
     }
+    if first == "create" && bowshot_sql::holds_values(&sql) {
+        return Err(Error::unsupported("a statement about secrets is not prepared by name")
+            .with_hint("send `CREATE SECRET name (…)` by itself"));
+    }
     Ok(Expanded::Act(SessionStatement::Prepare { name, sql, types }))
 }
 

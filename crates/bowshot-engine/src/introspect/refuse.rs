@@ -171,7 +171,11 @@ const THINGS: &[(&str, &str, &str)] = &[
     ("rule", "rules cannot be created", "write the query into a view"),
     ("extension", "there are no extensions", BUILT_IN),
     ("language", "there are no procedural languages", BUILT_IN),
-    ("secret", "secrets cannot be managed by SQL", "the operator names sources in the configuration"),
+    (
+        "secret",
+        "its values are never read, and so not changed one by one",
+        "write all of them: `CREATE OR REPLACE SECRET`",
+    ),
     ("server", "foreign servers are not supported", FILES),
     ("foreign", "foreign tables are not supported", FILES),
     ("tablespace", "there are no tablespaces", "tables are in the data folder of the server"),

@@ -1,7 +1,7 @@
 //! The gate of one session: from who asks, and the state of the tables, to what a statement may do.
 
 use super::access::Access;
-use super::rules::{PUBLIC, Place, Rules, closes, is_model};
+use super::rules::{PUBLIC, Place, Rules, closes, is_thing};
 use crate::snapshot::Pinned;
 use crate::snapshot::commit::SessionTables;
 use bowshot_api::{Error, ErrorKind, Principal, Result, Secret};
@@ -265,7 +265,7 @@ fn moved(then: &Arc<Snapshot>, now: &Arc<Snapshot>) -> BTreeSet<Place> {
 /// Whether somebody may do less with the rules of `now` than with those before. What is only added gives rights, or owners to
 /// new things, but for policies and for the first rule of all.
 fn takes_away(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> bool {
-    before.iter().any(|(key, text)| !is_model(key) && now.get(key) != Some(text))
+    before.iter().any(|(key, text)| !is_thing(key) && now.get(key) != Some(text))
         || now.keys().any(|key| !before.contains_key(key) && closes(key))
 }
 

@@ -2,6 +2,7 @@
 //! for two.
 
 use super::grants::{self, Given, Grants, given_from};
+use bowshot_storage::secrets::Secrets;
 use bowshot_storage::tables::EntryName;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -166,18 +167,19 @@ pub(crate) fn closes(key: &str) -> bool {
                 | "salt"
                 | "token"
                 | "model"
+                | "secret"
         )
     )
 }
 
-/// Whether a note is a rule: with tokens and models alone, everybody may do everything.
+/// Whether a note is a rule: with tokens, models and secrets alone, everybody may do everything.
 fn is_rule(key: &str) -> bool {
-    !key.starts_with("[\"token\",") && !is_model(key)
+    !key.starts_with("[\"token\",") && !is_thing(key)
 }
 
-/// Whether a note is that of a model, with which no right comes or goes.
-pub(crate) fn is_model(key: &str) -> bool {
-    key.starts_with("[\"model\",")
+/// Whether a note is that of a model or a secret, with which no right comes or goes.
+pub(crate) fn is_thing(key: &str) -> bool {
+    key.starts_with("[\"model\",") || Secrets::is_note(key)
 }
 
 /// What a note of a right, an owner or a policy is about.
@@ -210,7 +212,8 @@ impl Rules {
     /// Reads the notes. What cannot be read takes all rights away.
     pub(crate) fn of(notes: &BTreeMap<String, String>) -> Self {
         let mut rules = Self { any: notes.keys().any(|key| is_rule(key)), ..Self::default() };
-        for (key, text) in notes {
+        // A secret that cannot be read takes nothing away but itself.
+        for (key, text) in notes.iter().filter(|(key, _)| !Secrets::is_note(key)) {
             if rules.add(key, text).is_none() {
                 tracing::error!(
                     key,
@@ -393,6 +396,8 @@ mod tests {
         let at = model_place(&EntryName::new("c", "s", "m"));
         let alone = Rules::of(&BTreeMap::from([(Key::Model(&at).text(), model_text(&model))]));
         assert!(!alone.any && !alone.broken, "models are no rules");
+        let secret = Rules::of(&BTreeMap::from([(Secrets::note("lake"), "no JSON".to_owned())]));
+        assert!(!secret.any && !secret.broken, "secrets are no rules");
         assert_eq!(alone.models.get(&at).map(AsRef::as_ref), Some(&model));
         assert_eq!(rules.users.get("u"), Some(&user));
         assert_eq!(rules.grants.get(&place).and_then(|grants| grants.get("r")), Some(&given));

@@ -25,6 +25,7 @@ use bowshot_api::{BatchStream, Decider, Error as ApiError, Principal, QueryId, R
 use bowshot_storage::exchange::ExchangeFolder;
 use bowshot_storage::file_catalog;
 use bowshot_storage::remote::Remotes;
+use bowshot_storage::secrets::Secrets;
 use bowshot_storage::tables::TableStore;
 use configured::template;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
@@ -74,6 +75,8 @@ pub struct EngineConfig {
     pub remotes: Option<Arc<Remotes>>,
     /// Other databases, each of which is a catalog; none when `None`.
     pub databases: Option<Arc<dyn Databases>>,
+    /// Credentials of sources, which admins give in SQL; the statements about them are refused when `None`.
+    pub secrets: Option<Arc<Secrets>>,
     /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
     /// survives the session, and no served file is visible.
     pub scratch: bool,
@@ -99,6 +102,7 @@ impl Default for EngineConfig {
             exchange_folder: None,
             remotes: None,
             databases: None,
+            secrets: None,
             scratch: false,
             access: AccessSettings::default(),
             session_config: None,
@@ -237,7 +241,22 @@ impl Engine {
         let files = file_catalog(main.as_ref()).cloned();
         let databases = config.databases.clone().unwrap_or_else(|| Arc::new(NoDatabases));
         check_names(databases.as_ref(), &tables.snapshot().catalogs())?;
-        let parts = CatalogParts { main, files, system, tables, nothing, exchange, models, reuse, databases };
+        let secrets = config.secrets.clone();
+        if let Some(secrets) = &secrets {
+            secrets.are_of(&tables);
+        }
+        let parts = CatalogParts {
+            main,
+            files,
+            system,
+            tables,
+            nothing,
+            exchange,
+            models,
+            reuse,
+            databases,
+            secrets,
+        };
         let (scratch, dialect, spill_folder) = (config.scratch, config.dialect, config.spill_folder.clone());
         let shared = Arc::new(Shared {
             runtime,

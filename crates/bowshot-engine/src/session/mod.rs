@@ -38,7 +38,7 @@ use crate::write::access::AccessChange;
 use crate::write::ddl::{Ddl, Stores};
 use crate::write::models::sent;
 use crate::write::recognise::{Recognised, nothing, recognise};
-use crate::write::{Write, copy, upkeep};
+use crate::write::{Write, copy, secrets, upkeep};
 use bowshot_api::{Error as ApiError, Layout, Principal, Result};
 use bowshot_sql::rewrite::Source;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -225,7 +225,8 @@ impl EngineSession {
     pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
         let noting = self.shared.decider().map(|_| pinned.noting());
         let pinned = noting.as_ref().unwrap_or(pinned);
-        leaving_others(!text_limits::is_small(sql), self.plan_text(sql, pinned)).await
+        let planned = leaving_others(!text_limits::is_small(sql), self.plan_text(sql, pinned)).await;
+        planned.map_err(|error| secrets::untold(error, sql, &plan::dialect(&self.options())))
     }
 
     async fn plan_text(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {

@@ -5,6 +5,7 @@ use crate::snapshot::Pinned;
 use crate::write::access::AccessChange;
 use crate::write::alter::{self, Alteration, column_of};
 use crate::write::models::{self, NewModel};
+use crate::write::secrets::SecretChange;
 use crate::write::{NewExternal, NewTable, NewView, WhenThere, external};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_storage::tables::{Entry, EntryName, External, Table, TableStore, View, What};
@@ -82,6 +83,8 @@ pub(crate) enum Ddl {
     },
     /// Who may do what.
     Access(AccessChange),
+    /// Credentials of sources.
+    Secret(SecretChange),
     /// One after the other, or none.
     Several(Vec<Ddl>),
 }
@@ -145,6 +148,7 @@ impl Ddl {
             Self::CreateModel(new) => models::create(new, names, None)?,
             Self::DropModel { name, if_exists } => models::drop_model(name, *if_exists, names)?,
             Self::Access(change) => change.apply(pinned)?,
+            Self::Secret(change) => change.apply(names)?,
             Self::Several(changes) => {
                 let (mut names, mut rows) = (names.clone(), 0);
                 for change in changes {

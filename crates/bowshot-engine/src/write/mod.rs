@@ -1,7 +1,7 @@
 //! Statements that change tables.
 //!
 //! ```text
-//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl, external, models)
+//! text ─► parse ─► recognise ─┬─► DDL: a change of the catalog, no rows          (define, ddl, external, models, secrets)
 //!                             ├─► INSERT, CTAS: a query that gives the new rows   (DataFusion's own planning)
 //!                             ├─► UPDATE, DELETE, MERGE: a query over the target with the addresses of its rows
 //!                             │                                                   (change, merge)
@@ -41,6 +41,7 @@ mod parts;
 pub(crate) mod recognise;
 pub(crate) mod returning;
 pub(crate) mod rows;
+pub(crate) mod secrets;
 mod several;
 pub(crate) mod upkeep;
 mod values;

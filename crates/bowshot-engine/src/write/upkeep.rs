@@ -1,9 +1,9 @@
 //! `OPTIMIZE [TABLE] t` and `VACUUM [TABLE] t [RETAIN n HOURS|DAYS]`, which the parser does not know in this form, and the
-//! statements about models, which it does not know at all.
+//! statements about models and secrets, which it does not know at all.
 
 use crate::catalog::names::Names;
 use crate::write::ddl::Ddl;
-use crate::write::models;
+use crate::write::{models, secrets};
 use bowshot_api::{Error, ErrorKind, Result};
 use chrono::Duration;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -23,7 +23,10 @@ pub(crate) fn recognise(sql: &str, dialect: &dyn Dialect, names: &Names) -> Resu
     let [first, _] = bowshot_sql::first_words(sql);
     let optimize = first == "optimize";
     if (!optimize && first != "vacuum") || !bowshot_sql::begins_with(sql, &first, dialect) {
-        return models::recognise(sql, dialect, names);
+        return match secrets::recognise(sql, dialect, names)? {
+            None => models::recognise(sql, dialect, names),
+            secret => Ok(secret),
+        };
     }
     let (name, retain) = parse(sql, dialect).map_err(|error| {
         let form = if optimize { "OPTIMIZE table" } else { "VACUUM table [RETAIN n HOURS]" };

@@ -219,8 +219,11 @@ pub enum Object {
     Model(ObjectName),
 }
 
-/// The text as logs may have it: without passwords.
+/// The text as logs may have it: without passwords, and without the values of secrets.
 pub fn without_passwords(sql: &str) -> &str {
+    if let Some(words) = crate::secret::creation(sql) {
+        return words;
+    }
     // Asked of every statement, so without a copy of it.
     let has = |word: &str| {
         sql.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
@@ -232,5 +235,5 @@ pub fn without_passwords(sql: &str) -> &str {
     if has("attach") && (has("password") || has("://")) {
         return "ATTACH …";
     }
-    sql
+    if crate::secret::has_value(sql) { crate::secret::HIDDEN } else { sql }
 }

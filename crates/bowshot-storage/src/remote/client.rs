@@ -1,12 +1,15 @@
-//! Requests to one bucket: within the time, as often as is of use, counted, and with errors in our own words.
+//! Requests to one bucket: within the time, as often as is of use, counted, and with errors in our own words. Each takes the way
+//! that the credentials for its address give just then ([`ways`](super::ways)).
 
 use super::cache::RangeCache;
 use super::fault::Fault;
 use super::io::Io;
+use super::ways::{Way, Ways};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::path::Path as Location;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
+use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +30,7 @@ pub(crate) struct Shared {
     pub(super) max_retries: usize,
 }
 
-/// The two ways to one bucket.
-#[derive(Debug)]
+/// The two stores of one bucket, with the same credentials, which the library's own `Debug` would show.
 pub(super) struct Stores {
     /// Tries once: what comes is held against what was asked for before it counts, so the attempts are made here.
     pub(super) once: Arc<dyn ObjectStore>,
@@ -36,14 +38,18 @@ pub(super) struct Stores {
     pub(super) patient: Arc<dyn ObjectStore>,
 }
 
+impl fmt::Debug for Stores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stores")
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Client {
     /// `s3://bucket`
     pub(super) root: String,
-    /// Where that is: two servers may have buckets of the same name.
-    pub(super) endpoint: String,
-    stores: Stores,
+    pub(super) ways: Ways,
     pub(super) shared: Arc<Shared>,
     pub(super) counts: Counts,
 }
@@ -101,21 +107,25 @@ impl Content {
 }
 
 impl Client {
-    pub(super) fn new(root: String, endpoint: String, stores: Stores, shared: Arc<Shared>) -> Self {
-        Self { root, endpoint, stores, shared, counts: Counts::default() }
+    pub(super) fn new(root: String, ways: Ways, shared: Arc<Shared>) -> Self {
+        Self { root, ways, shared, counts: Counts::default() }
     }
 
-    /// The store for listings and uploads.
-    pub(super) fn patient(&self) -> &Arc<dyn ObjectStore> {
-        &self.stores.patient
+    /// The way for a listing or an upload, whose store is the patient one.
+    ///
+    /// # Errors
+    /// Where the credentials for the address cannot be used.
+    pub(super) fn way(&self, location: &Location) -> Result<Arc<Way>, Fault> {
+        self.ways.to(location)
     }
 
     /// What is known of an object.
     pub(super) async fn head(&self, location: &Location) -> Result<ObjectMeta, Fault> {
         let options = || GetOptions { head: true, ..GetOptions::default() };
         let ask = || async {
-            let answer = self.stores.once.get_opts(location, options()).await;
-            answer.map(|answer| answer.meta).map_err(|error| Fault::of(&error))
+            let way = self.way(location)?;
+            let answer = way.stores.once.get_opts(location, options()).await;
+            answer.map(|answer| answer.meta).map_err(|error| way.fault(&error))
         };
         self.attempts(ask).await
     }
@@ -144,8 +154,9 @@ impl Client {
             if_match: tag.map(|tag| format!("\"{tag}\"")),
             ..GetOptions::default()
         };
-        let of_library = |error: object_store::Error| Fault::of(&error);
-        let answer = self.stores.once.get_opts(location, options).await.map_err(of_library)?;
+        let way = self.way(location)?;
+        let of_library = |error: object_store::Error| way.fault(&error);
+        let answer = way.stores.once.get_opts(location, options).await.map_err(of_library)?;
         if !content.is_of(&answer.meta) {
             return Err(Fault::Changed);
         }
@@ -162,10 +173,11 @@ impl Client {
     /// All objects below a prefix, but no more than `limit`: one more is the sign that there are too many.
     pub(super) async fn list(&self, prefix: &Location, limit: usize) -> Result<Vec<ObjectMeta>, Fault> {
         let listing = async {
+            let way = self.way(prefix)?;
             let prefix = Some(prefix).filter(|prefix| !prefix.as_ref().is_empty());
             let mut found = Vec::new();
-            let mut objects = self.stores.patient.list(prefix);
-            while let Some(object) = objects.try_next().await.map_err(|error| Fault::of(&error))? {
+            let mut objects = way.stores.patient.list(prefix);
+            while let Some(object) = objects.try_next().await.map_err(|error| way.fault(&error))? {
                 found.push(object);
                 if found.len() > limit {
                     break;

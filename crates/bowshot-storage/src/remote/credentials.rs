@@ -1,17 +1,22 @@
-//! How a bucket is opened: what the configuration file says of it, then the environment, then the profiles of AWS, then what the
-//! machine itself is given (instance metadata). Secrets stay in the objects that sign requests; nothing here shows them.
+//! How a bucket is opened: what the configuration file or a secret says of it (which of them, `lent` decides), then the environment,
+//! then the profiles of AWS, then what the machine itself is given (instance metadata). Secrets stay in the objects that sign requests;
+//! nothing here shows them.
 
 use super::options::{PlaceSettings, RemoteOptions};
 use super::url::{RemoteUrl, Scheme};
 use super::vended::Vended;
-use super::{client::Stores, profile};
-use bowshot_api::{Error, Result};
+use super::{client::Stores, lent, profile};
+use crate::secrets::{KeptSecret, Secrets};
+use bowshot_api::{Error, Result, Secret};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::limit::LimitStore;
-use object_store::{BackoffConfig, Certificate, ClientOptions, ObjectStore, RetryConfig};
+use object_store::{
+    BackoffConfig, Certificate, ClientOptions, HeaderMap, HeaderValue, ObjectStore, RetryConfig,
+};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +82,62 @@ struct Said<'a> {
     endpoint: Option<String>,
     /// Credentials of somebody else, beside which none of the server's own are used.
     vended: Option<Arc<Vended>>,
+    /// The secret that says who is let in, by its name.
+    lent: Option<&'a str>,
+    /// What a web server is shown.
+    bearer: Option<Secret>,
+}
+
+/// Variables of the environment that name an endpoint.
+const ENDPOINTS_OF_S3: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+const ENDPOINTS_OF_GOOGLE: [&str; 1] = ["GOOGLE_BASE_URL"];
+const ENDPOINTS_OF_AZURE: [&str; 3] =
+    ["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT", "AZURITE_BLOB_STORAGE_URL"];
+
+/// The endpoints that the operator has named: those alone may be named by secrets.
+pub(super) fn endpoints(options: &RemoteOptions) -> BTreeSet<String> {
+    let places = options.places.iter().filter_map(|place| place.values.get("endpoint").cloned());
+    let variables = ENDPOINTS_OF_S3.iter().chain(&ENDPOINTS_OF_GOOGLE).chain(&ENDPOINTS_OF_AZURE);
+    let variables = variables.filter_map(|name| std::env::var(name).ok());
+    let profile = profile::value(None, "endpoint_url");
+    options.endpoints.iter().cloned().chain(places).chain(variables).chain(profile).collect()
+}
+
+/// Opens a bucket with the credentials of a secret: see [`open`].
+///
+/// # Errors
+/// `Invalid`, naming the secret, where it cannot be opened or does not fit.
+pub(super) fn open_with(
+    (secret, secrets): (&KeptSecret, &Secrets),
+    url: &RemoteUrl,
+    settings: Option<&PlaceSettings>,
+    options: &RemoteOptions,
+) -> Result<(Stores, String)> {
+    let wrong = |reason: &str| {
+        Error::invalid(format!("the secret `{}` cannot be used for `{}`: {reason}", secret.name(), url.root))
+    };
+    let (place, values) = lent::united(secret, settings, secrets).map_err(|reason| wrong(&reason))?;
+    let mut said = Said::read(url, place.as_ref(), None)?;
+    said.lent = Some(secret.name());
+    for (name, value) in values {
+        let text = value.expose();
+        match (name, url.scheme) {
+            ("service_account", Scheme::Google) => {
+                said.options.push(("google_service_account_key", text.to_owned()));
+            }
+            ("bearer_token", Scheme::Web) => said.bearer = Some(value.clone()),
+            _ => {
+                let key = KEYS.iter().find(|key| key.name == name);
+                let library = key.and_then(|key| key.library_name(url.scheme));
+                let library = library.ok_or_else(|| wrong("it has a key of another kind of stores"))?;
+                if name == "endpoint" {
+                    said.endpoint = Some(text.to_owned());
+                }
+                said.options.push((library, text.to_owned()));
+            }
+        }
+    }
+    said.open(options)
 }
 
 /// Opens a bucket; nothing is asked of it yet. Also the endpoint that it is at, as far as somebody named one.
@@ -88,11 +149,7 @@ pub(super) fn open(
     settings: Option<&PlaceSettings>,
     (options, vended): (&RemoteOptions, Option<&Arc<Vended>>),
 ) -> Result<(Stores, String)> {
-    let said = Said::read(url, settings, vended)?;
-    let endpoint = said.endpoint().unwrap_or_default();
-    let once = said.build(options, 0)?;
-    let patient = said.build(options, options.max_retries)?;
-    Ok((Stores { once, patient }, endpoint))
+    Said::read(url, settings, vended)?.open(options)
 }
 
 /// Checks the keys of a place and how secrets are named, without looking them up.
@@ -152,8 +209,9 @@ impl<'a> Said<'a> {
         settings: Option<&PlaceSettings>,
         vended: Option<&Arc<Vended>>,
     ) -> Result<Self> {
+        let (profile, authority, endpoint, lent, bearer) = (None, None, None, None, None);
         let (options, vended) = (Vec::new(), vended.cloned());
-        let mut said = Self { url, options, profile: None, authority: None, endpoint: None, vended };
+        let mut said = Self { url, options, profile, authority, endpoint, vended, lent, bearer };
         let Some(settings) = settings else { return Ok(said) };
         check(settings)?;
         for (name, value) in &settings.values {
@@ -184,12 +242,22 @@ impl<'a> Said<'a> {
         Ok(said)
     }
 
+    fn open(&self, options: &RemoteOptions) -> Result<(Stores, String)> {
+        let endpoint = self.endpoint().unwrap_or_default();
+        // An account is in the name of the host.
+        let account = self.options.iter().find(|(name, _)| *name == "azure_storage_account_name");
+        let account = account.map(|(_, account)| format!("#{account}")).unwrap_or_default();
+        let once = self.build(options, 0)?;
+        let patient = self.build(options, options.max_retries)?;
+        Ok((Stores { once, patient }, endpoint + &account))
+    }
+
     /// The endpoint that somebody has named.
     fn endpoint(&self) -> Option<String> {
         let variables: &[&str] = match self.url.scheme {
-            Scheme::S3 => &["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"],
-            Scheme::Google => &["GOOGLE_BASE_URL"],
-            Scheme::Azure => &["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT", "AZURITE_BLOB_STORAGE_URL"],
+            Scheme::S3 => &ENDPOINTS_OF_S3,
+            Scheme::Google => &ENDPOINTS_OF_GOOGLE,
+            Scheme::Azure => &ENDPOINTS_OF_AZURE,
             Scheme::Web => &[],
         };
         let of_environment = || variables.iter().find_map(|name| std::env::var(name).ok());
@@ -203,7 +271,7 @@ impl<'a> Said<'a> {
         // Within half of the time, so that the last answer is told, and not that the time is over.
         let backoff = BackoffConfig { max_backoff: options.timeout / 8, ..BackoffConfig::default() };
         let retry = RetryConfig { backoff, max_retries, retry_timeout: options.timeout / 2 };
-        let client = self.client(options);
+        let client = self.client(options)?;
         let limit = options.max_requests.max(1);
         let built = match self.url.scheme {
             Scheme::S3 => {
@@ -232,19 +300,27 @@ impl<'a> Said<'a> {
         built.map_err(|_| self.unusable("its settings are incomplete or contradict one another"))
     }
 
-    fn client(&self, options: &RemoteOptions) -> ClientOptions {
+    fn client(&self, options: &RemoteOptions) -> Result<ClientOptions> {
         let plain = match self.url.scheme {
             Scheme::Web => self.url.root.starts_with("http://"),
             _ => self.endpoint().is_some_and(|endpoint| endpoint.starts_with("http://")),
         };
-        let client = ClientOptions::new()
+        let mut client = ClientOptions::new()
             .with_allow_http(plain)
             .with_timeout(options.request_timeout)
             .with_connect_timeout(CONNECT_TIMEOUT.min(options.request_timeout));
-        match &self.authority {
+        if let Some(bearer) = &self.bearer {
+            let value = HeaderValue::try_from(format!("Bearer {}", bearer.expose()));
+            let mut value = value.map_err(|_| self.unusable("its BEARER_TOKEN cannot be sent"))?;
+            value.set_sensitive(true);
+            let mut headers = HeaderMap::new();
+            headers.insert("authorization", value);
+            client = client.with_default_headers(headers);
+        }
+        Ok(match &self.authority {
             Some(authority) => client.with_root_certificate(authority.clone()),
             None => client,
-        }
+        })
     }
 
     /// Whether the place names any: those of the environment are another's then, and go nowhere near it.
@@ -252,6 +328,7 @@ impl<'a> Said<'a> {
         const SECRETS: [&str; 5] = ["key", "token", "secret", "sas", "password"];
         let is_secret = |name: &str| SECRETS.iter().any(|word| name.contains(word));
         self.vended.is_some()
+            || self.lent.is_some()
             || self.profile.is_some()
             || self.options.iter().any(|(name, _)| is_secret(name))
     }
@@ -293,7 +370,7 @@ impl<'a> Said<'a> {
             builder = builder.with_region(region);
         }
         let named = self.profile.clone().or_else(profile::chosen);
-        if keyless || self.profile.is_some() {
+        if self.lent.is_none() && (keyless || self.profile.is_some()) {
             match profile::Credentials::find(named.as_deref()) {
                 Ok(Some(credentials)) => builder = builder.with_credentials(Arc::new(credentials)),
                 Ok(None) => {}
@@ -304,7 +381,11 @@ impl<'a> Said<'a> {
     }
 
     fn google(&self) -> Result<GoogleCloudStorageBuilder> {
-        let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&self.url.authority);
+        let builder = match self.lent {
+            Some(_) => GoogleCloudStorageBuilder::new(),
+            None => GoogleCloudStorageBuilder::from_env(),
+        };
+        let mut builder = builder.with_bucket_name(&self.url.authority);
         if let Some(endpoint) = self.endpoint() {
             builder = builder.with_base_url(&endpoint);
         }
@@ -340,7 +421,8 @@ impl<'a> Said<'a> {
     }
 
     fn unusable(&self, reason: &str) -> Error {
-        Error::invalid(format!("the object store `{}` cannot be used: {reason}", self.url.root)).with_hint(
+        let with = self.lent.map(|name| format!(" with the secret `{name}`")).unwrap_or_default();
+        Error::invalid(format!("the object store `{}` cannot be used{with}: {reason}", self.url.root)).with_hint(
             "see the guide `object-stores` for what each store needs, in the environment or as an entry of \
              `[[object_store.places]]`",
         )

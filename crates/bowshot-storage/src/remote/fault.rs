@@ -17,8 +17,12 @@ pub(crate) enum Fault {
     Exists,
     /// The credentials are missing, wrong or not enough.
     Refused(u16),
+    /// The same, of the credentials of the secret of this name.
+    RefusedSecret(u16, String),
     /// No credentials could be had.
     Credentials,
+    /// Those that there are cannot be used, for this reason.
+    Unusable(String),
     /// No answer in time.
     Late(Duration),
     /// The store answers with an error.
@@ -98,10 +102,16 @@ impl Fault {
         }
     }
 
-    fn hint(&self) -> &'static str {
+    pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::Refused(_) | Self::Credentials => {
-                "the operator gives credentials by the environment, a profile or `[[object_store.places]]`; see the guide `object-stores`"
+                "the operator gives credentials by the environment, a profile or `[[object_store.places]]`, and administrators by CREATE SECRET; see the guide `object-stores`"
+            }
+            Self::RefusedSecret(..) => {
+                "an administrator makes the secret anew with CREATE OR REPLACE SECRET, or drops it; `system.secrets` has all of them"
+            }
+            Self::Unusable(_) => {
+                "administrators see in `system.secrets` which secrets cannot be used; the guide `object-stores` has what each store needs"
             }
             Self::Strange(_) => "check the address, the endpoint and the region of the store",
             _ => "try again when the store answers; the log and `system.object_stores` tell more",
@@ -121,7 +131,11 @@ impl std::fmt::Display for Fault {
             Self::Changed => f.write_str("it was changed or replaced meanwhile"),
             Self::Exists => f.write_str("it is there already"),
             Self::Refused(status) => write!(f, "the store refuses the credentials of this server ({status})"),
+            Self::RefusedSecret(status, name) => {
+                write!(f, "the store refuses the credentials of the secret `{name}` ({status})")
+            }
             Self::Credentials => f.write_str("there are no credentials for the store"),
+            Self::Unusable(reason) => f.write_str(reason),
             Self::Late(limit) => write!(f, "the store has not answered within {} s", limit.as_secs_f64()),
             Self::Status(status) => write!(f, "the store answers with status {status}"),
             Self::Connection => f.write_str("the store cannot be reached, or the connection to it broke"),

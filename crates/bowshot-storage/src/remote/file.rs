@@ -249,7 +249,9 @@ fn key(client: &Client, location: &Location, content: &Content) -> FileKey {
     // With a tag the time says nothing more, and is rounded in some answers.
     let time = if content.is_exact() { "" } else { modified.as_str() };
     let tag = content.tag.as_deref().unwrap_or_default();
-    for part in [client.endpoint.as_str(), &client.root, location.as_ref(), &size, tag, time] {
+    // Two servers may have buckets of the same name.
+    let endpoint = client.way(location).map(|way| way.endpoint.clone()).unwrap_or_default();
+    for part in [endpoint.as_str(), &client.root, location.as_ref(), &size, tag, time] {
         digest.update((part.len() as u64).to_be_bytes());
         digest.update(part.as_bytes());
     }

@@ -18,8 +18,11 @@
 //! Tables whose own metadata say which files count are read from a [`RemoteView`] of their folder, and those that a catalog names
 //! may come with credentials of their own ([`Vended`]); catalogs themselves are asked by a [`WebClient`].
 //!
+//! What the server itself keeps in a bucket, durable tables, it writes by way of [`folder`].
+//!
 //! All requests run on threads of their own ([`io`]): whoever waits may be a thread that computes, or one of any runtime. Every
-//! wait ends within [`RemoteOptions::timeout`]. What a store answers is never repeated word for word, since it may quote
+//! wait ends within [`RemoteOptions::timeout`]. Which credentials a request has is looked at when it is made, so that a secret that was
+//! made anew or dropped counts from then on ([`ways`], [`lent`]). What a store answers is never repeated word for word, since it may quote
 //! credentials ([`fault`]).
 
 mod cache;
@@ -28,7 +31,9 @@ mod credentials;
 mod discover;
 mod fault;
 mod file;
+mod folder;
 mod io;
+mod lent;
 mod listing;
 mod named;
 mod options;
@@ -39,8 +44,10 @@ mod upload;
 mod url;
 mod vended;
 mod view;
+mod ways;
 mod web;
 
+pub use folder::ObjectFolder;
 pub use options::{PlaceSettings, RemoteOptions};
 pub use stores::{PlaceSummary, Remotes};
 pub use url::is_remote;
@@ -49,10 +56,12 @@ pub(crate) use credentials::secret;
 pub(crate) use discover::definitions;
 pub(crate) use fault::Fault;
 pub(crate) use file::{RemoteFile, SEQUENTIAL_BYTES};
+pub(crate) use folder::Listed;
+pub(crate) use lent::StoreScope;
 pub(crate) use named::NamedObjects;
 pub(crate) use source::{RemoteSource, RemoteTable};
 pub(crate) use upload::Upload;
-pub(crate) use url::RemoteUrl;
+pub(crate) use url::{RemoteUrl, Scheme};
 pub(crate) use vended::Vended;
 pub(crate) use view::{RemoteFolder, RemoteView};
 pub(crate) use web::{Answer, Call, WebClient};

@@ -6,6 +6,7 @@ use super::stores::Remotes;
 use super::url::RemoteUrl;
 use crate::listing::{FoundFile, ListingLimits};
 use crate::named_files::{is_pattern, matches};
+use crate::secrets::InForce;
 use crate::{Error, ReadOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,6 +48,11 @@ impl NamedObjects {
     /// Whether the files are others by now than the last listing has.
     pub(crate) fn is_stale(&self) -> bool {
         self.source.table().is_stale()
+    }
+
+    /// All secrets that are in force, if the server keeps some.
+    pub(crate) fn in_force(&self) -> Option<Arc<InForce>> {
+        self.source.table().in_force()
     }
 
     /// The files as they are now. Blocks while the store is asked.

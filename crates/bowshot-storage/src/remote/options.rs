@@ -1,8 +1,10 @@
 //! Settings of object stores. Credentials are read where they lie when a store is opened, and are in no setting themselves.
 
-use std::collections::BTreeMap;
+use crate::secrets::Secrets;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How object stores are reached, and what of them statements may name.
@@ -28,6 +30,17 @@ pub struct RemoteOptions {
     pub read: Vec<String>,
     /// Places in which COPY may read and write, for every user.
     pub exchange: Vec<String>,
+    /// Endpoints that secrets may name, beside those of places and of the environment.
+    pub endpoints: Vec<String>,
+    /// Credentials that administrators have given in SQL.
+    pub secrets: Option<Arc<Secrets>>,
+}
+
+impl RemoteOptions {
+    /// The endpoints that the operator has named, in any way.
+    pub fn known_endpoints(&self) -> BTreeSet<String> {
+        super::credentials::endpoints(self)
+    }
 }
 
 impl Default for RemoteOptions {
@@ -43,6 +56,8 @@ impl Default for RemoteOptions {
             places: Vec::new(),
             read: Vec::new(),
             exchange: Vec::new(),
+            endpoints: Vec::new(),
+            secrets: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use super::url::{RemoteUrl, Scheme};
 use crate::entry::pause;
 use crate::format;
 use crate::listing::{FoundFile, ListingLimits, of_one_format};
+use crate::secrets::{InForce, KeptSecret, same};
 use crate::version::FileIdentity;
 use crate::{Error, ReadOptions};
 use std::path::{Path, PathBuf};
@@ -48,6 +49,8 @@ struct Listed {
     outcome: Outcome,
     finished: Instant,
     good_until: Instant,
+    /// The secret by which it was listed, if it was one.
+    by: Option<Arc<KeptSecret>>,
 }
 
 /// A table in a source: all of it, a folder in it, or a file.
@@ -80,9 +83,20 @@ impl RemoteSource {
         self.stale.store(true, Ordering::Release);
     }
 
-    /// Whether the store is to be asked before anything else is told.
+    /// Whether the store is to be asked before anything else is told: something is another content by now, or the credentials are
+    /// others.
     pub(super) fn is_stale(&self) -> bool {
-        self.stale.load(Ordering::Acquire)
+        self.lock().last.as_ref().is_some_and(|last| !self.counts(last)) || self.stale.load(Ordering::Acquire)
+    }
+
+    /// Whether a listing still says what is there, and who may see it.
+    fn counts(&self, last: &Listed) -> bool {
+        !self.stale.load(Ordering::Acquire) && same(last.by.as_ref(), self.secret().as_ref())
+    }
+
+    /// The secret whose credentials the source has, if any.
+    fn secret(&self) -> Option<Arc<KeptSecret>> {
+        self.client.ways.secret(&self.url.location)
     }
 
     /// What the last listing has shown, and what came of the last attempt. Never waits; a listing that is too old is made anew
@@ -151,7 +165,8 @@ impl RemoteSource {
 
     fn fresh(&self) -> Option<Outcome> {
         let state = self.lock();
-        let last = state.last.as_ref().filter(|last| Instant::now() < last.good_until && !self.is_stale())?;
+        let last =
+            state.last.as_ref().filter(|last| Instant::now() < last.good_until && self.counts(last))?;
         Some(last.outcome.clone())
     }
 
@@ -159,12 +174,12 @@ impl RemoteSource {
     async fn list_once(&self, asked: Instant) -> Outcome {
         let _one = self.listing.lock().await;
         if let Some(last) =
-            self.lock().last.as_ref().filter(|last| last.finished >= asked && !self.is_stale())
+            self.lock().last.as_ref().filter(|last| last.finished >= asked && self.counts(last))
         {
             return last.outcome.clone();
         }
         self.stale.store(false, Ordering::Release);
-        let started = Instant::now();
+        let (started, by) = (Instant::now(), self.secret());
         let outcome = self.ask().await.map(Arc::new);
         let believed = match &outcome {
             Ok(_) => pause(self.client.shared.refresh, started),
@@ -175,7 +190,8 @@ impl RemoteSource {
         if let Ok(listing) = &outcome {
             state.good = Some(Arc::clone(listing));
         }
-        state.last = Some(Listed { outcome: outcome.clone(), finished, good_until: finished + believed });
+        let good_until = finished + believed;
+        state.last = Some(Listed { outcome: outcome.clone(), finished, good_until, by });
         outcome
     }
 
@@ -288,6 +304,11 @@ impl RemoteTable {
             }
         }
         self.list(limits, options)
+    }
+
+    /// All secrets that are in force, if the server keeps some.
+    pub(crate) fn in_force(&self) -> Option<Arc<InForce>> {
+        self.source.client.ways.in_force()
     }
 
     /// Where it is.

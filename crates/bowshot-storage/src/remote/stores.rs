@@ -2,16 +2,19 @@
 
 use super::cache::RangeCache;
 use super::client::{Client, Shared};
+use super::folder::ObjectFolder;
 use super::io::Io;
 use super::options::{PlaceSettings, RemoteOptions};
 use super::source::RemoteSource;
 use super::url::{RemoteUrl, Scheme};
 use super::vended::Vended;
 use super::view::RemoteFolder;
+use super::ways::Ways;
 use super::web::{Patience, WebClient};
 use super::{credentials, upload::Upload};
 use crate::Error as FileError;
 use crate::file::{DataFile, HandlePool};
+use crate::secrets::InForce;
 use bowshot_api::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,8 +35,8 @@ pub struct Remotes {
 #[derive(Debug, Default)]
 struct Open {
     shared: Option<Arc<Shared>>,
-    /// By bucket and by the place whose settings are used for it.
-    clients: BTreeMap<(String, String), Arc<Client>>,
+    /// By bucket, by the place whose settings are used for it, and whether secrets count there.
+    clients: BTreeMap<(String, String, bool), Arc<Client>>,
 }
 
 /// What is told of one bucket.
@@ -85,6 +88,11 @@ impl Remotes {
     /// Whether COPY may use any place.
     pub fn has_exchange(&self) -> bool {
         !self.exchange.is_empty()
+    }
+
+    /// All secrets that are in force, if the server keeps some.
+    pub(crate) fn in_force(&self) -> Option<Arc<InForce>> {
+        self.options.secrets.as_ref().map(|secrets| secrets.in_force())
     }
 
     /// How often what is in use is listed again.
@@ -169,16 +177,44 @@ impl Remotes {
         Upload::begin(client, url.location.clone(), text, overwrite)
     }
 
+    /// A folder that the server itself keeps files in, with credentials that are the operator's: secrets are for what statements name,
+    /// and are kept beside the tables themselves. Nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// `Invalid` for what is no folder of a bucket, and for one that COPY may write to: every user could replace what is in it.
+    pub fn folder(&self, text: &str) -> Result<ObjectFolder> {
+        let url = RemoteUrl::parse(text).map_err(Error::from)?;
+        if url.scheme == Scheme::Web {
+            return Err(Error::invalid(format!("nothing can be written to `{}`", url.root))
+                .with_hint("name a bucket, as s3://bucket/prefix"));
+        }
+        let overlaps = |place: &&RemoteUrl| url.below(place).is_some() || place.below(&url).is_some();
+        if let Some(place) = self.exchange.iter().find(overlaps) {
+            return Err(Error::invalid(format!(
+                "every user may write to `{}/{}`, a place of `object_store.exchange`",
+                place.root, place.location
+            ))
+            .with_hint("name a prefix that lies apart from those of COPY"));
+        }
+        let options = RemoteOptions { secrets: None, ..self.options.clone() };
+        Ok(ObjectFolder::new(self.client_by(&url, &options)?, url.location))
+    }
+
     fn client(&self, url: &RemoteUrl) -> Result<Arc<Client>> {
+        self.client_by(url, &self.options)
+    }
+
+    fn client_by(&self, url: &RemoteUrl, options: &RemoteOptions) -> Result<Arc<Client>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let settings = self.settings_of(url);
-        let key = (url.root.clone(), settings.map(|place| place.url.clone()).unwrap_or_default());
+        let place = settings.map(|place| place.url.clone()).unwrap_or_default();
+        let key = (url.root.clone(), place, options.secrets.is_some());
         if let Some(client) = open.clients.get(&key) {
             return Ok(Arc::clone(client));
         }
-        let (stores, endpoint) = credentials::open(url, settings, (&self.options, None))?;
+        let ways = Ways::open(url, settings, options)?;
         let shared = self.shared(&mut open)?;
-        let client = Arc::new(Client::new(url.root.clone(), endpoint, stores, shared));
+        let client = Arc::new(Client::new(url.root.clone(), ways, shared));
         open.clients.insert(key, Arc::clone(&client));
         Ok(client)
     }
@@ -188,7 +224,7 @@ impl Remotes {
     ///
     /// # Errors
     /// `Invalid` for settings that cannot be used, `Unsupported` for credentials of a store that nobody vends for.
-    pub(crate) fn folder(&self, url: RemoteUrl, vended: Option<&Arc<Vended>>) -> Result<RemoteFolder> {
+    pub(crate) fn table_folder(&self, url: RemoteUrl, vended: Option<&Arc<Vended>>) -> Result<RemoteFolder> {
         let Some(vended) = vended else {
             let client = self.client(&url)?;
             return Ok(RemoteFolder::named(url, client));
@@ -202,9 +238,9 @@ impl Remotes {
                 "set `credentials = \"own\"` for the catalog, and give the server credentials of the store",
             ));
         }
-        let opened = credentials::open(&url, self.settings_of(&url), (&self.options, Some(vended)))?;
+        let ways = Ways::vended(&url, self.settings_of(&url), &self.options, vended)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let client = Client::new(url.root.clone(), opened.1, opened.0, self.shared(&mut open)?);
+        let client = Client::new(url.root.clone(), ways, self.shared(&mut open)?);
         Ok(RemoteFolder::named(url, Arc::new(client)))
     }
 

@@ -128,8 +128,9 @@ impl Upload {
         self.client.shared.io.wait(async move {
             let options = PutOptions { mode, ..PutOptions::default() };
             let put = async {
-                let put = client.patient().put_opts(&location, PutPayload::from(bytes), options).await;
-                put.map(drop).map_err(|error| Fault::of(&error))
+                let way = client.way(&location)?;
+                let put = way.stores.patient.put_opts(&location, PutPayload::from(bytes), options).await;
+                put.map(drop).map_err(|error| way.fault(&error))
             };
             client.counted(put).await
         })?
@@ -165,11 +166,9 @@ impl Upload {
         self.client.shared.io.wait(async move {
             let begun = async {
                 let options = PutMultipartOptions::default();
-                client
-                    .patient()
-                    .put_multipart_opts(&location, options)
-                    .await
-                    .map_err(|error| Fault::of(&error))
+                let way = client.way(&location)?;
+                let begun = way.stores.patient.put_multipart_opts(&location, options).await;
+                begun.map_err(|error| way.fault(&error))
             };
             client.counted(begun).await
         })?

@@ -8,6 +8,7 @@ use super::listing::{Listing, join};
 use super::source::{RemoteSource, RemoteTable};
 use super::url::RemoteUrl;
 use crate::Error;
+use crate::secrets::InForce;
 use futures::StreamExt;
 use object_store::ObjectMeta;
 use object_store::path::Path as Location;
@@ -55,6 +56,11 @@ impl RemoteFolder {
 
     pub(crate) fn path(&self) -> PathBuf {
         self.source.url.shown(&self.location)
+    }
+
+    /// All secrets that are in force, if the server keeps some and they count here.
+    pub(crate) fn in_force(&self) -> Option<Arc<InForce>> {
+        self.source.client.ways.in_force()
     }
 
     /// Has the next view ask the store again, and forget what was found before.

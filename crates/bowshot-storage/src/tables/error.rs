@@ -22,6 +22,8 @@ pub enum What {
     Rule,
     /// A model.
     Model,
+    /// Credentials of sources.
+    Secret,
 }
 
 impl fmt::Display for What {
@@ -33,6 +35,7 @@ impl fmt::Display for What {
             Self::View => "view",
             Self::Rule => "rule about access",
             Self::Model => "model",
+            Self::Secret => "secret",
         })
     }
 }
@@ -70,6 +73,15 @@ pub enum Error {
     /// The data folder has a table, or a version of one, that its catalog does not know.
     #[error("the catalog of the data folder is older than the table `{}`", path.display())]
     OldCatalog { path: PathBuf },
+    /// The place of tables in an object store is not, or no longer, this data folder's.
+    #[error("the tables in `{address}` cannot be used: {reason}")]
+    NotOurs { address: String, reason: String },
+    /// The tables of a data folder are in an object store, and the settings do not say so.
+    #[error("the tables of this data folder are in `{address}`")]
+    NotNamed { address: String },
+    /// Files that are to be copied are in an object store alone.
+    #[error("{files} files of tables are only in `{address}`, such as `{first}`")]
+    OnlyInStore { address: String, files: usize, first: String },
     /// Nothing is kept any more, since it is not known what of the last commit is on disk.
     #[error("tables cannot be changed since the data folder failed: {reason}")]
     Stopped { reason: String },
@@ -149,6 +161,8 @@ impl Error {
                 ErrorKind::LimitReached
             }
             Self::File { .. } | Self::Catalog { .. } | Self::Stopped { .. } => ErrorKind::Unavailable,
+            Self::NotOurs { .. } | Self::OnlyInStore { .. } => ErrorKind::Unavailable,
+            Self::NotNamed { .. } => ErrorKind::Invalid,
             Self::NoCatalog { .. } | Self::OldCatalog { .. } | Self::Damaged { .. } => ErrorKind::Corrupt,
             Self::Occupied { .. } => ErrorKind::AlreadyExists,
             Self::NoData { .. } | Self::NoBackup { .. } => ErrorKind::NotFound,
@@ -168,13 +182,13 @@ impl Error {
                 What::Catalog => Reason::UndefinedCatalog,
                 What::Schema => Reason::UndefinedSchema,
                 What::Table | What::View => Reason::UndefinedTable,
-                What::Rule | What::Model => return None,
+                What::Rule | What::Model | What::Secret => return None,
             },
             Self::Exists { what, .. } => match what {
                 What::Catalog => Reason::DuplicateCatalog,
                 What::Schema => Reason::DuplicateSchema,
                 What::Table | What::View => Reason::DuplicateTable,
-                What::Rule | What::Model => return None,
+                What::Rule | What::Model | What::Secret => return None,
             },
             Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
             Self::Full { .. } => Reason::InsufficientResources,
@@ -209,6 +223,15 @@ impl Error {
             Self::NoCatalog { .. } => Some(
                 "bring its `catalog.sqlite` back from a backup; its tables can be served by their paths as Delta tables",
             ),
+            Self::NotOurs { .. } => Some(
+                "name an empty prefix of its own in `storage.tables`; the guide `object-stores` says how tables move",
+            ),
+            Self::NotNamed { .. } => Some(
+                "set `storage.tables` to it; or make a folder without a store of it, with `bowshot backup` and `bowshot restore`",
+            ),
+            Self::OnlyInStore { .. } => {
+                Some("let the store answer, with its credentials in `--config` or the environment")
+            }
             Self::Stopped { .. } => Some("mend the disk and start the server again"),
             Self::NoVersion(_) => Some("list what is kept with `SELECT * FROM system.table_history`"),
             Self::Exists { .. } => Some("choose another name, or drop it first"),

@@ -58,7 +58,7 @@ pub use broken::{Broken, examine, notes_in};
 pub use definition::{
     Check, Column, DECLARED, Definition, Generated, Identity, Key, Materialized, Reference, Storage,
 };
-pub use durable::{Opening, durable_type};
+pub use durable::{Opening, TablesPlace, durable_type};
 pub use error::{Error, What};
 pub use external::External;
 pub use model_files::ModelFiles;

@@ -9,6 +9,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::datasource::TableType;
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
@@ -52,6 +53,17 @@ impl TableRows {
         Ok(DataSourceExec::from_data_source(source.with_projection(projection.to_vec())?))
     }
 
+    /// Reads the footers that nobody has read yet, where that may mean to wait for a store: on threads that may wait.
+    async fn look_at_files(&self) -> Result<()> {
+        if !self.table.waits_for_files() {
+            return Ok(());
+        }
+        let table = Arc::clone(&self.table);
+        let looked = tokio::task::spawn_blocking(move || table.look_at_files()).await;
+        let looked = looked.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        looked.map_err(|error| DataFusionError::External(Box::new(bowshot_api::Error::from(error))))
+    }
+
     fn has_rows_in_memory(&self) -> bool {
         self.table.shared_segments().iter().any(|segment| segment.memory().is_some())
     }
@@ -75,6 +87,7 @@ impl TableProvider for TableRows {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let projection = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
+        self.look_at_files().await?;
         let in_files = match self.table.disk() {
             Some(disk) => {
                 let (table, schema) = (self.table.as_ref(), &self.schema);

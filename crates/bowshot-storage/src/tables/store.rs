@@ -2,8 +2,8 @@
 
 use super::account::Account;
 use super::durable::{
-    Catalog, Disk, Keeper, Loaded, Opening, Persisted, StoredFile, load, persist, remove_abandoned_holds,
-    write_file,
+    Bucket, Catalog, Disk, Keeper, Leftovers, Loaded, Opening, Persisted, StoredFile, TablesPlace, load,
+    look_after_bucket, persist, remove_abandoned_holds, write_file,
 };
 use super::merge::Sides;
 use super::model_files::ModelFiles;
@@ -70,6 +70,8 @@ pub struct StoreOptions {
     pub max_open_files: usize,
     /// Where decoded columns of durable tables are kept.
     pub columns: Arc<ColumnCache>,
+    /// Where the files of durable tables are, if that is not the data folder.
+    pub place: Option<TablesPlace>,
 }
 
 impl TableStore {
@@ -91,6 +93,9 @@ impl TableStore {
             return Err(Error::NoCatalog { path: folder.to_path_buf() });
         }
         let catalog = Catalog::open(folder)?;
+        if let Some(bucket) = Bucket::open(options.place.as_ref(), &catalog)? {
+            disk.keep_in(bucket);
+        }
         let account = Arc::new(Account::new(options.memory_bytes, 0));
         let defaults =
             || Defaults { catalog: options.default_catalog.clone(), schema: options.default_schema.clone() };
@@ -109,9 +114,11 @@ impl TableStore {
         leftovers.remove(&catalog, &disk)?;
         remove_abandoned_holds(folder);
         let model_files = ModelFiles::open(folder)?;
-        let folder = Folder { catalog, disk, keeper: Keeper::default() };
+        let keeper = kept(&disk, &head, &leftovers);
+        let folder = Folder { catalog, disk, keeper };
         let store = Arc::new(Self::new(head, account, Some(folder), model_files));
         Keeper::start(&store);
+        look_after_bucket(&store);
         Ok(store)
     }
 
@@ -346,6 +353,17 @@ impl TableStore {
     pub(super) fn united_file(&self, file: StoredFile, parts: &[Arc<Segment>]) -> Arc<Segment> {
         Arc::new(Segment::in_file(self.account.number(), file, &self.account).of_parts(parts))
     }
+}
+
+/// Who looks after the folder. Of tables in a store nobody knows yet what is there.
+fn kept(disk: &Disk, head: &Snapshot, leftovers: &Leftovers) -> Keeper {
+    let Some(bucket) = disk.bucket() else { return Keeper::default() };
+    if leftovers.is_doubtful() {
+        bucket.keep_everything();
+    }
+    let keeper = Keeper::with_dropped(leftovers.dropped());
+    keeper.look_at_all(head);
+    keeper
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -14,6 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use uuid::Uuid;
 
+/// Threads that wait for a store at once.
+const WAITING_THREADS: usize = 16;
+
 /// One state of a table. Immutable; changes make a new one that shares the unchanged segments.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -292,6 +295,23 @@ impl Table {
         self.segments.iter().find_map(|segment| segment.file()).map(StoredFile::disk)
     }
 
+    /// Whether files that are in a store have not been looked at.
+    pub(super) fn waits_for_files(&self) -> bool {
+        self.disk().is_some_and(|disk| disk.bucket().is_some()) && self.unseen_files().next().is_some()
+    }
+
+    /// Reads the footers of the files that nobody has looked at, several at a time. Blocks.
+    pub(super) fn look_at_files(&self) -> Result<(), Error> {
+        let unseen: Vec<_> = self.unseen_files().collect();
+        let threads = WAITING_THREADS.min(unseen.len());
+        let looked = on_threads(threads, unseen, |file| file.look().map(drop));
+        looked.into_iter().collect()
+    }
+
+    fn unseen_files(&self) -> impl Iterator<Item = &StoredFile> {
+        self.segments.iter().filter_map(|segment| segment.file()).filter(|file| !file.is_looked_at())
+    }
+
     /// Whether both are the very same state: table, definition and rows.
     pub fn same(&self, other: &Self) -> bool {
         let segments = || self.segments.iter().zip(&other.segments);
@@ -318,6 +338,10 @@ impl Edits {
 /// Does the same with every item, several at a time; the results are in the order of the items.
 fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, Into::into).min(items.len());
+    on_threads(threads, items, work)
+}
+
+fn on_threads<T: Send, R: Send>(threads: usize, items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     if threads < 2 {
         return items.into_iter().map(work).collect();
     }

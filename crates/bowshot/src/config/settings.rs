@@ -360,6 +360,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "memory for decoded columns of Parquet files that are scanned repeatedly, at most a quarter of the machine's and of `limits.memory_bytes`; nothing is kept when 0",
     ),
     key(
+        "storage.tables",
+        |c| Slot::Text(&mut c.tables.address),
+        "place in an object store for the files of durable tables, such as s3://bucket/prefix; the catalog stays in the data folder, which has copies; the data folder alone when empty",
+    ),
+    key(
+        "storage.tables_cache_bytes",
+        |c| Slot::LongSize(&mut c.tables.cache_bytes),
+        "disk in the data folder for copies of files of tables that are in an object store; those that nobody has read for the longest time go first",
+    ),
+    key(
         "storage.exchange_folder",
         |c| Slot::Path(&mut c.exchange_folder),
         "the one folder whose files COPY may read and write, for every user; COPY is refused when empty",
@@ -423,6 +433,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "object_store.exchange",
         |c| Slot::Addresses(&mut c.remote.exchange),
         "places in object stores whose files COPY may read and write, for every user; none when empty",
+    ),
+    key(
+        "object_store.endpoints",
+        |c| Slot::Addresses(&mut c.remote.endpoints),
+        "endpoints of object stores that secrets (CREATE SECRET) may name, beside those of `[[object_store.places]]` and of the environment",
+    ),
+    key(
+        "secrets.key",
+        |c| Slot::Text(&mut c.secrets_key),
+        "where the key is that seals the values of secrets: `env:NAME` or `file:PATH`, 32 bytes in Base64 or as hexadecimal digits; when empty, a file `secrets.key` in the data folder, made when it is needed",
     ),
     key(
         "attach.places",

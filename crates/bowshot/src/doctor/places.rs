@@ -5,6 +5,7 @@ use crate::config::{Config, DataFolder};
 use crate::serve::{data_folder, folders};
 use bowshot_storage::is_remote;
 use bowshot_storage::scratch::{file_system, free_bytes, is_in_memory};
+use bowshot_storage::tables::durable::backup::tables_address;
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -82,7 +83,31 @@ pub(super) fn data(config: &Config, in_use: bool) -> Vec<Line> {
     }
     lines.push(room("data-room", path));
     lines.push(catalog(path));
+    lines.extend(store(config, path));
     lines
+}
+
+/// The object store that has the files of tables, if one has. It is not asked.
+fn store(config: &Config, path: &Path) -> Option<Line> {
+    const CHECK: &str = "data-store";
+    let set = config.tables.address.trim_end_matches('/');
+    let there = tables_address(path).ok().flatten();
+    Some(match there {
+        None if set.is_empty() => return None,
+        Some(there) if set.is_empty() => Line::bad(
+            CHECK,
+            format!("the tables of `{}` are in `{there}`, and no setting says so", path.display()),
+            format!("set `storage.tables` to `{there}`"),
+        ),
+        Some(there) if there != set => Line::doubtful(
+            CHECK,
+            format!("the tables of `{}` are in `{there}`, and the setting names `{set}`", path.display()),
+            format!(
+                "set `storage.tables` to `{there}`, unless all of it was moved, with `bowshot-owner.json`"
+            ),
+        ),
+        _ => Line::good(CHECK, format!("files of tables are in `{set}`")),
+    })
 }
 
 fn catalog(path: &Path) -> Line {

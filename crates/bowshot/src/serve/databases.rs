@@ -1,12 +1,14 @@
 //! `system.databases`: the other databases that this server knows. For admins alone, since it tells where they are; all else of
 //! schema `system` comes from the others.
 
+use crate::config::Config;
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Principal, Result};
 use bowshot_databases::{Options, OtherDatabases};
 use bowshot_engine::SystemTables;
 use bowshot_engine::databases::Databases;
 use bowshot_storage::FileCatalog;
+use bowshot_storage::secrets::Secrets;
 use std::sync::Arc;
 
 const NAME: &str = "databases";
@@ -18,15 +20,22 @@ pub(super) struct WithDatabases {
     pub(super) databases: Arc<OtherDatabases>,
 }
 
-/// The databases of the configuration; nobody is asked yet.
+/// The databases of the configuration, whose files are read like those that are served; nobody is asked yet.
 ///
 /// # Errors
-/// Those of [`OtherDatabases::new`].
-pub(super) fn opened(options: Options, files: Arc<FileCatalog>) -> Result<Arc<OtherDatabases>> {
+/// Those of [`OtherDatabases::new`] and [`OtherDatabases::open_catalogs`].
+pub(super) fn opened(
+    config: &Config,
+    secrets: &Arc<Secrets>,
+    files: &Arc<FileCatalog>,
+) -> Result<Arc<OtherDatabases>> {
     // The client of MySQL's protocol takes the cryptography of the process, which has two of them. Where one was named before, it is
     // that one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    OtherDatabases::new(options, files)
+    let options = Options { secrets: Some(Arc::clone(secrets)), ..config.databases.clone() };
+    let databases = OtherDatabases::new(options, Arc::clone(files))?;
+    databases.open_catalogs(files)?;
+    Ok(databases)
 }
 
 impl SystemTables for WithDatabases {

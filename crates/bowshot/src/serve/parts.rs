@@ -4,6 +4,7 @@ use super::banner::Served;
 use super::databases::{self, WithDatabases};
 use super::memory;
 use super::nodes::WithNodes;
+use super::secrets;
 use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
@@ -14,7 +15,8 @@ use bowshot_engine::{DEFAULT_CATALOG, DEFAULT_SCHEMA, Engine, RuntimeEnv, Source
 use bowshot_membership::Cluster;
 use bowshot_session::{Bowshot, QueryLog};
 use bowshot_storage::remote::Remotes;
-use bowshot_storage::tables::{StoreOptions, TableStore};
+use bowshot_storage::secrets::Secrets;
+use bowshot_storage::tables::{StoreOptions, TableStore, TablesPlace};
 use bowshot_storage::{ColumnCache, FileCatalog, TableSummary};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -60,9 +62,12 @@ impl Parts {
         *cache = cache.take().or_else(|| data.map(|folder| folder.join("join_cache")));
         reuse.results.folder = data.map(|folder| folder.join("result_cache"));
         let environment = Engine::environment(&engine_config)?;
-        let remotes = remotes(config, data, spill)?;
+        let secrets = secrets::open(config, data)?;
+        engine_config.secrets = Some(Arc::clone(&secrets));
+        let remotes = remotes(config, &secrets, data.or(spill))?;
         engine_config.remotes = Some(Arc::clone(&remotes));
         let (sources, mut storage) = (config.sources.clone(), config.storage.clone());
+        let place = place_of_tables(config, &remotes)?;
         storage.remotes = Some(remotes);
         let columns = memory::share(
             "storage.column_cache_bytes",
@@ -70,23 +75,23 @@ impl Parts {
             config.limits.memory_bytes,
         );
         let columns = ColumnCache::new(columns);
+        // Before the sources, some of which may be reached by what is kept there.
+        let tables = match data {
+            Some(folder) => open_tables(folder, config, &environment, (Arc::clone(&columns), place)).await?,
+            None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
+        };
+        secrets.are_of(&tables);
         let (runtime, found) = (Arc::clone(&environment), Arc::clone(&columns));
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
-        let databases = databases::opened(config.databases.clone(), Arc::clone(&catalog));
-        let databases = databases.map_err(Usage::from)?;
+        let databases = databases::opened(config, &secrets, &catalog).map_err(Usage::from)?;
         engine_config.databases = Some(Arc::clone(&databases) as _);
-        databases.open_catalogs(&catalog).map_err(Usage::from)?;
         let (log, stages) = (Arc::new(QueryLog::with_audit(audit(config)?)), QueryStages::default());
         let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
         let others: Arc<dyn SystemTables> =
             Arc::new(WithNodes { others, cluster: cluster.clone(), stages: stages.clone() });
         let system: Arc<dyn SystemTables> = Arc::new(WithDatabases { others, databases });
-        let tables = match data {
-            Some(folder) => open_tables(folder, config, &environment, Arc::clone(&columns)).await?,
-            None => TableStore::in_memory(DEFAULT_CATALOG, DEFAULT_SCHEMA, config.table_bytes),
-        };
         let sources =
             Sources { main: catalog.schema_provider(), system: Some(system), tables: Arc::clone(&tables) };
         let shared = Arc::clone(&environment);
@@ -166,10 +171,10 @@ impl Parts {
 
 /// The object stores. What was read of them is kept beside the tables if there is a folder of them, else as long as the
 /// server lives.
-fn remotes(config: &Config, data: Option<&Path>, spill: Option<&Path>) -> Result<Arc<Remotes>> {
+fn remotes(config: &Config, secrets: &Arc<Secrets>, folder: Option<&Path>) -> Result<Arc<Remotes>> {
     let mut options = config.remote.clone();
-    let beside = data.map(|folder| folder.join("object_cache"));
-    let beside = beside.or_else(|| spill.map(|folder| folder.join("object_cache")));
+    options.secrets = Some(Arc::clone(secrets));
+    let beside = folder.map(|folder| folder.join("object_cache"));
     options.cache_folder = options.cache_folder.or(beside);
     Ok(Remotes::new(options).map_err(Usage::from)?)
 }
@@ -184,11 +189,27 @@ fn audit(config: &Config) -> Result<Option<AuditLog>> {
     })
 }
 
+/// Where the files of durable tables are, if that is not the data folder.
+fn place_of_tables(config: &Config, remotes: &Remotes) -> Result<Option<TablesPlace>> {
+    let (address, cache_bytes) = (&config.tables.address, config.tables.cache_bytes);
+    if address.is_empty() {
+        return Ok(None);
+    }
+    let folder = remotes.folder(address).map_err(|error| {
+        let usage = Usage::new(format!("`storage.tables` cannot be used: {}", error.message()));
+        match error.hint() {
+            Some(hint) => usage.with_hint(hint),
+            None => usage,
+        }
+    })?;
+    Ok(Some(TablesPlace { folder, cache_bytes }))
+}
+
 async fn open_tables(
     folder: &Path,
     config: &Config,
     runtime: &Arc<RuntimeEnv>,
-    columns: Arc<ColumnCache>,
+    (columns, place): (Arc<ColumnCache>, Option<TablesPlace>),
 ) -> Result<Arc<TableStore>> {
     let options = StoreOptions {
         default_catalog: DEFAULT_CATALOG.to_owned(),
@@ -196,6 +217,7 @@ async fn open_tables(
         memory_bytes: config.table_bytes,
         max_open_files: config.storage.max_open_files,
         columns,
+        place,
     };
     let (folder, runtime) = (folder.to_path_buf(), Arc::clone(runtime));
     let opened = tokio::task::spawn_blocking(move || TableStore::open(&folder, &options, &runtime)).await;

@@ -3,6 +3,7 @@
 
 pub(crate) mod access;
 pub(crate) mod files;
+mod secrets;
 pub(crate) mod tables;
 
 use crate::catalog::models;
@@ -12,6 +13,7 @@ use crate::snapshot::Pinned;
 use async_trait::async_trait;
 use bowshot_api::Principal;
 use bowshot_storage::FileCatalog;
+use bowshot_storage::secrets::Secrets;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::datasource::MemTable;
@@ -48,6 +50,7 @@ pub(crate) struct SystemSchema {
     pinned: Pinned,
     reuse: Arc<dyn Reuse>,
     files: Option<Arc<FileCatalog>>,
+    secrets: Option<Arc<Secrets>>,
 }
 
 impl SystemSchema {
@@ -57,12 +60,17 @@ impl SystemSchema {
         (about, pinned): (AboutTables, &Pinned),
         reuse: Arc<dyn Reuse>,
     ) -> Self {
-        Self { tables, principal, access, about, pinned: pinned.clone(), reuse, files: None }
+        Self { tables, principal, access, about, pinned: pinned.clone(), reuse, files: None, secrets: None }
     }
 
     /// The same with tables about files.
     pub(crate) fn with_files(self, files: Option<Arc<FileCatalog>>) -> Self {
         Self { files, ..self }
+    }
+
+    /// The same with the table about secrets.
+    pub(crate) fn with_secrets(self, secrets: Option<Arc<Secrets>>) -> Self {
+        Self { secrets, ..self }
     }
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
@@ -71,6 +79,7 @@ impl SystemSchema {
         let shared = shared.chain(self.tables.shared_names());
         let shared = shared.filter(|_| self.access.is_everything());
         let admin = self.tables.admin_names().into_iter().chain(access::ADMIN_NAMES);
+        let admin = admin.chain(self.secrets.iter().map(|_| secrets::NAME));
         let admin = admin.filter(|_| self.access.is_admin());
         let own = tables::NAMES.into_iter().chain(access::NAMES).chain([models::NAME]);
         self.tables.names().into_iter().chain(own).chain(shared).chain(admin)
@@ -92,6 +101,8 @@ impl SchemaProvider for SystemSchema {
         let models = || (name == models::NAME).then(|| models::rows(&self.pinned, &self.access));
         let about = self.about.rows(name).or_else(|| access::rows(name, &self.access)).or_else(models);
         let about = about.or_else(|| self.reuse.rows(name));
+        let secrets = || self.secrets.as_ref().filter(|_| name == secrets::NAME);
+        let about = about.or_else(|| secrets().map(|secrets| secrets::rows(secrets, &self.pinned)));
         let rows = about.or_else(|| self.tables.rows(name, &self.principal));
         let rows = match rows {
             None => files::rows(self.files.as_ref(), name).await,

@@ -5,19 +5,16 @@ use super::loading::Loading;
 use super::metadata::{self, TableMetadata};
 use super::travel;
 use crate::snapshot::{KnownFiles, Workshop};
-use crate::table_folder::{FolderView, TableFolder};
+use crate::table_folder::{Failure, FolderView, TableFolder};
 use crate::tables::durable::AsOf;
 use crate::version::{FileIdentity, TableVersion};
 use crate::{Error, ReadOptions};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Earlier states that are remembered.
 const MAX_EARLIER: usize = 4;
-/// How long it is believed that a table in an object store cannot be read.
-const FAILURE_BELIEVED: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug)]
@@ -42,7 +39,7 @@ struct State {
     known: KnownFiles,
     /// By their numbers, the one that was asked for last at the end.
     earlier: VecDeque<(i64, Arc<LakeSnapshot>)>,
-    failed: Option<(Instant, Error)>,
+    failed: Option<Failure>,
 }
 
 /// The metadata file that is current, and the state that it says.
@@ -126,10 +123,8 @@ impl IcebergFolder {
 impl Look {
     /// What a listing of a store shows may be gone by the time at which it is read: then it is listed once more.
     fn at_all(&self, state: &mut State) -> Result<Looked, Error> {
-        if let Some((since, error)) = &state.failed
-            && since.elapsed() < FAILURE_BELIEVED
-        {
-            return Err(error.clone());
+        if let Some(error) = state.failed.as_ref().and_then(|failed| failed.believed(&self.folder)) {
+            return Err(error);
         }
         state.failed = None;
         let mut looked = self.once(state);
@@ -141,7 +136,7 @@ impl Look {
         match &looked {
             // Not there is an answer, and another state may be.
             Ok(_) | Err(Error::NoState { .. }) => {}
-            Err(error) => state.failed = Some((Instant::now(), error.clone())),
+            Err(error) => state.failed = Failure::of(&self.folder, error),
         }
         looked
     }

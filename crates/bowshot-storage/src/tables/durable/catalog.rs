@@ -17,6 +17,11 @@ pub(super) const LAYOUT: i64 = 1;
 /// The same with notes in it: who knows only the other one must not serve the tables, since the notes say to whom.
 pub(super) const LAYOUT_WITH_NOTES: i64 = 2;
 
+/// The same with files of tables in a store: who does not know of that would find them missing.
+pub(super) const LAYOUT_WITH_BUCKET: i64 = 3;
+/// Those that this version knows.
+pub(super) const LAYOUTS: [i64; 3] = [LAYOUT, LAYOUT_WITH_NOTES, LAYOUT_WITH_BUCKET];
+
 const TABLES: &str = "
 CREATE TABLE catalogs (
     id TEXT PRIMARY KEY,
@@ -145,10 +150,10 @@ impl Catalog {
             0 => connection
                 .execute_batch(&format!("BEGIN; {TABLES} PRAGMA user_version = {LAYOUT}; COMMIT;"))
                 .map_err(opened)?,
-            LAYOUT | LAYOUT_WITH_NOTES => {}
+            known if LAYOUTS.contains(&known) => {}
             other => {
                 let reason = format!(
-                    "`{}` has layout {other}, this version knows {LAYOUT} and {LAYOUT_WITH_NOTES}",
+                    "`{}` has layout {other}, this version knows {LAYOUT} to {LAYOUT_WITH_BUCKET}",
                     path.display()
                 );
                 return Err(Error::Catalog { doing: "cannot be opened", reason });

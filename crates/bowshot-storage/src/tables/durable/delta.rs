@@ -2,8 +2,10 @@
 //! <https://github.com/delta-io/delta/blob/master/PROTOCOL.md>
 //!
 //! Rows that are still in the catalog are not in the log. Each entry of the log names the version of the table that it
-//! shows, so that after a crash the log and the catalog find together again.
+//! shows, so that after a crash the log and the catalog find together again. Of tables in a store the log is there, and what is
+//! here is a copy of it.
 
+use super::bucket::names_in;
 use super::catalog::Catalog;
 use super::disk::{Disk, make_folder, put_new, sync_folder};
 use super::file::StoredFile;
@@ -53,11 +55,13 @@ impl Logs {
         disk: &Disk,
     ) -> Result<Option<u64>, Error> {
         let log = Log { folder: disk.folder(table.id()).join("_delta_log"), id: table.id() };
-        let before = match self.known.get(&table.id()) {
+        // Of a log in a store, what is here is a copy that somebody may have taken away.
+        let counts = |known: &&Published| disk.bucket().is_none() || log.entry(known.delta_version).exists();
+        let before = match self.known.get(&table.id()).filter(counts) {
             Some(published) => Some(published.clone()),
             // Dropped meanwhile: its folder is removed, and must not come back.
             None if !is_there(catalog, table.id())? => return Ok(None),
-            None => log.caught_up(catalog)?,
+            None => log.caught_up(catalog, disk)?,
         };
         if before.as_ref().is_some_and(|before| before.version >= table.version()) {
             return Ok(None);
@@ -77,7 +81,7 @@ impl Logs {
                     actions.splice(0..0, definition(table, &columns));
                 }
                 disk.made_folder(table.id())?;
-                log.write(next, table, actions)?;
+                log.write(next, table, actions, disk)?;
                 next
             }
         };
@@ -112,20 +116,12 @@ impl Log {
     }
 
     /// What the log says: what the catalog knows of it, and what was written since.
-    fn caught_up(&self, catalog: &Catalog) -> Result<Option<Published>, Error> {
-        let known = catalog.read(|connection| {
-            let sql = "SELECT delta_version, version, columns FROM published WHERE table_id = ?";
-            let row = connection.query_row(sql, [self.id.to_string()], |row| {
-                let delta_version = row.get::<_, i64>(0)?.cast_unsigned();
-                Ok(Published {
-                    delta_version,
-                    version: row.get::<_, i64>(1)?.cast_unsigned(),
-                    columns: row.get(2)?,
-                    recorded: Some(delta_version),
-                })
-            });
-            row.optional()
-        })?;
+    fn caught_up(&self, catalog: &Catalog, disk: &Disk) -> Result<Option<Published>, Error> {
+        let known = self.recorded(catalog)?;
+        if let Some(bucket) = disk.bucket() {
+            let recorded = known.as_ref().map(|known| known.delta_version);
+            bucket.bring_log(self.id, &self.folder, recorded)?;
+        }
         let mut published = known;
         loop {
             let next = published.as_ref().map_or(0, |published| published.delta_version + 1);
@@ -143,7 +139,24 @@ impl Log {
         }
     }
 
-    fn write(&self, version: u64, table: &Table, mut actions: Vec<Value>) -> Result<(), Error> {
+    /// What the catalog knows of it.
+    fn recorded(&self, catalog: &Catalog) -> Result<Option<Published>, Error> {
+        catalog.read(|connection| {
+            let sql = "SELECT delta_version, version, columns FROM published WHERE table_id = ?";
+            let row = connection.query_row(sql, [self.id.to_string()], |row| {
+                let delta_version = row.get::<_, i64>(0)?.cast_unsigned();
+                Ok(Published {
+                    delta_version,
+                    version: row.get::<_, i64>(1)?.cast_unsigned(),
+                    columns: row.get(2)?,
+                    recorded: Some(delta_version),
+                })
+            });
+            row.optional()
+        })
+    }
+
+    fn write(&self, version: u64, table: &Table, mut actions: Vec<Value>, disk: &Disk) -> Result<(), Error> {
         if !self.folder.is_dir() {
             make_folder(&self.folder)?;
             sync_folder(self.folder.parent().unwrap_or(Path::new(".")))?;
@@ -155,6 +168,12 @@ impl Log {
             text.push('\n');
         }
         let path = self.entry(version);
+        if let Some(bucket) = disk.bucket() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if !bucket.put_entry(self.id, &name, text.as_bytes())? {
+                return Err(foreign(&path));
+            }
+        }
         if put_new(&path, text.as_bytes())? { Ok(()) } else { Err(foreign(&path)) }
     }
 }
@@ -346,7 +365,9 @@ fn schema_text(table: &Table) -> String {
 /// of any runtime.
 pub(super) fn checkpoint(disk: &Arc<Disk>, table: Uuid, version: u64) -> Result<(), Error> {
     let folder = disk.folder(table);
-    let failed = |reason: String| Error::file("write", &folder.join("_delta_log"), io::Error::other(reason));
+    let log = folder.join("_delta_log");
+    let failed = |reason: String| Error::file("write", &log, io::Error::other(reason));
+    let before = names_in(&log)?;
     let absolute = fs::canonicalize(&folder).map_err(|error| Error::file("read", &folder, error))?;
     let url =
         url::Url::from_directory_path(&absolute).map_err(|()| failed("the path is no URL".to_owned()))?;
@@ -359,5 +380,9 @@ pub(super) fn checkpoint(disk: &Arc<Disk>, table: Uuid, version: u64) -> Result<
         deltalake_core::checkpoints::create_checkpoint_from_table_url_and_cleanup(url, version, None, None);
     runtime.block_on(work).map_err(|error| failed(error.to_string()))?;
     // The library makes its files as everybody does.
-    private::all_in(&folder.join("_delta_log")).map_err(|error| failed(error.to_string()))
+    private::all_in(&log).map_err(|error| failed(error.to_string()))?;
+    match disk.bucket() {
+        Some(bucket) => bucket.after_checkpoint(table, &log, &before),
+        None => Ok(()),
+    }
 }

@@ -1,6 +1,7 @@
 //! The folder of the tables' files, and how things get there for good.
 
-use super::file::StoredFile;
+use super::bucket::Bucket;
+use super::file::{Slot, StoredFile};
 use crate::facts::FactSources;
 use crate::file::HandlePool;
 use crate::private;
@@ -11,11 +12,12 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::UNIX_EPOCH;
 use uuid::Uuid;
 
 /// Files that Bowshot has written begin with this; others in a table's folder are left alone.
-const PREFIX: &str = "bowshot-";
+pub(super) const PREFIX: &str = "bowshot-";
 
 /// See the module.
 #[derive(Debug)]
@@ -26,12 +28,24 @@ pub(in crate::tables) struct Disk {
     users: Mutex<HashMap<PathBuf, Users>>,
     /// Tables whose folders are there for good.
     made: Mutex<HashSet<Uuid>>,
+    /// Where the files are for good, if that is not here.
+    bucket: OnceLock<Arc<Bucket>>,
+}
+
+/// A file of rows of which the store has the same.
+#[derive(Debug)]
+pub(super) struct LocalCopy {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    /// When it was last read, or written, since 1970.
+    pub(super) used_ms: u64,
 }
 
 /// Who reads a file.
 #[derive(Debug, Default)]
 struct Users {
     count: usize,
+    slot: Arc<Slot>,
     /// The last one removes it.
     doomed: bool,
 }
@@ -60,11 +74,27 @@ impl Disk {
             pool: HandlePool::new(options.max_open_files),
             users: Mutex::default(),
             made: Mutex::default(),
+            bucket: OnceLock::new(),
         }))
     }
 
     pub(in crate::tables) fn store(&self) -> &Arc<SnapshotStore> {
         &self.sources.store
+    }
+
+    /// The files of tables are in a store from now on. To be said once, before any of them is read.
+    pub(in crate::tables) fn keep_in(&self, bucket: Arc<Bucket>) {
+        let _ = self.bucket.set(bucket);
+    }
+
+    /// Where the files are for good, if that is not here.
+    pub(in crate::tables) fn bucket(&self) -> Option<&Arc<Bucket>> {
+        self.bucket.get()
+    }
+
+    /// The name of a file in the store: `ID/FILE`.
+    pub(super) fn name_of(&self, path: &Path) -> String {
+        path.strip_prefix(&self.tables).unwrap_or(path).to_string_lossy().into_owned()
     }
 
     /// The folder of a table, which is a Delta table.
@@ -101,9 +131,12 @@ impl Disk {
         StoredFile::kept(Arc::clone(self), self.folder(table).join(name), rows, bytes)
     }
 
-    /// Somebody may read this file from now on.
-    pub(super) fn enter(&self, path: &Path) {
-        lock(&self.users).entry(path.to_path_buf()).or_default().count += 1;
+    /// Somebody may read this file from now on. Gives what all its readers share.
+    pub(super) fn enter(&self, path: &Path) -> Arc<Slot> {
+        let mut users = lock(&self.users);
+        let those = users.entry(path.to_path_buf()).or_default();
+        those.count += 1;
+        Arc::clone(&those.slot)
     }
 
     /// One reader less. The last one removes a file that belongs to no table.
@@ -118,7 +151,7 @@ impl Disk {
         let doomed = those.doomed;
         users.remove(path);
         drop(users);
-        if doomed && let Err(error) = remove_file(path) {
+        if doomed && let Err(error) = self.remove(path) {
             tracing::warn!(%error, "a file that nobody needs is removed at the next start");
         }
     }
@@ -128,6 +161,14 @@ impl Disk {
         if let Some(users) = lock(&self.users).get_mut(path) {
             users.doomed = true;
             return Ok(());
+        }
+        self.remove(path)
+    }
+
+    /// Removes a file here, and in the background from the store.
+    fn remove(&self, path: &Path) -> Result<(), Error> {
+        if let Some(bucket) = self.bucket() {
+            bucket.forget_file(self.name_of(path));
         }
         remove_file(path)
     }
@@ -143,6 +184,52 @@ impl Disk {
     pub(super) fn is_used(&self, table: Uuid) -> bool {
         let folder = self.folder(table);
         lock(&self.users).keys().any(|path| path.starts_with(&folder))
+    }
+
+    /// Names of the files of a table that somebody may read, or is writing.
+    pub(super) fn used_names(&self, table: Uuid) -> HashSet<String> {
+        let folder = self.folder(table);
+        let users = lock(&self.users);
+        let names = users.keys().filter(|path| path.starts_with(&folder)).filter_map(|path| path.file_name());
+        names.map(|name| name.to_string_lossy().into_owned()).collect()
+    }
+
+    /// All files of rows that are here.
+    pub(super) fn copies(&self) -> Result<Vec<LocalCopy>, Error> {
+        let mut copies = Vec::new();
+        for folder in listed(&self.tables)? {
+            let is_table =
+                folder.file_name().is_some_and(|name| Uuid::parse_str(&name.to_string_lossy()).is_ok());
+            // One of a table that was dropped meanwhile is gone.
+            let Ok(files) = listed(&folder) else { continue };
+            for path in files.into_iter().filter(|_| is_table) {
+                let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+                let is_ours = name.is_some_and(|name| name.starts_with(PREFIX));
+                let about = path.metadata().ok().filter(|about| is_ours && about.is_file());
+                let Some(about) = about else { continue };
+                let written = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                let written_ms =
+                    written.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+                let read_ms = lock(&self.users).get(&path).map_or(0, |users| users.slot.used_ms());
+                let used_ms = written_ms.max(read_ms);
+                copies.push(LocalCopy { bytes: about.len(), used_ms, path });
+            }
+        }
+        Ok(copies)
+    }
+
+    /// Whether a query reads a file.
+    pub(super) fn is_read(&self, path: &Path) -> bool {
+        lock(&self.users).get(path).is_some_and(|users| users.slot.is_read())
+    }
+
+    /// Removes a file that the store has, unless a query reads it. Gives whether it is gone.
+    pub(super) fn remove_copy(&self, path: &Path) -> Result<bool, Error> {
+        // As a reader, so that whoever comes now waits, and then finds it gone.
+        let slot = self.enter(path);
+        let removed = slot.give_up(|| remove_file(path));
+        self.leave(path, true);
+        removed
     }
 
     /// Removes the folder of a table that is not there any more.

@@ -61,10 +61,13 @@ impl TableStore {
         })
     }
 
-    /// The folder of a durable table, which is a Delta table.
+    /// The folder of a durable table, which is a Delta table; of one in a store its address.
     pub fn location(&self, table: &Table) -> Option<std::path::PathBuf> {
         let folder = self.folder().filter(|_| table.definition().is_durable())?;
-        Some(folder.disk.folder(table.id()))
+        Some(match folder.disk.bucket() {
+            Some(bucket) => bucket.address_of(&table.id().to_string()).into(),
+            None => folder.disk.folder(table.id()),
+        })
     }
 
     /// A table as it was. Fails for a state that is not kept, and for tables in memory, which keep none. Blocks.

@@ -37,6 +37,16 @@ pub(in crate::tables) struct Leftovers {
 }
 
 impl Leftovers {
+    /// Tables that were dropped and of which something may be there.
+    pub(in crate::tables) fn dropped(&self) -> Vec<Uuid> {
+        self.dropped.iter().copied().collect()
+    }
+
+    /// Whether something of the catalog cannot be read.
+    pub(in crate::tables) fn is_doubtful(&self) -> bool {
+        self.doubtful
+    }
+
     /// Removes the files and folders that belong to no table. Fails, before it removes anything, if the catalog is
     /// older than the tables, as one from a backup is: what it does not know is no rubbish then.
     pub(in crate::tables) fn remove(&self, catalog: &Catalog, disk: &Disk) -> Result<(), Error> {
@@ -55,6 +65,10 @@ impl Leftovers {
         let removed = disk.remove_orphans(&tables, &self.dropped, &self.files)?;
         if removed > 0 {
             tracing::info!(removed, "files of writers that were killed are removed");
+        }
+        // What is in a store is removed in the background.
+        if disk.bucket().is_some() {
+            return Ok(());
         }
         // One that is still there must be known as dropped at the next start too.
         let gone = self.dropped.iter().filter(|table| !disk.folder(**table).exists());

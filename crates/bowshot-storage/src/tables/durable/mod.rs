@@ -19,6 +19,9 @@
 //! the Delta log is brought up to date; what a crash leaves out is caught up from the catalog. A few rows stay in the
 //! catalog until [`upkeep`] moves them into a file.
 //!
+//! Where the files are in an object store, each is copied there before the catalog may name it, and what is here is a copy
+//! ([`bucket`]).
+//!
 //! # Versions
 //!
 //! Each table counts its commits. A segment is part of the versions `added <= v < removed`, so that an earlier version
@@ -30,6 +33,7 @@
 //! one another. Both are work of another process and ask the server nothing.
 
 pub mod backup;
+mod bucket;
 mod catalog;
 mod codec;
 mod delta;
@@ -44,18 +48,20 @@ mod upkeep;
 pub mod verify;
 mod writer;
 
+pub use bucket::TablesPlace;
 pub use catalog::Opening;
 pub use history::{AsOf, Version};
 pub use types::durable_type;
 pub use upkeep::{Optimized, Vacuumed};
 
 pub(super) use backup::remove_abandoned_holds;
+pub(super) use bucket::{Bucket, start as look_after_bucket};
 pub(super) use catalog::Catalog;
 #[cfg(test)]
 pub(super) use codec::survives;
 pub(super) use disk::{Disk, make_folder, sync_folder};
 pub(super) use file::StoredFile;
 pub(super) use keeper::Keeper;
-pub(super) use load::{Loaded, broken_in, load, notes_of};
+pub(super) use load::{Leftovers, Loaded, broken_in, load, notes_of};
 pub(super) use persist::{Persisted, persist};
 pub(super) use writer::write_file;

@@ -260,8 +260,11 @@ impl Writer<'_> {
             self.run("INSERT OR REPLACE INTO notes (key, text) VALUES (?, ?)", params![key, text])?;
         }
         if before.is_empty() && !after.is_empty() {
-            let layout = format!("PRAGMA user_version = {LAYOUT_WITH_NOTES}");
-            self.connection.execute_batch(&layout).map_err(|error| self.failed(&error))?;
+            let failed = |error| self.failed(&error);
+            let now: i64 =
+                self.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
+            let layout = format!("PRAGMA user_version = {}", now.max(LAYOUT_WITH_NOTES));
+            self.connection.execute_batch(&layout).map_err(failed)?;
         }
         Ok(())
     }

@@ -125,6 +125,11 @@ impl TableStore {
     /// What cannot be moved stays where it is. Blocks.
     pub fn settle(self: &Arc<Self>) {
         let Some(folder) = self.folder() else { return };
+        let bucket = folder.disk.bucket();
+        if bucket.is_some_and(|bucket| !bucket.is_answering()) {
+            tracing::warn!("the store of the tables does not answer: few rows stay in the catalog");
+            return;
+        }
         for (name, table) in self.snapshot().tables() {
             let in_catalog = table.shared_segments().iter().any(|segment| segment.memory().is_some());
             if table.definition().is_durable()
@@ -132,7 +137,18 @@ impl TableStore {
                 && let Err(error) = tidy(self, &name)
             {
                 tracing::warn!(table = %name, %error, "rows stay in the catalog");
+                // The others would wait for the store as long.
+                if bucket.is_some() {
+                    return;
+                }
             }
+        }
+        if let Some(bucket) = bucket {
+            let done = folder.keeper.show_others(self, folder).and_then(|()| bucket.remove_unneeded());
+            if let Err(error) = done {
+                tracing::warn!(%error, "what is left to do in the store of the tables is done at the next start");
+            }
+            return;
         }
         folder.keeper.publish_all(self, folder);
     }

@@ -20,16 +20,25 @@ const GROUP_ROWS: usize = 1 << 20;
 /// Bytes collected before they go to the system.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Writes the rows to a new file of the table, and makes it survive a crash. `None` without any rows. When it fails,
-/// nothing is left of it.
+/// Writes the rows to a new file of the table, and makes it survive a crash: on disk, and in the store if the tables are in one.
+/// `None` without any rows. When it fails, nothing is left of it. Blocks.
 pub(in crate::tables) fn write_file(
     disk: &Arc<Disk>,
     table: &Table,
     batches: impl Iterator<Item = Result<RecordBatch, Error>>,
 ) -> Result<Option<StoredFile>, Error> {
+    // Before any row is written for nothing.
+    if let Some(bucket) = disk.bucket() {
+        bucket.check_ours()?;
+    }
     let path = disk.new_file(table.id())?;
     match written(&path, table, batches) {
-        Ok((rows, bytes)) if rows > 0 => Ok(Some(StoredFile::written(Arc::clone(disk), path, rows, bytes))),
+        Ok((rows, bytes)) if rows > 0 => {
+            // Takes all of it along when it does not get to the store.
+            let file = StoredFile::written(Arc::clone(disk), path, rows, bytes);
+            file.send()?;
+            Ok(Some(file))
+        }
         other => {
             let removed = fs::remove_file(&path);
             if let (Err(error), true) = (removed, path.exists()) {

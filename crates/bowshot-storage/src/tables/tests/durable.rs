@@ -3,7 +3,7 @@
 use super::*;
 use crate::OptionValue;
 use crate::tables::durable::AsOf;
-use crate::tables::{External, Storage, StoreOptions};
+use crate::tables::{External, Storage, StoreOptions, TablesPlace};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,22 +20,32 @@ fn try_open(folder: &Path) -> Result<Arc<TableStore>, Error> {
 
 /// A store whose files queries of `runtime` can read.
 fn open_with(folder: &Path, runtime: &RuntimeEnv) -> Result<Arc<TableStore>, Error> {
+    open_at(folder, runtime, None)
+}
+
+/// The same with the files of its tables in a store.
+pub(super) fn open_at(
+    folder: &Path,
+    runtime: &RuntimeEnv,
+    place: Option<TablesPlace>,
+) -> Result<Arc<TableStore>, Error> {
     let options = StoreOptions {
         default_catalog: "bowshot".to_owned(),
         default_schema: "main".to_owned(),
         memory_bytes: 1 << 30,
         max_open_files: 100,
         columns: crate::ColumnCache::new(64 << 20),
+        place,
     };
     TableStore::open(folder, &options, runtime)
 }
 
-fn durable() -> Definition {
+pub(super) fn durable() -> Definition {
     Definition { storage: Storage::Durable, ..definition() }
 }
 
 /// Adds rows to table `t`, which is made if it is not there.
-fn insert(store: &Arc<TableStore>, rows: &RecordBatch) {
+pub(super) fn insert(store: &Arc<TableStore>, rows: &RecordBatch) {
     change(store, |table| {
         let table = table.unwrap_or_else(|| Table::new(durable()));
         let segment = store.copied(&table, vec![rows.clone()]).unwrap();
@@ -43,7 +53,7 @@ fn insert(store: &Arc<TableStore>, rows: &RecordBatch) {
     });
 }
 
-fn change(store: &Arc<TableStore>, change: impl FnOnce(Option<Table>) -> Table) {
+pub(super) fn change(store: &Arc<TableStore>, change: impl FnOnce(Option<Table>) -> Table) {
     let base = store.snapshot();
     let there = match base.entry(&name("t")) {
         Some(Entry::Table(table)) => Some(table.as_ref().clone()),
@@ -53,17 +63,17 @@ fn change(store: &Arc<TableStore>, change: impl FnOnce(Option<Table>) -> Table) 
     store.commit(&base, &Arc::new(changed)).unwrap();
 }
 
-fn now(store: &TableStore) -> Arc<Table> {
+pub(super) fn now(store: &TableStore) -> Arc<Table> {
     get(&store.snapshot(), "t")
 }
 
-fn sorted(table: &Table) -> Vec<i64> {
+pub(super) fn sorted(table: &Table) -> Vec<i64> {
     let mut ids = ids(table);
     ids.sort_unstable();
     ids
 }
 
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -4,6 +4,7 @@ mod commits;
 mod durable;
 mod edits;
 mod history;
+mod in_store;
 mod memory;
 mod names;
 mod scans;

@@ -226,7 +226,7 @@ impl IcebergCatalog {
         }
         let vended = credentials.map(|(credential, region)| Arc::new(Vended::new(credential, region)));
         let folder = match spot(&location, &self.settings.places) {
-            Some(Spot::Store(url)) => TableFolder::Remote(self.remotes.folder(url, vended.as_ref())?),
+            Some(Spot::Store(url)) => TableFolder::Remote(self.remotes.table_folder(url, vended.as_ref())?),
             Some(Spot::Folder(path)) => TableFolder::Local(path),
             None => {
                 let refused = format!(

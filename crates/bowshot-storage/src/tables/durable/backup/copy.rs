@@ -2,8 +2,9 @@
 
 use super::hold::Hold;
 use super::manifest::{Listed, Manifest, copied, hashed};
-use super::{Stop, UNFINISHED, around, check_free};
+use super::{Stop, UNFINISHED, around, check_free, tables_address};
 use crate::private;
+use crate::remote::ObjectFolder;
 use crate::scratch::Scratch;
 use crate::tables::Error;
 use crate::tables::durable::catalog::FILE;
@@ -22,6 +23,8 @@ pub struct Backup {
     pub into: PathBuf,
     /// Which files it may share.
     pub share: Share,
+    /// The object store that has the tables, if they are in one: what is there alone is fetched.
+    pub store: Option<ObjectFolder>,
 }
 
 /// Which files of a backup may be second names of files that are there already, on the same file system: they take no room, and
@@ -63,8 +66,12 @@ pub fn backup(wanted: &Backup, stop: &Stop) -> Result<Copied, Error> {
     };
     // Before the state: what was committed until now is in it.
     let taken = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
-    let hold = Hold::take(&wanted.data, stop)?;
+    let hold = Hold::take(&wanted.data, wanted.store.as_ref(), stop)?;
     if let Some(name) = hold.missing.first() {
+        if let (None, Some(address)) = (&wanted.store, tables_address(&wanted.data)?) {
+            let (files, first) = (hold.missing.len(), name.clone());
+            return Err(Error::OnlyInStore { address, files, first });
+        }
         let problem = format!("the file is missing, one of {}", hold.missing.len());
         return Err(Error::Damaged { place: name.clone(), problem });
     }

@@ -4,11 +4,15 @@
 //! file out of the catalog before it removes it, never changes one, and a file is there as long as it has a name. A
 //! file that is gone before it got its second name was taken out of the catalog before that, too: then a newer copy of the catalog,
 //! which lacks it, is the state that is held. One that is missing although a newer copy has it still is lost.
+//!
+//! Of tables in an object store, files that are there alone are fetched into the hold, if the store is given.
 
 use super::{Stop, go_on};
 use crate::private;
+use crate::remote::ObjectFolder;
 use crate::scratch::{Scratch, remove_abandoned};
 use crate::tables::Error;
+use crate::tables::durable::bucket;
 use crate::tables::durable::catalog::{Catalog, FILE};
 use crate::tables::durable::delta::our_entry;
 use crate::tables::durable::load::all;
@@ -53,11 +57,15 @@ pub(in crate::tables) fn remove_abandoned_holds(data: &Path) {
 }
 
 impl Hold {
-    /// Holds the newest state of a data folder. Blocks.
+    /// Holds the newest state of a data folder, with what is in the store alone if that is given. Blocks.
     ///
     /// # Errors
-    /// When there is no catalog, it cannot be read, or the folder cannot be written to.
-    pub(in crate::tables::durable) fn take(data: &Path, stop: &Stop) -> Result<Self, Error> {
+    /// When there is no catalog, it cannot be read, the folder cannot be written to, or the store does not answer.
+    pub(in crate::tables::durable) fn take(
+        data: &Path,
+        store: Option<&ObjectFolder>,
+        stop: &Stop,
+    ) -> Result<Self, Error> {
         if !Catalog::is_in(data) {
             return Err(Error::NoData { path: data.to_path_buf() });
         }
@@ -66,13 +74,19 @@ impl Hold {
             Scratch::named(&holds, PREFIX).map_err(|error| Error::file("write to", &holds, error))?;
         let mut hold = Self { scratch, files: BTreeSet::new(), missing: BTreeSet::new(), tables: 0 };
         let mut lacking = (BTreeSet::new(), BTreeSet::new());
+        let in_store = bucket::address(&Catalog::look_into(data)?)?.is_some();
         for _ in 0..ATTEMPTS {
             go_on(stop)?;
             let listed = hold.copy_catalog(data)?;
-            let missing = (hold.link(data, &listed, stop)?, hold.logs(data, &listed)?);
+            let files = hold.link((data, store), &listed, stop)?;
+            let missing = (files, hold.logs(data, &listed, in_store)?);
             // Missing twice, the second time by a catalog that is newer than the first look. A log that somebody has taken away
             // keeps no rows from being held.
             if missing.0.is_subset(&lacking.0) && missing.1.is_subset(&lacking.1) {
+                if in_store {
+                    // The next log of each begins with what the table is then.
+                    forget_logs(&hold.path().join(FILE), &missing.1)?;
+                }
                 (hold.missing, hold.tables) = (missing.0, listed.tables.len());
                 hold.files.insert(FILE.to_owned());
                 return Ok(hold);
@@ -106,18 +120,37 @@ impl Hold {
     }
 
     /// Gives the files second names, and tells those that are not there.
-    fn link(&mut self, data: &Path, listed: &Listed, stop: &Stop) -> Result<BTreeSet<String>, Error> {
+    fn link(
+        &mut self,
+        (data, store): (&Path, Option<&ObjectFolder>),
+        listed: &Listed,
+        stop: &Stop,
+    ) -> Result<BTreeSet<String>, Error> {
         self.files.clear();
         let mut missing = BTreeSet::new();
         for name in &listed.files {
             go_on(stop)?;
-            if self.second_name(data, name)? {
+            if self.second_name(data, name)? || self.fetched(store, name)? {
                 self.files.insert(name.clone());
             } else {
                 missing.insert(name.clone());
             }
         }
         Ok(missing)
+    }
+
+    /// Whether the file of a table is there after it was fetched from the store.
+    fn fetched(&self, store: Option<&ObjectFolder>, name: &str) -> Result<bool, Error> {
+        let (Some(store), Some(object)) = (store, name.strip_prefix("tables/")) else { return Ok(false) };
+        let to = self.path().join(name);
+        if to.exists() {
+            return Ok(true);
+        }
+        match store.fetch(object, &to, &to.with_extension("part")) {
+            Ok(()) => Ok(true),
+            Err(crate::Error::Gone { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether the file is there.
@@ -136,19 +169,26 @@ impl Hold {
 
     /// Holds the entries of the Delta logs that show what the catalog has, and not more: a log that is ahead of its catalog
     /// tells of one that was put back from somewhere. Gives the tables whose newest entry is not there, as when the table was
-    /// dropped after its catalog was copied.
-    fn logs(&mut self, data: &Path, listed: &Listed) -> Result<BTreeSet<String>, Error> {
+    /// dropped after its catalog was copied. The copy of a log that is in a store may lack its beginning, and is of no use then.
+    fn logs(&mut self, data: &Path, listed: &Listed, in_store: bool) -> Result<BTreeSet<String>, Error> {
         let mut without = BTreeSet::new();
         for (table, version) in &listed.tables {
             let log = format!("tables/{table}/_delta_log");
             let mut held = BTreeSet::new();
-            for name in entries_until(&data.join(&log), *version)? {
+            let newest = listed.published.get(table).map(|number| format!("{}.json", number_text(*number)));
+            let mut names = entries_until(&data.join(&log), *version)?;
+            let first = format!("{}.json", number_text(0));
+            let has_beginning = names.iter().any(|name| *name == first || name.contains(".checkpoint"));
+            let has_end = newest.as_ref().is_none_or(|newest| names.contains(newest));
+            if in_store && !(has_beginning && has_end) {
+                names.clear();
+            }
+            for name in names {
                 // One that was just cleaned away is older than a checkpoint.
                 if self.second_name(data, &format!("{log}/{name}"))? {
                     held.insert(name);
                 }
             }
-            let newest = listed.published.get(table).map(|number| format!("{}.json", number_text(*number)));
             if newest.is_some_and(|newest| !held.contains(&newest)) {
                 without.insert(table.clone());
             }
@@ -209,6 +249,19 @@ fn forget_opening(copy: &Path) -> Result<(), Error> {
         .map_err(failed)?;
     if there > 0 {
         connection.execute("DELETE FROM opening", []).map_err(failed)?;
+    }
+    bucket::forget(&connection).map_err(failed)?;
+    connection.close().map_err(|(_, error)| failed(error))
+}
+
+/// The copy of a catalog knows nothing of the logs of these tables.
+fn forget_logs(copy: &Path, tables: &BTreeSet<String>) -> Result<(), Error> {
+    let failed =
+        |error: rusqlite::Error| Error::Catalog { doing: "cannot be copied", reason: error.to_string() };
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(copy, flags).map_err(failed)?;
+    for table in tables {
+        connection.execute("DELETE FROM published WHERE table_id = ?", [table]).map_err(failed)?;
     }
     connection.close().map_err(|(_, error)| failed(error))
 }

@@ -10,6 +10,9 @@
 //! computed again (cached joins and results, parts of files of object stores) is not in it, and what is not committed
 //! cannot be. The server is not asked: [`hold`] says why nothing that it removes meanwhile is missing.
 //!
+//! Of tables in an object store it has the files too, from the folder or from the store: a backup is whole by itself, and what is
+//! made of it is a folder without a store.
+//!
 //! A folder gets its name when all of it is on disk. Whoever is killed before leaves one beside it, which the next one
 //! removes; whoever fails or is stopped removes its own.
 
@@ -25,6 +28,8 @@ pub(in crate::tables) use hold::remove_abandoned_holds;
 pub(super) use hold::{Hold, models};
 pub(super) use manifest::{MANIFEST, Manifest, hashed};
 
+use super::bucket;
+use super::catalog::Catalog;
 use crate::tables::Error;
 use std::fs;
 use std::io;
@@ -36,6 +41,14 @@ const UNFINISHED: &str = ".bowshot-unfinished-";
 
 /// Set from outside to end what is at work soon.
 pub type Stop = AtomicBool;
+
+/// The place in an object store that has the tables of a data folder, if they are in one.
+///
+/// # Errors
+/// When the catalog cannot be read.
+pub fn tables_address(data: &Path) -> Result<Option<String>, Error> {
+    if Catalog::is_in(data) { bucket::address(&Catalog::look_into(data)?) } else { Ok(None) }
+}
 
 fn go_on(stop: &Stop) -> Result<(), Error> {
     if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }

@@ -34,7 +34,7 @@ pub fn restore(from: &Path, data: &Path, stop: &Stop) -> Result<Copied, Error> {
             return Err(Error::Damaged { place: name.clone(), problem });
         }
     }
-    let found = examine(unfinished.path(), Depth::Footers, stop)?;
+    let found = examine(unfinished.path(), Depth::Footers, None, stop)?;
     if let Some(fault) = found.faults.into_iter().next() {
         return Err(Error::Damaged { place: fault.place, problem: fault.problem });
     }

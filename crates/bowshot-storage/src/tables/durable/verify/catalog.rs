@@ -4,7 +4,7 @@ use super::{Found, WHOLE_FOLDER};
 use crate::tables::Error;
 use crate::tables::durable::backup::models;
 use crate::tables::durable::broken_in;
-use crate::tables::durable::catalog::{Catalog, FILE, LAYOUT, LAYOUT_WITH_NOTES};
+use crate::tables::durable::catalog::{Catalog, FILE, LAYOUT, LAYOUT_WITH_BUCKET, LAYOUTS};
 use crate::tables::durable::codec::{definition_from_text, rows_from_bytes};
 use crate::tables::durable::load::all;
 use arrow::datatypes::SchemaRef;
@@ -51,8 +51,8 @@ pub(super) fn look(folder: &Path, found: &mut Found) -> Option<Known> {
             Ok(layout) => layout,
             Err(error) => return broken(found, &error),
         };
-    if ![LAYOUT, LAYOUT_WITH_NOTES].contains(&layout) {
-        let problem = format!("it has layout {layout}, this version knows {LAYOUT} and {LAYOUT_WITH_NOTES}");
+    if !LAYOUTS.contains(&layout) {
+        let problem = format!("it has layout {layout}, this version knows {LAYOUT} to {LAYOUT_WITH_BUCKET}");
         found.fault(FILE, problem, "verify it with the version of the program that wrote it");
         return None;
     }

@@ -7,29 +7,34 @@ use crate::tables::durable::backup::{Stop, hashed};
 use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use arrow::compute::can_cast_types;
 use arrow::datatypes::SchemaRef;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 const OF_A_BACKUP: &str = "stop the server and copy the file back from a backup under the same name: files never change, so any backup that has it will do";
 
-/// Looks at every file that the catalog names.
+/// Looks at every file that the catalog names and that is here; others may be in the store.
 ///
 /// # Errors
 /// When it was stopped.
 pub(super) fn look(
-    folder: &Path,
+    (folder, store): (&Path, Option<&str>),
     known: &Known,
     (depth, stop): (Depth, &Stop),
     found: &mut Found,
 ) -> Result<(), Error> {
     let mut seen = BTreeSet::new();
+    let mut elsewhere = BTreeMap::new();
     for segment in &known.segments {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         let name = format!("tables/{}/{}", segment.table, segment.file);
+        if store.is_some() && is_missing(&folder.join(&name)) {
+            elsewhere.insert(name, segment.bytes);
+            continue;
+        }
         let table = known.tables.get(&segment.table);
         let columns = table.filter(|_| segment.current).and_then(|table| table.columns.as_ref());
         // A file may be of several segments; what is wrong with it is told once.
@@ -44,8 +49,19 @@ pub(super) fn look(
         }
     }
     let names: BTreeSet<&String> = seen.iter().map(|(name, ..)| name).collect();
-    found.files += names.len() + known.models.len();
+    found.files += names.len() + elsewhere.len() + known.models.len();
+    if let (Some(store), false) = (store, elsewhere.is_empty()) {
+        found.in_store = elsewhere.len();
+        let (files, bytes) = (elsewhere.len(), elsewhere.values().sum::<u64>());
+        found.remarks.push(format!(
+            "{files} files of tables, {bytes} bytes, are only in `{store}`, and were not looked at"
+        ));
+    }
     known.models.iter().try_for_each(|hash| model(folder, hash, stop, found))
+}
+
+fn is_missing(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 fn file(

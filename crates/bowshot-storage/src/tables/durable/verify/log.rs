@@ -11,9 +11,13 @@ const LEFT_ALONE: &str =
     "no program but Bowshot may write there. Copy the table with CREATE TABLE … AS and drop it";
 
 /// Looks at the newest entries of the log of every table.
-pub(super) fn look(folder: &Path, known: &Known, found: &mut Found) {
+pub(super) fn look((folder, store): (&Path, Option<&str>), known: &Known, found: &mut Found) {
     for (id, table) in &known.tables {
         let name = format!("tables/{id}/_delta_log");
+        if store.is_some() && entries(&folder.join(&name)).is_ok_and(|entries| entries.is_empty()) {
+            // The store has it.
+            continue;
+        }
         if let Err((problem, remedy)) = log(&folder.join(&name), table) {
             found.fault(name, format!("{problem} (table `{}`)", table.name), remedy);
         }

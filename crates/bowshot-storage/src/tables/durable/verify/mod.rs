@@ -15,7 +15,7 @@ mod extra;
 mod files;
 mod log;
 
-use super::backup::{Hold, MANIFEST, Manifest, Stop, hashed};
+use super::backup::{Hold, MANIFEST, Manifest, Stop, hashed, tables_address};
 use super::catalog::{Catalog, FILE};
 use crate::tables::Error;
 use std::collections::BTreeSet;
@@ -72,6 +72,8 @@ pub struct Found {
     pub files: usize,
     /// Rows of the newest versions.
     pub rows: u64,
+    /// Files that are in an object store alone. They were not looked at.
+    pub in_store: usize,
 }
 
 impl Found {
@@ -94,11 +96,13 @@ pub fn verify(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> 
     if !Catalog::is_in(folder) {
         return without_catalog(folder);
     }
+    // Who cannot read it is told so below.
+    let store = tables_address(folder).unwrap_or_default();
     // Kept until the end: no server begins to change what is being looked at.
     match lock(folder)? {
-        Lock::Held => of_running(folder, depth, stop),
+        Lock::Held => of_running(folder, depth, store.as_deref(), stop),
         Lock::Free(_lock) => {
-            let mut found = examine(folder, depth, stop)?;
+            let mut found = examine(folder, depth, store.as_deref(), stop)?;
             if Catalog::look_into(folder).is_ok() {
                 extra::look(folder, &mut found)?;
             }
@@ -107,17 +111,17 @@ pub fn verify(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> 
     }
 }
 
-/// Verifies a folder that nobody changes, but for what nobody refers to.
+/// Verifies a folder that nobody changes, but for what nobody refers to. Files may be in a store instead.
 ///
 /// # Errors
 /// When it was stopped.
-pub(super) fn examine(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> {
+pub(super) fn examine(folder: &Path, depth: Depth, store: Option<&str>, stop: &Stop) -> Result<Found, Error> {
     let mut found = Found::default();
     // What cannot be read as a whole has no parts that could be looked at.
     if let Some(known) = catalog::look(folder, &mut found) {
         found.tables = known.tables.len();
-        files::look(folder, &known, (depth, stop), &mut found)?;
-        log::look(folder, &known, &mut found);
+        files::look((folder, store), &known, (depth, stop), &mut found)?;
+        log::look((folder, store), &known, &mut found);
     }
     Ok(found)
 }
@@ -152,7 +156,8 @@ fn of_backup(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> {
     for name in extra::all_files(folder)?.into_iter().filter(|name| !known(name)) {
         faults.fault(name, "it is not in the manifest", "move it away: it is no part of the backup");
     }
-    let mut found = if broken.contains(FILE) { Found::default() } else { examine(folder, depth, stop)? };
+    let mut found =
+        if broken.contains(FILE) { Found::default() } else { examine(folder, depth, None, stop)? };
     // What is known to be broken is told once.
     found.faults.retain(|fault| !broken.contains(&fault.place));
     found.faults.splice(0..0, faults.faults);
@@ -161,8 +166,8 @@ fn of_backup(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> {
 }
 
 /// A server is at work: one state of the folder is held and looked at.
-fn of_running(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> {
-    let hold = match Hold::take(folder, stop) {
+fn of_running(folder: &Path, depth: Depth, store: Option<&str>, stop: &Stop) -> Result<Found, Error> {
+    let hold = match Hold::take(folder, None, stop) {
         Ok(hold) => hold,
         Err(error @ Error::Catalog { .. }) => {
             let mut found = Found { kind: Kind::Running, ..Found::default() };
@@ -171,7 +176,7 @@ fn of_running(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> 
         }
         Err(error) => return Err(error),
     };
-    Ok(Found { kind: Kind::Running, ..examine(hold.path(), depth, stop)? })
+    Ok(Found { kind: Kind::Running, ..examine(hold.path(), depth, store, stop)? })
 }
 
 /// Without a catalog nothing is known of tables.

@@ -1,0 +1,47 @@
+//! Where durable tables are: the data folder, and an object store for their files, if they are not in the folder too.
+
+use crate::usage::Usage;
+use bowshot_storage::is_remote;
+use std::path::{Path, PathBuf};
+
+/// Where durable tables live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DataFolder {
+    /// Nowhere: nothing is kept.
+    Memory,
+    /// In this folder.
+    At(PathBuf),
+}
+
+/// Where the files of durable tables are, if that is not the data folder.
+#[derive(Debug, Clone)]
+pub(crate) struct TableSettings {
+    /// A place in an object store; none when empty.
+    pub(crate) address: String,
+    /// Disk for copies of files that are there.
+    pub(crate) cache_bytes: u64,
+}
+
+impl Default for TableSettings {
+    fn default() -> Self {
+        Self { address: String::new(), cache_bytes: 20 << 30 }
+    }
+}
+
+impl TableSettings {
+    /// Fails for a place that is none, and for one without a folder for the catalog.
+    pub(super) fn check(&self, data: Option<&DataFolder>) -> Result<(), Usage> {
+        if self.address.is_empty() {
+            return Ok(());
+        }
+        if !is_remote(Path::new(&self.address)) {
+            return Err(Usage::new("`storage.tables` cannot be used: it is no address of an object store")
+                .with_hint("write it as `s3://bucket/prefix`"));
+        }
+        if !matches!(data, Some(DataFolder::At(_))) {
+            return Err(Usage::new("`storage.tables` needs a data folder, which has the catalog")
+                .with_hint("name one with `--data DIR`"));
+        }
+        Ok(())
+    }
+}

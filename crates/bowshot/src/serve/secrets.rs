@@ -1,0 +1,24 @@
+//! The secrets of a server, and the key that seals them: the operator's, or one beside the tables, or one that ends with the server.
+
+use crate::config::Config;
+use crate::usage::Usage;
+use anyhow::Result;
+use bowshot_access::SealingKey;
+use bowshot_storage::secrets::Secrets;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Reads the key if the configuration names one. Nothing is made yet.
+///
+/// # Errors
+/// [`Usage`] for a key that is not there, or is none.
+pub(super) fn open(config: &Config, data: Option<&Path>) -> Result<Arc<Secrets>> {
+    let key = match (config.secrets_key.as_str(), data) {
+        ("", None) => SealingKey::in_memory(),
+        ("", Some(folder)) => SealingKey::beside(folder),
+        (place, _) => {
+            SealingKey::named(place).map_err(|error| Usage::from(bowshot_api::Error::from(error)))?
+        }
+    };
+    Ok(Secrets::new(Arc::new(key), config.remote.known_endpoints()))
+}
