@@ -1,15 +1,41 @@
 //! The machine that this runs on: where the repository is, which tools are there, how to start them and say so.
 
 use anyhow::{Context, Result, bail};
+use std::cell::RefCell;
 use std::env;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+thread_local! {
+    /// What this thread says, held back until it has said all of it.
+    static HELD: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
 /// One line to the person (or CI log) that watches; a closed pipe is not an error of ours.
 pub(crate) fn say(line: &str) {
+    let is_held = HELD.with_borrow_mut(|held| {
+        held.as_mut().map(|text| {
+            text.push_str(line);
+            text.push('\n');
+        })
+    });
+    if is_held.is_none() {
+        print(&format!("{line}\n"));
+    }
+}
+
+/// Does something whose lines appear together when it is done, whatever other threads say meanwhile.
+pub(crate) fn said_together<T>(work: impl FnOnce() -> T) -> T {
+    HELD.set(Some(String::new()));
+    let done = work();
+    print(&HELD.take().unwrap_or_default());
+    done
+}
+
+fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}");
+    let _ = out.write_all(text.as_bytes());
     let _ = out.flush();
 }
 
@@ -68,16 +94,20 @@ pub(crate) fn command(program: &str) -> Command {
     command
 }
 
-/// Runs a command in the repository root with its output shown.
+/// Runs a command in the repository root with its output shown, at once or together with what its thread says.
 pub(crate) fn show(program: &str, args: &[&str]) -> Result<bool> {
     say(&format!("$ {program} {}", args.join(" ")));
-    let status = command(program)
-        .args(args)
-        .current_dir(root())
-        .stdin(Stdio::null())
-        .status()
-        .with_context(|| format!("`{program}` could not be started"))?;
-    Ok(status.success())
+    let mut command = command(program);
+    command.args(args).current_dir(root()).stdin(Stdio::null());
+    let failed = || format!("`{program}` could not be started");
+    if HELD.with_borrow(Option::is_none) {
+        return Ok(command.status().with_context(failed)?.success());
+    }
+    let output = command.output().with_context(failed)?;
+    for text in [&output.stdout, &output.stderr] {
+        String::from_utf8_lossy(text).lines().for_each(say);
+    }
+    Ok(output.status.success())
 }
 
 /// Runs a command in the repository root and returns what it printed to stdout.

@@ -3,6 +3,7 @@
 
 pub(crate) mod conformance;
 mod counts;
+mod lanes;
 mod needs;
 mod process;
 mod table;
@@ -48,11 +49,10 @@ pub(crate) fn run(args: &TestArgs) -> Result<bool> {
         machine::say("0 passed, 1 failed");
         return Ok(false);
     }
-    let mut outcomes = Vec::new();
-    for (index, suite) in chosen.iter().enumerate() {
+    let outcomes = lanes::run(&chosen, |index, suite| {
         machine::say(&format!("\n== {} ({} of {}): {}", suite.name, index + 1, chosen.len(), suite.about));
-        outcomes.push(run_suite(suite, args.write_docs));
-    }
+        run_suite(suite, args.write_docs)
+    });
     if args.write_docs {
         conformance::record(
             &machine::root(),

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// Places that commands name as `{root}`, `{bin}`, `{cache}` and `{python}`.
 pub(super) struct Places {
@@ -16,7 +17,11 @@ pub(super) struct Places {
     python: Option<PathBuf>,
 }
 
+/// One at a time: suites that run side by side may have one environment.
+static MAKING: Mutex<()> = Mutex::new(());
+
 pub(super) fn places(suite: &Suite) -> Result<Places> {
+    let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let cache = machine::cache_dir()?;
     let python = match &suite.requirements {
         Some(requirements) => Some(python(&cache, &machine::root().join(requirements))?),

@@ -35,6 +35,8 @@ pub(super) struct Suite {
     pub(super) conformance: bool,
     #[serde(default)]
     pub(super) long: bool,
+    #[serde(default)]
+    pub(super) beside: bool,
     pub(super) limit_minutes: u64,
 }
 

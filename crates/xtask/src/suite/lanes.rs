@@ -1,0 +1,45 @@
+//! Two suites at once, where that disturbs neither: most suites wait for one client or one server, and leave a processor alone.
+
+use super::Outcome;
+use super::table::Suite;
+use crate::machine;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Suites that run at once.
+const LANES: usize = 2;
+
+/// Runs all suites, those first that run alone, and gives their outcomes in the order of the table.
+pub(super) fn run(suites: &[Suite], work: impl Fn(usize, &Suite) -> Outcome + Sync) -> Vec<Outcome> {
+    let (beside, alone): (Vec<_>, Vec<_>) = suites.iter().enumerate().partition(|(_, suite)| suite.beside);
+    let mut outcomes: Vec<(usize, Outcome)> = Vec::new();
+    outcomes.extend(alone.into_iter().map(|(index, suite)| (index, work(index, suite))));
+    match beside.as_slice() {
+        // Nothing to hold its output back for.
+        [(index, suite)] => outcomes.push((*index, work(*index, suite))),
+        _ => outcomes.extend(in_lanes(beside, &work)),
+    }
+    outcomes.sort_by_key(|(index, _)| *index);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn in_lanes(
+    suites: Vec<(usize, &Suite)>,
+    work: &(impl Fn(usize, &Suite) -> Outcome + Sync),
+) -> Vec<(usize, Outcome)> {
+    let (queue, done) = (Mutex::new(suites.into_iter()), Mutex::new(Vec::new()));
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let lane = || {
+        while let Some((index, suite)) = next() {
+            machine::say(&format!("started {}", suite.name));
+            let outcome = machine::said_together(|| work(index, suite));
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((index, outcome));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..LANES {
+            scope.spawn(lane);
+        }
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
