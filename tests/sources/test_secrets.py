@@ -55,7 +55,7 @@ def test_create_and_drop_say_what_is_there(server):
     assert "not found" in server.refused("DROP SECRET lake")
     for sql in (secret(name=""), "CREATE SECRET x", secret(verb="CREATE TEMPORARY SECRET"), secret(nothing="x"),
                 secret(SCOPE="gs://lake"), secret(ENDPOINT="http://127.0.0.1:1"), secret(REGION="x.example.org/#"),
-                secret()[:-1], secret() + " AND MORE", secret(KEY_ID="a\nb"), f"EXPLAIN {secret()}", f"SELECT 1; {secret()}"):
+                secret()[:-1], secret() + " AND MORE", secret(KEY_ID="a\nb"), f"EXPLAIN {secret()}"):
         server.refused(sql)
     assert server.rows("SELECT count(*) FROM system.secrets") == [(0,)]
     described = server.rows("SELECT column_name FROM information_schema.columns WHERE table_name = 'secrets' ORDER BY ordinal_position")
@@ -70,7 +70,9 @@ def test_create_and_drop_say_what_is_there(server):
 def test_texts_are_kept_nowhere(server):
     server.run(secret(), "SELECT 1")
     texts = [text for (text,) in server.rows("SELECT statement FROM system.queries")]
-    assert "CREATE SECRET lake" in texts and "SELECT 1" in texts
+    assert "CREATE SECRET …" in texts and "SELECT 1" in texts
+    # Of several statements each is run by itself.
+    server.run(f"SELECT 1; {secret(verb='CREATE OR REPLACE SECRET')}")
     server.refused(secret()[:-1])
     server.refused(secret(verb="CRATE SECRT"))
     server.refused(f"PREPARE p AS {secret(verb='CREATE OR REPLACE SECRET')}")
