@@ -63,14 +63,20 @@ class Remote(Server):
             return text
         raise AssertionError(f"went through: {sql}")
 
+    def kill(self):
+        self.check(log := super().kill())
+        return log
+
     def stop(self):
-        if not self.checked:
-            self.checked = True
+        if not self.killed and not self.checked:
             self.database.close()
-            log = self.log()
-            for secret in (*self.secrets, stores.KEY):
-                assert secret not in log, log
-        super().stop()
+            self.check(self.log())
+            super().stop()
+
+    def check(self, log):
+        self.checked = True
+        for secret in (*self.secrets, stores.KEY):
+            assert secret not in log, log
 
 
 # Of the tests of other databases, whose packages the others do not need.
