@@ -141,6 +141,14 @@ def test_rows_in_the_catalog_of_changed_columns(inlining):
         same(inlining, database, "SELECT * FROM main.tx")
 
 
+def test_rows_in_the_catalog_of_widened_columns(inlining):
+    inlining.run("CREATE TABLE t (f FLOAT, i TINYINT)", "INSERT INTO t VALUES (0.1, -7), (NULL, NULL)", "ALTER TABLE t ALTER f TYPE DOUBLE",
+                 "ALTER TABLE t ALTER i TYPE BIGINT", "INSERT INTO t VALUES (0.1, 1::BIGINT << 40)")
+    with asked(inlining.source) as database:
+        assert sorted(same(inlining, database, "SELECT f FROM main.t WHERE f IS NOT NULL").column("f").to_pylist()) == [0.1, 0.10000000149011612]
+        same(inlining, database)
+
+
 def test_files_of_deleted_rows(lake):
     numbers(lake)
     with asked(lake.source) as database:
@@ -257,14 +265,23 @@ def test_earlier_snapshots(lake, inlining, inlined):
             for at in range(first, last + 1):
                 same(made, database, at=at)
             same(made, database)
-        refused(database, "SELECT * FROM lake.main.t FOR VERSION AS OF 99999", "no such snapshot")
-        refused(database, f"SELECT * FROM lake.main.t FOR VERSION AS OF {first - 1}", "t")
+        refused(database, "SELECT * FROM lake.main.t FOR VERSION AS OF 99999", "no such snapshot", "the first is 0", f"the last is {made.snapshot()}")
+        refused(database, f"SELECT * FROM lake.main.t FOR VERSION AS OF {first - 1}", f"was not there at snapshot {first - 1}")
         refused(database, "SELECT * FROM lake.main.t FOR TIMESTAMP AS OF '2001-01-01'", "no such snapshot")
         assert database.rows("SELECT count(*) FROM lake.main.t FOR TIMESTAMP AS OF '2999-01-01 00:00:00+01:00'") == made.rows("SELECT count(*) FROM t")
         for snapshot, time in made.rows("SELECT snapshot_id, snapshot_time FROM ducklake_snapshots('lake')"):
             if first < snapshot <= last:
                 moment = time.astimezone(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
                 assert database.one(f"SELECT count(*) FROM lake.main.t FOR TIMESTAMP AS OF '{moment}'") == made.one(f"SELECT count(*) FROM t AT (VERSION => {snapshot})")
+
+
+def test_times_that_do_not_decide_may_be_wrong(lake):
+    lake.run("CREATE TABLE t (i INT)", "INSERT INTO t VALUES (1)")
+    with lake.itself() as catalog:
+        catalog.execute("UPDATE ducklake_snapshot SET snapshot_time = 'yesterday' WHERE snapshot_id = 1")
+    with asked(lake.source) as database:
+        assert database.one("SELECT count(*) FROM lake.main.t FOR TIMESTAMP AS OF '2999-01-01'") == 1
+        refused(database, "SELECT * FROM lake.main.t FOR TIMESTAMP AS OF '2001-01-01'", "snapshot 1 is not understood")
 
 
 def test_the_next_statement_sees_what_was_committed(lake):

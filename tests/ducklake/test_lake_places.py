@@ -139,9 +139,9 @@ def test_attach_and_detach(lake, tmp_path):
         refused(database, f"ATTACH 'ducklake:{lake.catalog}' AS other (DATA_PTH 'x')", "data_pth")
         refused(database, f"ATTACH 'ducklake:{lake.catalog}' AS other (READ_ONLY false)", "only read")
         refused(database, "ATTACH 'ducklake:postgres:dbname=x' AS other", "SQLite")
-        database.run(f"ATTACH 'ducklake:{lake.catalog}' AS wide (DATA_PATH '{hidden.data}')", f"ATTACH 'ducklake:{lake.catalog}' AS linked (DATA_PATH '{lake.folder}/files-link')")
-        for name in ("wide", "linked"):
-            refused(database, f"SELECT * FROM {name}.main.t", "opened")
+        for option in (f"DATA_PATH '{hidden.data}'", f"DATA_PATH '{lake.folder}/files-link'", f"DATA_PATH '{hidden.folder}/none'", f"READ_PATHS '{hidden.folder}'"):
+            refused(database, f"ATTACH 'ducklake:{lake.catalog}' AS wide ({option})", "opened", "attach.places")
+        assert database.one("SELECT count(*) FROM system.databases") == 3
         database.run("DETACH shop")
         refused(database, "SELECT * FROM shop.main.t", "not found")
         refused(database, "DETACH shop", "shop")
@@ -195,6 +195,15 @@ DAMAGES = {
     "a folder": ("UPDATE ducklake_data_file SET path = '' WHERE table_id = 1", "not a regular file"), "rows of others": ("INSERT INTO ducklake_inlined_data_tables VALUES (1, 'sqlite_master', 1)", "sqlite_master"),
     "rows that are not there": ("INSERT INTO ducklake_inlined_data_tables VALUES (1, 'ducklake_inlined_data_1_99', 1)", "ducklake_inlined_data_1_99"),
 }
+
+
+def copies(table):
+    """Statements that leave thirty thousand of each entry."""
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)"
+    return f"CREATE TABLE copies AS {numbers} SELECT t.* FROM {table} AS t, n; DROP TABLE {table}; ALTER TABLE copies RENAME TO {table};"
+
+
+DAMAGES["many schemas of one number"] = (copies("ducklake_schema") + copies("ducklake_table"), "two schemas of the number")
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -21,6 +21,8 @@ class Catalog(ThreadingHTTPServer):
         # Called with the handler before anything else; true when it has answered.
         self.fault = None
         self.credentials, self.config = [], {}
+        # Whether names mean the same in capitals and with blanks around them, as in catalogs over databases.
+        self.folds = False
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -31,6 +33,17 @@ class Catalog(ThreadingHTTPServer):
         """A table of pyiceberg as it is now."""
         metadata = json.loads(table.metadata.model_dump_json())
         self.tables[tuple(namespace.split(".")), name] = (table.metadata_location, metadata)
+
+    def found(self, namespace, name):
+        plain = (lambda text: text.strip().lower()) if self.folds else str
+        wanted = (*map(plain, namespace.split("\x1f")), plain(name))
+        return next((table for (space, known), table in self.tables.items() if (*map(plain, space), plain(known)) == wanted), None)
+
+    def names(self, namespace):
+        """As they are asked for: catalogs that fold cases list the tables of other spellings, too."""
+        plain = (lambda text: text.strip().lower()) if self.folds else str
+        parts = tuple(map(plain, namespace.split("\x1f")))
+        return sorted(name for space, name in self.tables if tuple(map(plain, space)) == parts)
 
     def entry(self, name="lake", **more):
         """Its entry in the configuration file of a server."""
@@ -96,11 +109,10 @@ class Answers(BaseHTTPRequestHandler):
                 spaces = sorted({namespace for namespace, _ in self.server.tables if len(namespace) == 1})
                 return self.page("namespaces", [list(space) for space in spaces], query)
             case ["namespaces", namespace, "tables"]:
-                namespace = tuple(namespace.split("\x1f"))
-                names = sorted(name for space, name in self.server.tables if space == namespace)
-                return self.page("identifiers", [{"namespace": list(namespace), "name": name} for name in names], query)
+                names = self.server.names(namespace)
+                return self.page("identifiers", [{"namespace": namespace.split("\x1f"), "name": name} for name in names], query)
             case ["namespaces", namespace, "tables", name]:
-                found = self.server.tables.get((tuple(namespace.split("\x1f")), name))
+                found = self.server.found(namespace, name)
                 if found is None:
                     return self.error(404)
                 more = {}

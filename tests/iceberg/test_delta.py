@@ -1,6 +1,7 @@
 """Delta tables in an object store: what their writer reads of them."""
 
 import json
+import uuid
 
 import pyarrow as pa
 import pytest
@@ -8,8 +9,10 @@ from deltalake import DeltaTable, write_deltalake
 
 import proxy as faults
 import stores
+import tables
 from conftest import refused, serving
-from server import wait_until
+from durable import Database
+from server import Server, wait_until
 from test_iceberg import ROWS, sorted_rows
 from test_stores import works
 
@@ -147,3 +150,94 @@ def test_a_store_that_is_down(s3, address):
             refused(database, "SELECT sum(id) FROM t", address, "503")
             proxy.fault = None
             wait_until(lambda: works(database, "SELECT sum(id) FROM t"), "a store that is up again", 20)
+
+
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def base85(content):
+    """That of ZeroMQ, filled up."""
+    text = ""
+    for at in range(0, len(content), 4):
+        number = int.from_bytes(content[at : at + 4].ljust(4, b"\0"), "big")
+        text += "".join(DIGITS[number // 85**power % 85] for power in (4, 3, 2, 1, 0))
+    return text
+
+
+def with_vector(folder, places, kind="log", rows=10, cut=0):
+    """A table of ten rows, from whose only file a vector deletes some; where it is in a file, the path of that."""
+    write_deltalake(folder, pa.table({"id": pa.array(range(10), pa.int64())}))
+    framed, path = tables.vector(places), None
+    content = framed[4 : len(framed) - 4 - cut]
+    if kind == "log":
+        descriptor = {"storageType": "i", "pathOrInlineDv": base85(content)}
+    else:
+        number = uuid.uuid4()
+        path = folder / f"deletion_vector_{number}.bin"
+        path.write_bytes(b"\1" + framed)
+        descriptor = {"storageType": "u", "pathOrInlineDv": base85(number.bytes), "offset": 1}
+        if kind == "address":
+            descriptor |= {"storageType": "p", "pathOrInlineDv": path.resolve().as_uri()}
+    entry = folder / "_delta_log" / f"{0:020}.json"
+    lines = [json.loads(line) for line in entry.read_text().splitlines()]
+    features = ["deletionVectors"]
+    for line in lines:
+        if "protocol" in line:
+            line["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+        if "add" in line:
+            line["add"]["stats"] = json.dumps({"numRecords": rows})
+            line["add"]["deletionVector"] = descriptor | {"sizeInBytes": len(content), "cardinality": len(places)}
+    entry.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["log", "file", "address"])
+def test_vectors_delete_rows(tmp_path, kind):
+    with_vector(tmp_path / "t", [0, 3, 9], kind)
+    with Server(f"t={tmp_path / 't'}") as server, Database(server) as database:
+        assert database.rows("SELECT id FROM t ORDER BY id") == [(n,) for n in (1, 2, 4, 5, 6, 7, 8)]
+        assert database.one("SELECT count(*) FROM t FOR VERSION AS OF 0") == 7
+
+
+@pytest.mark.parametrize("kind", ["log", "file", "address"])
+@pytest.mark.parametrize("places, rows, says", [
+    ([1, 10], 10, "deletes row 10 "), ([1, 2**31], 10, "deletes row 2147483648 "), ([1, 2**62 + 5], 10, "deletes row 46116860184273879"),
+    ([1, 2**62 + 5], 2**63 - 1, "compact"), ([1, 2**31], 2**40, "compact"),
+])
+def test_vectors_that_no_memory_has_room_for_are_refused(tmp_path, kind, places, rows, says):
+    with_vector(tmp_path / "t", places, kind, rows)
+    with Server(f"t={tmp_path / 't'}") as server, Database(server) as database:
+        for sql in ("SELECT * FROM t", "SELECT count(*) FROM t", "SELECT * FROM t FOR VERSION AS OF 0"):
+            refused(database, sql, says)
+        assert database.one("SELECT 1") == 1
+
+
+def test_damaged_vectors_are_refused(tmp_path):
+    with_vector(tmp_path / "cut", [1, 2, 3], cut=4)
+    path = with_vector(tmp_path / "t", [1, 2], "file")
+    good = path.read_bytes()
+    with Server(f"t={tmp_path / 't'}", f"cut={tmp_path / 'cut'}") as server, Database(server) as database:
+        refused(database, "SELECT * FROM cut", "deletion vector is damaged")
+        assert database.one("SELECT count(id) FROM t") == 8
+        # Names are used once; where somebody does not keep to that, the vector is looked at again.
+        path.write_bytes(b"\1" + tables.vector([1, 2**62 + 5]))
+        refused(database, "SELECT id + 1 FROM t", "")
+        path.write_bytes(good)
+        wait_until(lambda: works(database, "SELECT sum(id) FROM t"), "a vector that was repaired")
+        assert database.one("SELECT sum(id) FROM t") == 42
+
+
+def test_which_states_can_be_meant(tmp_path):
+    for _ in range(2):
+        write_deltalake(tmp_path / "t", pa.table({"id": pa.array(range(10), pa.int64())}), mode="append")
+    with Server(f"t={tmp_path / 't'}") as server, Database(server) as database:
+        for time in ("TIMESTAMP '2999-01-01 00:00:00'", "DATE '2999-01-01'", "'2999-01-01T00:00:00+01:00'"):
+            assert database.one(f"SELECT count(*) FROM t FOR TIMESTAMP AS OF {time}") == 20
+        refused(database, "SELECT * FROM t FOR TIMESTAMP AS OF now()", "is no point in time that is written out")
+        refused(database, "SELECT * FROM t FOR VERSION AS OF $1", "cannot be a parameter")
+        refused(database, "DELETE FROM t FOR VERSION AS OF 1", "an earlier state of `t` cannot be changed")
+        for state in ("VERSION AS OF 7", "TIMESTAMP AS OF '2999-01-01'"):
+            for name in ("none", "nowhere.main.orders"):
+                with pytest.raises(Exception) as error:
+                    database.rows(f"SELECT * FROM {name} FOR {state}")
+                assert "\2" not in str(error.value) and "7none" not in str(error.value) and "01orders" not in str(error.value), error.value

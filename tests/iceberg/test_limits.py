@@ -1,8 +1,10 @@
 """What metadata may ask for: so many files and deleted rows, values of bounded length, and nothing that never comes to an end."""
 
+import json
 import os
 import pathlib
 import sys
+import zlib
 
 import pyarrow as pa
 import pytest
@@ -90,6 +92,59 @@ def test_many_changes_that_each_delete_by_values(folder):  # noqa: F811
         assert database.rows("SELECT count(*), count(DISTINCT id), sum(id) FROM t") == [(100, 100, sum(range(100)))]
 
     served(place, rows)
+
+
+def number(value):
+    """As Avro writes it."""
+    value, written = value << 1, b""
+    while value > 0x7F:
+        value, written = value >> 7, written + bytes([value & 0x7F | 0x80])
+    return written + bytes([value])
+
+
+def doubling():
+    """Each record has two fields of the one before: 2 ** 24 fields in 3 KB."""
+    def record(name, *kinds):
+        return {"type": "record", "name": name, "fields": [{"name": f"f{n}", "type": kind} for n, kind in enumerate(kinds)]}
+
+    records = [record("r0", "null"), *(record(f"r{n}", f"r{n - 1}", f"r{n - 1}") for n in range(1, 24))]
+    return record("m", "string", *records), b"null", number(1) + b"a"
+
+
+def bomb():
+    """A path of 100 MB, which is 100 KB packed."""
+    packing = zlib.compressobj(9, zlib.DEFLATED, -15)
+    length, part = 100_000_000, bytes(1_000_000)
+    packed = [packing.compress(number(length)), *(packing.compress(part) for _ in range(100)), packing.flush()]
+    return {"type": "record", "name": "m", "fields": [{"name": "manifest_path", "type": "string"}]}, b"deflate", b"".join(packed)
+
+
+@pytest.mark.parametrize("made_of, says", [(doubling, "more than 10000 types"), (bomb, "more than 64 MiB unpacked")])
+def test_a_small_list_of_manifests_that_grows(folder, made_of, says):  # noqa: F811
+    place = tables.place(made(folder))
+    schema, codec, block = made_of()
+    file, mark = b"Obj\x01" + number(2), b"S" * 16
+    for text in (b"avro.schema", json.dumps(schema).encode(), b"avro.codec", codec):
+        file += number(len(text)) + text
+    (listed,) = place.glob("metadata/snap-*.avro")
+    listed.write_bytes(file + number(0) + mark + number(1) + number(len(block)) + block + mark)
+    assert listed.stat().st_size < 300_000
+    # As a table, and as the rows of a file.
+    files = folder.parent / "files"
+    files.mkdir()
+    (files / "grown.avro").write_bytes(listed.read_bytes())
+    with Server(f"t={place}", files) as server, Database(server) as database:
+        with pytest.raises(Exception, match=says):
+            database.rows("SELECT count(*) FROM t")
+        if made_of is bomb:
+            assert database.one("SELECT count(*) FROM grown") == 1
+        else:
+            with pytest.raises(Exception, match=says):
+                database.rows("SELECT count(*) FROM grown")
+        status = pathlib.Path(f"/proc/{server.process.pid}/status")
+        if status.exists():
+            (most,) = (int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+            assert most < 1_500_000, f"{most} kB"
 
 
 def test_a_path_that_is_relative(folder, monkeypatch):  # noqa: F811

@@ -4,6 +4,7 @@ use crate::delta_log::{self, Log, LogEntry};
 use crate::delta_objects::Registered;
 use crate::delta_paths::{self, Root};
 use crate::delta_table::DeltaFolderTable;
+use crate::delta_vectors::{self, Checked};
 use crate::table_folder::{Failure, FolderView, TableFolder};
 use crate::tables::durable::AsOf;
 use crate::version::TableVersion;
@@ -49,6 +50,7 @@ struct State {
 struct Loaded {
     newest: Option<LogEntry>,
     provider: Arc<dyn TableProvider>,
+    vectors: Arc<Checked>,
     files: usize,
 }
 
@@ -81,11 +83,10 @@ impl DeltaFolder {
         let Some(as_of) = as_of else {
             let (loaded, settled) = self.look(&mut state).await?;
             let version = loaded.newest.as_ref().filter(|_| settled).map(version);
-            return Ok(DeltaFolderTable { name, provider: Arc::clone(&loaded.provider), version });
+            return Ok(loaded.table(name, version));
         };
-        let provider = self.earlier(&mut state, as_of).await?;
         // What is computed of it is not kept: versions are those of the current state.
-        Ok(DeltaFolderTable { name, provider, version: None })
+        self.earlier(&mut state, as_of, name).await
     }
 
     /// Number of the data files.
@@ -125,7 +126,7 @@ impl DeltaFolder {
             *state = State::default();
         }
         let newest = log.newest();
-        if state.current.as_ref().is_some_and(|loaded| loaded.newest == newest) {
+        if state.current.as_ref().is_some_and(|loaded| loaded.is_of(newest.as_ref())) {
             return Ok(log.settled);
         }
         let now = self.load(&view, newest.clone(), None).await?;
@@ -134,14 +135,15 @@ impl DeltaFolder {
         Ok(log.settled && self.log().await?.1.newest() == newest)
     }
 
-    async fn earlier(&self, state: &mut State, as_of: AsOf) -> Result<Arc<dyn TableProvider>, Error> {
+    async fn earlier(&self, state: &mut State, as_of: AsOf, name: String) -> Result<DeltaFolderTable, Error> {
         let (view, log) = self.log().await?;
         if view.is_renewed() {
             *state = State::default();
         }
         let (entry, log) = self.aside(move || Ok((log.entry_at(as_of)?, log))).await?;
         let place = state.earlier.iter().position(|loaded| loaded.newest.as_ref() == Some(&entry));
-        let loaded = match place.and_then(|place| state.earlier.remove(place)) {
+        let known = place.and_then(|place| state.earlier.remove(place));
+        let loaded = match known.filter(|loaded| loaded.is_of(Some(&entry))) {
             Some(loaded) => loaded,
             None => {
                 let number = entry.number;
@@ -153,12 +155,12 @@ impl DeltaFolder {
                 })?
             }
         };
-        let provider = Arc::clone(&loaded.provider);
+        let table = loaded.table(name, None);
         if state.earlier.len() >= MAX_EARLIER {
             state.earlier.pop_front();
         }
         state.earlier.push_back(loaded);
-        Ok(provider)
+        Ok(table)
     }
 
     /// The folder and its log as they are now.
@@ -212,11 +214,31 @@ impl DeltaFolder {
         };
         loading.map_err(|error| failed(&error))?;
         let log = table.snapshot().map_err(|error| failed(&error))?.log_data();
-        delta_paths::check(log, root).map_err(|outside| Error::corrupt(&path, outside))?;
+        delta_paths::check(log.clone(), root).map_err(|outside| Error::corrupt(&path, outside))?;
+        let vectors = delta_vectors::named(log, root).map_err(|outside| Error::corrupt(&path, outside))?;
+        let vectors = match vectors.is_empty() {
+            true => Checked::default(),
+            false => {
+                let view = view.clone();
+                self.aside(move || delta_vectors::check(&vectors, &view)).await?
+            }
+        };
         let files = table.get_file_uris().map_err(|error| failed(&error))?.count();
         let building = table.table_provider().with_session(Arc::clone(&self.session)).build();
         let provider = building.await.map_err(|error| failed(&error))?;
-        Ok(Loaded { newest, provider: Arc::new(provider), files })
+        Ok(Loaded { newest, provider: Arc::new(provider), vectors: Arc::new(vectors), files })
+    }
+}
+
+impl Loaded {
+    /// Whether it is what a log with this last entry says, and the vectors are those that were looked at.
+    fn is_of(&self, newest: Option<&LogEntry>) -> bool {
+        self.newest.as_ref() == newest && self.vectors.still().is_ok()
+    }
+
+    fn table(&self, name: String, version: Option<TableVersion>) -> DeltaFolderTable {
+        let (provider, vectors) = (Arc::clone(&self.provider), Arc::clone(&self.vectors));
+        DeltaFolderTable { name, provider, vectors, version }
     }
 }
 

@@ -49,7 +49,7 @@ fn check_deleted(deleted: &DeletionVectorDescriptor, root: Root<'_>) -> Result<(
     if inside { Ok(()) } else { Err(outside(text)) }
 }
 
-fn outside(path: &str) -> String {
+pub(crate) fn outside(path: &str) -> String {
     format!("its log names `{path}`, which is not in the folder of the table")
 }
 

@@ -1,6 +1,7 @@
 //! The table that DataFusion sees of a Delta table that others write: the library's, without the bounds of floating-point
 //! numbers, which leave NaN out in its log as they do in the files ([`crate::footers`]).
 
+use crate::delta_vectors::Checked;
 use crate::footers::ReaderFactory;
 use crate::version::{TableVersion, Versioned};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
@@ -22,6 +23,8 @@ use std::sync::Arc;
 pub(crate) struct DeltaFolderTable {
     pub(crate) name: String,
     pub(crate) provider: Arc<dyn TableProvider>,
+    /// Whose vectors the library may read.
+    pub(crate) vectors: Arc<Checked>,
     /// See [`Versioned::settled_version`].
     pub(crate) version: Option<TableVersion>,
 }
@@ -58,6 +61,7 @@ impl TableProvider for DeltaFolderTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.vectors.still()?;
         let plan = self.provider.scan(state, projection, filters, limit).await?;
         plan.transform_up(without_bounds).data()
     }

@@ -65,6 +65,7 @@ mod delta_log;
 mod delta_objects;
 mod delta_paths;
 mod delta_table;
+mod delta_vectors;
 mod discovery;
 mod encrypted;
 mod entry;

@@ -9,7 +9,6 @@ use crate::snapshot::names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG,
 };
 use async_trait::async_trait;
-use bowshot_storage::file_catalog;
 use bowshot_storage::tables::{Entry, EntryName, What};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
@@ -72,7 +71,7 @@ impl CatalogProvider for Catalog {
             let tables = Arc::clone(visible.parts.system.as_ref()?);
             let about = AboutTables::new(&visible.pinned, &visible.parts.tables, &visible.access);
             let who = (visible.principal.clone(), visible.access.clone());
-            let files = file_catalog(visible.parts.main.as_ref()).cloned();
+            let files = visible.parts.files.clone();
             let schema =
                 SystemSchema::new(tables, who, (about, &visible.raw), Arc::clone(&visible.parts.reuse));
             let secrets = visible.parts.secrets.clone();

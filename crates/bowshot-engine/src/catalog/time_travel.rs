@@ -8,7 +8,6 @@ use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use crate::types::stored;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::rewrite::AsOf as Written;
-use bowshot_storage::file_catalog;
 use bowshot_storage::tables::durable::AsOf;
 use bowshot_storage::tables::{Entry, EntryName, Table};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
@@ -66,7 +65,8 @@ async fn of_others(
     if reading == Reading::Unseen {
         return Err(external(keeps_none(&name)));
     }
-    let files = file_catalog(visible.parts.main.as_ref()).filter(|_| is_file);
+    // Not those behind `main`, which shows what may be seen and hides where it comes from: the rights were looked at.
+    let files = visible.parts.files.as_ref().filter(|_| is_file);
     let has_states = files.is_some() || visible.parts.databases.has(&name.catalog);
     if has_states {
         visible.check_read(&name, &reading)?;

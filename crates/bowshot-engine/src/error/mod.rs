@@ -151,6 +151,8 @@ fn is_users_mistake(message: &str) -> bool {
 }
 
 fn lined(text: &str) -> String {
+    // Names that carry which state of a table is meant are none that anybody has written.
+    let text = bowshot_sql::rewrite::unmarked(text);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     lower_first(shortened(&line).trim_end_matches('.'))
 }

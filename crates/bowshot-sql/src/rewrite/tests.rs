@@ -123,6 +123,11 @@ fn clauses_have_forms_that_are_planned() {
         ("SELECT * FROM t FOR VERSION AS OF 3 WHERE a", "SELECT * FROM \"@3@t\" AS \"t\" WHERE a"),
         ("SELECT * FROM s.T VERSION AS OF 3 x", "SELECT * FROM s.\"@3@t\" x"),
         (
+            "SELECT * FROM t FOR TIMESTAMP AS OF TIMESTAMP '2026-01-31 12:00:00'",
+            "SELECT * FROM \"@@2026-01-31 12:00:00@t\" AS \"t\"",
+        ),
+        ("SELECT * FROM t TIMESTAMP AS OF DATE '2026-01-31'", "SELECT * FROM \"@@2026-01-31@t\" AS \"t\""),
+        (
             "PIVOT t ON y IN (1, 2) USING sum(n) GROUP BY c",
             "SELECT * FROM (SELECT * EXCLUDE (y, n), sum(n) FILTER (WHERE (y) = (1)) AS \"1\", sum(n) FILTER (WHERE (y) = (2)) AS \"2\" FROM (SELECT c, y, n FROM t) GROUP BY ALL)",
         ),
@@ -428,6 +433,25 @@ fn some_rows_are_updated_in_mysql_alone() {
     let sql = "UPDATE t SET a = 1 ORDER BY b LIMIT 2";
     assert_eq!(rewritten_in(sql, DialectName::MySql), sql);
     assert!(rewritten(sql).starts_with("UPDATE has ORDER BY and LIMIT in dialect `mysql` alone"));
+}
+
+#[test]
+fn states_are_written_out_and_read_only() {
+    for (sql, says) in [
+        ("SELECT * FROM t FOR VERSION AS OF ?", "cannot be a parameter"),
+        ("SELECT * FROM t FOR TIMESTAMP AS OF $1", "cannot be a parameter"),
+        ("SELECT * FROM t FOR TIMESTAMP AS OF now()", "is no point in time that is written out"),
+        ("SELECT * FROM t FOR TIMESTAMP AS OF '\u{2}x'", "is no point in time that is written out"),
+        ("DELETE FROM s.t FOR VERSION AS OF 1", "an earlier state of `s.t` cannot be changed"),
+        ("UPDATE t VERSION AS OF 1 SET a = 1", "an earlier state of `t` cannot be changed"),
+        (
+            "MERGE INTO t VERSION AS OF 1 USING u ON t.a = u.a WHEN MATCHED THEN DELETE",
+            "an earlier state of `t` cannot be changed",
+        ),
+    ] {
+        let error = rewritten(sql);
+        assert!(error.contains(says), "{sql}: {error}");
+    }
 }
 
 /// Windows are printed over several lines.

@@ -5,8 +5,10 @@ use crate::template::{meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor, TableVersion, Value, VisitorMut,
+    DataType, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Statement, TableAlias, TableFactor,
+    TableVersion, TimezoneInfo, Value, VisitorMut,
 };
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 /// Begins a name that carries a version. The tokenizer gives no name with it: [`mark`] refuses those of quoted ones.
@@ -31,6 +33,14 @@ pub fn marked(name: &str) -> Option<(&str, AsOf<'_>)> {
     Some((name, state))
 }
 
+/// A message in which such names stand as those of their tables.
+pub fn unmarked(message: &str) -> Cow<'_, str> {
+    match message.contains(MARK) {
+        true => Cow::Owned(message.split(MARK).step_by(2).collect()),
+        false => Cow::Borrowed(message),
+    }
+}
+
 pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {
     match statement.walk(&mut Marks) {
         ControlFlow::Continue(()) => Ok(()),
@@ -42,6 +52,13 @@ struct Marks;
 
 impl VisitorMut for Marks {
     type Break = Error;
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Error> {
+        match changed(statement).into_iter().find(|factor| has_version(factor)) {
+            Some(factor) => ControlFlow::Break(unchangeable(factor)),
+            None => ControlFlow::Continue(()),
+        }
+    }
 
     fn pre_visit_relation(&mut self, name: &mut ObjectName) -> ControlFlow<Error> {
         let reserved = |ident: &Ident| ident.value.contains(MARK) || ident.value.contains(super::MARK);
@@ -57,6 +74,33 @@ impl VisitorMut for Marks {
             Err(error) => ControlFlow::Break(error),
         }
     }
+}
+
+/// The tables whose rows a statement changes.
+fn changed(statement: &Statement) -> Vec<&TableFactor> {
+    match statement {
+        Statement::Update(update) => vec![&update.table.relation],
+        Statement::Merge(merge) => vec![&merge.table],
+        Statement::Delete(delete) => {
+            let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
+            tables.iter().map(|table| &table.relation).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn has_version(factor: &TableFactor) -> bool {
+    matches!(factor, TableFactor::Table { version: Some(_), .. })
+}
+
+fn unchangeable(factor: &TableFactor) -> Error {
+    let name = match factor {
+        TableFactor::Table { name, .. } => name.to_string(),
+        other => other.to_string(),
+    };
+    Error::unsupported(format!("an earlier state of `{name}` cannot be changed")).with_hint(
+        "leave out the version; rows of an earlier state come back by `INSERT INTO … SELECT * FROM …`",
+    )
 }
 
 fn with_version(factor: &mut TableFactor) -> Result<()> {
@@ -85,20 +129,57 @@ fn number(expr: &Expr) -> Result<String> {
             .with_hint("write a number, as in `FOR VERSION AS OF 3`")
     };
     let Expr::Value(value) = expr else { return Err(refused()) };
+    if matches!(value.value, Value::Placeholder(_)) {
+        return Err(parameter());
+    }
     let Value::Number(number, _) = &value.value else { return Err(refused()) };
     number.parse::<u64>().map(|number| number.to_string()).map_err(|_| refused())
 }
 
 fn time(expr: &Expr) -> Result<String> {
-    let text = match expr {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text.clone()),
-            _ => None,
-        },
+    let value = match expr {
+        Expr::Value(value) => Some(&value.value),
+        Expr::TypedString(typed) if is_moment(&typed.data_type) => Some(&typed.value.value),
         _ => None,
     };
-    text.ok_or_else(|| {
-        Error::new(ErrorKind::Syntax, format!("`{expr}` is no point in time"))
-            .with_hint("write `FOR TIMESTAMP AS OF '2026-01-31 12:00:00'`, in UTC or with a zone as `+01:00`")
-    })
+    match value {
+        Some(Value::Placeholder(_)) => Err(parameter()),
+        Some(Value::SingleQuotedString(text)) if !text.contains(MARK) => Ok(text.clone()),
+        _ => Err(Error::new(ErrorKind::Syntax, format!("`{expr}` is no point in time that is written out"))
+            .with_hint(
+                "write `FOR TIMESTAMP AS OF '2026-01-31 12:00:00'`, in UTC or with a zone as `+01:00`",
+            )),
+    }
+}
+
+/// Of what a time without a zone is one in UTC: not of types that take the session's.
+fn is_moment(data_type: &DataType) -> bool {
+    let is_plain = |zone: &TimezoneInfo| matches!(zone, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone);
+    match data_type {
+        DataType::Timestamp(_, zone) => is_plain(zone),
+        DataType::Date => true,
+        _ => false,
+    }
+}
+
+/// A statement is planned before its parameters are there, and for all that may come.
+fn parameter() -> Error {
+    Error::unsupported("which state of a table is meant cannot be a parameter")
+        .with_hint("write it out, as in `FOR VERSION AS OF 3` or `FOR TIMESTAMP AS OF '2026-01-31 12:00:00'`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unmarked;
+
+    #[test]
+    fn messages_name_the_table() {
+        for (message, shown) in [
+            ("table 'lake.db.\u{2}7\u{2}t' not found", "table 'lake.db.t' not found"),
+            ("`e1.main.\u{2}@2999-01-01\u{2}orders`, \u{2}1\u{2}t", "`e1.main.orders`, t"),
+            ("t", "t"),
+        ] {
+            assert_eq!(unmarked(message), shown);
+        }
+    }
 }

@@ -2,10 +2,12 @@
 //! or widened after a file was written are read right.
 
 use crate::Error;
-use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use arrow::array::{ArrayRef, StructArray, new_null_array};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use datafusion::common::ScalarValue;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Key of a field's metadata under which Parquet's reader leaves its number.
 const NUMBER: &str = "PARQUET:field_id";
@@ -25,6 +27,9 @@ pub(super) struct LakeColumn {
 pub(super) enum Source {
     /// The column of this name.
     Column(String),
+    /// The column of this name and type says which rows have no record; the others have this one, of NULLs: all fields were
+    /// replaced after the file was written.
+    Replaced { name: String, data_type: DataType, record: ScalarValue },
     /// All rows have this one.
     Constant(ScalarValue),
 }
@@ -40,15 +45,15 @@ pub(super) fn number(field: &Field) -> Option<i32> {
 }
 
 /// The sources of all columns in a file. `partition` has values by the numbers of columns that the file may lack, and
-/// `names` the numbers of names where the file has no numbers.
+/// `with_default` the numbers of nested fields whose values of before they were added are not NULL.
 ///
 /// # Errors
-/// `Unsupported` for nested fields that were renamed, and for files without numbers of a table without such names.
+/// `Unsupported` for nested fields that were renamed, that lack such a value, and for files without numbers.
 pub(super) fn sources(
     columns: &[LakeColumn],
     file: &Schema,
     partition: &HashMap<i32, ScalarValue>,
-    names: &HashMap<String, i32>,
+    with_default: &HashSet<i32>,
     path: &Path,
 ) -> Result<Vec<Source>, Error> {
     let mut seen = HashSet::new();
@@ -56,63 +61,95 @@ pub(super) fn sources(
         let detail = format!("two columns of the name `{}`", twice.name());
         return Err(Error::Unsupported { path: path.to_path_buf(), detail });
     }
-    let has_numbers = file.fields().iter().any(|field| number(field).is_some());
-    if !has_numbers && names.is_empty() && !file.fields().is_empty() {
+    if !file.fields().is_empty() && !has_numbers(file) {
         let detail =
             "its columns have no numbers, and the table does not say which names they had".to_owned();
         return Err(Error::Unsupported { path: path.to_path_buf(), detail });
     }
-    let number_of = |field: &Field| match has_numbers {
-        true => number(field),
-        false => names.get(field.name()).copied(),
-    };
     let by_number: HashMap<i32, &FieldRef> =
-        file.fields().iter().filter_map(|field| Some((number_of(field)?, field))).collect();
+        file.fields().iter().filter_map(|field| Some((number(field)?, field))).collect();
+    let refused = |detail: String| Error::Unsupported { path: path.to_path_buf(), detail };
     let of_column = |column: &LakeColumn| match by_number.get(&column.number) {
-        Some(found) => {
-            if has_numbers {
-                expect_same_names(&column.field, found, path)?;
-            }
-            Ok(Source::Column(found.name().clone()))
-        }
+        Some(found) => source(column, found, with_default).map_err(refused),
         None => Ok(Source::Constant(partition.get(&column.number).unwrap_or(&column.default).clone())),
     };
     columns.iter().map(of_column).collect()
 }
 
+/// Whether a file's columns have numbers.
+pub(super) fn has_numbers(file: &Schema) -> bool {
+    file.fields().iter().any(|field| number(field).is_some())
+}
+
+fn source(column: &LakeColumn, found: &Field, with_default: &HashSet<i32>) -> Result<Source, String> {
+    let name = found.name().clone();
+    match (column.field.data_type(), found.data_type()) {
+        (DataType::Struct(wanted), DataType::Struct(inner)) if is_replaced(wanted, inner) => {
+            wanted.iter().try_for_each(|field| expect_no_default(field, with_default))?;
+            let array = |field: &FieldRef| -> ArrayRef { new_null_array(field.data_type(), 1) };
+            let arrays = wanted.iter().map(array).collect();
+            let record = StructArray::try_new(wanted.clone(), arrays, None)
+                .map_err(|error| format!("its column `{name}` lacks all fields: {error}"))?;
+            let record = ScalarValue::Struct(Arc::new(record));
+            Ok(Source::Replaced { name, data_type: found.data_type().clone(), record })
+        }
+        _ => {
+            expect_same_names(&column.field, found, with_default)?;
+            Ok(Source::Column(name))
+        }
+    }
+}
+
+/// Whether a record of a file has none of the fields that are wanted; of one without numbers it cannot be told.
+fn is_replaced(wanted: &Fields, found: &Fields) -> bool {
+    let is_there = |wanted: &FieldRef| found.iter().any(|field| number(field) == number(wanted));
+    let has_numbers = found.iter().all(|field| number(field).is_some());
+    has_numbers && !wanted.is_empty() && !wanted.iter().any(is_there)
+}
+
 /// Nested fields are found by name, so those of one number must have one name.
-fn expect_same_names(wanted: &Field, found: &Field, path: &Path) -> Result<(), Error> {
+fn expect_same_names(wanted: &Field, found: &Field, with_default: &HashSet<i32>) -> Result<(), String> {
     use DataType as T;
     match (wanted.data_type(), found.data_type()) {
+        (T::Struct(inner), T::Struct(found)) if is_replaced(inner, found) => Err(format!(
+            "all fields of its nested record `{}` were replaced, which is not read",
+            wanted.name()
+        )),
         (T::Struct(wanted), T::Struct(found)) => wanted.iter().try_for_each(|wanted| {
             let by_number = found.iter().find(|field| number(field) == number(wanted));
             let by_name = found.iter().find(|field| field.name() == wanted.name());
             match (by_number, by_name) {
-                (Some(one), _) if one.name() == wanted.name() => expect_same_names(wanted, one, path),
-                (None, None) => Ok(()),
-                _ => {
-                    let detail =
-                        format!("its nested field `{}` had another name, or is another one", wanted.name());
-                    Err(Error::Unsupported { path: path.to_path_buf(), detail })
-                }
+                (Some(one), _) if one.name() == wanted.name() => expect_same_names(wanted, one, with_default),
+                (None, None) => expect_no_default(wanted, with_default),
+                _ => Err(format!("its nested field `{}` had another name, or is another one", wanted.name())),
             }
         }),
-        (T::List(wanted), T::List(found)) => expect_same_names(wanted, found, path),
+        (T::List(wanted), T::List(found)) => expect_same_names(wanted, found, with_default),
         (T::Map(wanted, _), T::Map(found, _)) => match (wanted.data_type(), found.data_type()) {
             (T::Struct(wanted), T::Struct(found)) => wanted
                 .iter()
                 .zip(found)
-                .try_for_each(|(wanted, found)| expect_same_names(wanted, found, path)),
+                .try_for_each(|(wanted, found)| expect_same_names(wanted, found, with_default)),
             _ => Ok(()),
         },
         _ => Ok(()),
     }
 }
 
+/// A nested field that a file lacks is NULL.
+fn expect_no_default(wanted: &Field, with_default: &HashSet<i32>) -> Result<(), String> {
+    match number(wanted).is_some_and(|number| with_default.contains(&number)) {
+        true => Err(format!(
+            "it lacks the nested field `{}`, which has a value for rows of before it was added",
+            wanted.name()
+        )),
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     fn field(name: &str, id: i32, data_type: DataType) -> Field {
         Field::new(name, data_type, true).with_metadata(numbered(id))
@@ -124,7 +161,7 @@ mod tests {
     }
 
     fn found(columns: &[LakeColumn], file: Vec<Field>) -> Result<Vec<Source>, Error> {
-        sources(columns, &Schema::new(file), &HashMap::new(), &HashMap::new(), Path::new("f"))
+        sources(columns, &Schema::new(file), &HashMap::new(), &HashSet::from([8]), Path::new("f"))
     }
 
     #[test]
@@ -135,22 +172,50 @@ mod tests {
         assert_eq!(found(&columns, file).unwrap(), wanted);
     }
 
-    #[test]
-    fn nested_fields_that_were_renamed_are_refused() {
-        let of = |name: &str, id| DataType::Struct(vec![field(name, id, DataType::Int64)].into());
-        let columns = [column("s", 1, of("x", 2))];
-        assert!(found(&columns, vec![field("s", 1, of("x", 2))]).is_ok());
-        assert!(found(&columns, vec![field("s", 1, of("y", 2))]).is_err());
-        assert!(found(&columns, vec![field("s", 1, of("x", 5))]).is_err());
+    fn record(fields: &[(&str, i32)]) -> DataType {
+        DataType::Struct(fields.iter().map(|(name, id)| field(name, *id, DataType::Int64)).collect())
     }
 
     #[test]
-    fn files_without_numbers_need_names() {
+    fn nested_fields_that_were_renamed_are_refused() {
+        let columns = [column("s", 1, record(&[("x", 2), ("z", 3)]))];
+        let found = |fields: &[(&str, i32)]| found(&columns, vec![field("s", 1, record(fields))]);
+        assert!(found(&[("x", 2), ("z", 3)]).is_ok());
+        assert!(found(&[("z", 3)]).is_ok());
+        assert!(found(&[("y", 2), ("z", 3)]).is_err());
+        assert!(found(&[("x", 5), ("z", 3)]).is_err());
+    }
+
+    #[test]
+    fn a_record_of_which_nothing_is_left_has_nulls() {
+        let columns = [column("s", 1, record(&[("x", 2)]))];
+        let old = record(&[("x", 3)]);
+        let sources = found(&columns, vec![field("t", 1, old.clone())]).unwrap();
+        let [Source::Replaced { name, data_type, record: value }] = sources.as_slice() else { panic!() };
+        assert_eq!((name.as_str(), data_type), ("t", &old));
+        assert!(!value.is_null() && value.data_type() == *columns[0].field.data_type());
+        let plain = DataType::Struct(vec![Field::new("x", DataType::Int64, true)].into());
+        assert!(found(&columns, vec![field("s", 1, plain)]).is_err());
+        let list = |inner| DataType::List(Arc::new(field("element", 9, inner)));
+        let columns = [column("l", 1, list(record(&[("x", 2)])))];
+        let error = found(&columns, vec![field("l", 1, list(old))]).unwrap_err();
+        assert!(error.to_string().contains("`element` were replaced"), "{error}");
+    }
+
+    #[test]
+    fn nested_fields_of_before_are_not_null_where_they_have_a_default() {
+        for wanted in [record(&[("x", 2), ("d", 8)]), record(&[("d", 8)])] {
+            let file = vec![field("s", 1, record(&[("x", 2)]))];
+            let error = found(&[column("s", 1, wanted.clone())], file).unwrap_err();
+            assert!(error.to_string().contains("lacks the nested field `d`"), "{error}");
+            assert!(found(&[column("s", 1, wanted.clone())], vec![field("s", 1, wanted)]).is_ok());
+        }
+    }
+
+    #[test]
+    fn files_without_numbers_are_refused() {
         let columns = [column("a", 1, DataType::Int64)];
-        let file = Schema::new(vec![Field::new("was", DataType::Int64, true)]);
-        let names = HashMap::from([("was".to_owned(), 1)]);
-        let with = sources(&columns, &file, &HashMap::new(), &names, Path::new("f")).unwrap();
-        assert_eq!(with, [Source::Column("was".to_owned())]);
-        assert!(sources(&columns, &file, &HashMap::new(), &HashMap::new(), Path::new("f")).is_err());
+        assert!(found(&columns, vec![Field::new("a", DataType::Int64, true)]).is_err());
+        assert!(found(&columns, Vec::new()).is_ok());
     }
 }

@@ -20,10 +20,10 @@ use std::sync::Arc;
 
 /// Deleted rows of a table that are held in memory, with those of values counted for each group of files that they are compared
 /// with. More are refused: the table has to be compacted.
-pub(super) const MAX_DELETED: usize = 10_000_000;
+pub(crate) const MAX_DELETED: usize = 10_000_000;
 
 /// Bytes of a deletion vector: one of which each row takes as much room as it can.
-const MAX_VECTOR_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_VECTOR_BYTES: u64 = 64 << 20;
 
 /// Numbers of the columns of a file of deleted places, which the format reserves (specification, "Reserved Field IDs").
 const FILE_PATH: i32 = 2_147_483_546;

@@ -13,7 +13,8 @@ mod deletes;
 mod ducklake;
 pub(crate) mod iceberg;
 mod table;
-mod vector;
+pub(crate) mod vector;
 
+pub(crate) use deletes::{MAX_DELETED, MAX_VECTOR_BYTES};
 pub use ducklake::{DuckLake, DuckLakePlace};
 pub(crate) use table::LakeTable;

@@ -22,7 +22,7 @@ use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, Fi
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::expressions::{CaseExpr, Column, Literal, is_not_null};
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
@@ -78,6 +78,7 @@ impl LakeFile {
 pub(super) fn file_schema(columns: &[LakeColumn], sources: &[Source]) -> SchemaRef {
     let named = |(column, source): (&LakeColumn, &Source)| match source {
         Source::Column(name) => Some(column.field.as_ref().clone().with_name(name)),
+        Source::Replaced { name, data_type, .. } => Some(Field::new(name, data_type.clone(), true)),
         Source::Constant(_) => None,
     };
     Arc::new(Schema::new(columns.iter().zip(sources).filter_map(named).collect::<Vec<Field>>()))
@@ -235,6 +236,15 @@ impl LakeTable {
                     next += 1;
                     Arc::new(Column::new(in_file, next - 1))
                 }
+                Source::Replaced { name, record, .. } => {
+                    is_same = false;
+                    next += 1;
+                    let value = Literal::new(record.clone());
+                    match column.field.is_nullable() {
+                        true => where_there(Column::new(name, next - 1), value)?,
+                        false => Arc::new(value),
+                    }
+                }
                 Source::Constant(value) => {
                     is_same = false;
                     Arc::new(Literal::new(value.clone()))
@@ -266,7 +276,7 @@ impl Group {
 
     /// Where a column of the table is among those of the files.
     fn place_in_files(&self, place: usize) -> Option<usize> {
-        let is_read = |source: &&Source| matches!(source, Source::Column(_));
+        let is_read = |source: &&Source| !matches!(source, Source::Constant(_));
         self.sources.get(place).filter(is_read)?;
         Some(self.sources.iter().take(place).filter(is_read).count())
     }
@@ -295,6 +305,12 @@ fn without_values(rows: Arc<dyn ExecutionPlan>, deleted: &Gone) -> Result<Arc<dy
         false,
     )?;
     Ok(Arc::new(join))
+}
+
+/// A value in the rows in which a column is not NULL.
+fn where_there(column: Column, value: Literal) -> Result<Arc<dyn PhysicalExpr>> {
+    let is_there = is_not_null(Arc::new(column))?;
+    Ok(Arc::new(CaseExpr::try_new(None, vec![(is_there, Arc::new(value))], None)?))
 }
 
 fn first_columns(plan: Arc<dyn ExecutionPlan>, count: usize) -> Result<Arc<dyn ExecutionPlan>> {

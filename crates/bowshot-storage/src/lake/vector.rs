@@ -10,7 +10,8 @@
 /// Before and behind a bitmap.
 const LENGTH_BYTES: usize = 4;
 const CHECKSUM_BYTES: usize = 4;
-const MAGIC: [u8; 4] = [0xd1, 0xd3, 0x39, 0x64];
+/// Before the bitmaps, in every format that has them.
+pub(crate) const MAGIC: [u8; 4] = [0xd1, 0xd3, 0x39, 0x64];
 
 /// First number of a bitmap that has no runs, and of one that may have some.
 const WITHOUT_RUNS: u32 = 12_346;
@@ -27,7 +28,6 @@ const WORDS: usize = 1_024;
 /// # Errors
 /// Says what is wrong with it, or that it has more than `most`, which is found out before they are all taken.
 pub(super) fn places(vector: &[u8], most: usize) -> Result<Vec<u64>, String> {
-    let damaged = || "its deletion vector is damaged".to_owned();
     let (length, rest) = vector.split_at_checked(LENGTH_BYTES).ok_or_else(damaged)?;
     let length = u32::from_be_bytes(length.try_into().map_err(|_| damaged())?);
     let end = rest.len().checked_sub(CHECKSUM_BYTES).ok_or_else(damaged)?;
@@ -35,17 +35,34 @@ pub(super) fn places(vector: &[u8], most: usize) -> Result<Vec<u64>, String> {
     let is_whole = usize::try_from(length) == Ok(content.len())
         && checksum == crc32fast::hash(content).to_be_bytes()
         && content.starts_with(&MAGIC);
-    let bitmap = content.get(MAGIC.len()..).filter(|_| is_whole).ok_or_else(damaged)?;
-    let mut reader = Reader { bytes: bitmap, found: Vec::new(), most };
+    let bitmaps = content.get(MAGIC.len()..).filter(|_| is_whole).ok_or_else(damaged)?;
+    match of_bitmaps(bitmaps, most)? {
+        (found, []) => Ok(found),
+        _ => Err(damaged()),
+    }
+}
+
+/// The largest value of bitmaps; what stands behind them is somebody else's.
+///
+/// # Errors
+/// As [`places`].
+pub(crate) fn largest(bitmaps: &[u8], most: usize) -> Result<Option<u64>, String> {
+    of_bitmaps(bitmaps, most).map(|(found, _)| found.last().copied())
+}
+
+/// The values of bitmaps, in order, and what stands behind them.
+fn of_bitmaps(bitmaps: &[u8], most: usize) -> Result<(Vec<u64>, &[u8]), String> {
+    let mut reader = Reader { bytes: bitmaps, found: Vec::new(), most };
     let read = reader.all();
     if reader.found.len() > most {
         return Err(format!("its deletion vector has more than {most} rows"));
     }
-    read.filter(|()| reader.bytes.is_empty()).ok_or_else(damaged)?;
-    match reader.found.is_sorted_by(|one, other| one < other) {
-        true => Ok(reader.found),
-        false => Err(damaged()),
-    }
+    let is_sorted = read.is_some() && reader.found.is_sorted_by(|one, other| one < other);
+    if is_sorted { Ok((reader.found, reader.bytes)) } else { Err(damaged()) }
+}
+
+fn damaged() -> String {
+    "its deletion vector is damaged".to_owned()
 }
 
 /// Reads bitmaps from the bytes that are left; `None` where they end too early, or make no sense.

@@ -260,7 +260,6 @@ impl Remotes {
             connect_timeout: credentials::CONNECT_TIMEOUT,
             max_retries,
         };
-        let authority = authority.map(credentials::certificate).transpose().map_err(Error::invalid)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         WebClient::new(self.shared(&mut open)?, patience, (plain, authority))
     }

@@ -1,13 +1,15 @@
 //! Requests to a web service that is asked for tables: on the threads of the object stores, within their times, as often as is of
-//! use, and with answers of at most so many bytes. What is answered is never repeated in an error.
+//! use, and with answers of at most so many bytes. What is answered is never repeated in an error. A service that says it is elsewhere is
+//! believed within its own origin: it cannot make this server ask other hosts.
 
 use super::client::Shared;
 use super::fault::Fault;
 use bowshot_api::{Error, Result, Secret};
 use bytes::{Bytes, BytesMut};
 use futures::TryStreamExt;
-use object_store::client::{HttpClient, HttpConnector, HttpRequest, HttpRequestBody, ReqwestConnector};
-use object_store::{Certificate, ClientOptions, HeaderValue};
+use object_store::HeaderValue;
+use object_store::client::{HttpClient, HttpRequest, HttpRequestBody};
+use reqwest::redirect;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use url::Url;
@@ -15,6 +17,8 @@ use url::Url;
 /// The first pause between two attempts; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Redirects that one request follows.
+const MAX_REDIRECTS: usize = 5;
 
 /// How long is waited, and how often asked.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +50,8 @@ pub(crate) struct Call {
     pub(crate) form: Option<Secret>,
     /// Most bytes of an answer.
     pub(crate) most: usize,
+    /// When the wait for an answer ends, if that is sooner than it does anyway.
+    pub(crate) until: Option<Instant>,
 }
 
 /// What is answered. It cannot be shown: there may be credentials in it.
@@ -56,23 +62,32 @@ pub(crate) struct Answer {
 
 impl WebClient {
     /// # Errors
-    /// When there is no client for these settings.
+    /// `Invalid` for a certificate that cannot be read, and when there is no client for these settings.
     pub(super) fn new(
         shared: Arc<Shared>,
         patience: Patience,
-        (plain, authority): (bool, Option<Certificate>),
+        (plain, authority): (bool, Option<&str>),
     ) -> Result<Self> {
-        let options = ClientOptions::new()
-            .with_allow_http(plain)
-            .with_timeout(patience.request_timeout.min(patience.timeout))
-            .with_connect_timeout(patience.connect_timeout.min(patience.timeout));
-        let options = match authority {
-            Some(authority) => options.with_root_certificate(authority),
-            None => options,
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("bowshot/", env!("CARGO_PKG_VERSION")))
+            .http1_only()
+            .https_only(!plain)
+            .redirect(redirect::Policy::custom(redirected))
+            .referer(false)
+            .timeout(patience.request_timeout.min(patience.timeout))
+            .connect_timeout(patience.connect_timeout.min(patience.timeout));
+        let client = match authority {
+            Some(path) => client.add_root_certificate(certificate(path)?),
+            None => client,
         };
-        let client = ReqwestConnector::default().connect(&options);
+        let client = client.build();
         let client = client.map_err(|_| Error::internal("there is no HTTP client for these settings"))?;
-        Ok(Self { client, shared, patience })
+        Ok(Self { client: HttpClient::new(client), shared, patience })
+    }
+
+    /// How long an answer is waited for, with all attempts.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.patience.timeout
     }
 
     /// Asks until an answer counts, the time is over, or asking again is of no use.
@@ -80,13 +95,31 @@ impl WebClient {
     /// # Errors
     /// When none comes. Answers with a status that is an error are none of these, but for those that may pass.
     pub(crate) async fn call(&self, call: Call) -> std::result::Result<Answer, Fault> {
-        let (client, patience) = (self.client.clone(), self.patience);
+        let left = call.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(self.patience.timeout, |left| left.min(self.patience.timeout));
+        let (client, patience) = (self.client.clone(), Patience { timeout, ..self.patience });
         let asking = async move {
             let all = attempts(&client, &call, patience);
             tokio::time::timeout(patience.timeout, all).await.unwrap_or(Err(Fault::Late(patience.timeout)))
         };
         self.shared.io.spawn(asking).done().await?
     }
+}
+
+/// Another path of the same service is asked instead, and no other service.
+fn redirected(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let from = attempt.previous();
+    let is_near = from.last().is_some_and(|from| from.origin() == attempt.url().origin());
+    match is_near && from.len() <= MAX_REDIRECTS {
+        true => attempt.follow(),
+        false => attempt.stop(),
+    }
+}
+
+fn certificate(path: &str) -> Result<reqwest::Certificate> {
+    let pem = std::fs::read(path);
+    let pem = pem.map_err(|error| Error::invalid(format!("`{path}` cannot be read: {error}")))?;
+    reqwest::Certificate::from_pem(&pem).map_err(|_| Error::invalid(format!("`{path}` holds no certificate")))
 }
 
 async fn attempts(

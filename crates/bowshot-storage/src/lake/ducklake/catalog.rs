@@ -1,5 +1,6 @@
 //! The database of a catalog: opened to be read, and read in one transaction for each statement.
 
+use super::watch::{Watch, Watched};
 use crate::Error;
 use crate::version::FileIdentity;
 use bowshot_api::ErrorKind;
@@ -12,8 +13,12 @@ use std::time::{Duration, SystemTime};
 
 /// How long is waited for a writer that has locked the catalog.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one look at a catalog may last.
+const DEADLINE: Duration = Duration::from_secs(10);
 /// Bytes of a catalog; a larger one is refused, since its tables are looked through.
 const MAX_BYTES: u64 = 4 << 30;
+/// Bytes of memory that SQLite may have for all catalogs.
+const MAX_MEMORY: u64 = 1 << 30;
 /// Bytes of a text in a catalog.
 pub(super) const MAX_TEXT: usize = 16 << 10;
 /// Versions of the format that are known.
@@ -26,6 +31,9 @@ pub(super) struct Catalog {
     inode: (u64, u64),
     /// Which opening of a catalog this is: SQLite counts changes for each by itself.
     opening: u64,
+    /// Before the connection, which it stops.
+    watch: Watch,
+    pub(super) patience: Duration,
     connection: Connection,
 }
 
@@ -44,6 +52,8 @@ pub(super) struct Moment {
 pub(super) struct State<'a> {
     pub(super) path: &'a Path,
     transaction: Transaction<'a>,
+    /// Until the transaction has ended.
+    _watched: Watched,
     pub(super) moment: Moment,
 }
 
@@ -58,12 +68,16 @@ impl Catalog {
         // Nothing that is written in the catalog is run.
         connection
             .execute_batch(
-                "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;",
+                "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; \
+                 PRAGMA temp_store = MEMORY;",
             )
+            // Of all catalogs together: nothing goes to files of its own, and nothing grows without an end.
+            .and_then(|()| connection.execute_batch(&format!("PRAGMA hard_heap_limit = {MAX_MEMORY}")))
             .map_err(|error| failed(path, &error))?;
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let opening = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { path: path.to_path_buf(), inode, opening, connection })
+        let watch = Watch::new(connection.get_interrupt_handle()).map_err(|error| Error::io(path, error))?;
+        Ok(Self { path: path.to_path_buf(), inode, opening, watch, patience: DEADLINE, connection })
     }
 
     /// Whether the file is still the one that was opened.
@@ -78,6 +92,7 @@ impl Catalog {
     pub(super) fn state(&mut self) -> Result<State<'_>, Error> {
         let path = self.path.as_path();
         let of_sqlite = |error: rusqlite::Error| failed(path, &error);
+        let watched = self.watch.begin(self.patience);
         let transaction = self.connection.transaction().map_err(of_sqlite)?;
         expect_tables(&transaction, path)?;
         expect_version(&transaction, path)?;
@@ -93,7 +108,7 @@ impl Catalog {
         let changes =
             transaction.pragma_query_value(None, "data_version", |row| row.get(0)).map_err(of_sqlite)?;
         let moment = Moment { snapshot, row, changes, opening: self.opening };
-        Ok(State { path, transaction, moment })
+        Ok(State { path, transaction, _watched: watched, moment })
     }
 }
 
@@ -109,15 +124,30 @@ impl State<'_> {
         limit: usize,
         mut read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, Error> {
+        self.some_rows(sql, parameters, limit, |row| read(row).map(Some))
+    }
+
+    /// Those rows of a query that `read` makes something of. There are no more than `limit`.
+    ///
+    /// # Errors
+    /// As [`Self::rows`].
+    pub(super) fn some_rows<T>(
+        &self,
+        sql: &str,
+        parameters: &[i64],
+        limit: usize,
+        mut read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<Option<T>>,
+    ) -> Result<Vec<T>, Error> {
         let of_sqlite = |error: rusqlite::Error| failed(self.path, &error);
         let mut query = self.transaction.prepare_cached(sql).map_err(of_sqlite)?;
         let mut rows = query.query(rusqlite::params_from_iter(parameters)).map_err(of_sqlite)?;
         let mut all = Vec::new();
         while let Some(row) = rows.next().map_err(of_sqlite)? {
+            let Some(it) = read(row).map_err(of_sqlite)? else { continue };
             if all.len() >= limit {
                 return Err(too_many(self.path, limit));
             }
-            all.push(read(row).map_err(of_sqlite)?);
+            all.push(it);
         }
         Ok(all)
     }
@@ -248,6 +278,16 @@ fn too_many(path: &Path, limit: usize) -> Error {
     }
 }
 
+/// The error of a read that was stopped, and the only one of this kind.
+pub(super) fn too_slow(path: &Path) -> Error {
+    Error::Lake {
+        path: path.to_path_buf(),
+        detail: format!("the catalog was not read within {} seconds", DEADLINE.as_secs()),
+        kind: ErrorKind::Timeout,
+        hint: "run the statement again in half a minute; if it stays slow, let the writer of the catalog make it smaller",
+    }
+}
+
 /// What SQLite says of a catalog.
 pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
     let (kind, hint) = match error.sqlite_error_code() {
@@ -259,6 +299,11 @@ pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => (
             ErrorKind::Unavailable,
             "the server reads the file; one in WAL mode also needs `-shm` and `-wal` beside it, which it may write",
+        ),
+        Some(ErrorCode::OperationInterrupted) => return too_slow(path),
+        Some(ErrorCode::OutOfMemory) => (
+            ErrorKind::LimitReached,
+            "the catalog asks for more memory than catalogs get: let its writer make it smaller",
         ),
         _ => (ErrorKind::Corrupt, "look at the catalog with DuckDB; other tables and lakes are not hurt"),
     };

@@ -3,19 +3,24 @@
 
 use super::super::columns::LakeColumn;
 use super::catalog::{MAX_TEXT, State, damaged};
+use super::types;
 use crate::Error;
 use arrow::array::{ArrayRef, BinaryBuilder, BooleanArray, FixedSizeBinaryBuilder, RecordBatch, StringArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, SchemaRef};
 use bowshot_api::ErrorKind;
-use rusqlite::types::Value;
+use rusqlite::Row;
+use rusqlite::types::{Value, ValueRef};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// Rows of one table in its catalog, and their bytes; more are refused.
 const MAX_ROWS: usize = 1_000_000;
-const MAX_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// Such tables of one table, and places that it has deleted.
 const MAX_TABLES: usize = 10_000;
 const MAX_PLACES: usize = 10_000_000;
@@ -24,11 +29,33 @@ const MAX_PLACES: usize = 10_000_000;
 const HINT: &str = "let the writer put them into files: `CALL ducklake_flush_inlined_data('lake')`";
 
 /// Rows that were written while a table had the same columns.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone)]
 pub(super) struct Inlined {
-    /// The numbers of their columns.
-    columns: Vec<i64>,
+    /// The numbers of their columns, and the types that these had then.
+    columns: Vec<(i64, String)>,
     rows: Vec<Vec<Value>>,
+    /// What tells the rows from others, also when they have been forgotten.
+    digest: [u8; 32],
+}
+
+impl Inlined {
+    /// The rows are large, and needed once.
+    pub(super) fn forget_rows(&mut self) {
+        self.rows = Vec::new();
+    }
+}
+
+impl PartialEq for Inlined {
+    fn eq(&self, other: &Self) -> bool {
+        self.columns == other.columns && self.digest == other.digest
+    }
+}
+
+/// Without the rows: versions of tables are made of it.
+impl fmt::Debug for Inlined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Inlined").field(&self.columns).field(&self.digest).finish()
+    }
 }
 
 /// The rows of a table at a snapshot.
@@ -37,10 +64,11 @@ pub(super) struct Inlined {
 /// What is wrong with the catalog, and when there are too many.
 pub(super) fn tables(state: &State<'_>, (table, snapshot): (i64, i64)) -> Result<Vec<Inlined>, Error> {
     let sql = format!(
-        "SELECT DISTINCT substr(table_name, 1, {MAX_TEXT}) FROM ducklake_inlined_data_tables WHERE table_id = ?1 \
-         ORDER BY 1"
+        "SELECT substr(table_name, 1, {MAX_TEXT}) FROM ducklake_inlined_data_tables WHERE table_id = ?1"
     );
-    let names: Vec<String> = state.rows(&sql, &[table], MAX_TABLES, |row| row.get(0))?;
+    let mut names: Vec<String> = state.rows(&sql, &[table], MAX_TABLES, |row| row.get(0))?;
+    names.sort_unstable();
+    names.dedup();
     let mut all = Vec::new();
     let mut left = (MAX_ROWS, MAX_BYTES);
     for name in names {
@@ -105,11 +133,14 @@ fn rows(
     let sql = format!("SELECT {} FROM {name} WHERE {at}", selected.join(", "));
     let (mut bytes, count) = (0_usize, columns.len());
     let rows = state.rows(&sql, &[snapshot], left.0, |row| {
-        let values =
-            (0..count).map(|at| row.get::<_, Value>(at)).collect::<rusqlite::Result<Vec<Value>>>()?;
-        bytes = values.iter().fold(bytes, |bytes, value| bytes.saturating_add(size(value)));
+        for at in 0..count {
+            bytes = bytes.saturating_add(size(row.get_ref(at)?));
+        }
         // What is too much is not kept any longer, and told below.
-        Ok(if bytes > left.1 { Vec::new() } else { values })
+        match bytes > left.1 {
+            true => Ok(Vec::new()),
+            false => (0..count).map(|at| value(row, at)).collect(),
+        }
     })?;
     if bytes > left.1 {
         return Err(unsupported(
@@ -118,34 +149,63 @@ fn rows(
         ));
     }
     *left = (left.0.saturating_sub(rows.len()), left.1 - bytes);
-    Ok(Some(Inlined { columns: numbers, rows }))
+    let digest = digest(&rows);
+    Ok(Some(Inlined { columns: numbers, rows, digest }))
 }
 
-fn size(value: &Value) -> usize {
+/// A value, of which a text is one.
+fn value(row: &Row<'_>, at: usize) -> rusqlite::Result<Value> {
+    match row.get_ref(at)? {
+        // The crate panics at bytes that are no text when it is asked for a value.
+        ValueRef::Text(_) => row.get(at).map(Value::Text),
+        _ => row.get(at),
+    }
+}
+
+fn digest(rows: &[Vec<Value>]) -> [u8; 32] {
+    let mut all = Sha256::new();
+    for value in rows.iter().flatten() {
+        let mut put = |kind: u8, bytes: &[u8]| {
+            all.update([kind]);
+            all.update(bytes.len().to_le_bytes());
+            all.update(bytes);
+        };
+        match value {
+            Value::Null => put(0, &[]),
+            Value::Integer(number) => put(1, &number.to_le_bytes()),
+            Value::Real(number) => put(2, &number.to_bits().to_le_bytes()),
+            Value::Text(text) => put(3, text.as_bytes()),
+            Value::Blob(bytes) => put(4, bytes),
+        }
+    }
+    all.finalize().into()
+}
+
+fn size(value: ValueRef<'_>) -> usize {
     size_of::<Value>()
         + match value {
-            Value::Text(text) => text.len(),
-            Value::Blob(bytes) => bytes.len(),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
             _ => 0,
         }
 }
 
-/// The numbers that columns of these names had at a snapshot.
+/// The numbers and types that columns of these names had at a snapshot.
 fn numbers(
     state: &State<'_>,
     (name, columns): (&str, &[String]),
     (table, snapshot): (i64, i64),
-) -> Result<Vec<i64>, Error> {
+) -> Result<Vec<(i64, String)>, Error> {
     let sql = format!(
-        "SELECT substr(column_name, 1, {MAX_TEXT}), column_id FROM ducklake_column \
+        "SELECT substr(column_name, 1, {MAX_TEXT}), column_id, substr(column_type, 1, {MAX_TEXT}) \
+         FROM ducklake_column \
          WHERE table_id = ?2 AND parent_column IS NULL \
            AND begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1)"
     );
-    let known: Vec<(String, i64)> =
-        state.rows(&sql, &[snapshot, table], MAX_TABLES, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let known: Vec<(String, (i64, String))> = state
+        .rows(&sql, &[snapshot, table], MAX_TABLES, |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
     let number = |column: &String| {
         let found = known.iter().find(|(known, _)| known == column);
-        found.map(|(_, number)| *number).ok_or_else(|| {
+        found.map(|(_, number)| number.clone()).ok_or_else(|| {
             unsupported(
                 state.path,
                 format!("rows in its table `{name}` have a column {column:?} of which the catalog has forgotten what it is"),
@@ -175,15 +235,17 @@ pub(super) fn batches(
 ) -> Result<Vec<RecordBatch>, Error> {
     let of_one = |inlined: &Inlined| {
         let array = |column: &LakeColumn| {
-            let place = inlined.columns.iter().position(|number| *number == i64::from(column.number));
-            let Some(place) = place else {
+            let mut places = inlined.columns.iter().enumerate();
+            let Some((place, (_, written))) =
+                places.find(|(_, (number, _))| *number == i64::from(column.number))
+            else {
                 return column
                     .default
                     .to_array_of_size(inlined.rows.len())
                     .map_err(|error| damaged(path, error));
             };
             let values: Vec<&Value> = inlined.rows.iter().filter_map(|row| row.get(place)).collect();
-            array(&values, column.field.data_type()).map_err(|detail| {
+            array_of(&values, written, column.field.data_type()).map_err(|detail| {
                 unsupported(
                     path,
                     format!(
@@ -197,6 +259,19 @@ pub(super) fn batches(
         RecordBatch::try_new(Arc::clone(schema), arrays).map_err(|error| damaged(path, error))
     };
     inlined.iter().filter(|_| !columns.is_empty()).map(of_one).collect()
+}
+
+/// Values that were written when their column had the type `written`. A text is one of that type: the same text can be another
+/// number in a wider one.
+fn array_of(values: &[&Value], written: &str, data_type: &DataType) -> Result<ArrayRef, String> {
+    match types::plain(written) {
+        Some(written) if written != *data_type => {
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            cast_with_options(&array(values, &written)?, data_type, &options)
+                .map_err(|error| error.to_string())
+        }
+        _ => array(values, data_type),
+    }
 }
 
 /// Values as SQLite has them: numbers, bytes, and texts for all else.
@@ -250,15 +325,15 @@ fn uuids(values: &[&Value]) -> Result<ArrayRef, String> {
     Ok(Arc::new(bytes.finish()))
 }
 
-fn texts(values: &[&Value]) -> Result<StringArray, String> {
-    let text = |value: &&Value| match value {
+fn texts<'a>(values: &[&'a Value]) -> Result<StringArray, String> {
+    let text = |value: &&'a Value| match *value {
         Value::Null => Ok(None),
-        Value::Integer(number) => Ok(Some(number.to_string())),
-        Value::Real(number) => Ok(Some(format!("{number:?}"))),
-        Value::Text(text) => Ok(Some(text.clone())),
+        Value::Integer(number) => Ok(Some(Cow::Owned(number.to_string()))),
+        Value::Real(number) => Ok(Some(Cow::Owned(format!("{number:?}")))),
+        Value::Text(text) => Ok(Some(Cow::Borrowed(text.as_str()))),
         Value::Blob(_) => Err("bytes".to_owned()),
     };
-    values.iter().map(text).collect()
+    values.iter().map(text).collect::<Result<StringArray, String>>()
 }
 
 #[cfg(test)]
@@ -298,6 +373,36 @@ mod tests {
             assert_eq!(array_value_to_string(&found, 0).unwrap(), wanted, "{value:?}");
             assert_eq!(found.data_type(), &data_type);
         }
+    }
+
+    #[test]
+    fn values_of_widened_columns_are_those_that_were_written() {
+        for (value, written, data_type, wanted) in [
+            ("0.1", "float32", DataType::Float64, "0.10000000149011612"),
+            ("0.1", "float64", DataType::Float64, "0.1"),
+            ("-7", "int8", DataType::Int64, "-7"),
+        ] {
+            let found = array_of(&[&Value::Text(value.to_owned())], written, &data_type).unwrap();
+            assert_eq!(array_value_to_string(&found, 0).unwrap(), wanted, "{value} of {written}");
+        }
+        assert!(array_of(&[&Value::Text("300".to_owned())], "int8", &DataType::Int64).is_err());
+    }
+
+    #[test]
+    fn rows_are_told_from_others_without_them() {
+        let of = |rows: Vec<Vec<Value>>| Inlined { columns: Vec::new(), digest: digest(&rows), rows };
+        let text = |text: &str| Value::Text(text.to_owned());
+        let mut one = of(vec![vec![text("ab"), text("c")]]);
+        assert_eq!(one, of(vec![vec![text("ab"), text("c")]]));
+        one.forget_rows();
+        assert_eq!(one, of(vec![vec![text("ab"), text("c")]]));
+        for other in
+            [vec![text("a"), text("bc")], vec![text("ab"), Value::Blob(b"c".to_vec())], vec![Value::Null]]
+        {
+            assert!(one != of(vec![other]));
+        }
+        let long = of(vec![vec![text(&"x".repeat(10_000))]]);
+        assert!(format!("{long:?}").len() < 1_000, "what is told of rows is short");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use bowshot_api::ErrorKind;
 use datafusion::common::ScalarValue;
 use parquet::arrow::arrow_reader::RowSelection;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -132,7 +132,7 @@ impl Loading<'_> {
             ),
         })?;
         let constants = self.constants(&columns.columns, file)?;
-        sources(&columns.columns, &schema, &constants, &HashMap::new(), path)
+        sources(&columns.columns, &schema, &constants, &HashSet::new(), path)
     }
 
     /// Values that a file need not hold, because all its rows have the same: those that files are grouped by, and those in

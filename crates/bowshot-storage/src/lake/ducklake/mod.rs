@@ -22,5 +22,6 @@ mod places;
 #[cfg(test)]
 mod tests;
 mod types;
+mod watch;
 
 pub use opened::{DuckLake, DuckLakePlace};

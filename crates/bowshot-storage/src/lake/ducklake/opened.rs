@@ -1,7 +1,8 @@
 //! One lake: its catalog, and the tables of it that were read, which count as long as the catalog says the same of them.
 
 use super::super::table::{LakeSnapshot, LakeTable};
-use super::catalog::{Catalog, Moment};
+use super::catalog::{self, Catalog, Moment};
+use super::inlined::Inlined;
 use super::load::Loading;
 use super::metadata::{self, Described, LakeName};
 use super::paths::Named;
@@ -11,12 +12,17 @@ use crate::version::{FileIdentity, TableVersion};
 use crate::{Error, ReadOptions, TableSummary};
 use bowshot_api::ErrorKind;
 use datafusion::catalog::TableProvider;
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Tables of one lake that are remembered.
 const MAX_KNOWN: usize = 4_096;
+/// How long a catalog that was too slow is left alone, so that those who wait for it are told.
+const PAUSE: Duration = Duration::from_secs(30);
 
 /// Schemas and tables.
 type Names = Arc<Vec<(String, String)>>;
@@ -45,16 +51,25 @@ pub struct DuckLake {
     named: Named,
     workshop: Arc<Workshop>,
     max_files: usize,
-    catalog: Mutex<Option<Catalog>>,
+    catalog: Mutex<Slot>,
     listing: Mutex<Option<(Moment, Names)>>,
     tables: Mutex<HashMap<i64, Arc<Mutex<Loaded>>>>,
     /// What names meant when the catalog was looked at last.
     recent: Mutex<HashMap<LakeName, (Moment, Known)>>,
 }
 
+/// The catalog, which is opened when it is read for the first time.
+#[derive(Debug, Default)]
+struct Slot {
+    open: Option<Catalog>,
+    /// Until when it is not read, of one that was too slow.
+    pause: Option<Instant>,
+}
+
 /// What was read of a table last.
 #[derive(Debug, Default)]
 struct Loaded {
+    /// Without the rows of the catalog itself, which are in the snapshot.
     last: Option<(Described, Arc<LakeSnapshot>, TableVersion)>,
     known: KnownFiles,
 }
@@ -99,15 +114,15 @@ impl DuckLake {
     fn listed_now(&self) -> Result<Names, Error> {
         self.reading(|catalog| {
             let state = catalog.state()?;
-            let mut listing = lock(&self.listing);
-            if let Some((moment, known)) = listing.as_ref()
-                && *moment == state.moment
+            let known = lock(&self.listing).clone();
+            if let Some((moment, known)) = known
+                && moment == state.moment
             {
-                return Ok(Arc::clone(known));
+                return Ok(known);
             }
             let names = metadata::listed(&state)?.into_iter().map(|name| (name.schema, name.table));
             let names = Arc::new(names.collect::<Vec<_>>());
-            *listing = Some((state.moment, Arc::clone(&names)));
+            *lock(&self.listing) = Some((state.moment.clone(), Arc::clone(&names)));
             Ok(names)
         })
     }
@@ -148,7 +163,13 @@ impl DuckLake {
     fn look(&self, name: &LakeName, at: Option<AsOf>) -> Result<Option<LakeTable>, Error> {
         let found = self.reading(|catalog| {
             let state = catalog.state()?;
-            let snapshot = metadata::snapshot(&state, at)?.ok_or_else(|| self.no_snapshot())?;
+            let snapshot = match metadata::snapshot(&state, at)? {
+                Some(snapshot) => snapshot,
+                None => {
+                    let first = metadata::first_snapshot(&state)?;
+                    return Err(self.no_snapshot(first, state.moment.snapshot));
+                }
+            };
             if snapshot == state.moment.snapshot
                 && let Some(known) = self.recent(name, &state.moment)
             {
@@ -157,6 +178,7 @@ impl DuckLake {
             match metadata::described(&state, name, snapshot, self.max_files)? {
                 Some(described) => Ok(Found::Described(Box::new(described), state.moment)),
                 None if metadata::is_view(&state, name, snapshot)? => Err(self.view(name)),
+                None if snapshot != state.moment.snapshot => Err(self.not_there(name, snapshot)),
                 None => Ok(Found::Nothing),
             }
         })?;
@@ -191,18 +213,28 @@ impl DuckLake {
     /// Reads of the catalog, of which one is open at a time; a replaced one is opened again.
     fn reading<T>(&self, read: impl FnOnce(&mut Catalog) -> Result<T, Error>) -> Result<T, Error> {
         let mut guard = lock(&self.catalog);
-        let slot: &mut Option<Catalog> = &mut guard;
-        if slot.as_ref().is_some_and(|catalog| !catalog.is_current()) {
-            *slot = None;
+        let Slot { open, pause } = &mut *guard;
+        if pause.is_some_and(|until| Instant::now() < until) {
+            return Err(catalog::too_slow(&self.place.catalog));
         }
-        let catalog = match slot.as_mut() {
-            Some(open) => open,
-            None => slot.insert(Catalog::open(&self.place.catalog)?),
+        *pause = None;
+        if open.as_ref().is_some_and(|catalog| !catalog.is_current()) {
+            *open = None;
+        }
+        let catalog = match open.as_mut() {
+            Some(catalog) => catalog,
+            None => {
+                self.named.expect_within().map_err(|detail| self.not_opened(detail))?;
+                open.insert(Catalog::open(&self.place.catalog)?)
+            }
         };
         let done = read(catalog);
-        // Whatever has gone wrong, the next statement begins anew.
-        if done.is_err() {
-            *slot = None;
+        if let Err(error) = &done {
+            // Whatever has gone wrong, the next statement begins anew.
+            *open = None;
+            if matches!(error, Error::Lake { kind: ErrorKind::Timeout, .. }) {
+                *pause = Instant::now().checked_add(PAUSE);
+            }
         }
         done
     }
@@ -210,7 +242,7 @@ impl DuckLake {
     fn loaded(
         &self,
         name: &LakeName,
-        described: Described,
+        mut described: Described,
     ) -> Result<(Arc<LakeSnapshot>, TableVersion), Error> {
         let loaded = {
             let mut tables = lock(&self.tables);
@@ -243,16 +275,41 @@ impl DuckLake {
         }
         let snapshot = Arc::new(loading.snapshot(&mut loaded.known)?);
         let version = version(&self.place.catalog, &described, &snapshot);
+        described.inlined.iter_mut().for_each(Inlined::forget_rows);
         loaded.last = Some((described, Arc::clone(&snapshot), version));
         Ok((snapshot, version))
     }
 
-    fn no_snapshot(&self) -> Error {
+    fn no_snapshot(&self, first: i64, last: i64) -> Error {
+        let name = &self.place.name;
         Error::Lake {
             path: self.place.catalog.clone(),
-            detail: format!("the lake `{}` has no such snapshot", self.place.name),
+            detail: format!(
+                "the lake `{name}` has no such snapshot: the first is {first}, and the last is {last}"
+            ),
             kind: ErrorKind::NotFound,
             hint: "snapshots have numbers from 0 on and a time, and the writer may have expired old ones",
+        }
+    }
+
+    fn not_there(&self, name: &LakeName, snapshot: i64) -> Error {
+        let (lake, LakeName { schema, table }) = (&self.place.name, name);
+        Error::Lake {
+            path: self.place.catalog.clone(),
+            detail: format!(
+                "the table `{schema}.{table}` was not there at snapshot {snapshot} of the lake `{lake}`"
+            ),
+            kind: ErrorKind::NotFound,
+            hint: "name a snapshot at which it was there, or none for the table as it is now",
+        }
+    }
+
+    fn not_opened(&self, detail: String) -> Error {
+        Error::Lake {
+            path: self.place.catalog.clone(),
+            detail,
+            kind: ErrorKind::Denied,
+            hint: "the operator opens folders of lakes with the setting `attach.places`: `ducklake:///folder`",
         }
     }
 
@@ -265,20 +322,22 @@ impl DuckLake {
         }
     }
 
-    /// What each table has, for the list of what is served. Blocks.
-    pub(crate) fn describe(&self) -> Vec<TableSummary> {
-        match self.listed_now() {
-            Ok(names) => names.iter().map(|name| self.summary(name)).collect(),
-            Err(error) => vec![self.empty_summary(self.place.name.clone(), Some(error))],
-        }
+    /// What each table has, for the list of what is served; a table is looked at when its turn comes. Blocks.
+    pub(crate) fn describe(&self) -> impl Iterator<Item = TableSummary> {
+        let (names, failed) = match self.listed_now() {
+            Ok(names) => (names, None),
+            Err(error) => (Names::default(), Some(self.empty_summary(self.place.name.clone(), Some(error)))),
+        };
+        let of_one = move |at: usize| names.get(at).map(|name| self.summary(name));
+        failed.into_iter().chain((0..).map_while(of_one))
     }
 
-    /// Names of all tables; that of the lake where they cannot be told. Blocks.
+    /// Names of all tables as they were listed last, without a look at the catalog; that of the lake where they were not.
     pub(crate) fn names(&self) -> Vec<(String, PathBuf)> {
-        let path = &self.place.catalog;
-        match self.listed_now() {
-            Ok(names) => names.iter().map(|name| (self.full(name), path.clone())).collect(),
-            Err(_) => vec![(self.place.name.clone(), path.clone())],
+        let (path, known) = (&self.place.catalog, lock(&self.listing).clone());
+        match known {
+            Some((_, names)) => names.iter().map(|name| (self.full(name), path.clone())).collect(),
+            None => vec![(self.place.name.clone(), path.clone())],
         }
     }
 
@@ -344,11 +403,25 @@ fn is_same(one: &Described, other: &Described) -> bool {
 
 /// The version of a table: its files, and all else that the catalog says of it. Files are written once, under names of their own.
 fn version(catalog: &Path, described: &Described, snapshot: &LakeSnapshot) -> TableVersion {
-    let (empty, said) = (FileIdentity::given((0, 0), 0, 0, true), format!("{described:?}"));
+    let mut said = Said(Sha256::new());
+    // What it says may be long, and is not put together. Hashing does not fail.
+    write!(said, "{described:?}").unwrap_or_default();
+    let (empty, said) =
+        (FileIdentity::given((0, 0), 0, 0, true), format!("{:?}", said.0.finalize().as_slice()));
     let said = [(catalog, &empty), (Path::new(&said), &empty)];
     let files = snapshot.groups.iter().flat_map(|group| &group.files);
     let files = files.map(|file| (file.file.data.path(), file.file.data.identity()));
     TableVersion::of(said.into_iter().chain(files), &ReadOptions::default())
+}
+
+/// Hashes what is written to it.
+struct Said(Sha256);
+
+impl Write for Said {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text);
+        Ok(())
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

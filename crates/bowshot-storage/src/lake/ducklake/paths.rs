@@ -16,6 +16,25 @@ pub(super) struct Named {
     pub(super) within: Option<Vec<PathBuf>>,
 }
 
+impl Named {
+    /// Whether what a statement has named is where the operator lets statements go. It need not be there yet.
+    ///
+    /// # Errors
+    /// Names the place that is elsewhere.
+    pub(super) fn expect_within(&self) -> Result<(), String> {
+        let Some(within) = &self.within else { return Ok(()) };
+        let within: Vec<PathBuf> = within.iter().filter_map(|path| whole(path).ok()).collect();
+        let is_open = |path: &&PathBuf| {
+            let found = path.ancestors().find_map(|path| whole(path).ok());
+            found.is_some_and(|found| within.iter().any(|opened| found.starts_with(opened)))
+        };
+        match self.data_path.iter().chain(&self.read_paths).find(|path| !is_open(path)) {
+            Some(outside) => Err(not_opened(outside)),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Where files may be. All of them are without links.
 #[derive(Debug)]
 pub(super) struct Roots {
@@ -42,10 +61,7 @@ impl Roots {
                 let within: Vec<PathBuf> = within.iter().filter_map(|path| whole(path).ok()).collect();
                 let is_open = |path: &PathBuf| within.iter().any(|opened| path.starts_with(opened));
                 if let Some(outside) = std::iter::once(&data).chain(&others).find(|path| !is_open(path)) {
-                    return Err(format!(
-                        "`{}` is in no place that the operator has opened",
-                        outside.display()
-                    ));
+                    return Err(not_opened(outside));
                 }
             }
             None if named.data_path.is_none() && !data.starts_with(&folder) => {
@@ -93,6 +109,10 @@ impl Roots {
             false => Err(outside(&file.path)),
         }
     }
+}
+
+fn not_opened(path: &Path) -> String {
+    format!("`{}` is in no place that the operator has opened", path.display())
 }
 
 fn outside(name: &str) -> String {
@@ -160,6 +180,34 @@ mod tests {
         let folders = [absolute("/land/main/"), relative("t/")];
         assert_eq!(roots.local(&folders, &relative("f")).ok(), Some(PathBuf::from("/land/main/t/f")));
         assert!(roots.local(&[absolute("/etc/")], &relative("passwd")).is_err());
+    }
+
+    #[test]
+    fn what_a_statement_names_is_in_opened_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let (open, shut) = (folder.path().join("open"), folder.path().join("shut"));
+        fs::create_dir_all(open.join("files")).unwrap();
+        fs::create_dir(&shut).unwrap();
+        std::os::unix::fs::symlink(&shut, open.join("link")).unwrap();
+        let within = Some(vec![open.clone()]);
+        for (path, wanted) in [
+            (open.join("files"), true),
+            (open.join("later/files"), true),
+            (open.join("link"), false),
+            (open.join("link/later"), false),
+            (shut.clone(), false),
+            (shut.join("later"), false),
+        ] {
+            let data =
+                Named { data_path: Some(path.clone()), read_paths: Vec::new(), within: within.clone() };
+            let more = Named { data_path: None, read_paths: vec![path.clone()], within: within.clone() };
+            assert_eq!(
+                (data.expect_within().is_ok(), more.expect_within().is_ok()),
+                (wanted, wanted),
+                "{path:?}"
+            );
+        }
+        assert!(Named { data_path: Some(shut), ..Named::default() }.expect_within().is_ok());
     }
 
     #[test]

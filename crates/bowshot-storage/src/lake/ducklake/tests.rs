@@ -2,8 +2,12 @@
 
 use super::catalog::Catalog;
 use super::metadata::{self, Described, LakeName};
+use crate::Error;
+use crate::tables::durable::AsOf;
+use bowshot_api::ErrorKind;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The tables of the format that are read, as version 0.3 has them.
 const OF_0_3: &str = "
@@ -80,6 +84,77 @@ fn rows_in_a_layout_that_is_not_known_are_refused() {
     let name = LakeName { schema: "main".to_owned(), table: "t".to_owned() };
     let error = metadata::described(&state, &name, 5, 10).unwrap_err();
     assert!(error.to_string().contains("not known here"), "{error}");
+}
+
+#[test]
+fn schemas_of_one_number_are_refused_at_once() {
+    let more = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) ";
+    let tables = format!(
+        "{more} INSERT INTO ducklake_table SELECT 10 + i, '', 1, NULL, 7, 't' || i, 't/', 1 FROM n; \
+         CREATE TABLE s AS SELECT * FROM ducklake_schema; DROP TABLE ducklake_schema; ALTER TABLE s RENAME TO ducklake_schema"
+    );
+    let schemas =
+        format!("{more} INSERT INTO ducklake_schema SELECT 7, '', 1, NULL, 's' || i, 's/', 1 FROM n");
+    let folder = tempfile::tempdir().unwrap();
+    let path = made(folder.path(), &[OF_0_3, &tables, &schemas]);
+    let mut catalog = Catalog::open(&path).unwrap();
+    let state = catalog.state().unwrap();
+    let name = LakeName { schema: "main".to_owned(), table: "t".to_owned() };
+    for error in [
+        metadata::listed(&state).map(drop).unwrap_err(),
+        metadata::described(&state, &name, 5, 10).map(drop).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("two schemas of the number 7"), "{error}");
+    }
+}
+
+#[test]
+fn rows_of_too_many_bytes_are_refused() {
+    for (bytes, is_read) in [(1_000, true), (17_000_000, false)] {
+        let rows = format!(
+            "INSERT INTO ducklake_inlined_data_1_1 SELECT 1, 4, NULL, zeroblob({bytes}) FROM (VALUES (1), (2), (3), (4))"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = made(folder.path(), &[OF_0_3, &rows]);
+        let mut catalog = Catalog::open(&path).unwrap();
+        let name = LakeName { schema: "main".to_owned(), table: "t".to_owned() };
+        let found = metadata::described(&catalog.state().unwrap(), &name, 5, 10);
+        assert_eq!(found.as_ref().is_ok(), is_read);
+        let told = found.map_or_else(|error| error.to_string(), |found| format!("{found:?}"));
+        assert!(told.len() < 5_000 && (is_read || told.contains("more than 64 MiB")), "{}", told.len());
+    }
+}
+
+#[test]
+fn reads_that_last_too_long_are_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = made(folder.path(), &[OF_0_3]);
+    let mut catalog = Catalog::open(&path).unwrap();
+    catalog.patience = Duration::from_millis(100);
+    {
+        let state = catalog.state().unwrap();
+        let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+        let error = state.rows(sql, &[], 1, |row| row.get::<_, i64>(0)).unwrap_err();
+        assert!(matches!(error, Error::Lake { kind: ErrorKind::Timeout, .. }), "{error}");
+    }
+    catalog.patience = Duration::from_secs(10);
+    assert_eq!(metadata::listed(&catalog.state().unwrap()).unwrap().len(), 1);
+}
+
+#[test]
+fn times_that_do_not_decide_may_be_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = made(
+        folder.path(),
+        &[OF_0_3, "INSERT INTO ducklake_snapshot VALUES (3, 'yesterday', 1, 2, 4), (4, x'00', 1, 2, 4)"],
+    );
+    let mut catalog = Catalog::open(&path).unwrap();
+    let state = catalog.state().unwrap();
+    let at = |time: &str| metadata::snapshot(&state, Some(AsOf::Time(time.parse().unwrap())));
+    assert_eq!(at("2026-01-02T02:00:00Z").unwrap(), Some(5));
+    let error = at("2026-01-02T01:59:59Z").unwrap_err();
+    assert!(error.to_string().contains("snapshot 4 is not understood"), "{error}");
+    assert_eq!(metadata::first_snapshot(&state).unwrap(), 0);
 }
 
 #[test]

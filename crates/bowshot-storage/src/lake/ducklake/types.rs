@@ -152,7 +152,8 @@ fn data_type(row: &ColumnRow, children: &Children<'_>, depth: usize) -> Result<D
     }
 }
 
-fn plain(text: &str) -> Option<DataType> {
+/// A type without others in it; none for one that is not known, or has others.
+pub(super) fn plain(text: &str) -> Option<DataType> {
     Some(match text {
         "boolean" => DataType::Boolean,
         "int8" => DataType::Int8,

@@ -37,8 +37,8 @@ pub(super) struct Given {
 struct State {
     current: Option<Loaded>,
     known: KnownFiles,
-    /// By their numbers, the one that was asked for last at the end.
-    earlier: VecDeque<(i64, Arc<LakeSnapshot>)>,
+    /// The one that was asked for last at the end.
+    earlier: VecDeque<Earlier>,
     failed: Option<Failure>,
 }
 
@@ -55,6 +55,14 @@ struct Current {
     path: PathBuf,
     /// Of a file that was found; what a catalog names is another file for each state.
     identity: Option<FileIdentity>,
+}
+
+/// A state that is not the current one, as a metadata file says it.
+#[derive(Debug)]
+struct Earlier {
+    of: Current,
+    id: i64,
+    snapshot: Arc<LakeSnapshot>,
 }
 
 /// One look at a table.
@@ -155,8 +163,6 @@ impl Look {
         if state.current.as_ref().is_none_or(|loaded| loaded.current != current) {
             self.workshop.sources.store.sweep();
             let metadata = self.metadata(&folder, &current.path)?;
-            let kept = |(id, _): &(i64, _)| metadata.snapshot(*id).is_some();
-            state.earlier.retain(kept);
             state.current = Some(Loaded { current: current.clone(), metadata, snapshot: None });
         }
         let State { current: Some(loaded), known, earlier, .. } = state else {
@@ -191,12 +197,13 @@ impl Look {
         folder: &FolderView,
         loaded: &Loaded,
         as_of: AsOf,
-        (known, earlier): (&KnownFiles, &mut VecDeque<(i64, Arc<LakeSnapshot>)>),
+        (known, earlier): (&KnownFiles, &mut VecDeque<Earlier>),
     ) -> Result<Arc<LakeSnapshot>, Error> {
         let state = travel::state_at(&loaded.metadata, as_of, &folder.path(""))?;
-        let place = earlier.iter().position(|(id, _)| *id == state.snapshot_id);
+        let is_it = |kept: &Earlier| kept.id == state.snapshot_id && kept.of == loaded.current;
+        let place = earlier.iter().position(is_it);
         let snapshot = match place.and_then(|place| earlier.remove(place)) {
-            Some((_, snapshot)) => snapshot,
+            Some(kept) => kept.snapshot,
             None => {
                 let loading = self.loading(folder, &loaded.metadata, &loaded.current.path);
                 // Files of the current state stay known.
@@ -207,7 +214,8 @@ impl Look {
         if earlier.len() >= MAX_EARLIER {
             earlier.pop_front();
         }
-        earlier.push_back((state.snapshot_id, Arc::clone(&snapshot)));
+        let (of, id) = (loaded.current.clone(), state.snapshot_id);
+        earlier.push_back(Earlier { of, id, snapshot: Arc::clone(&snapshot) });
         Ok(snapshot)
     }
 

@@ -1,11 +1,11 @@
 //! One state of a table: from its manifests to groups of files that are read alike.
 
-use super::super::columns::{LakeColumn, Source, sources};
+use super::super::columns::{LakeColumn, Source, has_numbers, sources};
 use super::super::deletes::{self, Deleted, DeletedValues};
 use super::super::table::{Group, LakeFile, LakeSnapshot, file_schema};
 use super::manifest::{self, Content, Entry, Manifest};
 use super::metadata::{self, Snapshot, TableMetadata};
-use super::{paths, types};
+use super::{names, partition, paths, types};
 use crate::file::DataFile;
 use crate::listing::FoundFile;
 use crate::snapshot::{KnownFiles, SnapshotFile, Workshop, look_at};
@@ -13,6 +13,7 @@ use crate::table_folder::{FolderView, found_again};
 use crate::{Error, ReadOptions};
 use arrow::datatypes::{Field, Schema};
 use datafusion::common::ScalarValue;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -30,6 +31,13 @@ pub(super) struct Loading<'a> {
     pub(super) file: &'a Path,
     pub(super) workshop: &'a Workshop,
     pub(super) max_files: usize,
+}
+
+/// The columns of a state.
+struct Wanted<'a> {
+    columns: &'a [LakeColumn],
+    /// Nested fields whose values of before they were added are not NULL.
+    with_default: HashSet<i32>,
 }
 
 impl Loading<'_> {
@@ -53,11 +61,13 @@ impl Loading<'_> {
         let fields = self.metadata.fields(self.earlier);
         let fields = fields.ok_or_else(|| self.corrupt("the schema of its state is not there"))?;
         let columns = types::columns(fields).map_err(|unknown| self.unsupported(unknown))?;
-        let entries = self.entries()?;
+        let entries = self.entries()?.into_iter().map(|entry| self.with_partition(entry, &columns));
+        let entries = entries.collect::<Result<Vec<Entry>, Error>>()?;
         let (data, deletes): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| entry.content == Content::Data);
         let mut deleted = self.deletes(&deletes, &columns)?;
-        let groups = self.groups(&data, &columns, &mut deleted, known)?;
+        let wanted = Wanted { columns: &columns, with_default: types::with_default(fields) };
+        let groups = self.groups(&data, &wanted, &mut deleted, known)?;
         let columns = nullable_where_lacking(columns, &groups);
         let schema =
             Arc::new(Schema::new(columns.iter().map(|column| Arc::clone(&column.field)).collect::<Vec<_>>()));
@@ -158,11 +168,18 @@ impl Loading<'_> {
         Ok(deleted)
     }
 
+    fn with_partition(&self, entry: Entry, columns: &[LakeColumn]) -> Result<Entry, Error> {
+        let fields = self.metadata.partitions(entry.spec);
+        let partition = partition::present(entry.partition, fields, columns);
+        let partition = partition.map_err(|detail| self.corrupt(format!("`{}`: {detail}", entry.path)))?;
+        Ok(Entry { partition, ..entry })
+    }
+
     /// The data files, by how they are read.
     fn groups(
         &self,
         entries: &[Entry],
-        columns: &[LakeColumn],
+        wanted: &Wanted<'_>,
         deleted: &mut Deleted,
         known: &mut KnownFiles,
     ) -> Result<Vec<Group>, Error> {
@@ -172,14 +189,18 @@ impl Loading<'_> {
         *known = kept
             .map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts))))
             .collect();
-        let names = self.metadata.names();
+        let (names, columns) = (self.metadata.names(), wanted.columns);
         let mut groups: Vec<Group> = Vec::new();
         let mut places_of: HashMap<(Vec<Source>, Vec<usize>), usize> = HashMap::new();
         let mut gone_from: Vec<Vec<usize>> = Vec::new();
         for (looked_at, entry) in looked_at.into_iter().zip(entries) {
             let (data, facts) = looked_at?;
-            let sources =
-                sources(columns, &facts.columns, &self.constants(entry, columns), &names, data.path())?;
+            let file = match has_numbers(&facts.columns) {
+                true => Cow::Borrowed(facts.columns.as_ref()),
+                false => Cow::Owned(names::by_name(&facts.columns, &names)),
+            };
+            let constants = self.constants(entry);
+            let sources = sources(columns, &file, &constants, &wanted.with_default, data.path())?;
             let gone = deleted_by(entry, &deleted.values);
             let place = *places_of.entry((sources.clone(), gone.clone())).or_insert_with(|| {
                 let file_schema = file_schema(columns, &sources);
@@ -220,13 +241,13 @@ impl Loading<'_> {
         found.into_iter().map(|file| file.ok_or_else(|| self.corrupt("a file of it was not found"))).collect()
     }
 
-    /// Values that a file need not hold, because all its rows have the same: those that files are grouped by unchanged.
-    fn constants(&self, entry: &Entry, columns: &[LakeColumn]) -> HashMap<i32, ScalarValue> {
+    /// Values that a file need not hold, because all its rows have the same: those that files are grouped by unchanged, in the types of
+    /// their columns.
+    fn constants(&self, entry: &Entry) -> HashMap<i32, ScalarValue> {
         let fields = self.metadata.partitions(entry.spec).iter().zip(&entry.partition);
         let constant = |(field, value): (&metadata::PartitionField, &ScalarValue)| {
             let number = field.source_id.filter(|_| field.transform == "identity")?;
-            let column = columns.iter().find(|column| column.number == number)?;
-            Some((number, value.cast_to(column.field.data_type()).ok()?))
+            Some((number, value.clone()))
         };
         fields.filter_map(constant).collect()
     }

@@ -1,5 +1,6 @@
 //! The metadata file of a table, and which of them is current (specification, "Table Metadata").
 
+use super::names::MappedField;
 use crate::Error;
 use crate::file::HandlePool;
 use crate::table_folder::FolderView;
@@ -113,14 +114,6 @@ pub(super) struct PartitionField {
     pub(super) transform: String,
 }
 
-/// A name that a column had in files without numbers (specification, "Column Projection").
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct MappedField {
-    field_id: Option<i32>,
-    names: Vec<String>,
-}
-
 impl TableMetadata {
     /// # Errors
     /// When the file cannot be read, or is of a version that is not known.
@@ -184,16 +177,10 @@ impl TableMetadata {
         found.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The numbers of columns by the names that they had in files without numbers.
-    pub(super) fn names(&self) -> HashMap<String, i32> {
+    /// The names that columns had in files without numbers.
+    pub(super) fn names(&self) -> Vec<MappedField> {
         let mapping = self.properties.get("schema.name-mapping.default");
-        let fields: Vec<MappedField> =
-            mapping.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let of_field = |field: MappedField| {
-            let names = field.field_id.map(|_| field.names).unwrap_or_default();
-            names.into_iter().filter_map(move |name| Some((name, field.field_id?)))
-        };
-        fields.into_iter().flat_map(of_field).collect()
+        mapping.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 }
 

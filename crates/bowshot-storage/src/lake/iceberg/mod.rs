@@ -5,6 +5,8 @@ mod folder;
 mod loading;
 mod manifest;
 mod metadata;
+mod names;
+mod partition;
 mod paths;
 mod rest;
 mod travel;

@@ -5,6 +5,7 @@ use super::metadata::{IcebergField, IcebergType, NestedType};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::ScalarValue;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Bytes of a value of `fixed[L]`; longer ones are not read, since rows without a value take as much room.
@@ -19,6 +20,32 @@ const EXTENSION: (&str, &str) = ("ARROW:extension:name", "arrow.uuid");
 /// Names the column whose type, or whose value of before it was added, is not known here.
 pub(super) fn columns(fields: &[IcebergField]) -> Result<Vec<LakeColumn>, String> {
     fields.iter().map(column).collect()
+}
+
+/// The numbers of nested fields that have a value other than NULL in rows of before they were added.
+pub(super) fn with_default(fields: &[IcebergField]) -> HashSet<i32> {
+    let mut found = HashSet::new();
+    fields.iter().for_each(|field| add_with_default(&field.data_type, &mut found));
+    found
+}
+
+fn add_with_default(data_type: &IcebergType, found: &mut HashSet<i32>) {
+    match data_type {
+        IcebergType::Primitive(_) => {}
+        IcebergType::Nested(NestedType::Struct { fields }) => {
+            for field in fields {
+                if field.initial_default.as_ref().is_some_and(|value| !value.is_null()) {
+                    found.insert(field.id);
+                }
+                add_with_default(&field.data_type, found);
+            }
+        }
+        IcebergType::Nested(NestedType::List { element, .. }) => add_with_default(element, found),
+        IcebergType::Nested(NestedType::Map { key, value, .. }) => {
+            add_with_default(key, found);
+            add_with_default(value, found);
+        }
+    }
 }
 
 fn column(field: &IcebergField) -> Result<LakeColumn, String> {
@@ -164,5 +191,15 @@ mod tests {
         assert_eq!(with("decimal(5,2)", "\"1.50\"").unwrap(), "1.50");
         assert_eq!(with("date", "\"2020-02-01\"").unwrap(), "2020-02-01");
         assert!(with("binary", "\"00ff\"").is_err());
+    }
+
+    #[test]
+    fn nested_fields_with_a_default_are_known() {
+        let json = r#"[{"id": 1, "name": "l", "required": false, "initial-default": 5, "type": {"type": "list", "element-id": 2,
+            "element-required": false, "element": {"type": "struct", "fields": [
+                {"id": 3, "name": "x", "required": false, "type": "int", "initial-default": null},
+                {"id": 4, "name": "y", "required": false, "type": "int", "initial-default": 0}]}}}]"#;
+        let fields: Vec<IcebergField> = serde_json::from_str(json).unwrap();
+        assert_eq!(with_default(&fields), HashSet::from([4]));
     }
 }

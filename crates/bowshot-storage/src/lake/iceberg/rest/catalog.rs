@@ -3,9 +3,11 @@
 use super::super::folder::{Given, IcebergFolder};
 use super::answers::LoadedTable;
 use super::fault::CatalogFault;
+use super::names::{is_name, parts};
 use super::places::{Spot, spot};
 use super::service::Service;
 use super::settings::IcebergSettings;
+use super::spellings::Spellings;
 use crate::remote::{Remotes, Vended};
 use crate::snapshot::Workshop;
 use crate::table_folder::TableFolder;
@@ -38,6 +40,7 @@ pub struct IcebergCatalog {
     /// One asks at a time, and the others take what it was told.
     listing: tokio::sync::Mutex<Option<(Instant, std::result::Result<Names, String>)>>,
     tables: Mutex<Slots>,
+    spellings: Spellings,
     problem: Mutex<Option<String>>,
 }
 
@@ -69,6 +72,7 @@ impl IcebergCatalog {
         let settings = Arc::new(settings);
         let service = Service::new(Arc::clone(&settings), remotes)?;
         Ok(Arc::new(Self {
+            spellings: Spellings::new(settings.cache_ttl),
             settings,
             service,
             remotes: Arc::clone(remotes),
@@ -104,7 +108,7 @@ impl IcebergCatalog {
     /// Whether a namespace may have tables, as far as that is known without asking.
     pub fn may_have_schema(&self, schema: &str) -> bool {
         let allowed = &self.settings.schemas;
-        allowed.is_empty() || allowed.iter().any(|allowed| allowed == schema)
+        parts(schema).is_some() && (allowed.is_empty() || allowed.iter().any(|allowed| allowed == schema))
     }
 
     /// Namespaces and tables, sorted; none where it does not answer.
@@ -116,7 +120,7 @@ impl IcebergCatalog {
                 return known.clone().unwrap_or_default();
             }
         }
-        let listed = self.noted(self.names().await).map(Arc::new);
+        let listed = self.noted(self.service.names().await).map(Arc::new);
         if let Err(error) = &listed {
             tracing::warn!(catalog = %self.settings.name, %error, "the tables of a catalog cannot be listed");
         }
@@ -124,22 +128,6 @@ impl IcebergCatalog {
         let names = known.clone().unwrap_or_default();
         *listing = Some((Instant::now(), known));
         names
-    }
-
-    async fn names(&self) -> std::result::Result<Vec<(String, String)>, CatalogFault> {
-        let namespaces = match self.settings.schemas.as_slice() {
-            [] => self.service.namespaces().await?,
-            named => named.iter().map(|name| parts(name)).collect(),
-        };
-        let mut names = Vec::new();
-        // A part with a dot in it would be two parts when it is asked for.
-        for namespace in namespaces.iter().filter(|parts| parts.iter().all(|part| !part.contains('.'))) {
-            let schema = namespace.join(".");
-            let tables = self.service.tables(namespace).await?;
-            names.extend(tables.into_iter().map(|table| (schema.clone(), table)));
-        }
-        names.sort_unstable();
-        Ok(names)
     }
 
     /// A table by its exact name, as it is now or was in an earlier state.
@@ -153,7 +141,7 @@ impl IcebergCatalog {
         table: &str,
         as_of: Option<AsOf>,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
-        if !self.may_have_schema(schema) {
+        if !self.may_have_schema(schema) || !is_name(table) {
             return Ok(None);
         }
         let slot = self.slot(schema, table);
@@ -182,7 +170,7 @@ impl IcebergCatalog {
         {
             return Err(error.duplicate());
         }
-        let asked = self.noted(self.service.table(&parts(schema), table).await);
+        let asked = self.noted(self.found(schema, table).await);
         let opened = match asked {
             Ok(None) => {
                 *slot = Slot::default();
@@ -202,6 +190,17 @@ impl IcebergCatalog {
                 Err(error)
             }
         }
+    }
+
+    /// What the catalog says of the table that is called exactly so. It may open others by this name, too.
+    async fn found(
+        &self,
+        schema: &str,
+        table: &str,
+    ) -> std::result::Result<Option<LoadedTable>, CatalogFault> {
+        let Some(namespace) = parts(schema) else { return Ok(None) };
+        let Some(loaded) = self.service.table(&namespace, table).await? else { return Ok(None) };
+        Ok(self.spellings.has(&self.service, schema, table).await?.then_some(loaded))
     }
 
     /// The files of a table as the catalog says them, which are those of before if they lie there still.
@@ -281,11 +280,6 @@ impl IcebergCatalog {
         *lock(&self.problem) = told.as_ref().err().map(|error| error.message().to_owned());
         told
     }
-}
-
-/// The parts of a namespace, as a schema is called after it.
-fn parts(schema: &str) -> Vec<String> {
-    schema.split('.').map(str::to_owned).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

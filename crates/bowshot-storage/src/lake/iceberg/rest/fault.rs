@@ -2,12 +2,17 @@
 
 use crate::remote::Fault;
 use bowshot_api::{Error, ErrorKind};
+use std::time::Duration;
 
 /// What the server tells apart.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum CatalogFault {
     #[error("{}", asked(.0))]
     Asked(Fault),
+    #[error("has not listed its names within {} s", .0.as_secs_f64())]
+    Slow(Duration),
+    #[error("lists {0}")]
+    Large(&'static str),
     #[error("refuses the credentials of this server ({0})")]
     Refused(u16),
     #[error("answers with status {0}")]
@@ -22,9 +27,17 @@ impl CatalogFault {
     /// The error with the name of its catalog.
     pub(super) fn of(&self, catalog: &str) -> Error {
         let (kind, hint) = match self {
-            Self::Asked(Fault::Late(_)) => {
+            Self::Asked(Fault::Late(_)) | Self::Slow(_) => {
                 (ErrorKind::Timeout, "the operator can raise `timeout` in the entry of the catalog")
             }
+            Self::Large(_) => (
+                ErrorKind::Unavailable,
+                "the operator chooses namespaces with `schemas` in the entry of the catalog",
+            ),
+            Self::Status(300..=399) => (
+                ErrorKind::Unavailable,
+                "it says that it is elsewhere, where it is not asked: the operator corrects `uri` in the entry of the catalog",
+            ),
             Self::Asked(_) | Self::Status(_) => {
                 (ErrorKind::Unavailable, "its tables are back when it is; nothing has to be restarted")
             }

@@ -6,15 +6,20 @@
 //!                                        (token, retries, limits)                         (own credentials, or vended ones)
 //! ```
 //!
+//! A table is opened by the name that it is listed by, to the letter, and by no other: rules of access go by names.
+//!
 //! A catalog is believed about which files count, and about nothing else: tables lie below the places of the operator or they are
 //! refused, addresses of stores and hosts that it names are not asked, and what it answers is repeated in no error.
 
 mod answers;
 mod catalog;
 mod fault;
+mod lists;
+mod names;
 mod places;
 mod service;
 mod settings;
+mod spellings;
 
 pub use catalog::IcebergCatalog;
 pub use settings::IcebergSettings;

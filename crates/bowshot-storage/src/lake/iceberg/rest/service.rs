@@ -1,7 +1,8 @@
-//! A catalog over HTTP: its addresses, who the server is to it, and pages of its lists.
+//! A catalog over HTTP: its addresses, and who the server is to it.
 
-use super::answers::{Config, LoadedTable, Namespaces, Tables, Token};
+use super::answers::{Config, LoadedTable, Token};
 use super::fault::CatalogFault;
+use super::names::{is_name, path};
 use super::settings::{IcebergSettings, Login};
 use crate::remote::{Answer, Call, Remotes, WebClient};
 use bowshot_api::Secret;
@@ -14,12 +15,9 @@ use url::form_urlencoded::Serializer;
 
 /// Bytes of the answer that has the metadata of a table, and of others.
 const MAX_TABLE_BYTES: usize = 48 << 20;
-const MAX_BYTES: usize = 8 << 20;
-/// Pages of one list, and names that all of them may have.
-const MAX_PAGES: usize = 1_000;
-const MAX_NAMES: usize = 100_000;
+pub(super) const MAX_BYTES: usize = 8 << 20;
 /// Between the parts of a namespace in an address.
-const SEPARATOR: &str = "\u{1f}";
+pub(super) const SEPARATOR: &str = "\u{1f}";
 /// How long a token is used that says nothing of it, and how long before its end none is used any more.
 const TOKEN_LASTS: Duration = Duration::from_secs(300);
 const TOKEN_MARGIN: Duration = Duration::from_secs(60);
@@ -56,47 +54,14 @@ impl Service {
         Ok(Self { settings, client, prefix: Mutex::default(), token: Mutex::default() })
     }
 
-    /// The namespaces of the first level.
-    ///
-    /// # Errors
-    /// Those of the catalog.
-    pub(super) async fn namespaces(&self) -> Result<Vec<Vec<String>>> {
-        let mut names = Vec::new();
-        let mut page = None;
-        for _ in 0..MAX_PAGES {
-            let url = paged(self.address(&["namespaces"]).await?, page.as_deref());
-            let answer: Namespaces = parsed(&self.asked(url, MAX_BYTES).await?)?;
-            names.extend(answer.namespaces);
-            page = within(names.len(), answer.next_page_token)?;
-            if page.is_none() {
-                return Ok(names);
-            }
-        }
-        Err(CatalogFault::Strange("its list of namespaces has no end"))
+    /// How long an answer is waited for.
+    pub(super) fn timeout(&self) -> Duration {
+        self.client.timeout()
     }
 
-    /// The names of the tables of a namespace; none where it is gone.
-    ///
-    /// # Errors
-    /// Those of the catalog.
-    pub(super) async fn tables(&self, namespace: &[String]) -> Result<Vec<String>> {
-        let namespace = namespace.join(SEPARATOR);
-        let mut names = Vec::new();
-        let mut page = None;
-        for _ in 0..MAX_PAGES {
-            let url = paged(self.address(&["namespaces", &namespace, "tables"]).await?, page.as_deref());
-            let answer = self.asked(url, MAX_BYTES).await?;
-            if answer.status == 404 {
-                return Ok(Vec::new());
-            }
-            let answer: Tables = parsed(&answer)?;
-            names.extend(answer.identifiers.into_iter().map(|table| table.name));
-            page = within(names.len(), answer.next_page_token)?;
-            if page.is_none() {
-                return Ok(names);
-            }
-        }
-        Err(CatalogFault::Strange("its list of tables has no end"))
+    /// The namespaces that the operator has chosen; none where all are seen.
+    pub(super) fn chosen(&self) -> &[String] {
+        &self.settings.schemas
     }
 
     /// A table, if it is there.
@@ -106,7 +71,7 @@ impl Service {
     pub(super) async fn table(&self, namespace: &[String], table: &str) -> Result<Option<LoadedTable>> {
         let namespace = namespace.join(SEPARATOR);
         let url = self.address(&["namespaces", &namespace, "tables", table]).await?;
-        let answer = self.asked(url, MAX_TABLE_BYTES).await?;
+        let answer = self.asked(url, MAX_TABLE_BYTES, None).await?;
         if answer.status == 404 {
             return Ok(None);
         }
@@ -114,7 +79,7 @@ impl Service {
     }
 
     /// The address of something in the catalog.
-    async fn address(&self, names: &[&str]) -> Result<Url> {
+    pub(super) async fn address(&self, names: &[&str]) -> Result<Url> {
         let prefix = self.prefix().await?;
         let names = prefix.iter().map(String::as_str).chain(names.iter().copied());
         self.plain_address(names)
@@ -122,11 +87,13 @@ impl Service {
 
     fn plain_address<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<Url> {
         let mut url = self.settings.uri.clone();
-        let parts = url.path_segments_mut();
-        let mut parts = parts.map_err(|()| CatalogFault::Settings("`uri` is no address".to_owned()))?;
-        parts.pop_if_empty().push("v1").extend(names);
-        drop(parts);
-        Ok(url)
+        let path = path(url.path(), std::iter::once("v1").chain(names));
+        url.set_path(&path);
+        // Nothing is asked for by an address that has become another one.
+        match url.path() == path {
+            true => Ok(url),
+            false => Err(CatalogFault::Settings("its names make no address".to_owned())),
+        }
     }
 
     async fn prefix(&self) -> Result<Vec<String>> {
@@ -138,32 +105,37 @@ impl Service {
         if let Some(warehouse) = &self.settings.warehouse {
             url.query_pairs_mut().append_pair("warehouse", warehouse);
         }
-        let answer: Config = parsed(&self.asked(url, MAX_BYTES).await?)?;
+        let answer: Config = parsed(&self.asked(url, MAX_BYTES, None).await?)?;
         if !answer.is_whole() {
             return Err(CatalogFault::Strange("it is not what the specification says"));
         }
         let parts = answer.prefix().unwrap_or_default().split('/').filter(|part| !part.is_empty());
         let prefix: Vec<String> = parts.map(str::to_owned).collect();
-        if prefix.iter().any(|part| part == "." || part == "..") {
+        if !prefix.iter().all(|part| is_name(part)) {
             return Err(CatalogFault::Strange("its prefix leads elsewhere"));
         }
         *known = Some((Instant::now(), prefix.clone()));
         Ok(prefix)
     }
 
-    /// Asks; with another token once more, if the one that is in use is not taken any more.
-    async fn asked(&self, url: Url, most: usize) -> Result<Answer> {
+    /// Asks; with another token once more, if the one that is in use is not taken any more. Waits no longer than it is told.
+    pub(super) async fn asked(&self, url: Url, most: usize, until: Option<Instant>) -> Result<Answer> {
         let mut headers = Vec::new();
         if self.settings.is_vended {
             headers.push(("x-iceberg-access-delegation", "vended-credentials"));
         }
-        let call = Call { url, bearer: self.bearer().await?, headers, form: None, most };
+        let call = Call { url, bearer: self.bearer().await?, headers, form: None, most, until };
         let answer = self.client.call(call.clone()).await.map_err(CatalogFault::Asked)?;
-        let has_token = call.bearer.is_some();
-        if !matches!(answer.status, 401 | 419) || !has_token {
+        let Some(refused) = call.bearer.as_ref().filter(|_| matches!(answer.status, 401 | 419)) else {
             return Ok(answer);
+        };
+        {
+            let mut token = self.token.lock().await;
+            // Somebody who has asked at the same time may have a new one already.
+            if token.as_ref().is_some_and(|(_, token)| token.expose() == refused.expose()) {
+                *token = None;
+            }
         }
-        *self.token.lock().await = None;
         let call = Call { bearer: self.bearer().await?, ..call };
         self.client.call(call).await.map_err(CatalogFault::Asked)
     }
@@ -207,8 +179,8 @@ impl Service {
             .append_pair("client_secret", secret.expose())
             .append_pair("scope", scope)
             .finish();
-        let call =
-            Call { url, bearer: None, headers: Vec::new(), form: Some(Secret::new(form)), most: MAX_BYTES };
+        let form = Some(Secret::new(form));
+        let call = Call { url, bearer: None, headers: Vec::new(), form, most: MAX_BYTES, until: None };
         let answer = self.client.call(call).await.map_err(CatalogFault::Asked)?;
         // Wrong credentials are told as a bad request there.
         if matches!(answer.status, 400 | 401 | 403) {
@@ -220,22 +192,7 @@ impl Service {
     }
 }
 
-fn paged(mut url: Url, page: Option<&str>) -> Url {
-    if let Some(page) = page {
-        url.query_pairs_mut().append_pair("pageToken", page);
-    }
-    url
-}
-
-/// The next page, if names may still come.
-fn within(names: usize, page: Option<String>) -> Result<Option<String>> {
-    match names > MAX_NAMES {
-        true => Err(CatalogFault::Strange("it has more than 100000 names in one list")),
-        false => Ok(page.filter(|page| !page.is_empty())),
-    }
-}
-
-fn parsed<T: DeserializeOwned>(answer: &Answer) -> Result<T> {
+pub(super) fn parsed<T: DeserializeOwned>(answer: &Answer) -> Result<T> {
     match answer.status {
         200 => serde_json::from_slice(&answer.bytes)
             .map_err(|_| CatalogFault::Strange("it is not what the specification says")),

@@ -1,5 +1,6 @@
 //! What the operator says of a catalog: an entry of `[[databases]]` whose kind is `iceberg`.
 
+use super::names::parts;
 use super::places::Place;
 use crate::remote::secret;
 use bowshot_api::{Error, Result, Secret};
@@ -108,7 +109,7 @@ impl IcebergSettings {
         Ok(Self {
             login: entry.login()?,
             places: entry.places(warehouse.as_deref())?,
-            schemas: entry.many("schemas"),
+            schemas: entry.schemas()?,
             cache_ttl: entry.duration("cache_ttl")?.unwrap_or(CACHE_TTL),
             name: entry.name,
             uri,
@@ -157,6 +158,16 @@ impl Entry<'_> {
         let values = self.values.get(key).map(Vec::as_slice).unwrap_or_default();
         let parts = values.iter().flat_map(|text| text.split(','));
         parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+    }
+
+    fn schemas(&self) -> Result<Vec<String>> {
+        let schemas = self.many("schemas");
+        match schemas.iter().all(|schema| parts(schema).is_some()) {
+            true => Ok(schemas),
+            false => Err(self
+                .wrong("schemas", "a name in it cannot be one of a namespace")
+                .with_hint("write the names of its parts with dots between them: `a.b`")),
+        }
     }
 
     fn secret(&self, key: &str) -> Result<Option<SecretPlace>> {
@@ -278,6 +289,8 @@ mod tests {
             ("warehouse", "w"),
             ("timeout", "0s"),
             ("cache_ttl", "soon"),
+            ("schemas", "a,b..c"),
+            ("schemas", "a\tb"),
             ("pasword", "x"),
             ("name", ""),
         ] {

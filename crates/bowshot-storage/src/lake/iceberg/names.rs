@@ -1,0 +1,79 @@
+//! Files whose columns have no numbers: the table says which names its columns had there (specification, "Name Mapping
+//! Serialization"). They are given the numbers that these stand for, and read like all others.
+
+use super::super::columns::numbered;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// The names of a column, or of a field within one.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct MappedField {
+    field_id: Option<i32>,
+    names: Vec<String>,
+    #[serde(default)]
+    fields: Vec<MappedField>,
+}
+
+/// The columns of a file with the numbers that their names stand for; those without a name there have none.
+pub(super) fn by_name(file: &Schema, names: &[MappedField]) -> Schema {
+    Schema::new(with_numbers(file.fields(), names))
+}
+
+fn with_numbers(fields: &Fields, names: &[MappedField]) -> Fields {
+    fields.iter().map(|field| with_number(field, find(names, field.name()))).collect()
+}
+
+fn find<'a>(names: &'a [MappedField], name: &str) -> Option<&'a MappedField> {
+    names.iter().find(|mapped| mapped.names.iter().any(|known| known == name))
+}
+
+fn with_number(field: &Field, mapped: Option<&MappedField>) -> FieldRef {
+    let inner = mapped.map(|mapped| mapped.fields.as_slice()).unwrap_or_default();
+    let data_type = match field.data_type() {
+        DataType::Struct(fields) => DataType::Struct(with_numbers(fields, inner)),
+        // What it is called in files differs between writers.
+        DataType::List(element) => DataType::List(with_number(element, find(inner, "element"))),
+        DataType::Map(entries, sorted) => DataType::Map(of_map(entries, inner), *sorted),
+        other => other.clone(),
+    };
+    let number = mapped.and_then(|mapped| mapped.field_id);
+    let metadata = number.map(numbered).unwrap_or_default();
+    Arc::new(field.clone().with_data_type(data_type).with_metadata(metadata))
+}
+
+/// Key and value, whatever they are called in the file.
+fn of_map(entries: &FieldRef, names: &[MappedField]) -> FieldRef {
+    let DataType::Struct(fields) = entries.data_type() else { return Arc::clone(entries) };
+    let pairs = fields.iter().zip(["key", "value"]);
+    let fields = pairs.map(|(field, name)| with_number(field, find(names, name))).collect();
+    Arc::new(entries.as_ref().clone().with_data_type(DataType::Struct(fields)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::columns::number;
+    use super::*;
+
+    #[test]
+    fn names_become_numbers_on_all_levels() {
+        let names: Vec<MappedField> = serde_json::from_str(
+            r#"[{"field-id": 1, "names": ["was", "a"], "fields": [{"field-id": 2, "names": ["element"], "fields": [
+                {"field-id": 3, "names": ["x", "y"]}, {"names": ["z"]}]}]}]"#,
+        )
+        .unwrap();
+        let inner = ["x", "z", "other"].map(|name| Field::new(name, DataType::Int32, true));
+        let element = Field::new("item", DataType::Struct(inner.to_vec().into()), true);
+        let columns = vec![
+            Field::new("was", DataType::List(Arc::new(element)), true),
+            Field::new("b", DataType::Int32, true).with_metadata(numbered(9)),
+        ];
+        let found = by_name(&Schema::new(columns), &names);
+        assert_eq!((number(found.field(0)), number(found.field(1))), (Some(1), None));
+        let DataType::List(element) = found.field(0).data_type() else { panic!("no list") };
+        let DataType::Struct(inner) = element.data_type() else { panic!("no record") };
+        let numbers: Vec<_> = inner.iter().map(|field| number(field)).collect();
+        assert_eq!((number(element), numbers), (Some(2), vec![Some(3), None, None]));
+    }
+}
