@@ -123,7 +123,7 @@ def paged(name, token):
     pages = []
 
     def fault(handler):
-        if "/namespaces/db/tables" not in handler.path:
+        if not handler.path.partition("?")[0].endswith("/namespaces/db/tables"):
             return False
         pages.append(handler.path)
         number = len(pages)

@@ -130,7 +130,7 @@ fn reads_that_last_too_long_are_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let path = made(folder.path(), &[OF_0_3]);
     let mut catalog = Catalog::open(&path).unwrap();
-    catalog.patience = Duration::from_millis(100);
+    catalog.patience = Duration::from_millis(500);
     {
         let state = catalog.state().unwrap();
         let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
