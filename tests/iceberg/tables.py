@@ -4,16 +4,19 @@ places and values) with its own writers of manifests, committed by a new metadat
 import json
 import pathlib
 import uuid
+import zlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.manifest import (
     DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestWriterV2, write_manifest_list,
 )
 from pyiceberg.table import StaticTable
 from pyiceberg.typedef import Record
+from pyroaring import BitMap
 
 # Numbers that the format reserves for files of deleted places.
 FILE_PATH, POSITION = 2147483546, 2147483545
@@ -52,22 +55,43 @@ class DeletingManifest(ManifestWriterV2):
         return {**super()._meta, "content": "deletes"}
 
 
+class ManifestOfVectors(DeletingManifest):
+    """Of format version 3, which this writer does not write itself."""
+
+    @property
+    def version(self):
+        return 3
+
+    def new_writer(self):
+        schema = self._with_partition(3)
+        return AvroOutputFile(
+            output_file=self._output_file, file_schema=schema, record_schema=schema, schema_name="manifest_entry", metadata=self._meta,
+        )
+
+
 def commit(folder, rows, content, equality=None, partition=Record()):
     """Adds a state in which a file of `rows` deletes rows, or adds them."""
-    table, io = static(folder), PyArrowFileIO()
-    text = json.loads(newest(folder).read_text())
-    snapshot, sequence = uuid.uuid4().int >> 65, text["last-sequence-number"] + 1
     path = folder / "data" / f"{uuid.uuid4()}-deletes.parquet"
     pq.write_table(rows, path)
     file = DataFile.from_args(
         content=content, file_path=f"file://{path}", file_format=FileFormat.PARQUET, partition=partition,
         record_count=rows.num_rows, file_size_in_bytes=path.stat().st_size, equality_ids=equality,
     )
-    file.spec_id = table.spec().spec_id
-    location = f"file://{folder}/metadata"
     kind = ManifestWriterV2 if content == DataFileContent.DATA else DeletingManifest
+    commit_files(folder, kind, [file])
+
+
+def commit_files(folder, kind, files, version=2):
+    """Adds a state with one more manifest, of these files."""
+    table, io = static(folder), PyArrowFileIO()
+    text = json.loads(newest(folder).read_text())
+    snapshot, sequence = uuid.uuid4().int >> 65, text["last-sequence-number"] + 1
+    location = f"file://{folder}/metadata"
     with kind(table.spec(), table.schema(), io.new_output(f"{location}/{uuid.uuid4()}-m0.avro"), snapshot, "null") as writer:
-        writer.add_entry(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=snapshot, data_file=file))
+        for file in files:
+            file.spec_id = table.spec().spec_id
+            writer.add_entry(ManifestEntry.from_args(
+                _table_format_version=version, status=ManifestEntryStatus.ADDED, snapshot_id=snapshot, data_file=file))
     manifest = writer.to_manifest_file()
     current = table.current_snapshot()
     listed = f"{location}/snap-{snapshot}.avro"
@@ -92,6 +116,38 @@ def delete_places(folder, places):
     ])
     files, rows = zip(*sorted(places))
     commit(folder, pa.table([list(files), list(rows)], schema), DataFileContent.POSITION_DELETES)
+
+
+def vector(places, optimize=False):
+    """The deletion vector of these places."""
+    bitmaps = {}
+    for place in places:
+        bitmaps.setdefault(place >> 32, BitMap()).add(place & 0xFFFFFFFF)
+    content = b"\xd1\xd3\x39\x64" + len(bitmaps).to_bytes(8, "little")
+    for key, bitmap in sorted(bitmaps.items()):
+        if optimize:
+            bitmap.run_optimize()
+        content += key.to_bytes(4, "little") + bitmap.serialize()
+    return len(content).to_bytes(4, "big") + content + zlib.crc32(content).to_bytes(4, "big")
+
+
+def delete_by_vectors(folder, vectors):
+    """`vectors` has (data file, vector, rows) triples, which come into one file of a table of format version 3."""
+    file, blobs = b"PFA1", []
+    for path, content, _ in vectors:
+        blobs.append({"type": "deletion-vector-v1", "fields": [2147483645], "snapshot-id": -1, "sequence-number": -1, "offset": len(file),
+                      "length": len(content), "properties": {"referenced-data-file": path, "cardinality": "1"}})
+        file += content
+    footer = json.dumps({"blobs": blobs}).encode()
+    file += b"PFA1" + footer + len(footer).to_bytes(4, "little") + bytes(4) + b"PFA1"
+    place = folder / "data" / f"{uuid.uuid4()}.puffin"
+    place.write_bytes(file)
+    entries = [DataFile.from_args(
+        _table_format_version=3, content=DataFileContent.POSITION_DELETES, file_path=f"file://{place}", file_format=FileFormat.PUFFIN,
+        partition=Record(), record_count=rows, file_size_in_bytes=len(file), referenced_data_file=path, content_offset=blob["offset"],
+        content_size_in_bytes=blob["length"],
+    ) for (path, _, rows), blob in zip(vectors, blobs)]
+    commit_files(folder, ManifestOfVectors, entries, version=3)
 
 
 def delete_values(folder, rows, numbers, **more):

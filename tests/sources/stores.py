@@ -58,17 +58,18 @@ class SeaweedFS:
         config.write_text(json.dumps({"identities": [identity]}))
         # Each port has a second one for gRPC, ten thousand above.
         while True:
-            master, volume, filer, self.port = ports = free_ports(4)
+            self.master, volume, self.filer, self.port, self.catalog_port = ports = free_ports(5)
             if max(ports) < 55_000:
                 break
         (self.folder / "data").mkdir()
-        weed = pathlib.Path(sys.executable).parent / "weed"
+        self.weed = str(pathlib.Path(sys.executable).parent / "weed")
         self.log = open(self.folder / "log", "wb")
         self.process = subprocess.Popen(
-            [str(weed), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.folder / 'data'}",
+            [self.weed, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.folder / 'data'}",
              "-s3", f"-s3.port={self.port}", f"-s3.config={config}", "-filer", "-master.telemetry=false",
              "-volume.max=20", "-master.volumeSizeLimitMB=64",
-             f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}"],
+             f"-s3.port.iceberg={self.catalog_port}", "-s3.port.lance=0",
+             f"-master.port={self.master}", f"-volume.port={volume}", f"-filer.port={self.filer}"],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         try:
             wait_until(lambda: answers(f"{self.endpoint}/healthz"), "SeaweedFS answers", 60)
@@ -92,6 +93,17 @@ class SeaweedFS:
     @property
     def endpoint(self):
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def catalog(self):
+        """Its catalog of Iceberg tables, for those below buckets of tables."""
+        return f"http://127.0.0.1:{self.catalog_port}"
+
+    def table_bucket(self, name):
+        arguments = [self.weed, "shell", f"-master=127.0.0.1:{self.master}", f"-filer=127.0.0.1:{self.filer}"]
+        command = f"s3tables.bucket -create -name {name} -account 000000000000\n"
+        made = subprocess.run(arguments, input=command.encode(), capture_output=True, timeout=60)
+        assert b"arn:aws:s3tables" in made.stdout, made
 
     def environment(self, endpoint=None, secret=SECRET):
         return {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": secret, "AWS_REGION": "us-east-1",

@@ -1,7 +1,9 @@
 //! All databases that a server knows: those of the configuration, and those that admins have attached, which are forgotten when
 //! it ends.
 
+use crate::catalogs::Catalogs;
 use crate::insert;
+use crate::lakes::{self, Lake, Lakes};
 use crate::place::Place;
 use crate::settings::{DatabaseSettings, Kind, Options};
 use crate::source::{Source, unknown};
@@ -9,7 +11,9 @@ use crate::table::DatabaseTable;
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_engine::databases::{Attachment, Databases};
+use bowshot_storage::FileCatalog;
 use bowshot_storage::tables::EntryName;
+use bowshot_storage::tables::durable::AsOf;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SendableRecordBatchStream;
@@ -24,10 +28,27 @@ const MAX_DATABASES: usize = 256;
 /// See the module.
 #[derive(Debug)]
 pub struct OtherDatabases {
+    /// Catalogs of Iceberg tables.
+    catalogs: Catalogs,
     sources: RwLock<BTreeMap<String, Arc<Source>>>,
     /// Places that may be attached.
     opened: Vec<Place>,
     drivers: BTreeMap<Kind, PathBuf>,
+    lakes: Lakes,
+}
+
+/// What is told of a database.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    pub(crate) place: String,
+    pub(crate) read_only: bool,
+    pub(crate) attached: bool,
+    pub(crate) pool: Option<usize>,
+    pub(crate) connections: Option<usize>,
+    pub(crate) tables: Option<usize>,
+    pub(crate) problem: Option<String>,
 }
 
 /// What one caller has of a database.
@@ -36,25 +57,46 @@ struct OfCaller {
     source: Arc<Source>,
 }
 
+/// One that is to be known.
+enum New {
+    Source(Arc<Source>),
+    Lake(Arc<Lake>),
+}
+
 impl OtherDatabases {
-    /// The databases of the configuration; nobody is asked yet.
+    /// The databases of the configuration; nobody is asked yet. Files of lakes are read as those of `files` are.
     ///
     /// # Errors
     /// `Invalid`, naming the database and the key.
-    pub fn new(options: Options) -> Result<Arc<Self>> {
-        let Options { databases, attach, drivers } = options;
-        let opened = attach.iter().map(|uri| {
+    pub fn new(options: Options, files: Arc<FileCatalog>) -> Result<Arc<Self>> {
+        let Options { databases, lakes, catalogs, attach, drivers } = options;
+        let opened = attach.iter().filter(|uri| !lakes::is_lake(uri)).map(|uri| {
             let wrong = || Error::invalid("a place in `attach.places` is not understood")
                 .with_hint("write `postgres://host:port/`, `mysql://host:port/`, `grpc://host:port`, or the scheme and path of a folder: `sqlite:///data`");
             let kind = Place::kind(uri).ok_or_else(wrong)?;
             Place::parse(kind, uri, None).map_err(|_| wrong())
         });
-        let these = Self { sources: RwLock::default(), opened: opened.collect::<Result<_>>()?, drivers };
+        let opened = opened.collect::<Result<_>>()?;
+        let (catalogs, lakes_of_server) = (Catalogs::new(catalogs)?, Lakes::new(files, &attach)?);
+        let these = Self { catalogs, sources: RwLock::default(), opened, drivers, lakes: lakes_of_server };
         for settings in databases {
             let (name, settings) = (settings.name.clone(), these.with_driver(settings.with_password()?)?);
-            these.add(&name, Source::new(settings, false))?;
+            these.add(&name, New::Source(Source::new(settings, false)))?;
+        }
+        for settings in lakes {
+            let lake = these.lakes.configured(settings);
+            these.add(lake.open().name(), New::Lake(Arc::clone(&lake)))?;
         }
         Ok(Arc::new(these))
+    }
+
+    /// Opens the catalogs of Iceberg tables, whose files are read like those that are served. Nobody is asked yet; until then they
+    /// have no tables.
+    ///
+    /// # Errors
+    /// `Invalid` for settings that cannot be used.
+    pub fn open_catalogs(&self, files: &FileCatalog) -> Result<()> {
+        self.catalogs.open(files)
     }
 
     fn with_driver(&self, mut settings: DatabaseSettings) -> Result<DatabaseSettings> {
@@ -74,21 +116,24 @@ impl OtherDatabases {
             .with_hint(format!("set `driver` in its entry, or `drivers.{kind}` for all of its kind, to the path of a shared library")))
     }
 
-    fn add(&self, name: &str, source: Arc<Source>) -> Result<()> {
+    fn add(&self, name: &str, new: New) -> Result<()> {
         let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
-        if sources.contains_key(name) {
+        if sources.contains_key(name) || self.catalogs.has(name) || self.lakes.get(name).is_some() {
             return Err(Error::new(
                 ErrorKind::AlreadyExists,
                 format!("there is a database `{name}` already"),
             ));
         }
-        if sources.len() >= MAX_DATABASES {
+        if sources.len() + self.lakes.names().len() >= MAX_DATABASES {
             return Err(Error::new(
                 ErrorKind::LimitReached,
                 format!("there are {MAX_DATABASES} databases already"),
             ));
         }
-        sources.insert(name.to_owned(), source);
+        match new {
+            New::Source(source) => drop(sources.insert(name.to_owned(), source)),
+            New::Lake(lake) => self.lakes.add(lake),
+        }
         Ok(())
     }
 
@@ -132,27 +177,48 @@ impl OtherDatabases {
 #[async_trait]
 impl Databases for OtherDatabases {
     fn names(&self) -> Vec<String> {
-        self.sources().keys().cloned().collect()
+        let mut names: Vec<String> = self.sources().keys().cloned().chain(self.catalogs.names()).collect();
+        names.extend(self.lakes.names());
+        names.sort_unstable();
+        names
     }
 
     fn has(&self, database: &str) -> bool {
         self.sources().contains_key(database)
+            || self.catalogs.has(database)
+            || self.lakes.get(database).is_some()
     }
 
     fn may_have_schema(&self, database: &str, schema: &str) -> bool {
-        self.source(database).is_ok_and(|source| source.may_have_schema(schema))
-    }
-
-    fn listed(&self, database: &str, caller: &Principal) -> Arc<Vec<(String, String)>> {
-        let Ok(source) = self.source_of(database, caller) else { return Arc::default() };
-        match Handle::try_current() {
-            Ok(runtime) => runtime.block_on(source.listed()),
-            // Without a runtime there are no deadlines.
-            Err(_) => Arc::default(),
+        if let Some(catalog) = self.catalogs.find(database) {
+            return catalog.may_have_schema(schema);
+        }
+        match self.lakes.get(database) {
+            Some(lake) => lake.may_have_schema(schema),
+            None => self.source(database).is_ok_and(|source| source.may_have_schema(schema)),
         }
     }
 
+    fn listed(&self, database: &str, caller: &Principal) -> Arc<Vec<(String, String)>> {
+        if let Some(lake) = self.lakes.get(database) {
+            return lake.listed();
+        }
+        // Without a runtime there are no deadlines.
+        let Ok(runtime) = Handle::try_current() else { return Arc::default() };
+        if let Some(catalog) = self.catalogs.find(database) {
+            return runtime.block_on(catalog.listed());
+        }
+        let Ok(source) = self.source_of(database, caller) else { return Arc::default() };
+        runtime.block_on(source.listed())
+    }
+
     async fn table(&self, name: &EntryName, caller: &Principal) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(lake) = self.lakes.get(&name.catalog) {
+            return of_lake(&lake, name, None).await;
+        }
+        if let Some(catalog) = self.catalogs.find(&name.catalog) {
+            return catalog.table(&name.schema, &name.name, None).await;
+        }
         let source = self.source_of(&name.catalog, caller)?;
         if !source.may_have_schema(&name.schema) {
             return Ok(None);
@@ -161,7 +227,36 @@ impl Databases for OtherDatabases {
         Ok(described.map(|described| Arc::new(DatabaseTable::new(source, name.clone(), described)) as Arc<_>))
     }
 
+    async fn newest_state(&self, database: &str) -> Result<Option<AsOf>> {
+        match self.lakes.get(database) {
+            Some(lake) => lake.noted(lake.open().newest().await).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn table_as_of(
+        &self,
+        name: &EntryName,
+        as_of: AsOf,
+        _caller: &Principal,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(lake) = self.lakes.get(&name.catalog) {
+            return of_lake(&lake, name, Some(as_of)).await;
+        }
+        match self.catalogs.find(&name.catalog) {
+            Some(catalog) => catalog.table(&name.schema, &name.name, Some(as_of)).await,
+            None => Ok(None),
+        }
+    }
+
     fn check_writable(&self, database: &str) -> Result<()> {
+        if self.lakes.get(database).is_some() {
+            return Err(lakes::only_read(database));
+        }
+        if self.catalogs.has(database) {
+            return Err(Error::new(ErrorKind::Denied, format!("the catalog `{database}` is only read"))
+                .with_hint("write its tables by a program that writes Iceberg tables"));
+        }
         if !self.source(database)?.settings.read_only {
             return Ok(());
         }
@@ -181,6 +276,11 @@ impl Databases for OtherDatabases {
 
     async fn attach(&self, attachment: &Attachment) -> Result<()> {
         let Attachment { uri, name, options, .. } = attachment;
+        let is_type =
+            |(key, value): &(String, String)| key == "type" && value.eq_ignore_ascii_case("ducklake");
+        if lakes::is_lake(uri) || options.iter().any(is_type) {
+            return self.add(name, New::Lake(self.lakes.attached(attachment).await?));
+        }
         let values = options.iter().map(|(key, value)| (key.clone(), vec![value.clone()])).collect();
         let settings = DatabaseSettings::attached(name, uri, &values)?;
         if !self.opened.iter().any(|opened| settings.place.is_within(opened)) {
@@ -192,47 +292,66 @@ impl Databases for OtherDatabases {
         if !source.settings.forward_token {
             crate::describe::listed(&source.pool).await.map_err(|fault| fault.of(&source.settings))?;
         }
-        self.add(name, source)
+        self.add(name, New::Source(source))
     }
 
     fn detach(&self, name: &str) -> Result<()> {
-        if !self.source(name)?.attached {
+        let lake = self.lakes.get(name);
+        let attached = match &lake {
+            Some(lake) => lake.attached,
+            None => !self.catalogs.has(name) && self.source(name)?.attached,
+        };
+        if !attached {
             return Err(Error::new(
                 ErrorKind::Denied,
                 format!("the database `{name}` is one of the configuration"),
             )
             .with_hint("take its entry out of `[[databases]]`, and start the server again"));
         }
-        self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        match lake {
+            Some(_) => self.lakes.remove(name),
+            None => drop(self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name)),
+        }
         Ok(())
     }
 
     fn rows(&self) -> Result<RecordBatch> {
         let sources: Vec<Arc<Source>> = self.sources().values().cloned().collect();
-        let text = |value: &dyn Fn(&Source) -> Option<String>| -> ArrayRef {
-            Arc::new(sources.iter().map(|source| value(source)).collect::<StringArray>())
+        let mut told: Vec<Told> =
+            sources.iter().map(|source| source.told()).chain(self.catalogs.told()).collect();
+        told.extend(self.lakes.told());
+        told.sort_by(|one, other| one.name.cmp(&other.name));
+        let text = |value: &dyn Fn(&Told) -> Option<String>| -> ArrayRef {
+            Arc::new(told.iter().map(value).collect::<StringArray>())
         };
-        let truth = |value: &dyn Fn(&Source) -> bool| -> ArrayRef {
-            Arc::new(sources.iter().map(|source| Some(value(source))).collect::<BooleanArray>())
+        let truth = |value: &dyn Fn(&Told) -> bool| -> ArrayRef {
+            Arc::new(told.iter().map(|told| Some(value(told))).collect::<BooleanArray>())
         };
-        let count = |value: &dyn Fn(&Source) -> Option<usize>| -> ArrayRef {
-            let counts =
-                sources.iter().map(|source| value(source).and_then(|count| i64::try_from(count).ok()));
+        let count = |value: &dyn Fn(&Told) -> Option<usize>| -> ArrayRef {
+            let counts = told.iter().map(|told| value(told).and_then(|count| i64::try_from(count).ok()));
             Arc::new(counts.collect::<Int64Array>())
         };
         let columns = [
-            ("name", text(&|source| Some(source.settings.name.clone()))),
-            ("kind", text(&|source| Some(source.settings.kind.name().to_owned()))),
-            ("place", text(&|source| Some(source.settings.place.to_string()))),
-            ("read_only", truth(&|source| source.settings.read_only)),
-            ("attached", truth(&|source| source.attached)),
-            ("pool", count(&|source| Some(source.settings.pool))),
-            ("connections", count(&|source| Some(source.pool.open()))),
-            ("tables", count(&Source::known)),
-            ("problem", text(&Source::problem)),
+            ("name", text(&|told| Some(told.name.clone()))),
+            ("kind", text(&|told| Some(told.kind.to_owned()))),
+            ("place", text(&|told| Some(told.place.clone()))),
+            ("read_only", truth(&|told| told.read_only)),
+            ("attached", truth(&|told| told.attached)),
+            ("pool", count(&|told| told.pool)),
+            ("connections", count(&|told| told.connections)),
+            ("tables", count(&|told| told.tables)),
+            ("problem", text(&|told| told.problem.clone())),
         ];
         let columns = columns.map(|(name, column)| (name, column, true));
         RecordBatch::try_from_iter_with_nullable(columns)
             .map_err(|error| Error::internal("the databases do not fit their table").with_source(error))
     }
+}
+
+/// A table of a lake, as it is now or was.
+async fn of_lake(lake: &Lake, name: &EntryName, at: Option<AsOf>) -> Result<Option<Arc<dyn TableProvider>>> {
+    if !lake.may_have_schema(&name.schema) {
+        return Ok(None);
+    }
+    lake.noted(lake.open().table(&name.schema, &name.name, at).await)
 }

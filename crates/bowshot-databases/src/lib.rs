@@ -10,6 +10,8 @@
 //!                                      pool: connections (link), as many as the operator lets be open
 //! ```
 //!
+//! Catalogs of DuckLake are among them, and need no driver ([`lakes`]).
+//!
 //! Drivers block, and so does the client of MySQL: so each statement runs on a thread of its own, of which there are no more than connections; who waits for one
 //! waits on a channel, with a deadline, and whoever stops waiting has the statement cancelled.
 //!
@@ -17,9 +19,12 @@
 //! ([`filter`]). Nothing of what it gives is believed without a look: types are compared with what was described, texts are
 //! checked to be UTF-8, and values that have no place in the type of their column are errors ([`convert`]).
 //!
+//! Catalogs of Iceberg tables are databases too, but for the driver: what they name is read here ([`catalogs`]).
+//!
 //! Passwords are in [`Secret`](bowshot_api::Secret)s and in the options of drivers, and nowhere else: errors of drivers are
 //! cleaned before anybody sees them ([`fault`]).
 
+mod catalogs;
 mod columns;
 mod convert;
 mod databases;
@@ -29,6 +34,7 @@ mod driver;
 mod fault;
 mod filter;
 mod insert;
+mod lakes;
 mod link;
 mod mysql;
 mod partitions;
@@ -42,4 +48,5 @@ mod source;
 mod table;
 
 pub use databases::OtherDatabases;
+pub use lakes::{LakeSettings, is_lake};
 pub use settings::{DatabaseSettings, Kind, Options};

@@ -1,7 +1,9 @@
 //! What the operator says of other databases.
 
+use crate::lakes::LakeSettings;
 use crate::place::Place;
 use bowshot_api::{CallerToken, Error, Result, Secret};
+use bowshot_storage::IcebergSettings;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
@@ -59,8 +61,9 @@ impl Kind {
             _ => Self::ALL.into_iter().find(|kind| kind.name() == text),
         };
         known.ok_or_else(|| {
-            Error::invalid("this kind of database is not known")
-                .with_hint("the kinds are postgres, mysql, sqlite, duckdb and flightsql")
+            Error::invalid("this kind of database is not known").with_hint(
+                "the kinds are postgres, mysql, sqlite, duckdb, flightsql and ducklake, and iceberg in the configuration file",
+            )
         })
     }
 }
@@ -112,6 +115,10 @@ pub struct DatabaseSettings {
 pub struct Options {
     /// The databases of the configuration.
     pub databases: Vec<DatabaseSettings>,
+    /// The lakes of the configuration.
+    pub lakes: Vec<LakeSettings>,
+    /// Catalogs of Iceberg tables among them.
+    pub catalogs: Vec<IcebergSettings>,
     /// Places of databases that admins may attach.
     pub attach: Vec<String>,
     /// Drivers by kind, for databases that name none.
@@ -343,19 +350,19 @@ impl DatabaseSettings {
 }
 
 /// Names become parts of names of tables, which people write.
-fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     let fits = !name.is_empty() && name.len() <= 128 && !name.chars().any(char::is_control);
     if fits { Ok(()) } else { Err(Error::invalid("a database has a name of 1 to 128 characters")) }
 }
 
-fn beside(path: &str, base: Option<&Path>) -> PathBuf {
+pub(crate) fn beside(path: &str, base: Option<&Path>) -> PathBuf {
     match base {
         Some(base) => base.join(path),
         None => PathBuf::from(path),
     }
 }
 
-fn wrong(name: &str, key: &str, reason: &str) -> Error {
+pub(crate) fn wrong(name: &str, key: &str, reason: &str) -> Error {
     Error::invalid(format!("`{key}` of the database `{name}` cannot be used: {reason}"))
 }
 
@@ -368,7 +375,7 @@ fn within(name: &str, key: &str, error: &Error) -> Error {
 }
 
 impl Values<'_> {
-    fn check(&self, keys: &[&str], name: &str) -> Result<()> {
+    pub(crate) fn check(&self, keys: &[&str], name: &str) -> Result<()> {
         match self.0.keys().find(|key| !keys.contains(&key.as_str())) {
             None => Ok(()),
             Some(key) => {
@@ -378,7 +385,7 @@ impl Values<'_> {
         }
     }
 
-    fn one(&self, key: &str, name: &str) -> Result<Option<String>> {
+    pub(crate) fn one(&self, key: &str, name: &str) -> Result<Option<String>> {
         match self.0.get(key).map(Vec::as_slice) {
             None => Ok(None),
             Some([one]) => Ok(Some(one.clone())),
@@ -386,12 +393,12 @@ impl Values<'_> {
         }
     }
 
-    fn needed(&self, key: &str, name: &str) -> Result<String> {
+    pub(crate) fn needed(&self, key: &str, name: &str) -> Result<String> {
         self.one(key, name)?.filter(|text| !text.is_empty()).ok_or_else(|| wrong(name, key, "it is missing"))
     }
 
     /// Values of a list, or of one text with commas between.
-    fn many(&self, key: &str) -> Vec<String> {
+    pub(crate) fn many(&self, key: &str) -> Vec<String> {
         match self.0.get(key).map(Vec::as_slice) {
             None => Vec::new(),
             Some([one]) => {
@@ -401,7 +408,7 @@ impl Values<'_> {
         }
     }
 
-    fn truth(&self, key: &str, name: &str) -> Result<Option<bool>> {
+    pub(crate) fn truth(&self, key: &str, name: &str) -> Result<Option<bool>> {
         match self.one(key, name)?.map(|text| text.to_ascii_lowercase()).as_deref() {
             None => Ok(None),
             Some("true") => Ok(Some(true)),

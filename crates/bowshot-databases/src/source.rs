@@ -1,6 +1,7 @@
 //! One database: its connections, and what is known of its tables. What it has said is believed for a while, and what it
 //! could not say too, so that who lists all tables does not wait again and again for a database that is not there.
 
+use crate::databases::Told;
 use crate::describe::{self, Described};
 use crate::fault::Fault;
 use crate::pool::Pool;
@@ -123,6 +124,21 @@ impl Source {
     /// Forgets the columns of a table, which may have changed.
     pub(crate) fn forget(&self, schema: &str, table: &str) {
         lock(&self.columns).remove(&(schema.to_owned(), table.to_owned()));
+    }
+
+    /// What `system.databases` tells of it.
+    pub(crate) fn told(&self) -> Told {
+        Told {
+            name: self.settings.name.clone(),
+            kind: self.settings.kind.name(),
+            place: self.settings.place.to_string(),
+            read_only: self.settings.read_only,
+            attached: self.attached,
+            pool: Some(self.settings.pool),
+            connections: Some(self.pool.open()),
+            tables: self.known(),
+            problem: self.problem(),
+        }
     }
 
     /// What went wrong last, until something has gone right.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use bowshot_api::{Error, Principal, Result};
 pub use bowshot_sql::Attachment;
 use bowshot_storage::tables::EntryName;
+use bowshot_storage::tables::durable::AsOf;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
@@ -36,6 +37,25 @@ pub trait Databases: fmt::Debug + Send + Sync {
     /// `Unavailable` and `Timeout` for a database that does not answer; `Unsupported` for what cannot be read of it; `Denied` for a caller
     /// without a token that the database is to be asked with.
     async fn table(&self, name: &EntryName, caller: &Principal) -> Result<Option<Arc<dyn TableProvider>>>;
+
+    /// The state of a database that all of a statement reads; none of one whose tables are read each at its own moment.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    async fn newest_state(&self, _database: &str) -> Result<Option<AsOf>> {
+        Ok(None)
+    }
+
+    /// The same as it was. Databases whose tables keep no states have none of them.
+    ///
+    /// # Errors
+    /// As [`Self::table`]; `NotFound` for a state that is not kept.
+    async fn table_as_of(
+        &self,
+        name: &EntryName,
+        as_of: AsOf,
+        caller: &Principal,
+    ) -> Result<Option<Arc<dyn TableProvider>>>;
 
     /// Whether rows may be added to tables of a database at all.
     ///
@@ -102,6 +122,15 @@ impl Databases for NoDatabases {
     }
 
     async fn table(&self, _: &EntryName, _: &Principal) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(None)
+    }
+
+    async fn table_as_of(
+        &self,
+        _: &EntryName,
+        _: AsOf,
+        _: &Principal,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
         Ok(None)
     }
 

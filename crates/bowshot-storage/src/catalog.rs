@@ -7,6 +7,7 @@ use crate::entry::{Definition, TableEntry, Timing, pause};
 use crate::excel::Books;
 use crate::facts::FactSources;
 use crate::file::HandlePool;
+use crate::lake::iceberg::{IcebergCatalog, IcebergSettings};
 use crate::listing::ListingLimits;
 use crate::named_files::{FilePlace, NamedFiles};
 use crate::rejects::Reject;
@@ -14,7 +15,8 @@ use crate::remote::{Remotes, is_remote};
 use crate::snapshot::{SnapshotFile, Workshop};
 use crate::store::SnapshotStore;
 use crate::table::FileTable;
-use crate::{Error, ReadOptions, SourceSpec, StorageOptions};
+use crate::tables::durable::AsOf;
+use crate::{DuckLake, DuckLakePlace, Error, ReadOptions, SourceSpec, StorageOptions};
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::DataFusionError;
@@ -23,7 +25,7 @@ use datafusion::logical_expr::TableType;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// All tables of the configured sources.
@@ -38,6 +40,8 @@ pub struct FileCatalog {
     places: Arc<Vec<FilePlace>>,
     /// Tables of files that statements have named, from the one that was named first.
     named: Mutex<VecDeque<Arc<TableEntry>>>,
+    /// Lakes, which others keep open.
+    lakes: Mutex<Vec<Weak<DuckLake>>>,
 }
 
 /// One table, for start-up output and `bowshot check`.
@@ -126,7 +130,9 @@ impl FileCatalog {
         let tables = Mutex::new(Tables { entries: Entries::default(), next_check: Instant::now() });
         let places = Arc::new(places(&sources, &options));
         let named = Mutex::default();
-        let catalog = Arc::new(Self { sources, options, limits, workshop, books, tables, places, named });
+        let lakes = Mutex::default();
+        let catalog =
+            Arc::new(Self { sources, options, limits, workshop, books, tables, places, named, lakes });
         catalog.entries();
         Ok(catalog)
     }
@@ -149,12 +155,34 @@ impl FileCatalog {
                 return;
             }
         }
+        for summary in self.lakes().iter().flat_map(|lake| lake.describe()) {
+            if told(summary).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Opens a lake, whose tables are none of schema `main`; they are described with all others as long as it is held.
+    /// Nothing is read yet.
+    pub fn lake(&self, place: DuckLakePlace) -> Arc<DuckLake> {
+        let lake = DuckLake::new(place, Arc::clone(&self.workshop), self.limits.max_files);
+        let mut lakes = self.lakes.lock().unwrap_or_else(PoisonError::into_inner);
+        lakes.retain(|lake| lake.strong_count() > 0);
+        lakes.push(Arc::downgrade(&lake));
+        lake
+    }
+
+    fn lakes(&self) -> Vec<Arc<DuckLake>> {
+        let lakes = self.lakes.lock().unwrap_or_else(PoisonError::into_inner);
+        lakes.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Names and paths of all tables, without a look into their files.
     pub fn list(&self) -> Vec<(String, PathBuf)> {
         let of_one = |entry: &Arc<TableEntry>| (entry.definition.name.clone(), entry.definition.path.clone());
-        self.entries().values().map(of_one).collect()
+        let mut names: Vec<_> = self.entries().values().map(of_one).collect();
+        names.extend(self.lakes().iter().flat_map(|lake| lake.names()));
+        names
     }
 
     /// Files in the served folders that are no table because their endings tell no format; the first hundred of them.
@@ -189,6 +217,26 @@ impl FileCatalog {
         let snapshot = entry.current().await?;
         let store = Arc::clone(&self.workshop.sources.store);
         Ok(Arc::new(FileTable::new(entry, snapshot, store)))
+    }
+
+    /// A table of files as it was; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// `NotFound` for a state that is not kept, `Unsupported` for tables of files that have no states.
+    pub async fn as_of(
+        self: &Arc<Self>,
+        name: &str,
+        as_of: AsOf,
+    ) -> Result<Option<Arc<dyn TableProvider>>, bowshot_api::Error> {
+        let Some(entry) = self.find_later(name).await else { return Ok(None) };
+        let name = &entry.definition.name;
+        let Some(foreign) = entry.foreign().await? else {
+            let none = format!("`{name}` is made of files as they are, of which no earlier states are known");
+            return Err(bowshot_api::Error::unsupported(none)
+                .with_hint("Delta and Iceberg tables, and those that are written here, keep their states"));
+        };
+        let found = foreign.table(name, Some(as_of)).await;
+        Ok(Some(found.map_err(|error| error.of_table(name))?))
     }
 
     /// What a path or pattern means in each of the places that the operator has opened, in their order.
@@ -292,6 +340,17 @@ impl FileCatalog {
         find_in(&listed.ok()?, name)
     }
 
+    /// A catalog of Iceberg tables, whose files are read as those of this one are. Nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// `Invalid` for settings that cannot be used.
+    pub fn iceberg(&self, settings: IcebergSettings) -> Result<Arc<IcebergCatalog>, bowshot_api::Error> {
+        let remotes = self.remotes().ok_or_else(|| {
+            bowshot_api::Error::unsupported("this server reads no object stores, and asks no catalogs")
+        })?;
+        IcebergCatalog::new(settings, (remotes, &self.workshop), self.limits.max_files)
+    }
+
     /// The object stores of the server.
     pub fn remotes(&self) -> Option<&Arc<Remotes>> {
         self.options.remotes.as_ref()
@@ -358,9 +417,9 @@ fn summary(entry: &TableEntry) -> TableSummary {
         rejects: Vec::new(),
         problem: None,
     };
-    if let Ok(Some(foreign)) = entry.foreign() {
-        let files = tokio::runtime::Handle::current().block_on(foreign.files());
-        match files {
+    let runtime = tokio::runtime::Handle::current();
+    if let Ok(Some(foreign)) = runtime.block_on(entry.foreign()) {
+        match runtime.block_on(foreign.files()) {
             Ok(files) => summary.files = files,
             Err(error) => summary.problem = Some(bowshot_api::Error::from(error).to_string()),
         }
@@ -410,8 +469,9 @@ impl SchemaProvider for FileSchema {
         let Some(entry) = self.0.find_later(name).await else {
             return Ok(None);
         };
-        if let Some(foreign) = entry.foreign()? {
-            return Ok(Some(foreign.table(&entry.definition.name).await?));
+        if let Some(foreign) = entry.foreign().await? {
+            let found = foreign.table(&entry.definition.name, None).await;
+            return Ok(Some(found.map_err(|error| error.of_table(&entry.definition.name))?));
         }
         let snapshot = entry.current().await?;
         let store = Arc::clone(&self.0.workshop.sources.store);

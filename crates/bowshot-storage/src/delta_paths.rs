@@ -10,11 +10,20 @@ const MAX_DECODINGS: usize = 4;
 /// Characters of a file name in the descriptor of deleted rows; what comes before is a folder.
 const ENCODED_UUID: usize = 20;
 
+/// The folder of a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Root<'a> {
+    /// On this machine, without links in its path.
+    Folder(&'a Path),
+    /// In a store that holds nothing else: what is named by a whole address is refused, since it could be another table's.
+    Store,
+}
+
 /// Checks all files that a version of a table consists of.
 ///
 /// # Errors
-/// Names the first one that is not below `root`, which has no links.
-pub(crate) fn check(files: LogDataHandler<'_>, root: &Path) -> Result<(), String> {
+/// Names the first one that is not below the root.
+pub(crate) fn check(files: LogDataHandler<'_>, root: Root<'_>) -> Result<(), String> {
     for file in files.iter() {
         let path = file.path();
         if !is_below(&path, root) {
@@ -27,7 +36,7 @@ pub(crate) fn check(files: LogDataHandler<'_>, root: &Path) -> Result<(), String
     Ok(())
 }
 
-fn check_deleted(deleted: &DeletionVectorDescriptor, root: &Path) -> Result<(), String> {
+fn check_deleted(deleted: &DeletionVectorDescriptor, root: Root<'_>) -> Result<(), String> {
     let text = deleted.path_or_inline_dv.as_str();
     let inside = match deleted.storage_type {
         StorageType::Inline => true,
@@ -45,7 +54,7 @@ fn outside(path: &str) -> String {
 }
 
 /// Whether a path of a log stays below the folder however often somebody decodes it.
-fn is_below(path: &str, root: &Path) -> bool {
+fn is_below(path: &str, root: Root<'_>) -> bool {
     let mut path = path.to_owned();
     for _ in 0..MAX_DECODINGS {
         if !is_plainly_below(&path, root) {
@@ -60,15 +69,19 @@ fn is_below(path: &str, root: &Path) -> bool {
     false
 }
 
-fn is_plainly_below(path: &str, root: &Path) -> bool {
+fn is_plainly_below(path: &str, root: Root<'_>) -> bool {
     if path.contains('\0') || path.split(['/', '\\']).any(|part| part.trim() == "..") {
         return false;
     }
-    match Url::parse(path) {
-        Ok(url) => url.scheme() == "file" && url.to_file_path().is_ok_and(|file| file.starts_with(root)),
+    match (Url::parse(path), root) {
+        (Ok(url), Root::Folder(root)) => {
+            url.scheme() == "file" && url.to_file_path().is_ok_and(|file| file.starts_with(root))
+        }
+        (Ok(_), Root::Store) => false,
         // A URL without a scheme can still name another host.
-        Err(_) if path.starts_with("//") || path.starts_with('\\') => false,
-        Err(_) => !path.starts_with('/') || Path::new(path).starts_with(root),
+        (Err(_), _) if path.starts_with("//") || path.starts_with('\\') => false,
+        (Err(_), Root::Folder(root)) => !path.starts_with('/') || Path::new(path).starts_with(root),
+        (Err(_), Root::Store) => !path.starts_with('/'),
     }
 }
 
@@ -104,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_a_log_names_lies_below_its_folder() {
-        let root = Path::new("/data/t");
+        let root = Root::Folder(Path::new("/data/t"));
         for (path, inside) in [
             ("part-0.parquet", true),
             ("a=1/b=x y/part.parquet", true),
@@ -135,7 +148,12 @@ mod tests {
             ("%25252525252e%25252525252e/x", false),
         ] {
             assert_eq!(is_below(path, root), inside, "{path}");
+            // In a store nothing but names from the folder on is one of them.
+            let is_relative =
+                !path.starts_with(['/', '\\']) && !path.to_ascii_lowercase().starts_with("file:");
+            assert_eq!(is_below(path, Root::Store), inside && is_relative, "{path}");
         }
+        assert!(!is_below("bowshot-delta://1/1/x.parquet", Root::Store));
     }
 
     #[test]
@@ -156,7 +174,11 @@ mod tests {
             (vector(StorageType::AbsolutePath, "file:///etc/x.bin"), false),
             (vector(StorageType::Inline, "../anything"), true),
         ] {
-            assert_eq!(check_deleted(&deleted, Path::new("/data/t")).is_ok(), inside, "{deleted:?}");
+            assert_eq!(
+                check_deleted(&deleted, Root::Folder(Path::new("/data/t"))).is_ok(),
+                inside,
+                "{deleted:?}"
+            );
         }
     }
 }

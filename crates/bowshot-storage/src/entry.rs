@@ -4,8 +4,9 @@
 use crate::foreign::ForeignFolder;
 use crate::listing::{self, FoundFile, ListingLimits};
 use crate::named_files::NamedFiles;
-use crate::remote::RemoteTable;
+use crate::remote::{RemoteFolder, RemoteTable};
 use crate::snapshot::{KnownFiles, Snapshot, Workshop};
+use crate::table_folder::TableFolder;
 use crate::{Error, ReadOptions};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -69,7 +70,8 @@ pub(crate) struct TableEntry {
     workshop: Arc<Workshop>,
     published: RwLock<Option<Published>>,
     known: Mutex<KnownFiles>,
-    foreign: Option<ForeignFolder>,
+    /// What a folder of this machine is, or one of a store was when it was asked for last.
+    foreign: RwLock<Option<Arc<ForeignFolder>>>,
 }
 
 #[derive(Debug)]
@@ -90,22 +92,50 @@ impl TableEntry {
         let is_folder = definition.named.is_none() && definition.remote.is_none();
         let foreign =
             if is_folder { ForeignFolder::at(&definition.path, &workshop, limits.max_files) } else { None };
+        let foreign = RwLock::new(foreign.map(Arc::new));
         let (published, known) = (RwLock::default(), Mutex::default());
         Self { definition, timing, limits, workshop, published, known, foreign }
     }
 
-    /// The table as a Delta or Iceberg table, if it is one and can be read under its name.
-    pub(crate) fn foreign(&self) -> Result<Option<&ForeignFolder>, Error> {
-        match (&self.foreign, &self.definition.problem) {
-            (Some(_), Some(problem)) => Err(problem.clone()),
-            (foreign, _) => Ok(foreign.as_ref()),
+    /// The table as a Delta or Iceberg table, if it is one and can be read under its name. What a folder of a store is, its last
+    /// listing says.
+    pub(crate) async fn foreign(&self) -> Result<Option<Arc<ForeignFolder>>, Error> {
+        if let Some(remote) = &self.definition.remote {
+            return self.foreign_in_store(remote).await.map_err(|error| error.of_table(self.named_as()));
         }
+        match (self.known_foreign(), &self.definition.problem) {
+            (Some(_), Some(problem)) => Err(problem.clone()),
+            (foreign, _) => Ok(foreign),
+        }
+    }
+
+    async fn foreign_in_store(&self, remote: &RemoteTable) -> Result<Option<Arc<ForeignFolder>>, Error> {
+        if let Some(problem) = &self.definition.problem {
+            return Err(problem.clone());
+        }
+        let kind = remote.foreign().await?;
+        if let Some(known) = self.known_foreign().filter(|known| Some(known.kind()) == kind) {
+            return Ok(Some(known));
+        }
+        let mut foreign = self.foreign.write().unwrap_or_else(PoisonError::into_inner);
+        // Somebody else may have been here meanwhile.
+        if foreign.as_ref().map(|known| known.kind()) != kind {
+            let folder = || TableFolder::Remote(RemoteFolder::of(remote));
+            let made = kind
+                .and_then(|kind| ForeignFolder::of(kind, folder(), &self.workshop, self.limits.max_files));
+            *foreign = made.map(Arc::new);
+        }
+        Ok(foreign.clone())
+    }
+
+    fn known_foreign(&self) -> Option<Arc<ForeignFolder>> {
+        self.foreign.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether it still is a table of its format, or still none: data files of a new one come before its metadata.
     pub(crate) fn is_what_it_was(&self) -> bool {
         let is_folder = self.definition.named.is_none() && self.definition.remote.is_none();
-        !is_folder || ForeignFolder::is_same(self.foreign.as_ref(), &self.definition.path)
+        !is_folder || ForeignFolder::is_same(self.known_foreign().as_deref(), &self.definition.path)
     }
 
     /// How long a plan reads exactly the files that it was made for.
@@ -189,7 +219,7 @@ impl TableEntry {
         let options = &self.definition.options;
         match (&self.definition.named, &self.definition.remote) {
             (Some(named), _) => named.list(self.limits, options),
-            (None, Some(remote)) => remote.list(self.limits, options),
+            (None, Some(remote)) => remote.list_whole(self.limits, options),
             (None, None) => listing::list_table(&self.definition.path, self.limits, options),
         }
     }

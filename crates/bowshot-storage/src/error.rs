@@ -29,7 +29,7 @@ pub enum Error {
     UnknownFormat { path: PathBuf },
     #[error("`{}` mixes formats: `{}` and `{}`", path.display(), one.display(), other.display())]
     MixedFormats { path: PathBuf, one: PathBuf, other: PathBuf },
-    #[error("`{}` is {kind}, which is not read yet", path.display())]
+    #[error("`{}` is {kind}, which is not read as a part of another table", path.display())]
     ForeignTable { path: PathBuf, kind: &'static str },
     #[error("`{}` and `{}` would both be table `{name}`", one.display(), other.display())]
     SameName { name: String, one: PathBuf, other: PathBuf },
@@ -61,6 +61,8 @@ pub enum Error {
     Gone { path: PathBuf },
     #[error("the columns of table `{name}` changed since the statement was prepared")]
     Reshaped { name: String },
+    #[error("`{}`: {detail}", path.display())]
+    Lake { path: PathBuf, detail: String, kind: ErrorKind, hint: &'static str },
     #[error("`{text}` is not a path")]
     Spec { text: String },
     #[error("`{text}`: {error}")]
@@ -77,6 +79,8 @@ pub enum Error {
     NotOpened { text: String },
     #[error("no file `{text}` is in the served folders")]
     NotServed { text: String },
+    #[error("`{}` {detail}", path.display())]
+    NoState { path: PathBuf, detail: String, kept: String },
     #[error("reading `{}` stopped: {detail}", path.display())]
     Interrupted { path: PathBuf, detail: String },
 }
@@ -129,7 +133,9 @@ impl Error {
     fn kind(&self) -> ErrorKind {
         match self {
             _ if self.lacks_handles() || self.overflows() => ErrorKind::LimitReached,
-            Self::Missing { .. } | Self::Empty { .. } | Self::NotServed { .. } => ErrorKind::NotFound,
+            Self::Missing { .. } | Self::Empty { .. } | Self::NotServed { .. } | Self::NoState { .. } => {
+                ErrorKind::NotFound
+            }
             Self::Unreadable { .. }
             | Self::NotRegular { .. }
             | Self::MixedFormats { .. }
@@ -143,6 +149,7 @@ impl Error {
             | Self::ForeignTable { .. }
             | Self::Encrypted { .. }
             | Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Lake { kind, .. } => *kind,
             Self::SameName { .. } => ErrorKind::AlreadyExists,
             Self::TooManyFiles { .. } | Self::TooDeep { .. } => ErrorKind::LimitReached,
             Self::Changed { .. } | Self::Gone { .. } | Self::Reshaped { .. } | Self::Outgrown { .. } => {
@@ -175,7 +182,10 @@ impl Error {
                 "known endings: .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .feather, .ipc, .avro, .orc, .xlsx, the text ones also with .gz, .zst, .bz2, .xz, .lz4, .br or .zip"
             }
             Self::MixedFormats { .. } => "keep one format in a folder that is one table",
-            Self::ForeignTable { .. } => "copy its current files into a plain folder and serve that",
+            Self::ForeignTable { .. } => {
+                "Delta and Iceberg tables are served by their own path, or by that of the folder that they are in; of other \
+                 formats, copy the current files into a plain folder and serve that"
+            }
             Self::SameName { .. } => "give one of them another name with NAME=PATH",
             Self::TooManyFiles { .. } => "raise `max_files_per_table`, or name a smaller folder",
             Self::TooDeep { .. } => "name a folder further down",
@@ -193,7 +203,7 @@ impl Error {
                 "correct the value, or read the column as text: raise `sample_rows`, or set `types` for the column; \
                  `ignore_errors=true` leaves such lines out"
             }
-            Self::Record { hint, .. } => hint,
+            Self::Record { hint, .. } | Self::Lake { hint, .. } => hint,
             Self::Outgrown { .. } => "run the query again: all rows of the file are looked at then",
             Self::Characters { .. } => "leave the option `encoding` out, or name the one that the file has",
             Self::Changed { .. } | Self::Gone { .. } => "run the query again",
@@ -207,6 +217,7 @@ impl Error {
             Self::Options { hint, .. } => hint.as_str(),
             Self::Option { .. } => "see the options of sources in the guide `sources`",
             Self::Interrupted { .. } => "run the query again",
+            Self::NoState { kept, .. } => kept.as_str(),
             Self::Address { .. } => {
                 "write s3://bucket/prefix, gs://…, az://container/…, or https://host/file.parquet"
             }

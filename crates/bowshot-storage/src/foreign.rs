@@ -6,6 +6,8 @@ use crate::delta_folder::DeltaFolder;
 use crate::lake::iceberg::IcebergFolder;
 use crate::listing;
 use crate::snapshot::Workshop;
+use crate::table_folder::TableFolder;
+use crate::tables::durable::AsOf;
 use datafusion::catalog::TableProvider;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,19 +15,30 @@ use std::sync::Arc;
 /// One such table.
 #[derive(Debug)]
 pub(crate) enum ForeignFolder {
-    Delta(DeltaFolder),
+    Delta(Box<DeltaFolder>),
     Iceberg(IcebergFolder),
 }
 
 impl ForeignFolder {
-    /// The table that a folder is, of the formats that are read.
+    /// The table that a folder of this machine is, of the formats that are read.
     pub(crate) fn at(path: &Path, workshop: &Arc<Workshop>, max_files: usize) -> Option<Self> {
-        match listing::foreign_table(path)? {
+        let folder = TableFolder::Local(path.to_path_buf());
+        Self::of(listing::foreign_table(path)?, folder, workshop, max_files)
+    }
+
+    /// The table of a format that a folder is, if it is one that is read.
+    pub(crate) fn of(
+        kind: &'static str,
+        folder: TableFolder,
+        workshop: &Arc<Workshop>,
+        max_files: usize,
+    ) -> Option<Self> {
+        match kind {
             listing::DELTA => {
-                Some(Self::Delta(DeltaFolder::new(path.to_path_buf(), Arc::clone(&workshop.delta))))
+                Some(Self::Delta(Box::new(DeltaFolder::new(folder, Arc::clone(&workshop.delta)))))
             }
             listing::ICEBERG => {
-                Some(Self::Iceberg(IcebergFolder::new(path.to_path_buf(), Arc::clone(workshop), max_files)))
+                Some(Self::Iceberg(IcebergFolder::new(folder, Arc::clone(workshop), max_files)))
             }
             _ => None,
         }
@@ -33,22 +46,31 @@ impl ForeignFolder {
 
     /// Whether a folder is a table of the same format, or still of none.
     pub(crate) fn is_same(known: Option<&Self>, path: &Path) -> bool {
-        let kind = match known {
-            Some(Self::Delta(_)) => Some(listing::DELTA),
-            Some(Self::Iceberg(_)) => Some(listing::ICEBERG),
-            None => None,
-        };
-        kind == listing::foreign_table(path).filter(|kind| [listing::DELTA, listing::ICEBERG].contains(kind))
+        let kind = listing::foreign_table(path);
+        known.map(Self::kind) == kind.filter(|kind| [listing::DELTA, listing::ICEBERG].contains(kind))
     }
 
-    /// The table of this name as it is now.
+    /// As listings name the format.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Delta(_) => listing::DELTA,
+            Self::Iceberg(_) => listing::ICEBERG,
+        }
+    }
+
+    /// The table of this name as it is now, or was in an earlier state.
     ///
     /// # Errors
-    /// When its metadata or what they name cannot be read, or ask for what this reader does not know.
-    pub(crate) async fn table(&self, name: &str) -> Result<Arc<dyn TableProvider>, Error> {
+    /// When its metadata or what they name cannot be read, or ask for what this reader does not know; `NoState` for a state that is
+    /// not kept.
+    pub(crate) async fn table(
+        &self,
+        name: &str,
+        as_of: Option<AsOf>,
+    ) -> Result<Arc<dyn TableProvider>, Error> {
         Ok(match self {
-            Self::Delta(folder) => Arc::new(folder.table(name).await?),
-            Self::Iceberg(folder) => Arc::new(folder.table(name).await?),
+            Self::Delta(folder) => Arc::new(folder.table(name, as_of).await?),
+            Self::Iceberg(folder) => Arc::new(folder.table(name, as_of).await?),
         })
     }
 

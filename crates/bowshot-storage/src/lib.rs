@@ -13,8 +13,8 @@
 //!   only files of one format whose names differ in digits and identifiers alone (`part-0001.parquet` …), it is one
 //!   table named after the folder.
 //! - Hidden files, markers (`_SUCCESS`, `.crc`) and unfinished copies (`.tmp`, `.part`, `~`) are left out. A folder
-//!   with a Delta log is one table, of those files and rows that its log names, and so is an Iceberg table ([`lake`]). A Hudi table is
-//!   refused.
+//!   with a Delta log is one table, of those files and rows that its log names, and so is an Iceberg table ([`lake`]), also in an
+//!   object store. A Hudi table is refused. The tables of a DuckLake are those of a catalog of its own ([`DuckLake`]).
 //! - Links are followed; a folder is entered once, and a file that is linked into its own table counts once.
 //!
 //! # Formats
@@ -61,6 +61,8 @@ mod catalog;
 mod columns;
 mod csv;
 mod delta_folder;
+mod delta_log;
+mod delta_objects;
 mod delta_paths;
 mod delta_table;
 mod discovery;
@@ -98,6 +100,7 @@ mod source;
 mod spec;
 mod store;
 mod table;
+mod table_folder;
 pub mod tables;
 mod text;
 mod version;
@@ -107,6 +110,8 @@ pub use catalog::{FileCatalog, RejectedLine, TableSummary, file_catalog};
 pub use columns::ColumnCache;
 pub use error::{Error, find_error};
 pub use format::Format;
+pub use lake::iceberg::{IcebergCatalog, IcebergSettings};
+pub use lake::{DuckLake, DuckLakePlace};
 pub use options::StorageOptions;
 pub use read_options::{OptionValue, ReadOptions};
 pub use remote::is_remote;

@@ -122,6 +122,7 @@ pub(crate) fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
 /// Formats of tables, as errors name them.
 pub(crate) const DELTA: &str = "a Delta table";
 pub(crate) const ICEBERG: &str = "an Iceberg table";
+pub(crate) const HUDI: &str = "a Hudi table";
 
 /// A folder that belongs to a table format whose log decides which files count. Reading all its files would give wrong rows.
 pub(crate) fn foreign_table(path: &Path) -> Option<&'static str> {
@@ -129,7 +130,7 @@ pub(crate) fn foreign_table(path: &Path) -> Option<&'static str> {
         return Some(DELTA);
     }
     if path.join(".hoodie").is_dir() {
-        return Some("a Hudi table");
+        return Some(HUDI);
     }
     let metadata = fs::read_dir(path.join("metadata")).ok()?;
     let iceberg = metadata

@@ -77,8 +77,8 @@ pub fn taken_apart(plan: &dyn ExecutionPlan) -> Result<Option<PortableScan>> {
         let mut named = Vec::with_capacity(group.len());
         for file in group.iter() {
             let Some(planned) = file.extension::<PlannedFile>() else { return Ok(None) };
-            // Which rows of a file are left is known here alone.
-            if file.extension::<ParquetRowSelection>().is_some() {
+            // Which rows of a file are left is known here alone, and how a file in an object store is read.
+            if file.extension::<ParquetRowSelection>().is_some() || planned.data.as_remote().is_some() {
                 return Ok(None);
             }
             let place = *places.entry(planned.data.number()).or_insert_with(|| {
@@ -120,9 +120,18 @@ pub fn table_schema(plan: &dyn ExecutionPlan) -> Result<SchemaRef> {
     }
 }
 
-/// Whether a plan is a scan that can be taken apart.
+/// Whether a plan is a scan that can be taken apart. Files in object stores are read where they were looked at: what they are, and
+/// whose credentials read them, is known there alone.
 pub fn is_portable(plan: &dyn ExecutionPlan) -> bool {
-    parquet_scan(plan).is_some_and(|(_, parquet)| parquet.table_schema().virtual_columns().is_empty())
+    let is_remote = |config: &FileScanConfig| {
+        let first = config.file_groups.iter().flat_map(|group| group.iter()).next();
+        first
+            .and_then(PartitionedFile::extension::<PlannedFile>)
+            .is_some_and(|file| file.data.as_remote().is_some())
+    };
+    parquet_scan(plan).is_some_and(|(config, parquet)| {
+        parquet.table_schema().virtual_columns().is_empty() && !is_remote(config)
+    })
 }
 
 /// Bytes of the files, or of the parts of them, that a scan of any format reads; `None` for other plans.

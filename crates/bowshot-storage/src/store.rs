@@ -97,17 +97,22 @@ pub(crate) fn object_meta(file: &DataFile) -> ObjectMeta {
     }
 }
 
+/// The bytes that are asked for, of a file of this size.
+pub(crate) fn wanted(range: Option<&GetRange>, size: u64) -> Range<u64> {
+    match range {
+        None => 0..size,
+        Some(GetRange::Bounded(range)) => range.start.min(size)..range.end.min(size),
+        Some(GetRange::Offset(start)) => (*start).min(size)..size,
+        Some(GetRange::Suffix(length)) => size.saturating_sub(*length)..size,
+    }
+}
+
 #[async_trait]
 impl ObjectStore for SnapshotStore {
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let file = self.find(location)?;
         let size = file.size();
-        let range = match options.range {
-            None => 0..size,
-            Some(GetRange::Bounded(range)) => range.start.min(size)..range.end.min(size),
-            Some(GetRange::Offset(start)) => start.min(size)..size,
-            Some(GetRange::Suffix(length)) => size.saturating_sub(length)..size,
-        };
+        let range = wanted(options.range.as_ref(), size);
         let meta = object_meta(&file);
         let payload = if options.head {
             stream::empty().boxed()

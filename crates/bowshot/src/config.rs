@@ -5,6 +5,7 @@
 mod cluster;
 mod drivers;
 mod file;
+mod lakes;
 mod same_host;
 mod settings;
 mod slot;
@@ -217,6 +218,8 @@ impl Config {
             config.access = content.access;
             config.remote.places = content.places;
             config.databases.databases = content.databases;
+            config.databases.lakes = content.lakes;
+            config.databases.catalogs = content.catalogs;
         }
         for (variable, text) in &variables {
             config.set_from_environment(variable, text)?;
@@ -332,6 +335,7 @@ impl Config {
     /// Brings in the file of users and checks what no single setting can.
     fn complete(mut self) -> Result<Self, Usage> {
         self.databases.drivers = self.drivers.named();
+        self.databases.lakes.extend(lakes::taken_from(&mut self.sources)?);
         self.own_access = std::mem::take(&mut self.access);
         self.access = self.read_access().map_err(Usage::from)?;
         for (name, bytes) in [

@@ -7,9 +7,14 @@ use crate::job;
 use crate::policy::Reading;
 use bowshot_api::{Error, Principal, Reason};
 use bowshot_storage::tables::EntryName;
+use bowshot_storage::tables::durable::AsOf;
 use datafusion::catalog::TableProvider;
 use datafusion::error::{DataFusionError, Result};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The states of databases that one statement has seen first, so that it sees no others.
+pub(super) type Moments = Mutex<BTreeMap<String, Option<AsOf>>>;
 
 /// The error for a change of a table of another database, whether it is there or not.
 pub(crate) fn only_rows(name: &EntryName) -> Error {
@@ -84,10 +89,26 @@ impl Visible {
             return Ok(None);
         }
         self.check_read(name, &reading)?;
-        let found = self.parts.databases.table(name, &self.principal).await;
-        match found.map_err(|error| DataFusionError::External(Box::new(error)))? {
+        let external = |error: Error| DataFusionError::External(Box::new(error));
+        let databases = &self.parts.databases;
+        let found = match self.moment(&name.catalog).await.map_err(external)? {
+            Some(state) => databases.table_as_of(name, state, &self.principal).await,
+            None => databases.table(name, &self.principal).await,
+        };
+        match found.map_err(external)? {
             Some(found) => self.guarded((name, &reading), found, None).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The state of a database that the statement reads, if it has states at all.
+    async fn moment(&self, database: &str) -> bowshot_api::Result<Option<AsOf>> {
+        let known = || self.moments.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = known().get(database).copied();
+        if let Some(seen) = seen {
+            return Ok(seen);
+        }
+        let newest = self.parts.databases.newest_state(database).await?;
+        Ok(*known().entry(database.to_owned()).or_insert(newest))
     }
 }

@@ -37,11 +37,10 @@ use crate::snapshot::names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, SOURCE, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
 };
 use crate::types::stored;
-use bowshot_api::{Error as ApiError, ErrorKind, Principal};
+use bowshot_api::{Error as ApiError, Principal};
 use bowshot_sql::Privilege;
 use bowshot_storage::FileCatalog;
 use bowshot_storage::exchange::ExchangeFolder;
-use bowshot_storage::tables::durable::AsOf;
 use bowshot_storage::tables::{Entry, EntryName, Snapshot, Table, TableStore};
 use client::{ClientSlot, Setting};
 use datafusion::catalog::{
@@ -119,6 +118,8 @@ pub(crate) struct Visible {
     client: ClientSlot,
     /// How many views this is seen through.
     depth: usize,
+    /// Which states of other databases it sees.
+    moments: Arc<elsewhere::Moments>,
 }
 
 impl fmt::Debug for Visible {
@@ -148,6 +149,7 @@ impl Visible {
             source: None,
             client: ClientSlot::default(),
             depth: 0,
+            moments: Arc::default(),
         }
     }
 
@@ -266,11 +268,8 @@ impl Visible {
             return table.map(Some).map_err(|error| DataFusionError::External(Box::new(error)));
         }
         if let Some((there, as_of)) = bowshot_sql::rewrite::marked(&name.name) {
-            let as_of =
-                time_travel::state(&as_of).map_err(|error| DataFusionError::External(Box::new(error)))?;
             let name = EntryName::new(&name.catalog, &name.schema, there);
-            self.raw.note(&name);
-            return self.earlier(&name, as_of, &self.access.reading(&name)).map(Some);
+            return time_travel::table(self, name, &as_of).await.map(Some);
         }
         let reading = self.access.reading(name);
         if let Some(entry) = self.raw.entry(name).filter(|_| reading != Reading::Unseen) {
@@ -337,25 +336,6 @@ impl Visible {
         address: &str,
     ) -> Result<Arc<dyn TableProvider>> {
         self.guarded((name, &self.access.reading(name)), found, Some(address))
-    }
-
-    /// A table as it was. Who sees a part of it must not see another one by going back to other columns.
-    fn earlier(&self, name: &EntryName, as_of: AsOf, reading: &Reading) -> Result<Arc<dyn TableProvider>> {
-        let external = |error: ApiError| DataFusionError::External(Box::new(error));
-        let Some(Entry::Table(table)) = self.raw.entry(name).filter(|_| *reading != Reading::Unseen) else {
-            return Err(external(ApiError::not_found(format!("`{name}` is no table that keeps versions"))));
-        };
-        let earlier = self.parts.tables.table_as_of(table, as_of);
-        let earlier = Arc::new(earlier.map_err(|error| external(error.into()))?);
-        if matches!(reading, Reading::Limited(_)) && earlier.definition() != table.definition() {
-            return Err(external(
-                ApiError::new(ErrorKind::Denied, format!("`{name}` had another definition then"))
-                    .with_hint("policies are for the columns as they are now; ask the owner of the table"),
-            ));
-        }
-        let full = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
-        let found = stored::as_declared(earlier.provider(), earlier.definition(), full)?;
-        self.guarded((name, reading), found, None)
     }
 
     async fn provider(

@@ -1,15 +1,118 @@
-//! Which state of a table `FOR VERSION AS OF 3` and `FOR TIMESTAMP AS OF '…'` mean.
+//! Tables as they were: which state `FOR VERSION AS OF 3` and `FOR TIMESTAMP AS OF '…'` mean, and who may read it. Tables that
+//! are written here have states, and so have Delta and Iceberg tables of others, whether their folders are served or a catalog
+//! of another server names them.
 
+use super::Visible;
+use crate::policy::Reading;
+use crate::snapshot::names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use crate::types::stored;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_sql::rewrite::AsOf as Written;
+use bowshot_storage::file_catalog;
 use bowshot_storage::tables::durable::AsOf;
+use bowshot_storage::tables::{Entry, EntryName, Table};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
+use datafusion::error::DataFusionError;
+use std::sync::Arc;
+
+/// The table of this name in the state that is meant.
+pub(super) async fn table(
+    visible: &Visible,
+    name: EntryName,
+    written: &Written<'_>,
+) -> datafusion::error::Result<Arc<dyn TableProvider>> {
+    let external = |error: Error| DataFusionError::External(Box::new(error));
+    let as_of = state(written).map_err(external)?;
+    visible.raw.note(&name);
+    let reading = visible.access.reading(&name);
+    match visible.raw.entry(&name).filter(|_| reading != Reading::Unseen) {
+        Some(Entry::Table(table)) => own(visible, (&name, &reading), table, as_of),
+        Some(_) => Err(external(keeps_none(&name))),
+        None => of_others(visible, name, as_of).await,
+    }
+}
+
+/// A table of ours.
+fn own(
+    visible: &Visible,
+    (name, reading): (&EntryName, &Reading),
+    table: &Table,
+    as_of: AsOf,
+) -> datafusion::error::Result<Arc<dyn TableProvider>> {
+    let external = |error: Error| DataFusionError::External(Box::new(error));
+    let earlier = visible.parts.tables.table_as_of(table, as_of);
+    let earlier = Arc::new(earlier.map_err(|error| external(error.into()))?);
+    if matches!(reading, Reading::Limited(_)) && earlier.definition() != table.definition() {
+        return Err(external(other_then(name)));
+    }
+    let full = TableReference::full(name.catalog.as_str(), name.schema.as_str(), name.name.as_str());
+    let found = stored::as_declared(earlier.provider(), earlier.definition(), full)?;
+    visible.guarded((name, reading), found, None)
+}
+
+/// A table that others write.
+async fn of_others(
+    visible: &Visible,
+    name: EntryName,
+    as_of: AsOf,
+) -> datafusion::error::Result<Arc<dyn TableProvider>> {
+    let external = |error: Error| DataFusionError::External(Box::new(error));
+    let is_file = name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA;
+    let name = if is_file { visible.parts.file_table(&name) } else { name };
+    let reading = visible.access.reading(&name);
+    if reading == Reading::Unseen {
+        return Err(external(keeps_none(&name)));
+    }
+    let files = file_catalog(visible.parts.main.as_ref()).filter(|_| is_file);
+    let has_states = files.is_some() || visible.parts.databases.has(&name.catalog);
+    if has_states {
+        visible.check_read(&name, &reading)?;
+    }
+    let found = match files {
+        Some(files) => files.as_of(&name.name, as_of).await.map_err(external)?,
+        None if has_states => {
+            let found = visible.parts.databases.table_as_of(&name, as_of, &visible.principal).await;
+            found.map_err(external)?
+        }
+        None => None,
+    };
+    let found = found.ok_or_else(|| external(keeps_none(&name)))?;
+    if matches!(reading, Reading::Limited(_)) && current_schema(visible, &name).await? != Some(found.schema())
+    {
+        return Err(external(other_then(&name)));
+    }
+    visible.guarded((&name, &reading), found, None)
+}
+
+/// The columns that a table of others has now.
+async fn current_schema(visible: &Visible, name: &EntryName) -> datafusion::error::Result<Option<SchemaRef>> {
+    let now = if visible.parts.databases.has(&name.catalog) {
+        let found = visible.parts.databases.table(name, &visible.principal).await;
+        found.map_err(|error| DataFusionError::External(Box::new(error)))?
+    } else {
+        visible.parts.main.table(&name.name).await?
+    };
+    Ok(now.map(|table| table.schema()))
+}
+
+fn keeps_none(name: &EntryName) -> Error {
+    Error::not_found(format!("`{name}` is no table that keeps versions"))
+}
+
+/// Who sees a part of a table must not see another one by going back to other columns.
+fn other_then(name: &EntryName) -> Error {
+    Error::new(ErrorKind::Denied, format!("`{name}` had another definition then"))
+        .with_hint("policies are for the columns as they are now; ask the owner of the table")
+}
 
 /// The state that is meant.
 ///
 /// # Errors
 /// `Syntax` for a time that is none.
-pub(crate) fn state(written: &Written<'_>) -> Result<AsOf> {
+fn state(written: &Written<'_>) -> Result<AsOf> {
     Ok(match written {
         Written::Version(version) => AsOf::Version(*version),
         Written::Time(text) => AsOf::Time(time(text)?),

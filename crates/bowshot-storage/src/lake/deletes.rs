@@ -1,6 +1,7 @@
 //! Rows that were deleted after their file was written: by their places, and by the values of some columns.
 
 use super::columns::{LakeColumn, number};
+use super::vector;
 use crate::Error;
 use crate::file::DataFile;
 use crate::parquet::{Chunks, explain};
@@ -13,12 +14,16 @@ use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Deleted rows of a table that are held in memory, with those of values counted for each group of files that they are compared
 /// with. More are refused: the table has to be compacted.
 pub(super) const MAX_DELETED: usize = 10_000_000;
+
+/// Bytes of a deletion vector: one of which each row takes as much room as it can.
+const MAX_VECTOR_BYTES: u64 = 64 << 20;
 
 /// Numbers of the columns of a file of deleted places, which the format reserves (specification, "Reserved Field IDs").
 const FILE_PATH: i32 = 2_147_483_546;
@@ -83,6 +88,11 @@ pub(super) struct Deleted {
 pub(super) struct Count(usize);
 
 impl Count {
+    /// Rows that memory is still given to.
+    fn left(&self) -> usize {
+        MAX_DELETED.saturating_sub(self.0)
+    }
+
     /// # Errors
     /// When there are more than memory is given to.
     pub(super) fn add(&mut self, rows: usize, path: &Path) -> Result<(), Error> {
@@ -133,6 +143,29 @@ impl DeletedPlaces {
         Ok(())
     }
 
+    /// Adds those that a deletion vector has, which lies in these bytes of a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or there are more than memory is given to.
+    pub(super) fn read_vector(
+        &mut self,
+        (file, range): (&Arc<DataFile>, Range<u64>),
+        (of, sequence): (&str, i64),
+        count: &mut Count,
+    ) -> Result<(), Error> {
+        if range.end.saturating_sub(range.start) > MAX_VECTOR_BYTES || range.end > file.size() {
+            return Err(Error::corrupt(file.path(), "a deletion vector is said to be where none can be"));
+        }
+        let bytes = file.read(range);
+        file.close();
+        let places = vector::places(&bytes?, count.left());
+        let places = places.map_err(|reason| Error::corrupt(file.path(), reason))?;
+        count.add(places.len(), file.path())?;
+        let known = self.of_file.entry(of.to_owned()).or_default();
+        known.extend(places.into_iter().map(|place| (place, sequence)));
+        Ok(())
+    }
+
     /// The rows of a file that are left; none where all are. A change deletes rows of files that came before it or with it.
     pub(super) fn left(&self, file: &str, sequence: i64, rows: usize) -> Option<RowSelection> {
         let deleted = self.of_file.get(file)?.iter().filter(|(_, by)| *by >= sequence);
@@ -147,7 +180,7 @@ impl DeletedPlaces {
 }
 
 /// All rows but those, which are sorted.
-fn without(places: &[usize], rows: usize) -> RowSelection {
+pub(super) fn without(places: &[usize], rows: usize) -> RowSelection {
     let (mut selectors, mut next) = (Vec::new(), 0);
     for place in places {
         if *place > next {

@@ -5,10 +5,15 @@
 //! metadata ─▶ manifests ─▶ data files, deletes ─▶ groups of files that are read alike ─▶ plan
 //! └──────────── iceberg ────────────┘             └────── columns, deletes ──────┘      table
 //! ```
+//!
+//! Of DuckLake the metadata are in a database ([`ducklake`]), and the rest of the road is the same.
 
 mod columns;
 mod deletes;
+mod ducklake;
 pub(crate) mod iceberg;
 mod table;
+mod vector;
 
+pub use ducklake::{DuckLake, DuckLakePlace};
 pub(crate) use table::LakeTable;

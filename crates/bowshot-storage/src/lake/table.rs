@@ -10,6 +10,7 @@ use crate::store::SnapshotStore;
 use crate::table::parquet_source;
 use crate::version::{TableVersion, Versioned};
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{JoinType, NullEquality, Result, project_schema};
@@ -38,6 +39,8 @@ pub(super) struct LakeSnapshot {
     pub(super) schema: SchemaRef,
     pub(super) groups: Vec<Group>,
     pub(super) files: usize,
+    /// Rows that are in no file.
+    pub(super) rows: Vec<RecordBatch>,
     pub(super) lease: Mutex<Weak<Lease>>,
 }
 
@@ -125,7 +128,11 @@ impl TableProvider for LakeTable {
         let lease = self.snapshot.lease();
         let scan = Scan { state, lease, limit };
         let of_group = |group| self.of_group(group, &wanted, &scan);
-        let plans = self.snapshot.groups.iter().map(of_group).collect::<Result<Vec<_>>>()?;
+        let mut plans = self.snapshot.groups.iter().map(of_group).collect::<Result<Vec<_>>>()?;
+        if !self.snapshot.rows.is_empty() {
+            let (rows, schema) = (self.snapshot.rows.clone(), Arc::clone(&self.snapshot.schema));
+            plans.push(MemorySourceConfig::try_new_exec(&[rows], schema, projection.cloned())?);
+        }
         match plans.len() {
             0 => Ok(Arc::new(EmptyExec::new(project_schema(&self.snapshot.schema, projection)?))),
             _ => UnionExec::try_new(plans),
@@ -146,13 +153,25 @@ struct Scan<'a> {
 }
 
 impl LakeSnapshot {
+    /// Bytes of the data files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.data().map(|file| file.size()).sum()
+    }
+
+    /// Whether a file was found to be another one when it was read.
+    pub(super) fn has_fault(&self) -> bool {
+        self.data().any(|file| file.fault().is_some())
+    }
+
+    fn data(&self) -> impl Iterator<Item = &Arc<DataFile>> {
+        self.groups.iter().flat_map(|group| &group.files).map(|file| &file.file.data)
+    }
+
     /// Keeps the files' handles open until the last holder is gone.
     fn lease(&self) -> Arc<Lease> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         lease.upgrade().unwrap_or_else(|| {
-            let files = self.groups.iter().flat_map(|group| &group.files);
-            let files: Vec<Arc<DataFile>> = files.map(|file| Arc::clone(&file.file.data)).collect();
-            let new = Arc::new(Lease::new(files, Vec::new()));
+            let new = Arc::new(Lease::new(self.data().cloned().collect(), Vec::new()));
             *lease = Arc::downgrade(&new);
             new
         })

@@ -3,6 +3,7 @@
 
 use super::options::{PlaceSettings, RemoteOptions};
 use super::url::{RemoteUrl, Scheme};
+use super::vended::Vended;
 use super::{client::Stores, profile};
 use bowshot_api::{Error, Result};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest wait for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Keys of a place, with how the libraries call them.
 const KEYS: [Key; 14] = [
@@ -74,6 +75,8 @@ struct Said<'a> {
     profile: Option<String>,
     authority: Option<Certificate>,
     endpoint: Option<String>,
+    /// Credentials of somebody else, beside which none of the server's own are used.
+    vended: Option<Arc<Vended>>,
 }
 
 /// Opens a bucket; nothing is asked of it yet. Also the endpoint that it is at, as far as somebody named one.
@@ -83,9 +86,9 @@ struct Said<'a> {
 pub(super) fn open(
     url: &RemoteUrl,
     settings: Option<&PlaceSettings>,
-    options: &RemoteOptions,
+    (options, vended): (&RemoteOptions, Option<&Arc<Vended>>),
 ) -> Result<(Stores, String)> {
-    let said = Said::read(url, settings)?;
+    let said = Said::read(url, settings, vended)?;
     let endpoint = said.endpoint().unwrap_or_default();
     let once = said.build(options, 0)?;
     let patient = said.build(options, options.max_retries)?;
@@ -144,12 +147,21 @@ impl Key {
 }
 
 impl<'a> Said<'a> {
-    fn read(url: &'a RemoteUrl, settings: Option<&PlaceSettings>) -> Result<Self> {
-        let mut said = Self { url, options: Vec::new(), profile: None, authority: None, endpoint: None };
+    fn read(
+        url: &'a RemoteUrl,
+        settings: Option<&PlaceSettings>,
+        vended: Option<&Arc<Vended>>,
+    ) -> Result<Self> {
+        let (options, vended) = (Vec::new(), vended.cloned());
+        let mut said = Self { url, options, profile: None, authority: None, endpoint: None, vended };
         let Some(settings) = settings else { return Ok(said) };
         check(settings)?;
         for (name, value) in &settings.values {
             let key = known(url, settings, name)?;
+            let is_of_server = key.kind == Kind::Secret || ["profile", "anonymous"].contains(&key.name);
+            if said.vended.is_some() && is_of_server {
+                continue;
+            }
             let value = match key.kind {
                 Kind::Secret => secret(value).map_err(|reason| wrong(settings, name, &reason))?,
                 Kind::Plain | Kind::Own => value.clone(),
@@ -239,7 +251,9 @@ impl<'a> Said<'a> {
     fn has_own_credentials(&self) -> bool {
         const SECRETS: [&str; 5] = ["key", "token", "secret", "sas", "password"];
         let is_secret = |name: &str| SECRETS.iter().any(|word| name.contains(word));
-        self.profile.is_some() || self.options.iter().any(|(name, _)| is_secret(name))
+        self.vended.is_some()
+            || self.profile.is_some()
+            || self.options.iter().any(|(name, _)| is_secret(name))
     }
 
     fn s3(&self) -> Result<AmazonS3Builder> {
@@ -266,6 +280,12 @@ impl<'a> Said<'a> {
             builder = builder.with_config(key, value);
         }
         let given = |key| builder.get_config_value(&key).is_some();
+        if let Some(vended) = &self.vended {
+            if let (false, Some(region)) = (given(AmazonS3ConfigKey::Region), &vended.region) {
+                builder = builder.with_region(region);
+            }
+            return Ok(builder.with_credentials(Arc::clone(vended) as _));
+        }
         let keyless = !given(AmazonS3ConfigKey::AccessKeyId);
         if !given(AmazonS3ConfigKey::Region)
             && let Some(region) = profile::value(self.profile.as_deref(), "region")
@@ -332,7 +352,7 @@ fn limited(store: impl ObjectStore, limit: usize) -> Arc<dyn ObjectStore> {
 }
 
 /// What a secret is, by where it lies; the reason never shows it.
-fn secret(place: &str) -> std::result::Result<String, String> {
+pub(crate) fn secret(place: &str) -> std::result::Result<String, String> {
     if let Some(name) = place.strip_prefix("env:") {
         return std::env::var(name).map_err(|_| format!("the environment has no variable `{name}`"));
     }
@@ -341,7 +361,7 @@ fn secret(place: &str) -> std::result::Result<String, String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn certificate(path: &str) -> std::result::Result<Certificate, String> {
+pub(super) fn certificate(path: &str) -> std::result::Result<Certificate, String> {
     let pem = std::fs::read(Path::new(path)).map_err(|error| format!("`{path}` cannot be read: {error}"))?;
     Certificate::from_pem(&pem).map_err(|_| format!("`{path}` holds no certificate"))
 }

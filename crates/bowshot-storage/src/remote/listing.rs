@@ -1,6 +1,7 @@
 //! What a source holds, as one listing of its store has shown it: all objects below it, by name. Folders are the parts of names.
 
 use crate::format;
+use crate::listing::{DELTA, HUDI, ICEBERG};
 use object_store::ObjectMeta;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -67,12 +68,15 @@ impl Listing {
 
     /// A folder that belongs to a table format whose log decides which files count.
     pub(super) fn foreign_table(&self, folder: &str) -> Option<&'static str> {
-        self.below(folder).find_map(|(name, _)| match name.split_once('/') {
-            Some(("_delta_log", _)) => Some("a Delta table"),
-            Some((".hoodie", _)) => Some("a Hudi table"),
-            Some(("metadata", rest)) if rest.ends_with(".metadata.json") => Some("an Iceberg table"),
-            _ => None,
-        })
+        let is_there = |name: &str| self.below(&join(folder, name)).next().is_some();
+        if is_there("_delta_log") {
+            return Some(DELTA);
+        }
+        if is_there(".hoodie") {
+            return Some(HUDI);
+        }
+        let metadata = join(folder, "metadata");
+        self.below(&metadata).any(|(name, _)| is_iceberg_metadata(name)).then_some(ICEBERG)
     }
 
     /// Whether a folder holds any data file.
@@ -90,6 +94,25 @@ fn below<'a>(object: &'a ObjectMeta, folder: &str) -> Option<&'a str> {
     }
     let rest = name.strip_prefix(folder)?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+}
+
+/// A name below a folder, which may be the bucket itself.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// The format of the table that an object is of which has this name, if it is one of those that only such tables have.
+pub(super) fn foreign_part(parts: &[&str]) -> Option<&'static str> {
+    match parts {
+        _ if parts.contains(&"_delta_log") => Some(DELTA),
+        _ if parts.contains(&".hoodie") => Some(HUDI),
+        [.., "metadata", name] if is_iceberg_metadata(name) => Some(ICEBERG),
+        _ => None,
+    }
+}
+
+fn is_iceberg_metadata(name: &str) -> bool {
+    !name.contains('/') && (name.ends_with(".metadata.json") || name.ends_with(".metadata.json.gz"))
 }
 
 pub(super) fn is_ignored(name: &str) -> bool {
@@ -135,7 +158,20 @@ mod tests {
 
     #[test]
     fn tables_of_others_are_known() {
-        assert!(listing(&["data/t/_delta_log/0.json", "data/t/x.parquet"]).foreign_table("data/t").is_some());
-        assert!(listing(&["data/t/x.parquet"]).foreign_table("data/t").is_none());
+        for (name, kind) in [
+            ("data/t/_delta_log/0.json", Some(DELTA)),
+            ("data/t/metadata/v1.metadata.json", Some(ICEBERG)),
+            ("data/t/metadata/v1.metadata.json.gz", Some(ICEBERG)),
+            ("data/t/.hoodie/x", Some(HUDI)),
+            ("data/t/metadata/x.json", None),
+            ("data/t/metadata/old/v1.metadata.json", None),
+            ("data/t/_delta_logs/0.json", None),
+            ("data/t-2/_delta_log/0.json", None),
+        ] {
+            assert_eq!(listing(&["data/t/x.parquet", name]).foreign_table("data/t"), kind, "{name}");
+        }
+        assert_eq!(foreign_part(&["a", "_delta_log", "0.json"]), Some(DELTA));
+        assert_eq!(foreign_part(&["a", "metadata", "v1.metadata.json"]), Some(ICEBERG));
+        assert_eq!(foreign_part(&["metadata", "x.parquet"]), None);
     }
 }

@@ -15,6 +15,9 @@
 //! content alone and each answer is held against it, so that a query never mixes two contents, and a block on disk is right for
 //! as long as it is there, over restarts too.
 //!
+//! Tables whose own metadata say which files count are read from a [`RemoteView`] of their folder, and those that a catalog names
+//! may come with credentials of their own ([`Vended`]); catalogs themselves are asked by a [`WebClient`].
+//!
 //! All requests run on threads of their own ([`io`]): whoever waits may be a thread that computes, or one of any runtime. Every
 //! wait ends within [`RemoteOptions::timeout`]. What a store answers is never repeated word for word, since it may quote
 //! credentials ([`fault`]).
@@ -34,13 +37,22 @@ mod source;
 mod stores;
 mod upload;
 mod url;
+mod vended;
+mod view;
+mod web;
 
 pub use options::{PlaceSettings, RemoteOptions};
 pub use stores::{PlaceSummary, Remotes};
 pub use url::is_remote;
 
+pub(crate) use credentials::secret;
 pub(crate) use discover::definitions;
+pub(crate) use fault::Fault;
 pub(crate) use file::{RemoteFile, SEQUENTIAL_BYTES};
 pub(crate) use named::NamedObjects;
 pub(crate) use source::{RemoteSource, RemoteTable};
 pub(crate) use upload::Upload;
+pub(crate) use url::RemoteUrl;
+pub(crate) use vended::Vended;
+pub(crate) use view::{RemoteFolder, RemoteView};
+pub(crate) use web::{Answer, Call, WebClient};

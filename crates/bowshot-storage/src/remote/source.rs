@@ -4,7 +4,7 @@
 use super::client::{Client, Content};
 use super::fault::Fault;
 use super::file::RemoteFile;
-use super::listing::{Listing, is_ignored};
+use super::listing::{Listing, foreign_part, is_ignored};
 use super::url::{RemoteUrl, Scheme};
 use crate::entry::pause;
 use crate::format;
@@ -21,7 +21,7 @@ const MAX_OBJECTS: usize = 500_000;
 /// How long a failure is believed.
 const FAILURE_BELIEVED: Duration = Duration::from_secs(1);
 
-type Outcome = Result<Arc<Listing>, Fault>;
+pub(super) type Outcome = Result<Arc<Listing>, Fault>;
 
 /// See the module.
 #[derive(Debug)]
@@ -75,6 +75,11 @@ impl RemoteSource {
         RemoteTable { source: Arc::clone(self), location: self.url.location.as_ref().to_owned() }
     }
 
+    /// Has the store asked again, since something is known to be another content by now.
+    pub(super) fn mark_stale(&self) {
+        self.stale.store(true, Ordering::Release);
+    }
+
     /// Whether the store is to be asked before anything else is told.
     pub(super) fn is_stale(&self) -> bool {
         self.stale.load(Ordering::Acquire)
@@ -119,8 +124,17 @@ impl RemoteSource {
         self.fresh().is_none()
     }
 
+    /// A listing that is fresh enough, for asynchronous callers.
+    pub(super) async fn listed(self: &Arc<Self>) -> Outcome {
+        if let Some(fresh) = self.fresh() {
+            return fresh;
+        }
+        let source = Arc::clone(self);
+        self.client.shared.io.spawn(async move { source.current().await }).done().await?
+    }
+
     /// A listing that is fresh enough. Blocks.
-    fn listing(self: &Arc<Self>) -> Outcome {
+    pub(super) fn listing(self: &Arc<Self>) -> Outcome {
         if let Some(fresh) = self.fresh() {
             return fresh;
         }
@@ -260,9 +274,35 @@ impl RemoteTable {
         of_one_format(&path, found)
     }
 
+    /// The same where all files below are one table, of which others can be no part.
+    pub(crate) fn list_whole(
+        &self,
+        limits: ListingLimits,
+        options: &ReadOptions,
+    ) -> Result<Vec<FoundFile>, Error> {
+        let listing = self.source.listing().map_err(|fault| fault.at(&self.path()))?;
+        for (name, object) in listing.below(&self.location) {
+            if let Some(kind) = foreign_part(&name.split('/').collect::<Vec<_>>()) {
+                let path = self.source.url.shown(object.location.as_ref());
+                return Err(Error::ForeignTable { path, kind });
+            }
+        }
+        self.list(limits, options)
+    }
+
     /// Where it is.
     pub(crate) fn path(&self) -> PathBuf {
         self.source.url.shown(&self.location)
+    }
+
+    /// The format of the table that the folder is, if its own metadata decide which of its files count.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(crate) async fn foreign(&self) -> Result<Option<&'static str>, Error> {
+        let listing = self.source.listed().await.map_err(|fault| fault.at(&self.path()))?;
+        // A file is none, and a listing of it has nothing else.
+        Ok(listing.foreign_table(&self.location).filter(|_| !listing.is_file))
     }
 }
 

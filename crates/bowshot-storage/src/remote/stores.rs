@@ -6,6 +6,9 @@ use super::io::Io;
 use super::options::{PlaceSettings, RemoteOptions};
 use super::source::RemoteSource;
 use super::url::{RemoteUrl, Scheme};
+use super::vended::Vended;
+use super::view::RemoteFolder;
+use super::web::{Patience, WebClient};
 use super::{credentials, upload::Upload};
 use crate::Error as FileError;
 use crate::file::{DataFile, HandlePool};
@@ -173,14 +176,64 @@ impl Remotes {
         if let Some(client) = open.clients.get(&key) {
             return Ok(Arc::clone(client));
         }
-        let (stores, endpoint) = credentials::open(url, settings, &self.options)?;
-        let shared = match &open.shared {
-            Some(shared) => Arc::clone(shared),
-            None => Arc::clone(open.shared.insert(Arc::new(self.start()?))),
-        };
+        let (stores, endpoint) = credentials::open(url, settings, (&self.options, None))?;
+        let shared = self.shared(&mut open)?;
         let client = Arc::new(Client::new(url.root.clone(), endpoint, stores, shared));
         open.clients.insert(key, Arc::clone(&client));
         Ok(client)
+    }
+
+    /// The folder of a table that a catalog names, which is read with the server's own credentials or with those that the catalog
+    /// gives for it.
+    ///
+    /// # Errors
+    /// `Invalid` for settings that cannot be used, `Unsupported` for credentials of a store that nobody vends for.
+    pub(crate) fn folder(&self, url: RemoteUrl, vended: Option<&Arc<Vended>>) -> Result<RemoteFolder> {
+        let Some(vended) = vended else {
+            let client = self.client(&url)?;
+            return Ok(RemoteFolder::named(url, client));
+        };
+        if url.scheme != Scheme::S3 {
+            return Err(Error::unsupported(format!(
+                "credentials that a catalog gives are used for S3, and `{}` is none",
+                url.root
+            ))
+            .with_hint(
+                "set `credentials = \"own\"` for the catalog, and give the server credentials of the store",
+            ));
+        }
+        let opened = credentials::open(&url, self.settings_of(&url), (&self.options, Some(vended)))?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let client = Client::new(url.root.clone(), opened.1, opened.0, self.shared(&mut open)?);
+        Ok(RemoteFolder::named(url, Arc::new(client)))
+    }
+
+    /// A client of a web service, on the threads of the stores. What says nothing of its patience has that of the stores.
+    ///
+    /// # Errors
+    /// `Invalid` for a certificate that cannot be read, and when no threads can be started.
+    pub(crate) fn web(
+        &self,
+        (plain, authority): (bool, Option<&str>),
+        timeout: Option<std::time::Duration>,
+    ) -> Result<WebClient> {
+        let RemoteOptions { request_timeout, max_retries, .. } = self.options;
+        let patience = Patience {
+            timeout: timeout.unwrap_or(self.options.timeout),
+            request_timeout,
+            connect_timeout: credentials::CONNECT_TIMEOUT,
+            max_retries,
+        };
+        let authority = authority.map(credentials::certificate).transpose().map_err(Error::invalid)?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        WebClient::new(self.shared(&mut open)?, patience, (plain, authority))
+    }
+
+    fn shared(&self, open: &mut Open) -> Result<Arc<Shared>> {
+        Ok(match &open.shared {
+            Some(shared) => Arc::clone(shared),
+            None => Arc::clone(open.shared.insert(Arc::new(self.start()?))),
+        })
     }
 
     fn start(&self) -> Result<Shared> {

@@ -5,7 +5,8 @@ use super::settings::SETTINGS;
 use super::slot::Raw;
 use crate::usage::Usage;
 use bowshot_access::AccessConfig;
-use bowshot_databases::DatabaseSettings;
+use bowshot_databases::{DatabaseSettings, LakeSettings};
+use bowshot_storage::IcebergSettings;
 use bowshot_storage::remote::PlaceSettings;
 use std::path::Path;
 use toml::{Table, Value};
@@ -21,6 +22,10 @@ pub(super) struct Content {
     pub(super) places: Vec<PlaceSettings>,
     /// `[[databases]]`.
     pub(super) databases: Vec<DatabaseSettings>,
+    /// Those of them that are lakes.
+    pub(super) lakes: Vec<LakeSettings>,
+    /// Those of them that are catalogs of Iceberg tables.
+    pub(super) catalogs: Vec<IcebergSettings>,
 }
 
 pub(super) fn read(path: &Path) -> Result<Content, Usage> {
@@ -41,7 +46,7 @@ fn parse(text: &str, folder: Option<&Path>) -> Result<Content, String> {
     let mut table: Table = toml::from_str(text).map_err(|error| describe(text, &error))?;
     let access = take_access(&mut table)?;
     let places = take_places(&mut table)?;
-    let databases = take_databases(&mut table, folder)?;
+    let Databases { databases, lakes, catalogs } = take_databases(&mut table, folder)?;
     let mut values = Vec::new();
     for (key, value) in table {
         match value {
@@ -49,7 +54,7 @@ fn parse(text: &str, folder: Option<&Path>) -> Result<Content, String> {
             value => values.push((key.clone(), raw(&key, value)?)),
         }
     }
-    Ok(Content { values, access, places, databases })
+    Ok(Content { values, access, places, databases, lakes, catalogs })
 }
 
 /// The keys of a section, and of those below it that settings have.
@@ -91,23 +96,38 @@ fn take_places(table: &mut Table) -> Result<Vec<PlaceSettings>, String> {
     entries.into_iter().map(place).collect()
 }
 
+/// Other databases, by who reads them.
+#[derive(Debug, Default)]
+struct Databases {
+    databases: Vec<DatabaseSettings>,
+    lakes: Vec<LakeSettings>,
+    catalogs: Vec<IcebergSettings>,
+}
+
 /// Other databases are a list of tables. Which keys there are, they know.
-fn take_databases(table: &mut Table, folder: Option<&Path>) -> Result<Vec<DatabaseSettings>, String> {
+fn take_databases(table: &mut Table, folder: Option<&Path>) -> Result<Databases, String> {
+    let mut taken = Databases::default();
     let entries = match table.remove("databases") {
-        None => return Ok(Vec::new()),
+        None => return Ok(taken),
         Some(Value::Array(entries)) => entries,
         Some(_) => return Err("`databases` is a list of tables, each begun with `[[databases]]`".to_owned()),
     };
-    let database = |entry: Value| {
+    for entry in entries {
         let Value::Table(entry) = entry else { return Err("an entry of `databases` is no table".to_owned()) };
         let value = |(key, value): (String, Value)| match raw(&format!("databases.{key}"), value)? {
             Raw::One(text) => Ok((key, vec![text])),
             Raw::Many(texts) => Ok((key, texts)),
         };
         let values = entry.into_iter().map(value).collect::<Result<_, String>>()?;
-        DatabaseSettings::read(&values, folder).map_err(|error| error.to_string())
-    };
-    entries.into_iter().map(database).collect()
+        if LakeSettings::is_meant(&values) {
+            taken.lakes.push(LakeSettings::read(&values, folder).map_err(|error| error.to_string())?);
+        } else if IcebergSettings::is_meant(&values) {
+            taken.catalogs.push(IcebergSettings::read(&values, folder).map_err(|error| error.to_string())?);
+        } else {
+            taken.databases.push(DatabaseSettings::read(&values, folder).map_err(|error| error.to_string())?);
+        }
+    }
+    Ok(taken)
 }
 
 fn place(entry: Value) -> Result<PlaceSettings, String> {

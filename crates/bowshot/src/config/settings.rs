@@ -427,7 +427,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     key(
         "attach.places",
         |c| Slot::Places(&mut c.databases.attach),
-        "places of other databases that admins may open with ATTACH: `postgres://host:port/`, `mysql://host:port/`, `grpc://host:port`, `sqlite:///folder`; none when empty",
+        "places of other databases that admins may open with ATTACH: `postgres://host:port/`, `mysql://host:port/`, `grpc://host:port`, `sqlite:///folder`, `ducklake:///folder`; none when empty",
     ),
     key(
         "drivers.postgres",

@@ -3,6 +3,7 @@
 use super::value::{self, Listen};
 use super::{DataFolder, Dialect, LogFormat};
 use bowshot_api::Secret;
+use bowshot_databases::is_lake;
 use bowshot_storage::{SourceSpec, is_remote};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -138,6 +139,13 @@ fn path(text: &str, base: Option<&Path>) -> Result<PathBuf, String> {
 }
 
 fn based(path: PathBuf, base: Option<&Path>) -> PathBuf {
+    // What stands behind the scheme is the path.
+    let of_lake = path.to_str().filter(|path| is_lake(path)).and_then(|path| path.split_once(':'));
+    if let (Some((scheme, rest)), Some(base)) = (of_lake, base) {
+        let rest = rest.strip_prefix("sqlite:").unwrap_or(rest);
+        let rest = rest.strip_prefix("//").unwrap_or(rest);
+        return PathBuf::from(format!("{scheme}:{}", base.join(rest).display()));
+    }
     match base {
         Some(base) if !is_remote(&path) => base.join(path),
         _ => path,

@@ -6,6 +6,7 @@ use bowshot_api::{Principal, Result};
 use bowshot_databases::{Options, OtherDatabases};
 use bowshot_engine::SystemTables;
 use bowshot_engine::databases::Databases;
+use bowshot_storage::FileCatalog;
 use std::sync::Arc;
 
 const NAME: &str = "databases";
@@ -21,11 +22,11 @@ pub(super) struct WithDatabases {
 ///
 /// # Errors
 /// Those of [`OtherDatabases::new`].
-pub(super) fn opened(options: Options) -> Result<Arc<OtherDatabases>> {
+pub(super) fn opened(options: Options, files: Arc<FileCatalog>) -> Result<Arc<OtherDatabases>> {
     // The client of MySQL's protocol takes the cryptography of the process, which has two of them. Where one was named before, it is
     // that one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    OtherDatabases::new(options)
+    OtherDatabases::new(options, files)
 }
 
 impl SystemTables for WithDatabases {

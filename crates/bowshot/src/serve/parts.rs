@@ -62,8 +62,6 @@ impl Parts {
         let environment = Engine::environment(&engine_config)?;
         let remotes = remotes(config, data, spill)?;
         engine_config.remotes = Some(Arc::clone(&remotes));
-        let databases = databases::opened(config.databases.clone()).map_err(Usage::from)?;
-        engine_config.databases = Some(Arc::clone(&databases) as _);
         let (sources, mut storage) = (config.sources.clone(), config.storage.clone());
         storage.remotes = Some(remotes);
         let columns = memory::share(
@@ -76,6 +74,10 @@ impl Parts {
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
         let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
+        let databases = databases::opened(config.databases.clone(), Arc::clone(&catalog));
+        let databases = databases.map_err(Usage::from)?;
+        engine_config.databases = Some(Arc::clone(&databases) as _);
+        databases.open_catalogs(&catalog).map_err(Usage::from)?;
         let (log, stages) = (Arc::new(QueryLog::with_audit(audit(config)?)), QueryStages::default());
         let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
         let others: Arc<dyn SystemTables> =

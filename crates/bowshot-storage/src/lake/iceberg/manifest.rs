@@ -3,17 +3,14 @@
 
 use crate::Error;
 use crate::avro;
-use crate::file::{DataFile, HandlePool};
-use crate::version::FileIdentity;
+use crate::file::DataFile;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// An entry that says that a file was removed.
 const REMOVED: i64 = 2;
@@ -48,15 +45,25 @@ pub(super) struct Entry {
     pub(super) sequence: i64,
     /// Numbers of the columns whose values say which rows are deleted.
     pub(super) equality: Vec<i32>,
+    /// Set for a part of a file that says which rows of one data file are deleted.
+    pub(super) vector: Option<Vector>,
+}
+
+/// A deletion vector: of which data file, and where in its own.
+#[derive(Debug)]
+pub(super) struct Vector {
+    pub(super) of: String,
+    pub(super) offset: i64,
+    pub(super) size: i64,
 }
 
 /// The manifests of a list, of which there are at most so many.
 ///
 /// # Errors
 /// When the list cannot be read.
-pub(super) fn list(path: &Path, pool: &Arc<HandlePool>, most: usize) -> Result<Vec<Manifest>, Error> {
-    let mut manifests = Vec::new();
-    for batch in rows(path, pool, most)? {
+pub(super) fn list(file: &Arc<DataFile>, most: usize) -> Result<Vec<Manifest>, Error> {
+    let (mut manifests, path) = (Vec::new(), file.path());
+    for batch in rows(file, most)? {
         let table = Columns { columns: StructArray::from(batch), path };
         for row in 0..table.columns.len() {
             manifests.push(Manifest {
@@ -74,14 +81,9 @@ pub(super) fn list(path: &Path, pool: &Arc<HandlePool>, most: usize) -> Result<V
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn entries(
-    path: &Path,
-    manifest: &Manifest,
-    pool: &Arc<HandlePool>,
-    most: usize,
-) -> Result<Vec<Entry>, Error> {
-    let mut entries = Vec::new();
-    for batch in rows(path, pool, most)? {
+pub(super) fn entries(file: &Arc<DataFile>, manifest: &Manifest, most: usize) -> Result<Vec<Entry>, Error> {
+    let (mut entries, path) = (Vec::new(), file.path());
+    for batch in rows(file, most)? {
         let table = Columns { columns: StructArray::from(batch), path };
         let files = table.nested("data_file")?;
         for row in 0..table.columns.len() {
@@ -103,24 +105,20 @@ pub(super) fn entries(
                 // What a new manifest adds has the number of the manifest, which was not known when it was written.
                 sequence: table.optional("sequence_number", row)?.unwrap_or(manifest.sequence),
                 equality: files.numbers("equality_ids", row)?,
+                vector: files.vector(row)?,
             });
         }
     }
     Ok(entries)
 }
 
-/// The batches of an Avro file of this machine.
-fn rows(path: &Path, pool: &Arc<HandlePool>, most: usize) -> Result<Vec<RecordBatch>, Error> {
-    let metadata = fs::metadata(path).map_err(|error| Error::io(path, error))?;
-    if !metadata.is_file() {
-        return Err(Error::NotRegular { path: path.to_path_buf() });
-    }
-    let identity = FileIdentity::new(&metadata, SystemTime::now());
-    let data = DataFile::new(path.to_path_buf(), identity, Arc::clone(pool));
+/// The batches of an Avro file.
+fn rows(file: &Arc<DataFile>, most: usize) -> Result<Vec<RecordBatch>, Error> {
     // A file of noise can make a reader panic; that is this table's problem and nobody else's.
-    let read = catch_unwind(AssertUnwindSafe(|| avro::all_rows(&data, most)))
-        .unwrap_or_else(|_| Err(Error::corrupt(path, "it cannot be decoded")));
-    data.close();
+    let read = catch_unwind(AssertUnwindSafe(|| avro::all_rows(file, most)))
+        .unwrap_or_else(|_| Err(Error::corrupt(file.path(), "it cannot be decoded")))
+        .map_err(|error| file.fault().cloned().unwrap_or(error));
+    file.close();
     read
 }
 
@@ -167,6 +165,17 @@ impl Columns<'_> {
         let value = value.as_string::<i32>();
         let missing = || Error::corrupt(self.path, format!("its field `{name}` has no value"));
         value.is_valid(0).then(|| value.value(0).to_owned()).ok_or_else(missing)
+    }
+
+    fn vector(&self, row: usize) -> Result<Option<Vector>, Error> {
+        let (offset, size) =
+            (self.optional("content_offset", row)?, self.optional("content_size_in_bytes", row)?);
+        match (offset, size) {
+            (Some(offset), Some(size)) => {
+                Ok(Some(Vector { of: self.text("referenced_data_file", row)?, offset, size }))
+            }
+            _ => Ok(None),
+        }
     }
 
     fn numbers(&self, name: &str, row: usize) -> Result<Vec<i32>, Error> {

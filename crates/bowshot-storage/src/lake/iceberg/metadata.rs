@@ -1,16 +1,20 @@
 //! The metadata file of a table, and which of them is current (specification, "Table Metadata").
 
 use crate::Error;
+use crate::file::HandlePool;
+use crate::table_folder::FolderView;
 use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes of a metadata file; a larger one is refused.
-const MAX_BYTES: u64 = 32 << 20;
+pub(super) const MAX_BYTES: u64 = 32 << 20;
+/// The folder of metadata files.
+const FOLDER: &str = "metadata";
 /// Bytes of the file that says which number is current.
 const MAX_HINT_BYTES: u64 = 64;
 
@@ -26,7 +30,10 @@ pub(super) struct TableMetadata {
     schema: Option<IcebergSchema>,
     current_snapshot_id: Option<i64>,
     #[serde(default)]
-    snapshots: Vec<Snapshot>,
+    pub(super) snapshots: Vec<Snapshot>,
+    /// When which state became the current one.
+    #[serde(default)]
+    pub(super) snapshot_log: Vec<Logged>,
     #[serde(default)]
     partition_specs: Vec<PartitionSpec>,
     partition_spec: Option<Vec<PartitionField>>,
@@ -72,11 +79,23 @@ pub(super) enum NestedType {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Snapshot {
-    snapshot_id: i64,
+    pub(super) snapshot_id: i64,
+    pub(super) parent_snapshot_id: Option<i64>,
+    pub(super) timestamp_ms: Option<i64>,
+    /// The columns that it was written with; those of the table where it does not say.
+    schema_id: Option<i32>,
     pub(super) manifest_list: Option<String>,
     /// Version 1 may name the manifests themselves.
     #[serde(default)]
     pub(super) manifests: Vec<String>,
+}
+
+/// A state became the current one.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Logged {
+    pub(super) timestamp_ms: i64,
+    pub(super) snapshot_id: i64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -105,33 +124,42 @@ struct MappedField {
 impl TableMetadata {
     /// # Errors
     /// When the file cannot be read, or is of a version that is not known.
-    pub(super) fn read(path: &Path) -> Result<Self, Error> {
-        let failed = |error| Error::io(path, error);
-        if !fs::metadata(path).map_err(failed)?.is_file() {
-            return Err(Error::NotRegular { path: path.to_path_buf() });
-        }
-        let file = fs::File::open(path).map_err(failed)?;
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    pub(super) fn read(folder: &FolderView, name: &str, pool: &Arc<HandlePool>) -> Result<Self, Error> {
+        let path = folder.path(name);
+        let mut bytes = folder.read(name, MAX_BYTES, pool)?;
         if bytes.starts_with(&[0x1f, 0x8b]) {
             let packed = std::mem::take(&mut bytes);
-            GzDecoder::new(packed.as_slice()).take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+            let unpacked = GzDecoder::new(packed.as_slice()).take(MAX_BYTES + 1).read_to_end(&mut bytes);
+            unpacked.map_err(|error| Error::io(&path, error))?;
         }
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(Error::corrupt(path, "it is too large for the metadata of a table"));
+            return Err(Error::corrupt(&path, "it is too large for the metadata of a table"));
         }
-        let metadata: Self = serde_json::from_slice(&bytes).map_err(|error| Error::corrupt(path, error))?;
-        if !(1..=3).contains(&metadata.format_version) {
-            let detail = format!("version {} of the Iceberg format", metadata.format_version);
-            return Err(Error::Unsupported { path: path.to_path_buf(), detail });
-        }
+        let metadata: Self = serde_json::from_slice(&bytes).map_err(|error| Error::corrupt(&path, error))?;
+        metadata.check(&path)?;
         Ok(metadata)
     }
 
-    /// The columns that the table has now.
-    pub(super) fn fields(&self) -> Option<&[IcebergField]> {
-        let current = self.schemas.iter().find(|schema| schema.schema_id == self.current_schema_id);
-        Some(current.filter(|_| self.current_schema_id.is_some()).or(self.schema.as_ref())?.fields.as_slice())
+    /// # Errors
+    /// When they are of a version that is not known.
+    pub(super) fn check(&self, path: &Path) -> Result<(), Error> {
+        if (1..=3).contains(&self.format_version) {
+            return Ok(());
+        }
+        let detail = format!("version {} of the Iceberg format", self.format_version);
+        Err(Error::Unsupported { path: path.to_path_buf(), detail })
+    }
+
+    /// The columns that the table has now, or had in an earlier state.
+    pub(super) fn fields(&self, earlier: Option<&Snapshot>) -> Option<&[IcebergField]> {
+        let wanted = earlier.and_then(|state| state.schema_id).or(self.current_schema_id);
+        let found = self.schemas.iter().find(|schema| wanted.is_some() && schema.schema_id == wanted);
+        // Version 1 may have the one schema alone.
+        let only = self
+            .schema
+            .as_ref()
+            .filter(|only| wanted.is_none() || only.schema_id.is_none_or(|id| Some(id) == wanted));
+        Some(found.or(only)?.fields.as_slice())
     }
 
     /// The state that the table is in; none where nothing was ever written.
@@ -140,8 +168,13 @@ impl TableMetadata {
     /// Names a state that is said to be current and is not there.
     pub(super) fn current(&self) -> Result<Option<&Snapshot>, String> {
         let Some(current) = self.current_snapshot_id.filter(|id| *id >= 0) else { return Ok(None) };
-        let found = self.snapshots.iter().find(|snapshot| snapshot.snapshot_id == current);
+        let found = self.snapshot(current);
         found.map(Some).ok_or_else(|| format!("its current snapshot {current} is not there"))
+    }
+
+    /// The state of this number, if it is kept.
+    pub(super) fn snapshot(&self, id: i64) -> Option<&Snapshot> {
+        self.snapshots.iter().find(|snapshot| snapshot.snapshot_id == id)
     }
 
     /// What files of a specification are grouped by.
@@ -164,49 +197,40 @@ impl TableMetadata {
     }
 }
 
-/// The metadata file that is current. Those called `v12.metadata.json` are committed by getting their name, so the highest
-/// number counts; of others, the one that `version-hint.text` names, else the one with the highest number.
+/// The metadata file that is current, by its name from the folder on. Those called `v12.metadata.json` are committed by getting
+/// their name, so the highest number counts; of others, the one that `version-hint.text` names, else the one with the highest
+/// number.
 ///
 /// # Errors
 /// When there is none, or two have the highest number, of which a catalog alone knows which one counts.
-pub(super) fn newest(folder: &Path) -> Result<PathBuf, Error> {
-    let metadata = folder.join("metadata");
-    let failed = |error| Error::io(&metadata, error);
-    let hint = hint(&metadata.join("version-hint.text"));
-    let mut found: Vec<(u64, PathBuf)> = Vec::new();
-    for entry in fs::read_dir(&metadata).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if let Some(number) = path.file_name().and_then(|name| number_of(&name.to_string_lossy())) {
-            found.push((number, path));
-        }
-    }
-    let is_renamed =
-        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('v'));
-    let renamed = found.iter().filter(|(_, path)| is_renamed(path)).map(|(number, _)| *number).max();
+pub(super) fn newest(folder: &FolderView, pool: &Arc<HandlePool>) -> Result<String, Error> {
+    let names = folder.names(FOLDER)?;
+    let hint = names.iter().any(|name| name == "version-hint.text").then(|| hint(folder, pool)).flatten();
+    let numbered = names.iter().filter_map(|name| Some((number_of(name)?, name.as_str())));
+    let mut found: Vec<(u64, &str)> = numbered.collect();
+    let is_renamed = |name: &str| name.starts_with('v');
+    let renamed = found.iter().filter(|(_, name)| is_renamed(name)).map(|(number, _)| *number).max();
     let highest = found.iter().map(|(number, _)| *number).max();
     let wanted = renamed.or(hint).or(highest);
-    found.retain(|(_, path)| renamed.is_none() || is_renamed(path));
+    found.retain(|(_, name)| renamed.is_none() || is_renamed(name));
     found.retain(|(number, _)| Some(*number) == wanted);
     match found.as_slice() {
-        [(_, path)] => Ok(path.clone()),
-        [] => Err(Error::corrupt(&metadata, "the metadata file that is current is not there")),
+        [(_, name)] => Ok(format!("{FOLDER}/{name}")),
+        [] => Err(Error::corrupt(&folder.path(FOLDER), "the metadata file that is current is not there")),
         [(number, _), ..] => {
             let detail = format!(
                 "{} metadata files of number {number}, of which only the table's catalog knows which one counts",
                 found.len()
             );
-            Err(Error::Unsupported { path: metadata, detail })
+            Err(Error::Unsupported { path: folder.path(FOLDER), detail })
         }
     }
 }
 
 /// The number that a file says, if there is one.
-fn hint(path: &Path) -> Option<u64> {
-    let found = fs::metadata(path).ok()?;
-    if !found.is_file() || found.len() > MAX_HINT_BYTES {
-        return None;
-    }
-    fs::read_to_string(path).ok()?.trim().parse().ok()
+fn hint(folder: &FolderView, pool: &Arc<HandlePool>) -> Option<u64> {
+    let bytes = folder.read(&format!("{FOLDER}/version-hint.text"), MAX_HINT_BYTES, pool).ok()?;
+    String::from_utf8(bytes).ok()?.trim().parse().ok()
 }
 
 /// The number of `00012-uuid.metadata.json` and `v12.metadata.json`, also of compressed ones.
@@ -220,6 +244,8 @@ fn number_of(name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table_folder::TableFolder;
+    use std::fs;
 
     #[test]
     fn metadata_files_have_numbers() {
@@ -237,32 +263,38 @@ mod tests {
         }
     }
 
+    fn view(folder: &Path) -> FolderView {
+        TableFolder::Local(folder.to_path_buf()).view().unwrap()
+    }
+
     #[test]
     fn the_newest_counts_if_it_can_be_told() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, pool) = (tempfile::tempdir().unwrap(), HandlePool::new(4));
         let metadata = folder.path().join("metadata");
+        let newest = || newest(&view(folder.path()), &pool);
         fs::create_dir(&metadata).unwrap();
-        assert!(newest(folder.path()).is_err());
+        assert!(newest().is_err());
         fs::write(metadata.join("00001-a.metadata.json"), "{}").unwrap();
         fs::write(metadata.join("00002-b.metadata.json"), "{}").unwrap();
-        assert!(newest(folder.path()).unwrap().ends_with("00002-b.metadata.json"));
+        assert_eq!(newest().unwrap(), "metadata/00002-b.metadata.json");
         fs::write(metadata.join("00002-c.metadata.json"), "{}").unwrap();
-        assert!(newest(folder.path()).unwrap_err().to_string().contains("catalog"));
+        assert!(newest().unwrap_err().to_string().contains("catalog"));
         fs::write(metadata.join("version-hint.text"), "1\n").unwrap();
-        assert!(newest(folder.path()).unwrap().ends_with("00001-a.metadata.json"));
+        assert_eq!(newest().unwrap(), "metadata/00001-a.metadata.json");
         fs::write(metadata.join("v1.metadata.json"), "{}").unwrap();
         fs::write(metadata.join("v2.metadata.json"), "{}").unwrap();
-        assert!(newest(folder.path()).unwrap().ends_with("v2.metadata.json"));
+        assert_eq!(newest().unwrap(), "metadata/v2.metadata.json");
     }
 
     #[test]
     fn a_version_that_is_not_known_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, pool) = (tempfile::tempdir().unwrap(), HandlePool::new(4));
         let path = folder.path().join("v1.metadata.json");
+        let read = || TableMetadata::read(&view(folder.path()), "v1.metadata.json", &pool);
         fs::write(&path, r#"{"format-version": 4, "location": "x"}"#).unwrap();
-        assert!(TableMetadata::read(&path).unwrap_err().to_string().contains("version 4"));
+        assert!(read().unwrap_err().to_string().contains("version 4"));
         fs::write(&path, r#"{"format-version": 2, "location": "x"}"#).unwrap();
-        let metadata = TableMetadata::read(&path).unwrap();
-        assert!(metadata.current().unwrap().is_none() && metadata.fields().is_none());
+        let metadata = read().unwrap();
+        assert!(metadata.current().unwrap().is_none() && metadata.fields(None).is_none());
     }
 }

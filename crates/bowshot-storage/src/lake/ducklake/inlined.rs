@@ -1,0 +1,319 @@
+//! Rows that are in the catalog itself, and places in files that it has deleted there: what was written in small pieces and is not
+//! in a file yet (specification, "Data Inlining").
+
+use super::super::columns::LakeColumn;
+use super::catalog::{MAX_TEXT, State, damaged};
+use crate::Error;
+use arrow::array::{ArrayRef, BinaryBuilder, BooleanArray, FixedSizeBinaryBuilder, RecordBatch, StringArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, SchemaRef};
+use bowshot_api::ErrorKind;
+use rusqlite::types::Value;
+use std::path::Path;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Rows of one table in its catalog, and their bytes; more are refused.
+const MAX_ROWS: usize = 1_000_000;
+const MAX_BYTES: usize = 256 << 20;
+/// Such tables of one table, and places that it has deleted.
+const MAX_TABLES: usize = 10_000;
+const MAX_PLACES: usize = 10_000_000;
+
+/// What a writer does to have none.
+const HINT: &str = "let the writer put them into files: `CALL ducklake_flush_inlined_data('lake')`";
+
+/// Rows that were written while a table had the same columns.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Inlined {
+    /// The numbers of their columns.
+    columns: Vec<i64>,
+    rows: Vec<Vec<Value>>,
+}
+
+/// The rows of a table at a snapshot.
+///
+/// # Errors
+/// What is wrong with the catalog, and when there are too many.
+pub(super) fn tables(state: &State<'_>, (table, snapshot): (i64, i64)) -> Result<Vec<Inlined>, Error> {
+    let sql = format!(
+        "SELECT DISTINCT substr(table_name, 1, {MAX_TEXT}) FROM ducklake_inlined_data_tables WHERE table_id = ?1 \
+         ORDER BY 1"
+    );
+    let names: Vec<String> = state.rows(&sql, &[table], MAX_TABLES, |row| row.get(0))?;
+    let mut all = Vec::new();
+    let mut left = (MAX_ROWS, MAX_BYTES);
+    for name in names {
+        let begin = format!("ducklake_inlined_data_{table}_");
+        let is_own = name
+            .strip_prefix(&begin)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
+        if !is_own || !state.has_table(&name)? {
+            return Err(damaged(state.path, format!("it has no rows of its own called {name:?}")));
+        }
+        all.extend(rows(state, (&name, table), snapshot, &mut left)?);
+    }
+    Ok(all)
+}
+
+/// Places of deleted rows with the numbers of their files.
+///
+/// # Errors
+/// What is wrong with the catalog, and when there are too many.
+pub(super) fn deleted(state: &State<'_>, (table, snapshot): (i64, i64)) -> Result<Vec<(i64, i64)>, Error> {
+    let name = format!("ducklake_inlined_delete_{table}");
+    if !state.has_table(&name)? {
+        return Ok(Vec::new());
+    }
+    let sql = format!("SELECT file_id, row_id FROM {name} WHERE begin_snapshot <= ?1");
+    state.rows(&sql, &[snapshot], MAX_PLACES, |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+fn rows(
+    state: &State<'_>,
+    (name, table): (&str, i64),
+    snapshot: i64,
+    left: &mut (usize, usize),
+) -> Result<Option<Inlined>, Error> {
+    let names = state.columns(name)?;
+    // Version 1.1 has put a word before them, since tables may have columns of these names.
+    let is_system = |(name, wanted): (&String, &&str)| name.ends_with(wanted);
+    let (Some(system), Some(columns)) = (names.get(..3), names.get(3..)) else {
+        return Err(damaged(state.path, format!("its table `{name}` lacks columns")));
+    };
+    if !system.iter().zip(&["row_id", "begin_snapshot", "end_snapshot"]).all(is_system) {
+        return Err(unsupported(
+            state.path,
+            format!("rows in its table `{name}` are written in a way that is not known here"),
+        ));
+    }
+    let [_, begin, end] =
+        [0, 1, 2].map(|at: usize| system.get(at).map(|name| quoted(name)).unwrap_or_default());
+    let at = format!("{begin} <= ?1 AND ({end} IS NULL OR {end} > ?1)");
+    let sql = format!("SELECT min({begin}), max({begin}) FROM {name} WHERE {at}");
+    let written: Vec<(Option<i64>, Option<i64>)> =
+        state.rows(&sql, &[snapshot], 1, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let Some((Some(first), Some(last))) = written.into_iter().next() else { return Ok(None) };
+    let numbers = numbers(state, (name, columns), (table, first))?;
+    if self::numbers(state, (name, columns), (table, last))? != numbers {
+        return Err(unsupported(
+            state.path,
+            format!("rows in its table `{name}` had other columns one by one"),
+        ));
+    }
+    let selected: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+    let sql = format!("SELECT {} FROM {name} WHERE {at}", selected.join(", "));
+    let (mut bytes, count) = (0_usize, columns.len());
+    let rows = state.rows(&sql, &[snapshot], left.0, |row| {
+        let values =
+            (0..count).map(|at| row.get::<_, Value>(at)).collect::<rusqlite::Result<Vec<Value>>>()?;
+        bytes = values.iter().fold(bytes, |bytes, value| bytes.saturating_add(size(value)));
+        // What is too much is not kept any longer, and told below.
+        Ok(if bytes > left.1 { Vec::new() } else { values })
+    })?;
+    if bytes > left.1 {
+        return Err(unsupported(
+            state.path,
+            format!("more than {} MiB of rows of one table in it", MAX_BYTES >> 20),
+        ));
+    }
+    *left = (left.0.saturating_sub(rows.len()), left.1 - bytes);
+    Ok(Some(Inlined { columns: numbers, rows }))
+}
+
+fn size(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+            _ => 0,
+        }
+}
+
+/// The numbers that columns of these names had at a snapshot.
+fn numbers(
+    state: &State<'_>,
+    (name, columns): (&str, &[String]),
+    (table, snapshot): (i64, i64),
+) -> Result<Vec<i64>, Error> {
+    let sql = format!(
+        "SELECT substr(column_name, 1, {MAX_TEXT}), column_id FROM ducklake_column \
+         WHERE table_id = ?2 AND parent_column IS NULL \
+           AND begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1)"
+    );
+    let known: Vec<(String, i64)> =
+        state.rows(&sql, &[snapshot, table], MAX_TABLES, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let number = |column: &String| {
+        let found = known.iter().find(|(known, _)| known == column);
+        found.map(|(_, number)| *number).ok_or_else(|| {
+            unsupported(
+                state.path,
+                format!("rows in its table `{name}` have a column {column:?} of which the catalog has forgotten what it is"),
+            )
+        })
+    };
+    columns.iter().map(number).collect()
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn unsupported(path: &Path, detail: String) -> Error {
+    Error::Lake { path: path.to_path_buf(), detail, kind: ErrorKind::Unsupported, hint: HINT }
+}
+
+/// The rows as a table with these columns has them.
+///
+/// # Errors
+/// Names the column with a value that is not read.
+pub(super) fn batches(
+    inlined: &[Inlined],
+    columns: &[LakeColumn],
+    schema: &SchemaRef,
+    path: &Path,
+) -> Result<Vec<RecordBatch>, Error> {
+    let of_one = |inlined: &Inlined| {
+        let array = |column: &LakeColumn| {
+            let place = inlined.columns.iter().position(|number| *number == i64::from(column.number));
+            let Some(place) = place else {
+                return column
+                    .default
+                    .to_array_of_size(inlined.rows.len())
+                    .map_err(|error| damaged(path, error));
+            };
+            let values: Vec<&Value> = inlined.rows.iter().filter_map(|row| row.get(place)).collect();
+            array(&values, column.field.data_type()).map_err(|detail| {
+                unsupported(
+                    path,
+                    format!(
+                        "rows in it have a value of column `{}` that is not read: {detail}",
+                        column.field.name()
+                    ),
+                )
+            })
+        };
+        let arrays = columns.iter().map(array).collect::<Result<Vec<ArrayRef>, Error>>()?;
+        RecordBatch::try_new(Arc::clone(schema), arrays).map_err(|error| damaged(path, error))
+    };
+    inlined.iter().filter(|_| !columns.is_empty()).map(of_one).collect()
+}
+
+/// Values as SQLite has them: numbers, bytes, and texts for all else.
+fn array(values: &[&Value], data_type: &DataType) -> Result<ArrayRef, String> {
+    use DataType as T;
+    match data_type {
+        T::Boolean => {
+            let truth = |value: &&Value| match value {
+                Value::Null => Ok(None),
+                Value::Integer(it @ (0 | 1)) => Ok(Some(*it == 1)),
+                _ => Err("no truth value".to_owned()),
+            };
+            Ok(Arc::new(values.iter().map(truth).collect::<Result<BooleanArray, String>>()?))
+        }
+        T::Binary => {
+            let mut bytes = BinaryBuilder::new();
+            for value in values {
+                match value {
+                    Value::Null => bytes.append_null(),
+                    Value::Blob(it) => bytes.append_value(it),
+                    _ => return Err("no bytes".to_owned()),
+                }
+            }
+            Ok(Arc::new(bytes.finish()))
+        }
+        T::FixedSizeBinary(16) => uuids(values),
+        T::Struct(_) | T::List(_) | T::Map(..) => match values.iter().all(|value| **value == Value::Null) {
+            true => Ok(arrow::array::new_null_array(data_type, values.len())),
+            false => Err("a nested one, of which the catalog keeps a text".to_owned()),
+        },
+        T::Utf8 => Ok(Arc::new(texts(values)?)),
+        _ => {
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            cast_with_options(&texts(values)?, data_type, &options).map_err(|error| error.to_string())
+        }
+    }
+}
+
+fn uuids(values: &[&Value]) -> Result<ArrayRef, String> {
+    let mut bytes = FixedSizeBinaryBuilder::with_capacity(values.len(), 16);
+    for value in values {
+        match value {
+            Value::Null => bytes.append_null(),
+            Value::Text(text) => {
+                let uuid = Uuid::parse_str(text).map_err(|error| error.to_string())?;
+                bytes.append_value(uuid.as_bytes()).map_err(|error| error.to_string())?;
+            }
+            _ => return Err("no UUID".to_owned()),
+        }
+    }
+    Ok(Arc::new(bytes.finish()))
+}
+
+fn texts(values: &[&Value]) -> Result<StringArray, String> {
+    let text = |value: &&Value| match value {
+        Value::Null => Ok(None),
+        Value::Integer(number) => Ok(Some(number.to_string())),
+        Value::Real(number) => Ok(Some(format!("{number:?}"))),
+        Value::Text(text) => Ok(Some(text.clone())),
+        Value::Blob(_) => Err("bytes".to_owned()),
+    };
+    values.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::TimeUnit;
+    use arrow::util::display::array_value_to_string;
+
+    #[test]
+    fn values_are_those_that_were_written() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let zone = || Some("UTC".into());
+        for (value, data_type, wanted) in [
+            (Value::Integer(-128), DataType::Int8, "-128"),
+            (text("18446744073709551615"), DataType::UInt64, "18446744073709551615"),
+            (text("0.1"), DataType::Float64, "0.1"),
+            (text("inf"), DataType::Float32, "inf"),
+            (text("nan"), DataType::Float64, "NaN"),
+            (text("12.34"), DataType::Decimal128(10, 2), "12.34"),
+            (text("-170"), DataType::Decimal128(38, 0), "-170"),
+            (text("2020-02-03"), DataType::Date32, "2020-02-03"),
+            (text("01:02:03.456"), DataType::Time64(TimeUnit::Microsecond), "01:02:03.456"),
+            (
+                text("2020-01-01 01:02:03.4"),
+                DataType::Timestamp(TimeUnit::Millisecond, None),
+                "2020-01-01T01:02:03.400",
+            ),
+            (
+                text("2019-12-31 23:02:03+00"),
+                DataType::Timestamp(TimeUnit::Microsecond, zone()),
+                "2019-12-31T23:02:03Z",
+            ),
+            (Value::Integer(1), DataType::Boolean, "true"),
+            (Value::Null, DataType::Int64, ""),
+        ] {
+            let found = array(&[&value], &data_type).unwrap();
+            assert_eq!(array_value_to_string(&found, 0).unwrap(), wanted, "{value:?}");
+            assert_eq!(found.data_type(), &data_type);
+        }
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_no_nulls() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let list = DataType::List(Arc::new(arrow::datatypes::Field::new("element", DataType::Int32, true)));
+        for (value, data_type) in [
+            (Value::Integer(128), DataType::Int8),
+            (Value::Integer(2), DataType::Boolean),
+            (text("infinity"), DataType::Date32),
+            (text("170141183460469231731687303715884105727"), DataType::Decimal128(38, 0)),
+            (text("[1, 2]"), list),
+            (text("x"), DataType::Binary),
+            (text("x"), DataType::FixedSizeBinary(16)),
+        ] {
+            assert!(array(&[&value], &data_type).is_err(), "{value:?} as {data_type}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Iceberg catalogs that are asked over HTTP (the REST catalog specification), for reading: namespaces are schemas, and what the
+//! catalog says of a table is read like the metadata of one that is found in a folder.
+//!
+//! ```text
+//! name ─▶ catalog: known, and lately? ─▶ service ─ answers ─▶ places: may it lie there? ─▶ folder, read with the metadata given
+//!                                        (token, retries, limits)                         (own credentials, or vended ones)
+//! ```
+//!
+//! A catalog is believed about which files count, and about nothing else: tables lie below the places of the operator or they are
+//! refused, addresses of stores and hosts that it names are not asked, and what it answers is repeated in no error.
+
+mod answers;
+mod catalog;
+mod fault;
+mod places;
+mod service;
+mod settings;
+
+pub use catalog::IcebergCatalog;
+pub use settings::IcebergSettings;
