@@ -1,6 +1,7 @@
 """Iceberg catalogs that are asked over HTTP: their tables, who is let in, where tables may lie, and catalogs that are broken."""
 
 import contextlib
+import subprocess
 import time
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import tables
 from catalogs import CLIENT, PASSWORD, TOKEN, VENDED, Catalog
 from conftest import QUICK, refused, serving
 from durable import Database
-from server import Server, wait_until
+from server import Server, binaries, wait_until
 from test_iceberg import ROWS, made, sorted_rows
 from test_stores import works
 
@@ -264,14 +265,14 @@ def test_a_catalog_that_is_not_there(s3, tmp_path):
     ('credentials = "all"', "own"), ('places = ["somewhere"]', "places"),
 ])
 def test_entries_that_are_wrong(tmp_path, line, says):
-    from durable import start_that_fails
-
     config = tmp_path / "bowshot.toml"
     keys = {"name": '"lake"', "kind": '"iceberg"', "uri": '"http://h/x"', "places": '["s3://lake"]'}
     keys |= dict([line.split(" = ", 1)])
     config.write_text("[[databases]]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items()))
-    log = start_that_fails("memory", "--config", config)
-    assert says in log and TOKEN not in log, log
+    command = [binaries() / "bowshot", "serve", "--config", config, "--data", "memory", "--flight", "127.0.0.1:0", "--http", "off"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    log = run.stdout + run.stderr
+    assert run.returncode == 2 and says in log and TOKEN not in log, log
 
 
 def test_a_real_catalog(s3_tables, tmp_path):
