@@ -1,5 +1,7 @@
 //! The catalog: which sources give which tables, looked at again while the server runs.
 
+mod lakes;
+
 use crate::columns::ColumnCache;
 use crate::delta_folder;
 use crate::discovery::{self, Source};
@@ -7,7 +9,6 @@ use crate::entry::{Definition, TableEntry, Timing, pause};
 use crate::excel::Books;
 use crate::facts::FactSources;
 use crate::file::HandlePool;
-use crate::lake::iceberg::{IcebergCatalog, IcebergSettings};
 use crate::listing::ListingLimits;
 use crate::named_files::{FilePlace, NamedFiles};
 use crate::rejects::Reject;
@@ -15,8 +16,7 @@ use crate::remote::{Remotes, is_remote};
 use crate::snapshot::{SnapshotFile, Workshop};
 use crate::store::SnapshotStore;
 use crate::table::FileTable;
-use crate::tables::durable::AsOf;
-use crate::{DuckLake, DuckLakePlace, Error, ReadOptions, SourceSpec, StorageOptions};
+use crate::{DuckLake, Error, ReadOptions, SourceSpec, StorageOptions};
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::DataFusionError;
@@ -162,21 +162,6 @@ impl FileCatalog {
         }
     }
 
-    /// Opens a lake, whose tables are none of schema `main`; they are described with all others as long as it is held.
-    /// Nothing is read yet.
-    pub fn lake(&self, place: DuckLakePlace) -> Arc<DuckLake> {
-        let lake = DuckLake::new(place, Arc::clone(&self.workshop), self.limits.max_files);
-        let mut lakes = self.lakes.lock().unwrap_or_else(PoisonError::into_inner);
-        lakes.retain(|lake| lake.strong_count() > 0);
-        lakes.push(Arc::downgrade(&lake));
-        lake
-    }
-
-    fn lakes(&self) -> Vec<Arc<DuckLake>> {
-        let lakes = self.lakes.lock().unwrap_or_else(PoisonError::into_inner);
-        lakes.iter().filter_map(Weak::upgrade).collect()
-    }
-
     /// Names and paths of all tables, without a look into their files.
     pub fn list(&self) -> Vec<(String, PathBuf)> {
         let of_one = |entry: &Arc<TableEntry>| (entry.definition.name.clone(), entry.definition.path.clone());
@@ -217,26 +202,6 @@ impl FileCatalog {
         let snapshot = entry.current().await?;
         let store = Arc::clone(&self.workshop.sources.store);
         Ok(Arc::new(FileTable::new(entry, snapshot, store)))
-    }
-
-    /// A table of files as it was; `None` if there is none of this name.
-    ///
-    /// # Errors
-    /// `NotFound` for a state that is not kept, `Unsupported` for tables of files that have no states.
-    pub async fn as_of(
-        self: &Arc<Self>,
-        name: &str,
-        as_of: AsOf,
-    ) -> Result<Option<Arc<dyn TableProvider>>, bowshot_api::Error> {
-        let Some(entry) = self.find_later(name).await else { return Ok(None) };
-        let name = &entry.definition.name;
-        let Some(foreign) = entry.foreign().await? else {
-            let none = format!("`{name}` is made of files as they are, of which no earlier states are known");
-            return Err(bowshot_api::Error::unsupported(none)
-                .with_hint("Delta and Iceberg tables, and those that are written here, keep their states"));
-        };
-        let found = foreign.table(name, Some(as_of)).await;
-        Ok(Some(found.map_err(|error| error.of_table(name))?))
     }
 
     /// What a path or pattern means in each of the places that the operator has opened, in their order.
@@ -338,17 +303,6 @@ impl FileCatalog {
         let catalog = Arc::clone(self);
         let listed = tokio::task::spawn_blocking(move || catalog.entries()).await;
         find_in(&listed.ok()?, name)
-    }
-
-    /// A catalog of Iceberg tables, whose files are read as those of this one are. Nothing is asked of it yet.
-    ///
-    /// # Errors
-    /// `Invalid` for settings that cannot be used.
-    pub fn iceberg(&self, settings: IcebergSettings) -> Result<Arc<IcebergCatalog>, bowshot_api::Error> {
-        let remotes = self.remotes().ok_or_else(|| {
-            bowshot_api::Error::unsupported("this server reads no object stores, and asks no catalogs")
-        })?;
-        IcebergCatalog::new(settings, (remotes, &self.workshop), self.limits.max_files)
     }
 
     /// The object stores of the server.
