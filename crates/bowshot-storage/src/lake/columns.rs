@@ -81,7 +81,10 @@ pub(super) fn sources(
 }
 
 /// Nested fields are found by name, so those of one number must have one name.
-fn expect_same_names(wanted: &Field, found: &Field, path: &Path) -> Result<(), Error> {
+///
+/// # Errors
+/// `Unsupported` where they do not.
+pub(super) fn expect_same_names(wanted: &Field, found: &Field, path: &Path) -> Result<(), Error> {
     use DataType as T;
     match (wanted.data_type(), found.data_type()) {
         (T::Struct(wanted), T::Struct(found)) => wanted.iter().try_for_each(|wanted| {

@@ -27,15 +27,21 @@ const WORDS: usize = 1_024;
 /// # Errors
 /// Says what is wrong with it, or that it has more than `most`, which is found out before they are all taken.
 pub(super) fn places(vector: &[u8], most: usize) -> Result<Vec<u64>, String> {
-    let damaged = || "its deletion vector is damaged".to_owned();
     let (length, rest) = vector.split_at_checked(LENGTH_BYTES).ok_or_else(damaged)?;
     let length = u32::from_be_bytes(length.try_into().map_err(|_| damaged())?);
     let end = rest.len().checked_sub(CHECKSUM_BYTES).ok_or_else(damaged)?;
     let (content, checksum) = rest.split_at_checked(end).ok_or_else(damaged)?;
-    let is_whole = usize::try_from(length) == Ok(content.len())
-        && checksum == crc32fast::hash(content).to_be_bytes()
-        && content.starts_with(&MAGIC);
-    let bitmap = content.get(MAGIC.len()..).filter(|_| is_whole).ok_or_else(damaged)?;
+    let is_whole =
+        usize::try_from(length) == Ok(content.len()) && checksum == crc32fast::hash(content).to_be_bytes();
+    if is_whole { bare(content, most) } else { Err(damaged()) }
+}
+
+/// The same of a vector without its length and its checksum, as logs have it within them.
+///
+/// # Errors
+/// As [`places`].
+pub(super) fn bare(content: &[u8], most: usize) -> Result<Vec<u64>, String> {
+    let bitmap = content.strip_prefix(&MAGIC).ok_or_else(damaged)?;
     let mut reader = Reader { bytes: bitmap, found: Vec::new(), most };
     let read = reader.all();
     if reader.found.len() > most {
@@ -46,6 +52,10 @@ pub(super) fn places(vector: &[u8], most: usize) -> Result<Vec<u64>, String> {
         true => Ok(reader.found),
         false => Err(damaged()),
     }
+}
+
+fn damaged() -> String {
+    "its deletion vector is damaged".to_owned()
 }
 
 /// Reads bitmaps from the bytes that are left; `None` where they end too early, or make no sense.
