@@ -47,7 +47,7 @@ pub(super) async fn table(
         Reading::Limited(_) if !changes.same_columns => Err(external(time_travel::other_then(&name))),
         Reading::Limited(mut limits) => {
             if let Some(columns) = &mut limits.columns {
-                columns.extend(CHANGE_COLUMNS.map(ToOwned::to_owned));
+                columns.extend(CHANGE_COLUMNS.map(str::to_owned));
             }
             visible.guarded((&name, &Reading::Limited(limits)), changes.table, None)
         }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Commits that are read for one range.
-pub(crate) const MAX_COMMITS: u64 = 10_000;
+const MAX_COMMITS: u64 = 10_000;
 /// Bytes of one entry of a log.
 const MAX_ENTRY_BYTES: u64 = 128 << 20;
 /// Bytes of all entries of a range.
@@ -68,7 +68,7 @@ impl Commit {
 
 /// # Errors
 /// `LimitReached` for a range of too many commits.
-pub(crate) fn check_length((from, to): (u64, u64), path: &Path) -> Result<(), Error> {
+fn check_length((from, to): (u64, u64), path: &Path) -> Result<(), Error> {
     let length = to.saturating_sub(from).saturating_add(1);
     if length <= MAX_COMMITS {
         return Ok(());

@@ -24,7 +24,7 @@ mod z85;
 use crate::Error;
 use crate::tables::durable::AsOf;
 use bowshot_api::ErrorKind;
-pub(crate) use commits::{Commit, check_length, read};
+pub(crate) use commits::{Commit, read};
 use datafusion::catalog::TableProvider;
 pub(crate) use feed::{Building, Feed};
 pub(crate) use shape::Shape;
