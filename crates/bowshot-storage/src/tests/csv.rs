@@ -16,7 +16,7 @@ pub(super) fn with_options(path: &Path, options: &str) -> World {
     )
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn dialects_are_found_out() {
     let folder = tempdir().unwrap();
     for (name, text, types, count) in [
@@ -54,7 +54,7 @@ async fn dialects_are_found_out() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn values_are_read_as_they_are_meant() {
     let folder = tempdir().unwrap();
     write(&folder.path().join("de.csv"), "tag;wert;gross\n31.01.2024;2,5;1.234,50\n01.02.2024;3;0,25\n");
@@ -73,7 +73,7 @@ async fn values_are_read_as_they_are_meant() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn parts_of_a_table_agree_on_headers() {
     let folder = tempdir().unwrap();
     write(&folder.path().join("t/1.csv"), "a,b\n1,x\n2,y\n");
@@ -86,7 +86,7 @@ async fn parts_of_a_table_agree_on_headers() {
     assert_eq!(world.value("select count(*) from u").await, "4");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_is_refused_with_its_line() {
     let folder = tempdir().unwrap();
     let mut long = String::from("a,b\n");
@@ -99,7 +99,7 @@ async fn what_does_not_fit_is_refused_with_its_line() {
     assert!(error.hint().is_some_and(|hint| hint.contains("ignore_errors=true")));
     let world = with_options(&path, "ignore_errors=true");
     assert_eq!(world.value("select count(*) from t").await, "100");
-    let rejects = &world.catalog.describe()[0].rejects;
+    let rejects = &tokio::task::block_in_place(|| world.catalog.describe())[0].rejects;
     assert_eq!(rejects.iter().map(|reject| reject.line).collect::<Vec<_>>(), [102]);
     let world = with_options(&path, "null_padding=true&sample_size=-1");
     assert_eq!(world.value("select column_3 from t where column_3 is not null").await, "3");
@@ -110,7 +110,7 @@ async fn what_does_not_fit_is_refused_with_its_line() {
     assert_eq!(with_options(&path, "quote=").value("select count(*) from t").await, "30011");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_quote_that_is_never_closed_is_no_value() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("t.csv");
@@ -125,7 +125,7 @@ async fn a_quote_that_is_never_closed_is_no_value() {
     assert_eq!(with_options(&path, "").value("select min(b) from t").await, "\"x");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn options_that_cannot_be_obeyed_are_refused() {
     let folder = tempdir().unwrap();
     let csv = folder.path().join("t.csv");
@@ -150,7 +150,7 @@ async fn options_that_cannot_be_obeyed_are_refused() {
     assert_eq!(world.value("select count(*) from t").await, "3");
     let world = with_options(&csv, "store_rejects=true&types=a:DATE");
     assert_eq!(world.value("select count(*) from t").await, "0");
-    assert_eq!(world.catalog.describe()[0].rejects.len(), 2);
+    assert_eq!(tokio::task::block_in_place(|| world.catalog.describe())[0].rejects.len(), 2);
     // What is said of a folder concerns those of its files that have such an option.
     let source = SourceSpec {
         name: None,
@@ -163,7 +163,7 @@ async fn options_that_cannot_be_obeyed_are_refused() {
     assert_eq!(world.types("u").await, "a Int64");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn options_are_obeyed() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("data.txt");
@@ -180,19 +180,19 @@ async fn options_are_obeyed() {
     assert_eq!(world.types("t").await, "column_1 Utf8, column_2 Utf8, column_3 Utf8, column_4 Utf8");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_tells_how_it_is_read() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("t.csv");
     write(&path, "Title\na;b\n1;2,5\n2;3,5\n");
     let world = World::open(&[&path]);
-    let told = world.catalog.describe()[0].read_as.clone().unwrap();
+    let told = tokio::task::block_in_place(|| world.catalog.describe())[0].read_as.clone().unwrap();
     for part in ["delim=;", "header=true", "1 lines above the header", "b: decimal comma"] {
         assert!(told.contains(part), "{told}");
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn statements_name_files_of_the_served_places_only() {
     let folder = tempdir().unwrap();
     write(&folder.path().join("served/a.csv"), "a\n1\n");
@@ -216,7 +216,7 @@ async fn statements_name_files_of_the_served_places_only() {
     says(&named(&["s3://a/b.csv"]).await.unwrap_err(), ErrorKind::Denied, &["in no place"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn empty_lines_of_one_column_are_rows_wherever_they_are() {
     let folder = tempdir().unwrap();
     // Larger than a file has to be to be read in ranges, mostly of empty lines, and with more of them behind the last row.
@@ -228,7 +228,7 @@ async fn empty_lines_of_one_column_are_rows_wherever_they_are() {
     assert_eq!(world.value("select count(a) from sparse").await, "20001");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn lines_are_left_out_for_the_same_reasons_whatever_is_asked_for() {
     let folder = tempdir().unwrap();
     let files = folder.path().join("t");

@@ -7,7 +7,7 @@ use datafusion::datasource::file_format::file_compression_type::FileCompressionT
 use std::io::Write;
 use tempfile::tempdir;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bad_csv_value_is_found_by_file_line_and_column() {
     let folder = tempdir().unwrap();
     let mut text = String::from("id,price\n");
@@ -28,7 +28,7 @@ async fn a_bad_csv_value_is_found_by_file_line_and_column() {
     assert_eq!(World::open(&[&short]).value("select count(*) || ' ' || count(b) from short").await, "2 1");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_json_is_found_by_file_and_line() {
     let folder = tempdir().unwrap();
     let lines: Vec<String> = (0..30_000)
@@ -45,7 +45,7 @@ async fn bad_json_is_found_by_file_and_line() {
     says(&world.error("select sum(id) from late").await, ErrorKind::Corrupt, &["late.jsonl"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn broken_files_fail_alone_and_by_name() {
     let folder = tempdir().unwrap();
     write(&folder.path().join("noise.parquet"), b"this is no parquet file at all");
@@ -78,13 +78,13 @@ async fn broken_files_fail_alone_and_by_name() {
         ErrorKind::AlreadyExists,
         &["noise.avro", "noise.parquet"],
     );
-    let summaries = world.catalog.describe();
+    let summaries = tokio::task::block_in_place(|| world.catalog.describe());
     let bad: Vec<_> = summaries.iter().filter(|s| s.problem.is_some()).map(|s| s.name.as_str()).collect();
     assert_eq!(bad, ["empty", "noise", "short", "zip"]);
 }
 
 /// Bytes changed at random places give rows or an error of this crate, and the next query works.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn damaged_files_of_every_format_never_panic() {
     let folder = tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -111,7 +111,7 @@ async fn damaged_files_of_every_format_never_panic() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(random >> 33).unwrap() % below
     };
-    for summary in world.catalog.describe() {
+    for summary in tokio::task::block_in_place(|| world.catalog.describe()) {
         assert_eq!(summary.problem, None, "{}", summary.name);
         let whole = std::fs::read(&summary.path).unwrap();
         let mut failed = 0;

@@ -5,7 +5,7 @@ use super::{World, says, write};
 use bowshot_api::ErrorKind;
 use tempfile::tempdir;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn layouts_of_every_kind() {
     let folder = tempdir().unwrap();
     for (name, text) in [
@@ -24,7 +24,7 @@ async fn layouts_of_every_kind() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn types_that_disagree_are_kept() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("t.jsonl");
@@ -51,7 +51,7 @@ fn with_late_row(path: &std::path::Path, row: &str) {
     write(path, format!("{}{row}\n", usual.repeat(20_000)));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_the_first_rows_do_not_show_is_found() {
     let folder = tempdir().unwrap();
     for (number, (row, told, sql, expected)) in [
@@ -88,12 +88,12 @@ async fn what_the_first_rows_do_not_show_is_found() {
         says(&error, ErrorKind::Conflict, &["t.json", "line 20001", told]);
         assert_eq!(world.value(sql).await, expected, "{row}");
         assert_eq!(world.value("select count(*) from t").await, "20001");
-        let told = world.catalog.describe()[0].read_as.clone().unwrap();
+        let told = tokio::task::block_in_place(|| world.catalog.describe())[0].read_as.clone().unwrap();
         assert!(told.contains("all rows looked at"), "{told}");
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn values_that_lose_nothing_are_taken() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("t.json");
@@ -115,14 +115,14 @@ async fn values_that_lose_nothing_are_taken() {
     let world = with_options(&path, "types=a:BIGINT&ignore_errors=true");
     assert_eq!(world.value("select sum(a) from t").await, "7");
     assert_eq!(world.value("select count(*) from t").await, "3");
-    let rejects = &world.catalog.describe()[0].rejects;
+    let rejects = &tokio::task::block_in_place(|| world.catalog.describe())[0].rejects;
     assert_eq!(rejects.iter().map(|reject| reject.line).collect::<Vec<_>>(), [4]);
     let world = with_options(&path, "columns=b:DOUBLE,other:DATE");
     assert_eq!(world.types("t").await, "b Float64, other Date32");
     assert_eq!(world.value("select count(b) from t").await, "3");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn objects_of_every_length_are_read_whole() {
     let folder = tempdir().unwrap();
     let text = |n: usize| "é\\\"\\\\x".repeat(n * n % 977 * if n.is_multiple_of(500) { 200 } else { 1 });
@@ -149,7 +149,7 @@ async fn objects_of_every_length_are_read_whole() {
     assert_eq!(world.value("select sum(length(t)) from wide").await, length.to_string());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn broken_texts_are_refused_with_their_line() {
     let folder = tempdir().unwrap();
     let usual = "{\"a\":1}\n".repeat(30_000);

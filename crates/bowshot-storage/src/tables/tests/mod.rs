@@ -4,7 +4,6 @@ mod commits;
 mod durable;
 mod edits;
 mod history;
-mod in_store;
 mod memory;
 mod names;
 mod scans;
