@@ -4,9 +4,11 @@ mod commits;
 mod durable;
 mod edits;
 mod history;
+mod in_store;
 mod memory;
 mod names;
 mod scans;
+mod store_with_tags;
 mod values;
 
 use super::{Column, Definition, Entry, EntryName, Error, Key, Snapshot, Table, TableStore};
