@@ -124,7 +124,9 @@ fn expect_same_names(wanted: &Field, found: &Field, with_default: &HashSet<i32>)
                 _ => Err(format!("its nested field `{}` had another name, or is another one", wanted.name())),
             }
         }),
-        (T::List(wanted), T::List(found)) => expect_same_names(wanted, found, with_default),
+        (T::List(wanted), T::List(found) | T::LargeList(found)) => {
+            expect_same_names(wanted, found, with_default)
+        }
         (T::Map(wanted, _), T::Map(found, _)) => match (wanted.data_type(), found.data_type()) {
             (T::Struct(wanted), T::Struct(found)) => wanted
                 .iter()
@@ -209,6 +211,16 @@ mod tests {
             let error = found(&[column("s", 1, wanted.clone())], file).unwrap_err();
             assert!(error.to_string().contains("lacks the nested field `d`"), "{error}");
             assert!(found(&[column("s", 1, wanted.clone())], vec![field("s", 1, wanted)]).is_ok());
+        }
+        // Writers have lists of two kinds.
+        let element = |inner| Arc::new(field("element", 9, inner));
+        let columns = [column("l", 1, DataType::List(element(record(&[("x", 2), ("d", 8)]))))];
+        for list in [DataType::List, DataType::LargeList] {
+            let file = vec![field("l", 1, list(element(record(&[("x", 2)]))))];
+            let error = found(&columns, file).unwrap_err();
+            assert!(error.to_string().contains("lacks the nested field `d`"), "{error}");
+            let renamed = vec![field("l", 1, list(element(record(&[("y", 2), ("d", 8)]))))];
+            assert!(found(&columns, renamed).is_err());
         }
     }
 

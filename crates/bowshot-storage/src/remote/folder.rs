@@ -349,24 +349,4 @@ mod tests {
         assert!(folder.is_empty().unwrap() && !beside.is_empty().unwrap());
         assert!(folder.get("t/x").unwrap().is_none() && folder.size("t/x").unwrap().is_none());
     }
-
-    #[test]
-    fn files_go_there_and_back() {
-        let disk = tempfile::tempdir().unwrap();
-        let folder = ObjectFolder::of(Arc::new(InMemory::new()), "");
-        let (from, to) = (disk.path().join("from"), disk.path().join("to"));
-        // More than one part.
-        let content: Vec<u8> = (0..40_000_000_u32).map(|at| (at % 251) as u8).collect();
-        fs::write(&from, &content).unwrap();
-        folder.upload("t/x.parquet", &from).unwrap();
-        // Again, as after an answer that was lost; and another one, which nobody would send.
-        folder.upload("t/x.parquet", &from).unwrap();
-        let other = disk.path().join("other");
-        fs::write(&other, b"other").unwrap();
-        assert!(folder.upload("t/x.parquet", &other).is_err());
-        folder.fetch("t/x.parquet", &to, &disk.path().join("beside")).unwrap();
-        assert_eq!(fs::read(&to).unwrap(), content);
-        assert!(folder.fetch("t/none", &disk.path().join("none"), &disk.path().join("beside")).is_err());
-        assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 3);
-    }
 }

@@ -32,6 +32,7 @@ fn with_number(field: &FieldRef, found: Option<&NameRow>, names: &[NameRow]) -> 
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(by_its_name).collect()),
         // What it is called differs between writers, and there is one.
         DataType::List(element) => DataType::List(with_number(element, inner(&|_| true), names)),
+        DataType::LargeList(element) => DataType::LargeList(with_number(element, inner(&|_| true), names)),
         DataType::Map(entries, sorted) => DataType::Map(Arc::new(of_map(entries, by_its_name)), *sorted),
         other => other.clone(),
     };

@@ -70,7 +70,7 @@ impl Columns {
                     None => Ok(()),
                 }
             }),
-            (T::List(wanted), T::List(found)) => self.expect_in(wanted, found),
+            (T::List(wanted), T::List(found) | T::LargeList(found)) => self.expect_in(wanted, found),
             (T::Map(wanted, _), T::Map(found, _)) => match (wanted.data_type(), found.data_type()) {
                 (T::Struct(wanted), T::Struct(found)) => {
                     wanted.iter().zip(found).try_for_each(|(wanted, found)| self.expect_in(wanted, found))

@@ -35,6 +35,7 @@ fn with_number(field: &Field, mapped: Option<&MappedField>) -> FieldRef {
         DataType::Struct(fields) => DataType::Struct(with_numbers(fields, inner)),
         // What it is called in files differs between writers.
         DataType::List(element) => DataType::List(with_number(element, find(inner, "element"))),
+        DataType::LargeList(element) => DataType::LargeList(with_number(element, find(inner, "element"))),
         DataType::Map(entries, sorted) => DataType::Map(of_map(entries, inner), *sorted),
         other => other.clone(),
     };
