@@ -9,7 +9,7 @@ import pytest
 import hostile
 from durable import Database
 from server import Server, wait_until
-from watch import Watch
+from watch import Watch, percentile_99
 
 pytestmark = pytest.mark.alone
 
@@ -55,9 +55,10 @@ def test_nothing_hurts():
         slow = sorted(((seconds, name) for name, _, seconds in done), reverse=True)[:10]
         unclear = [(name, said) for name, said, _ in done if any(word in said for word in UNCLEAR)]
         waits = sorted(watch.waits)
-        p99 = waits[int(len(waits) * 0.99)]
+        p99, lag = percentile_99(waits), percentile_99(watch.lags)
         report = (
             f"{len(inputs)} inputs, SELECT 1: median {waits[len(waits) // 2]:.3f} s, p99 {p99:.3f} s, longest {waits[-1]:.3f} s; "
+            f"p99 of the machine's wake-ups {lag:.3f} s; "
             f"health: longest {max(watch.health):.3f} s; memory: {watch.peak >> 20} MiB; slowest: {slow}"
         )
         print(report)
@@ -66,7 +67,7 @@ def test_nothing_hurts():
         assert not unclear, unclear
         assert slow[0][0] < 15, report
         assert watch.peak < MEMORY * 1.25, report
-        assert p99 <= P99, report
+        assert p99 <= P99 + WAKE_UPS * lag, report
         assert max(watch.health) <= 1.5, report
         server.wait_idle(10)
         wait_until(lambda: quiet(server), "nothing burns", 10)
@@ -74,6 +75,8 @@ def test_nothing_hurts():
 
 # Of a machine whose two processors are as busy as the attackers can make them, and that runs the clients too.
 P99 = 0.25
+# Threads that hand a small query on to one another, from the client and back.
+WAKE_UPS = 4
 
 
 def quiet(server):

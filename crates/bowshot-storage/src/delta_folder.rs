@@ -5,10 +5,14 @@ use crate::delta_objects::Registered;
 use crate::delta_paths::{self, Root};
 use crate::delta_table::DeltaFolderTable;
 use crate::delta_vectors::{self, Checked};
+use crate::lake::delta::{self, Building, ChangeRange, Changes, ChangesTable, Commit, Feed, Shape};
+use crate::snapshot::{KnownFiles, Workshop};
 use crate::table_folder::{Failure, FolderView, TableFolder};
 use crate::tables::durable::AsOf;
 use crate::version::TableVersion;
 use crate::{Error, ReadOptions};
+use arrow::datatypes::{Fields, SchemaRef};
+use bowshot_api::ErrorKind;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -21,7 +25,7 @@ use object_store::ObjectStore;
 use object_store::prefix::PrefixStore;
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
 use url::Url;
 
@@ -32,10 +36,13 @@ const MAX_EARLIER: usize = 4;
 #[derive(Debug)]
 pub(crate) struct DeltaFolder {
     folder: TableFolder,
-    session: Arc<SessionState>,
+    workshop: Arc<Workshop>,
+    max_files: usize,
     /// Set for a table in an object store.
     objects: Option<Registered>,
     state: Mutex<State>,
+    /// Files of the changes that were read last.
+    changed: Arc<std::sync::Mutex<KnownFiles>>,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +59,18 @@ struct Loaded {
     provider: Arc<dyn TableProvider>,
     vectors: Arc<Checked>,
     files: usize,
+    /// What the log says of it, or what of that is not known.
+    shape: Result<Arc<Shape>, String>,
+}
+
+/// What the changes of a range are made of.
+struct Range {
+    view: FolderView,
+    commits: Vec<Commit>,
+    /// What the table was when the first of them was made, unless that says it itself.
+    before: Arc<Shape>,
+    now: Arc<Shape>,
+    columns: SchemaRef,
 }
 
 /// What reading such tables needs of the engine.
@@ -64,12 +83,13 @@ pub(crate) fn session(runtime: &RuntimeEnv) -> Arc<SessionState> {
 }
 
 impl DeltaFolder {
-    pub(crate) fn new(folder: TableFolder, session: Arc<SessionState>) -> Self {
+    /// A range of changes has at most `max_files` files.
+    pub(crate) fn new(folder: TableFolder, workshop: Arc<Workshop>, max_files: usize) -> Self {
         let objects = match &folder {
             TableFolder::Local(_) => None,
-            TableFolder::Remote(_) => Registered::new(session.runtime_env()).ok(),
+            TableFolder::Remote(_) => Registered::new(workshop.delta.runtime_env()).ok(),
         };
-        Self { folder, session, objects, state: Mutex::default() }
+        Self { folder, workshop, max_files, objects, state: Mutex::default(), changed: Arc::default() }
     }
 
     /// The table of this name as its log has it now, or had it in an earlier state.
@@ -87,6 +107,76 @@ impl DeltaFolder {
         };
         // What is computed of it is not kept: versions are those of the current state.
         self.earlier(&mut state, as_of, name).await
+    }
+
+    /// The changes of the table in a range.
+    ///
+    /// # Errors
+    /// As [`Self::table`]; when changes were not kept, or their files are not any more.
+    pub(crate) async fn changes(&self, range: ChangeRange) -> Result<Changes, Error> {
+        let mut feed = self.feed(range).await;
+        // What a listing shows may be gone by now, as in `look`.
+        if let TableFolder::Remote(folder) = &self.folder
+            && matches!(feed, Err(Error::Changed { .. } | Error::Feed { kind: ErrorKind::NotFound, .. }))
+        {
+            folder.spoil();
+            feed = self.feed(range).await;
+        }
+        let feed = Arc::new(feed?);
+        let (same_columns, store) = (feed.same_columns, Arc::clone(&self.workshop.sources.store));
+        Ok(Changes { table: Arc::new(ChangesTable { feed, store }), same_columns })
+    }
+
+    async fn feed(&self, range: ChangeRange) -> Result<Feed, Error> {
+        let range = self.range(range).await?;
+        let (workshop, changed) = (Arc::clone(&self.workshop), Arc::clone(&self.changed));
+        let build = move || {
+            // Who comes meanwhile looks at the files anew.
+            let known = || changed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut files = std::mem::take(&mut *known());
+            let Range { view, commits, before, now, columns } = &range;
+            let columns: &Fields = columns.fields();
+            let building = Building { folder: view, workshop: &workshop, now, columns };
+            let feed = building.feed(commits, before, &mut files);
+            *known() = files;
+            feed
+        };
+        self.blocking(build).await.map_err(|error| match error {
+            Error::Missing { path } | Error::Gone { path } => removed(&path),
+            other => other,
+        })
+    }
+
+    /// The commits of a range, and what the table is now and was when it began.
+    async fn range(&self, range: ChangeRange) -> Result<Range, Error> {
+        let mut state = self.state.lock().await;
+        let (loaded, _) = self.look(&mut state).await?;
+        let now = loaded.shape.clone().map_err(|unknown| self.unknown(unknown))?;
+        let (columns, newest) = (loaded.provider.schema(), loaded.newest.as_ref().map(|entry| entry.number));
+        let (view, log) = self.log().await?;
+        if view.is_renewed() {
+            *state = State::default();
+        }
+        let newest = newest.ok_or_else(|| log.not_kept(0))?;
+        let (pool, max_files) = (Arc::clone(&self.workshop.pool), self.max_files);
+        let read = move || {
+            let Some(meant) = log.range(range, newest)? else { return Ok((log, Vec::new(), None)) };
+            let commits = delta::read(&log, meant, &pool, max_files)?;
+            let is_open = commits.first().is_some_and(|first| !first.is_beginning());
+            let entry = is_open.then(|| log.entry_at(AsOf::Version(meant.0))).transpose()?;
+            Ok((log, commits, entry))
+        };
+        let (log, commits, entry) = self.blocking(read).await?;
+        let before = match entry {
+            Some(entry) => self.load_earlier(&view, &log, entry).await?.shape,
+            None => Ok(Arc::clone(&now)),
+        };
+        let before = before.map_err(|unknown| self.unknown(unknown))?;
+        Ok(Range { view, commits, before, now, columns })
+    }
+
+    fn unknown(&self, detail: String) -> Error {
+        Error::Unsupported { path: self.folder.path(), detail }
     }
 
     /// Number of the data files.
@@ -145,15 +235,7 @@ impl DeltaFolder {
         let known = place.and_then(|place| state.earlier.remove(place));
         let loaded = match known.filter(|loaded| loaded.is_of(Some(&entry))) {
             Some(loaded) => loaded,
-            None => {
-                let number = entry.number;
-                let loaded = self.load(&view, Some(entry), Some(number)).await;
-                // Of a log whose beginning was removed, states before the first checkpoint cannot be made any more.
-                loaded.map_err(|error| match error {
-                    Error::Corrupt { .. } if !log.reaches(number) => log.not_kept(number),
-                    other => other,
-                })?
-            }
+            None => self.load_earlier(&view, &log, entry).await?,
         };
         let table = loaded.table(name, None);
         if state.earlier.len() >= MAX_EARLIER {
@@ -161,6 +243,16 @@ impl DeltaFolder {
         }
         state.earlier.push_back(loaded);
         Ok(table)
+    }
+
+    async fn load_earlier(&self, view: &FolderView, log: &Log, entry: LogEntry) -> Result<Loaded, Error> {
+        let number = entry.number;
+        let loaded = self.load(view, Some(entry), Some(number)).await;
+        // Of a log whose beginning was removed, states before the first checkpoint cannot be made any more.
+        loaded.map_err(|error| match error {
+            Error::Corrupt { .. } if !log.reaches(number) => log.not_kept(number),
+            other => other,
+        })
     }
 
     /// The folder and its log as they are now.
@@ -182,6 +274,14 @@ impl DeltaFolder {
         if matches!(self.folder, TableFolder::Local(_)) {
             return work();
         }
+        self.blocking(work).await
+    }
+
+    /// Does what takes its time where it may.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let interrupted = |error: tokio::task::JoinError| Error::Interrupted {
             path: self.folder.path(),
             detail: error.to_string(),
@@ -213,20 +313,22 @@ impl DeltaFolder {
             Some(number) => table.load_version(number).await,
         };
         loading.map_err(|error| failed(&error))?;
-        let log = table.snapshot().map_err(|error| failed(&error))?.log_data();
-        delta_paths::check(log.clone(), root).map_err(|outside| Error::corrupt(&path, outside))?;
-        let vectors = delta_vectors::named(log, root).map_err(|outside| Error::corrupt(&path, outside))?;
+        let snapshot = table.snapshot().map_err(|error| failed(&error))?;
+        delta_paths::check(snapshot.log_data(), root).map_err(|outside| Error::corrupt(&path, outside))?;
+        let shape = Shape::of_library(snapshot.metadata(), snapshot.protocol()).map(Arc::new);
+        let vectors = delta_vectors::named(snapshot.log_data(), root)
+            .map_err(|outside| Error::corrupt(&path, outside))?;
         let vectors = match vectors.is_empty() {
             true => Checked::default(),
             false => {
                 let view = view.clone();
-                self.aside(move || delta_vectors::check(&vectors, &view)).await?
+                self.blocking(move || delta_vectors::check(&vectors, &view)).await?
             }
         };
         let files = table.get_file_uris().map_err(|error| failed(&error))?.count();
-        let building = table.table_provider().with_session(Arc::clone(&self.session)).build();
+        let building = table.table_provider().with_session(Arc::clone(&self.workshop.delta)).build();
         let provider = building.await.map_err(|error| failed(&error))?;
-        Ok(Loaded { newest, provider: Arc::new(provider), vectors: Arc::new(vectors), files })
+        Ok(Loaded { newest, provider: Arc::new(provider), vectors: Arc::new(vectors), files, shape })
     }
 }
 
@@ -240,6 +342,14 @@ impl Loaded {
         let (provider, vectors) = (Arc::clone(&self.provider), Arc::clone(&self.vectors));
         DeltaFolderTable { name, provider, vectors, version }
     }
+}
+
+/// The error for a file that the log names for a change.
+fn removed(path: &Path) -> Error {
+    let detail = "it is gone, and changes that were asked for are in it".to_owned();
+    let hint = "VACUUM removes files of earlier versions: ask for later ones, and let the table's writer keep them longer \
+                (`delta.deletedFileRetentionDuration`)";
+    delta::refused(path, ErrorKind::NotFound, detail, hint)
 }
 
 fn of_folder(root: &Path, path: &Path) -> Result<DeltaTable, Error> {

@@ -4,9 +4,13 @@
 use crate::Error;
 use crate::file::HandlePool;
 use crate::format;
+use crate::lake::delta::{self, ChangeRange};
+use crate::listing::FoundFile;
 use crate::table_folder::FolderView;
 use crate::tables::durable::AsOf;
 use crate::version::FileIdentity;
+use bowshot_api::ErrorKind;
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -107,6 +111,70 @@ impl Log {
         self.entry(number)
     }
 
+    /// The first and the last version that are meant; none where none was written between two times. `newest` is the version that
+    /// counts as the last one. Blocks.
+    ///
+    /// # Errors
+    /// `NoState` where a version is not there, or changes before the first one are meant, too.
+    pub(crate) fn range(&self, range: ChangeRange, newest: u64) -> Result<Option<(u64, u64)>, Error> {
+        let from = match range.from {
+            AsOf::Version(number) => self.known(number, newest)?,
+            AsOf::Time(time) => self.first_from(time)?,
+        };
+        let to = match range.to {
+            None => newest,
+            Some(AsOf::Version(number)) => self.known(number, newest)?,
+            Some(until @ AsOf::Time(_)) => self.entry_at(until)?.number.min(newest),
+        };
+        match range {
+            _ if from <= to => Ok(Some((from, to))),
+            ChangeRange { from: AsOf::Time(from), to: Some(AsOf::Time(to)) } if from <= to => Ok(None),
+            _ => {
+                let detail =
+                    format!("the range begins with version {from}, and ends with version {to} before it");
+                let hint = "name the earlier version or time first";
+                Err(delta::refused(&self.path(), ErrorKind::Invalid, detail, hint))
+            }
+        }
+    }
+
+    fn known(&self, number: u64, newest: u64) -> Result<u64, Error> {
+        let found = self.numbers.binary_search(&number).ok().filter(|_| number <= newest);
+        found.map(|_| number).ok_or_else(|| self.not_kept(number))
+    }
+
+    /// The first version that was written at a time or later.
+    fn first_from(&self, time: DateTime<Utc>) -> Result<u64, Error> {
+        // Entries have whole milliseconds.
+        let part = i64::from(!time.timestamp_subsec_nanos().is_multiple_of(1_000_000));
+        let place = self.written_before(time.timestamp_millis().saturating_add(part))?;
+        let first = self.numbers.get(place).copied();
+        let first = first
+            .ok_or_else(|| self.no_state(format!("has no version that was written at {time} or later")))?;
+        // What was written before the first one that is left may have been meant.
+        if place == 0 && first > 0 && self.time_of(first)? > time.timestamp_millis() {
+            return Err(self.no_state(format!("does not keep all versions since {time}")));
+        }
+        Ok(first)
+    }
+
+    /// Entries of these numbers, as they are now. Blocks.
+    pub(crate) fn entries(&self, numbers: &[u64]) -> Vec<Result<FoundFile, Error>> {
+        let names: Vec<String> =
+            numbers.iter().map(|number| format!("{FOLDER}/{}", entry_name(*number))).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.folder.find_all(&names)
+    }
+
+    /// The folder of the table.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path("")
+    }
+
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.folder, FolderView::Remote(_))
+    }
+
     /// Whether the states of a number can be made of what is there.
     pub(crate) fn reaches(&self, number: u64) -> bool {
         self.numbers.first() == Some(&0) || self.checkpoints.iter().any(|checkpoint| *checkpoint <= number)
@@ -122,30 +190,36 @@ impl Log {
             (Some(first), Some(last)) => format!("its log has the versions {first} to {last}"),
             _ => "its log has no versions".to_owned(),
         };
-        Error::NoState { path: self.folder.path(""), detail, kept }
+        Error::NoState { path: self.path(), detail, kept }
     }
 
     fn entry(&self, number: u64) -> Result<LogEntry, Error> {
-        find(&self.folder, number, &format!("{number:0DIGITS$}.json"))
+        find(&self.folder, number, &entry_name(number))
     }
 
     /// The number of the last entry that was written until then.
     fn last_until(&self, time_ms: i64) -> Result<Option<u64>, Error> {
+        let place = self.written_before(time_ms.saturating_add(1))?;
+        Ok(place.checked_sub(1).and_then(|place| self.numbers.get(place)).copied())
+    }
+
+    /// How many entries were written before then.
+    fn written_before(&self, time_ms: i64) -> Result<usize, Error> {
         let (mut low, mut high) = (0, self.numbers.len());
         while low < high {
             let middle = low + (high - low) / 2;
             let Some(number) = self.numbers.get(middle) else { break };
-            match self.time_of(*number)? <= time_ms {
+            match self.time_of(*number)? < time_ms {
                 true => low = middle + 1,
                 false => high = middle,
             }
         }
-        Ok(low.checked_sub(1).and_then(|place| self.numbers.get(place)).copied())
+        Ok(low)
     }
 
     /// When an entry was written: what stands in it, for tables that keep the time there, else the time of its file.
     fn time_of(&self, number: u64) -> Result<i64, Error> {
-        let file = self.folder.find(&format!("{FOLDER}/{number:0DIGITS$}.json"))?.data(&HandlePool::new(1));
+        let file = self.folder.find(&format!("{FOLDER}/{}", entry_name(number)))?.data(&HandlePool::new(1));
         let read = file.read(0..file.size().min(MAX_FIRST_BYTES));
         file.close();
         let bytes = read?;
@@ -160,6 +234,10 @@ impl Log {
 fn find(folder: &FolderView, number: u64, name: &str) -> Result<LogEntry, Error> {
     let found = folder.find(&format!("{FOLDER}/{name}"))?;
     Ok(LogEntry { number, path: found.path, identity: found.identity })
+}
+
+fn entry_name(number: u64) -> String {
+    format!("{number:0DIGITS$}.json")
 }
 
 /// The number that a name begins with, and what stands behind it.
@@ -217,5 +295,51 @@ mod tests {
         written(&folder, 5, 10, r#"{"commitInfo": {"inCommitTimestamp": 51000}}"#);
         let log = read(&view).unwrap();
         assert_eq!([at(&log, 40), at(&log, 41), at(&log, 51)], [Some(3), Some(4), Some(5)]);
+    }
+
+    #[test]
+    fn ranges_have_both_ends() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join(FOLDER);
+        fs::create_dir(&folder).unwrap();
+        for number in 0..4 {
+            written(&folder, number, 100 + number * 10, "{}\n");
+        }
+        let view = TableFolder::Local(place.path().to_path_buf()).view().unwrap();
+        let range =
+            |log: &Log, from, to| log.range(ChangeRange { from, to }, 3).map_err(|error| error.to_string());
+        let version = AsOf::Version;
+        let time = |second| AsOf::Time(DateTime::from_timestamp(second, 0).unwrap());
+        let log = read(&view).unwrap();
+        for (from, to, wanted) in [
+            (version(1), None, Some((1, 3))),
+            (version(1), Some(version(1)), Some((1, 1))),
+            (time(100), Some(time(120)), Some((0, 2))),
+            (time(101), Some(time(129)), Some((1, 2))),
+            (time(0), Some(time(9_999)), Some((0, 3))),
+            (time(121), Some(version(3)), Some((3, 3))),
+            // Nothing was written between the two.
+            (time(121), Some(time(129)), None),
+        ] {
+            assert_eq!(range(&log, from, to), Ok(wanted), "{from:?} {to:?}");
+        }
+        let late = AsOf::Time(DateTime::from_timestamp(110, 1).unwrap());
+        assert_eq!(range(&log, late, None), Ok(Some((2, 3))));
+        for (from, to, word) in [
+            (version(4), None, "no version 4"),
+            (version(0), Some(version(4)), "no version 4"),
+            (version(2), Some(version(1)), "begins with version 2"),
+            (time(129), Some(time(121)), "begins with version 3"),
+            (time(131), None, "at 1970"),
+            (version(0), Some(time(99)), "had no version"),
+        ] {
+            let told = range(&log, from, to).unwrap_err();
+            assert!(told.contains(word), "{from:?} {to:?}: {told}");
+        }
+        fs::remove_file(folder.join(entry_name(0))).unwrap();
+        let log = read(&view).unwrap();
+        assert_eq!(range(&log, time(110), None), Ok(Some((1, 3))));
+        assert!(range(&log, time(109), None).unwrap_err().contains("does not keep all"));
+        assert!(range(&log, version(0), None).unwrap_err().contains("no version 0"));
     }
 }

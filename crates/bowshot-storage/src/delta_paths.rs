@@ -1,6 +1,7 @@
 //! Which files the log of a Delta table may name: those below its folder. A log is data that somebody else has written, who
 //! need not be allowed to read what the server can.
 
+use crate::table_folder::FolderView;
 use deltalake_core::kernel::{DeletionVectorDescriptor, LogDataHandler, StorageType};
 use std::path::Path;
 use url::Url;
@@ -34,6 +35,28 @@ pub(crate) fn check(files: LogDataHandler<'_>, root: Root<'_>) -> Result<(), Str
         }
     }
     Ok(())
+}
+
+/// The name from the folder on of a file that a log names by a path, an address, or either of them encoded once, as the protocol
+/// has it.
+///
+/// # Errors
+/// When it is not below the folder.
+pub(crate) fn name_below(path: &str, folder: &FolderView) -> Result<String, String> {
+    let root = match folder {
+        FolderView::Local(root) => root,
+        FolderView::Remote(_) if is_below(path, Root::Store) => return Ok(decoded(path)),
+        FolderView::Remote(_) => return Err(outside(path)),
+    };
+    if !is_below(path, Root::Folder(root)) {
+        return Err(outside(path));
+    }
+    let whole = match Url::parse(path) {
+        Ok(url) => url.to_file_path().map_err(|()| outside(path))?,
+        Err(_) => root.join(decoded(path)),
+    };
+    let name = whole.strip_prefix(root).ok().and_then(Path::to_str).filter(|name| !name.is_empty());
+    name.map(str::to_owned).ok_or_else(|| outside(path))
 }
 
 fn check_deleted(deleted: &DeletionVectorDescriptor, root: Root<'_>) -> Result<(), String> {
@@ -154,6 +177,25 @@ mod tests {
             assert_eq!(is_below(path, Root::Store), inside && is_relative, "{path}");
         }
         assert!(!is_below("bowshot-delta://1/1/x.parquet", Root::Store));
+    }
+
+    #[test]
+    fn names_are_decoded_once() {
+        let folder = FolderView::Local("/data/t".into());
+        for (path, name) in [
+            ("part-0.parquet", Some("part-0.parquet")),
+            ("a=x%20y/part.parquet", Some("a=x y/part.parquet")),
+            ("ts=2020-01-01%2000%253A00/part.parquet", Some("ts=2020-01-01 00%3A00/part.parquet")),
+            ("file:///data/t/a%20b.parquet", Some("a b.parquet")),
+            ("/data/t/a%20b.parquet", Some("a b.parquet")),
+            ("/data/t", None),
+            ("../x", None),
+            ("%2e%2e/x", None),
+            ("/data/table2/x", None),
+            ("s3://bucket/x", None),
+        ] {
+            assert_eq!(name_below(path, &folder).ok().as_deref(), name, "{path}");
+        }
     }
 
     #[test]

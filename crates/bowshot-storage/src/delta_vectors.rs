@@ -10,6 +10,7 @@
 use crate::Error;
 use crate::delta_paths::{Root, outside};
 use crate::file::{DataFile, HandlePool};
+use crate::lake::delta::z85;
 use crate::lake::{MAX_DELETED, MAX_VECTOR_BYTES, vector};
 use crate::table_folder::FolderView;
 use crate::version::FileIdentity;
@@ -32,8 +33,6 @@ const MAX_HANDLES: usize = 4;
 
 /// Digits of the name of a file of vectors in the log.
 const UUID_DIGITS: usize = 20;
-const DIGITS: &[u8; 85] =
-    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
 /// A vector as a log names it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,15 +159,15 @@ impl Vector {
     }
 }
 
-/// The name of a file that the log names by a folder and a number.
-fn name_of_uuid(text: &str) -> Option<String> {
+/// The name of a file that the log names by a folder and a number, from the folder of the table on.
+pub(crate) fn name_of_uuid(text: &str) -> Option<String> {
     let (folder, number) = text.split_at_checked(text.len().checked_sub(UUID_DIGITS)?)?;
     // The library makes a part of a URL of it: nothing that means something there.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_/".contains(&byte);
     if !folder.bytes().all(is_plain) || folder.starts_with('/') {
         return None;
     }
-    let number = Uuid::from_slice(&decoded(number)?).ok()?;
+    let number = Uuid::from_slice(&z85::decoded(number)?).ok()?;
     let slash = if folder.is_empty() { "" } else { "/" };
     Some(format!("{folder}{slash}deletion_vector_{number}.bin"))
 }
@@ -196,7 +195,7 @@ fn damaged() -> String {
 }
 
 fn largest_in_log(text: &str) -> Result<Option<u64>, String> {
-    let content = decoded(text).ok_or_else(damaged)?;
+    let content = z85::decoded(text).ok_or_else(damaged)?;
     largest(&content)
 }
 
@@ -219,24 +218,6 @@ fn content(bytes: &[u8], offset: usize, size: u32) -> Option<&[u8]> {
     let is_whole =
         u32::from_be_bytes(*length) == size && u32::from_be_bytes(*checksum) == crc32fast::hash(content);
     is_whole.then_some(content)
-}
-
-/// What Base85 of ZeroMQ stands for, in whole groups: the format fills the last one up.
-fn decoded(text: &str) -> Option<Vec<u8>> {
-    let groups = text.as_bytes().chunks_exact(5);
-    if !groups.remainder().is_empty() {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len() / 5 * 4);
-    for group in groups {
-        let mut number = 0_u64;
-        for digit in group {
-            let value = DIGITS.iter().position(|known| known == digit)?;
-            number = number * 85 + u64::try_from(value).ok()?;
-        }
-        bytes.extend(u32::try_from(number).ok()?.to_be_bytes());
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -262,7 +243,7 @@ mod tests {
             let mut number = u32::from_be_bytes(four);
             let mut digits = [0; 5];
             for digit in digits.iter_mut().rev() {
-                *digit = DIGITS[(number % 85) as usize];
+                *digit = z85::ALPHABET[(number % 85) as usize];
                 number /= 85;
             }
             text.extend(digits);

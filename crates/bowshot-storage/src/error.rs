@@ -63,6 +63,8 @@ pub enum Error {
     Reshaped { name: String },
     #[error("`{}`: {detail}", path.display())]
     Lake { path: PathBuf, detail: String, kind: ErrorKind, hint: &'static str },
+    #[error("`{}`: {detail}", path.display())]
+    Feed { path: PathBuf, detail: String, kind: ErrorKind, hint: String },
     #[error("`{text}` is not a path")]
     Spec { text: String },
     #[error("`{text}`: {error}")]
@@ -149,7 +151,7 @@ impl Error {
             | Self::ForeignTable { .. }
             | Self::Encrypted { .. }
             | Self::Unsupported { .. } => ErrorKind::Unsupported,
-            Self::Lake { kind, .. } => *kind,
+            Self::Lake { kind, .. } | Self::Feed { kind, .. } => *kind,
             Self::SameName { .. } => ErrorKind::AlreadyExists,
             Self::TooManyFiles { .. } | Self::TooDeep { .. } => ErrorKind::LimitReached,
             Self::Changed { .. } | Self::Gone { .. } | Self::Reshaped { .. } | Self::Outgrown { .. } => {
@@ -214,7 +216,7 @@ impl Error {
                 "name files below a served folder, relative to it or with the path that it is served by; the operator \
                  decides which folders those are"
             }
-            Self::Options { hint, .. } => hint.as_str(),
+            Self::Options { hint, .. } | Self::Feed { hint, .. } => hint.as_str(),
             Self::Option { .. } => "see the options of sources in the guide `sources`",
             Self::Interrupted { .. } => "run the query again",
             Self::NoState { kept, .. } => kept.as_str(),

@@ -3,6 +3,7 @@
 
 use crate::Error;
 use crate::delta_folder::DeltaFolder;
+use crate::lake::delta::{self, ChangeRange, Changes};
 use crate::lake::iceberg::IcebergFolder;
 use crate::listing;
 use crate::snapshot::Workshop;
@@ -35,7 +36,7 @@ impl ForeignFolder {
     ) -> Option<Self> {
         match kind {
             listing::DELTA => {
-                Some(Self::Delta(Box::new(DeltaFolder::new(folder, Arc::clone(&workshop.delta)))))
+                Some(Self::Delta(Box::new(DeltaFolder::new(folder, Arc::clone(workshop), max_files))))
             }
             listing::ICEBERG => {
                 Some(Self::Iceberg(IcebergFolder::new(folder, Arc::clone(workshop), max_files)))
@@ -72,6 +73,21 @@ impl ForeignFolder {
             Self::Delta(folder) => Arc::new(folder.table(name, as_of).await?),
             Self::Iceberg(folder) => Arc::new(folder.table(name, as_of).await?),
         })
+    }
+
+    /// The changes of the table of this name in a range.
+    ///
+    /// # Errors
+    /// As [`Self::table`]; `Unsupported` for formats that keep none.
+    pub(crate) async fn changes(
+        &self,
+        name: &str,
+        range: ChangeRange,
+    ) -> Result<Changes, bowshot_api::Error> {
+        match self {
+            Self::Delta(folder) => folder.changes(range).await.map_err(|error| error.of_table(name).into()),
+            Self::Iceberg(_) => Err(delta::keeps_none(name)),
+        }
     }
 
     /// Number of the data files.

@@ -113,7 +113,7 @@ pub use columns::ColumnCache;
 pub use error::{Error, find_error};
 pub use format::Format;
 pub use lake::iceberg::{IcebergCatalog, IcebergSettings};
-pub use lake::{DuckLake, DuckLakePlace};
+pub use lake::{CHANGE_COLUMNS, ChangeRange, Changes, DuckLake, DuckLakePlace};
 pub use options::StorageOptions;
 pub use read_options::{OptionValue, ReadOptions};
 pub use remote::is_remote;

@@ -3,6 +3,7 @@
 //!
 //! Nothing is made before it is asked for, since every statement has catalogs of its own.
 
+pub(crate) mod changes;
 pub(crate) mod client;
 pub(crate) mod defaults;
 pub(crate) mod elsewhere;
@@ -273,6 +274,10 @@ impl Visible {
         if let Some((there, as_of)) = bowshot_sql::rewrite::marked(&name.name) {
             let name = EntryName::new(&name.catalog, &name.schema, there);
             return time_travel::table(self, name, &as_of).await.map(Some);
+        }
+        if let Some(changes) = bowshot_sql::rewrite::changes(&name.name) {
+            let name = EntryName::new(&name.catalog, &name.schema, changes.table);
+            return changes::table(self, name, &changes).await.map(Some);
         }
         let reading = self.access.reading(name);
         if let Some(entry) = self.raw.entry(name).filter(|_| reading != Reading::Unseen) {

@@ -103,7 +103,7 @@ fn keeps_none(name: &EntryName) -> Error {
 }
 
 /// Who sees a part of a table must not see another one by going back to other columns.
-fn other_then(name: &EntryName) -> Error {
+pub(super) fn other_then(name: &EntryName) -> Error {
     Error::new(ErrorKind::Denied, format!("`{name}` had another definition then"))
         .with_hint("policies are for the columns as they are now; ask the owner of the table")
 }
@@ -120,7 +120,7 @@ fn state(written: &Written<'_>) -> Result<AsOf> {
 }
 
 /// A time with a zone, else in UTC; a date is its first moment.
-fn time(text: &str) -> Result<DateTime<Utc>> {
+pub(super) fn time(text: &str) -> Result<DateTime<Utc>> {
     if let Ok(time) = DateTime::parse_from_rfc3339(&text.replacen(' ', "T", 1)) {
         return Ok(time.to_utc());
     }

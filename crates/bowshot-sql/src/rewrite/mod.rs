@@ -3,6 +3,7 @@
 mod around;
 mod casts;
 mod catalog;
+mod changes;
 mod collations;
 mod column_names;
 mod conditions;
@@ -44,6 +45,7 @@ mod tests;
 
 pub use around::{AROUND, inside};
 pub use casts::CAST_TO;
+pub use changes::{NamedChanges, changes};
 pub use column_names::{MARK, shown};
 pub use files::{FileOption, NamedFiles, files};
 pub use places::{Wanted, place};
@@ -107,6 +109,7 @@ fn all<T: Tree + Changes>(statement: &mut T, source: Source<'_>) -> Result<()> {
     catalog::rewrite(statement, source.dialect)?;
     versions::mark(statement)?;
     files::mark(statement)?;
+    changes::mark(statement)?;
     having::rewrite(statement, source.dialect);
     queries::rewrite(statement)?;
     windows::rewrite(statement)?;

@@ -128,6 +128,10 @@ fn clauses_have_forms_that_are_planned() {
         ),
         ("SELECT * FROM t TIMESTAMP AS OF DATE '2026-01-31'", "SELECT * FROM \"@@2026-01-31@t\" AS \"t\""),
         (
+            "SELECT * FROM table_changes('s.T', 3, '2026-01-31') WHERE a",
+            "SELECT * FROM s.\"@changes@3\u{1e}@2026-01-31\u{1e}t\" AS \"table_changes\" WHERE a",
+        ),
+        (
             "PIVOT t ON y IN (1, 2) USING sum(n) GROUP BY c",
             "SELECT * FROM (SELECT * EXCLUDE (y, n), sum(n) FILTER (WHERE (y) = (1)) AS \"1\", sum(n) FILTER (WHERE (y) = (2)) AS \"2\" FROM (SELECT c, y, n FROM t) GROUP BY ALL)",
         ),

@@ -1,6 +1,7 @@
 //! Tables whose own metadata say which files count: as they were, and those that have a catalog of their own.
 
 use super::FileCatalog;
+use crate::lake::delta::{self, ChangeRange, Changes};
 use crate::lake::iceberg::{IcebergCatalog, IcebergSettings};
 use crate::tables::durable::AsOf;
 use crate::{DuckLake, DuckLakePlace};
@@ -26,6 +27,24 @@ impl FileCatalog {
         };
         let found = foreign.table(name, Some(as_of)).await;
         Ok(Some(found.map_err(|error| error.of_table(name))?))
+    }
+
+    /// The changes of a table of files in a range; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// `Unsupported` for tables that keep no changes, or kept none in the range; `NotFound` for versions that are not kept, and for
+    /// files that are not any more; `LimitReached` for too long a range.
+    pub async fn changes(
+        self: &Arc<Self>,
+        name: &str,
+        range: ChangeRange,
+    ) -> Result<Option<Changes>, bowshot_api::Error> {
+        let Some(entry) = self.find_later(name).await else { return Ok(None) };
+        let name = &entry.definition.name;
+        match entry.foreign().await? {
+            Some(foreign) => foreign.changes(name, range).await.map(Some),
+            None => Err(delta::keeps_none(name)),
+        }
     }
 
     /// A catalog of Iceberg tables, whose files are read as those of this one are. Nothing is asked of it yet.

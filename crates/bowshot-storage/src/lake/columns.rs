@@ -108,7 +108,14 @@ fn is_replaced(wanted: &Fields, found: &Fields) -> bool {
 }
 
 /// Nested fields are found by name, so those of one number must have one name.
-fn expect_same_names(wanted: &Field, found: &Field, with_default: &HashSet<i32>) -> Result<(), String> {
+///
+/// # Errors
+/// Says how they differ.
+pub(super) fn expect_same_names(
+    wanted: &Field,
+    found: &Field,
+    with_default: &HashSet<i32>,
+) -> Result<(), String> {
     use DataType as T;
     match (wanted.data_type(), found.data_type()) {
         (T::Struct(inner), T::Struct(found)) if is_replaced(inner, found) => Err(format!(

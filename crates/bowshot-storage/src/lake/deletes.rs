@@ -89,7 +89,7 @@ pub(super) struct Count(usize);
 
 impl Count {
     /// Rows that memory is still given to.
-    fn left(&self) -> usize {
+    pub(super) fn left(&self) -> usize {
         MAX_DELETED.saturating_sub(self.0)
     }
 
@@ -153,14 +153,7 @@ impl DeletedPlaces {
         (of, sequence): (&str, i64),
         count: &mut Count,
     ) -> Result<(), Error> {
-        if range.end.saturating_sub(range.start) > MAX_VECTOR_BYTES || range.end > file.size() {
-            return Err(Error::corrupt(file.path(), "a deletion vector is said to be where none can be"));
-        }
-        let bytes = file.read(range);
-        file.close();
-        let places = vector::places(&bytes?, count.left());
-        let places = places.map_err(|reason| Error::corrupt(file.path(), reason))?;
-        count.add(places.len(), file.path())?;
+        let places = vector_places(file, range, count)?;
         let known = self.of_file.entry(of.to_owned()).or_default();
         known.extend(places.into_iter().map(|place| (place, sequence)));
         Ok(())
@@ -179,6 +172,26 @@ impl DeletedPlaces {
     }
 }
 
+/// The places that a deletion vector has, which lies in these bytes of a file.
+///
+/// # Errors
+/// When it cannot be read, or has more than memory is given to.
+pub(super) fn vector_places(
+    file: &Arc<DataFile>,
+    range: Range<u64>,
+    count: &mut Count,
+) -> Result<Vec<u64>, Error> {
+    if range.end.saturating_sub(range.start) > MAX_VECTOR_BYTES || range.end > file.size() {
+        return Err(Error::corrupt(file.path(), "a deletion vector is said to be where none can be"));
+    }
+    let bytes = file.read(range);
+    file.close();
+    let places = vector::places(&bytes?, count.left());
+    let places = places.map_err(|reason| Error::corrupt(file.path(), reason))?;
+    count.add(places.len(), file.path())?;
+    Ok(places)
+}
+
 /// All rows but those, which are sorted.
 pub(super) fn without(places: &[usize], rows: usize) -> RowSelection {
     let (mut selectors, mut next) = (Vec::new(), 0);
@@ -191,6 +204,22 @@ pub(super) fn without(places: &[usize], rows: usize) -> RowSelection {
     }
     if rows > next {
         selectors.push(RowSelector::select(rows - next));
+    }
+    selectors.into()
+}
+
+/// Those rows alone, which are sorted.
+pub(super) fn only(places: &[usize], rows: usize) -> RowSelection {
+    let (mut selectors, mut next) = (Vec::new(), 0);
+    for place in places {
+        if *place > next {
+            selectors.push(RowSelector::skip(place - next));
+        }
+        selectors.push(RowSelector::select(1));
+        next = place + 1;
+    }
+    if rows > next {
+        selectors.push(RowSelector::skip(rows - next));
     }
     selectors.into()
 }
@@ -270,6 +299,9 @@ mod tests {
         assert_eq!(selectors(&[0], 3), [RowSelector::skip(1), RowSelector::select(2)]);
         assert_eq!(selectors(&[2], 3), [RowSelector::select(2), RowSelector::skip(1)]);
         assert_eq!(selectors(&[0, 1, 2], 3), [RowSelector::skip(3)]);
+        let selectors = |places: &[usize], rows| Vec::<RowSelector>::from(only(places, rows));
+        assert_eq!(selectors(&[0], 3), [RowSelector::select(1), RowSelector::skip(2)]);
+        assert_eq!(selectors(&[1, 2], 3), [RowSelector::skip(1), RowSelector::select(2)]);
     }
 
     #[test]

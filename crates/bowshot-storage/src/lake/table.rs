@@ -65,7 +65,7 @@ pub(super) struct LakeFile {
 }
 
 impl LakeFile {
-    fn planned(&self) -> PartitionedFile {
+    pub(super) fn planned(&self) -> PartitionedFile {
         let mut file = self.file.planned();
         let Some(left) = &self.left else { return file };
         // What a footer counts has rows that are gone.

@@ -32,10 +32,17 @@ pub(super) fn places(vector: &[u8], most: usize) -> Result<Vec<u64>, String> {
     let length = u32::from_be_bytes(length.try_into().map_err(|_| damaged())?);
     let end = rest.len().checked_sub(CHECKSUM_BYTES).ok_or_else(damaged)?;
     let (content, checksum) = rest.split_at_checked(end).ok_or_else(damaged)?;
-    let is_whole = usize::try_from(length) == Ok(content.len())
-        && checksum == crc32fast::hash(content).to_be_bytes()
-        && content.starts_with(&MAGIC);
-    let bitmaps = content.get(MAGIC.len()..).filter(|_| is_whole).ok_or_else(damaged)?;
+    let is_whole =
+        usize::try_from(length) == Ok(content.len()) && checksum == crc32fast::hash(content).to_be_bytes();
+    if is_whole { bare(content, most) } else { Err(damaged()) }
+}
+
+/// The same of a vector without its length and its checksum, as logs have it within them.
+///
+/// # Errors
+/// As [`places`].
+pub(super) fn bare(content: &[u8], most: usize) -> Result<Vec<u64>, String> {
+    let bitmaps = content.strip_prefix(&MAGIC).ok_or_else(damaged)?;
     match of_bitmaps(bitmaps, most)? {
         (found, []) => Ok(found),
         _ => Err(damaged()),

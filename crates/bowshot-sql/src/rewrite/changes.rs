@@ -1,0 +1,270 @@
+//! `FROM table_changes('sales.orders', 3, 7)`: the changes of a table between two of its versions or times. The planner asks its
+//! catalog for names only, so the name of the table carries the range, in a form that no text can have.
+
+use super::versions::{AsOf, MARK};
+use crate::template::{meaning, quoted};
+use crate::walk::Tree;
+use bowshot_api::{Error, Result};
+use sqlparser::ast::{
+    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor,
+    TableFunctionArgs, Value, VisitorMut,
+};
+use sqlparser::dialect::GenericDialect;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
+use std::ops::ControlFlow;
+
+/// What the function is called, and what qualifies its columns.
+const FUNCTION: &str = "table_changes";
+/// Tells the name from one that carries a version, or files.
+const CHANGES: &str = "changes";
+/// Between the parts of the name.
+const PART: char = '\u{1e}';
+/// Begins a time, so that it is no version.
+const TIME: char = '@';
+/// Parts of the name of a table: catalog, schema and table.
+const MAX_PARTS: usize = 3;
+
+/// The changes of a table that are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedChanges<'name> {
+    /// The name of the table in its schema.
+    pub table: &'name str,
+    /// The first version, or the time from which on.
+    pub from: AsOf<'name>,
+    /// The last version, or the time until which; `None` for the newest version.
+    pub to: Option<AsOf<'name>>,
+}
+
+/// The changes that a name carries which [`super::statement`] has made.
+pub fn changes(name: &str) -> Option<NamedChanges<'_>> {
+    let (what, rest) = name.strip_prefix(MARK)?.split_once(MARK)?;
+    if what != CHANGES {
+        return None;
+    }
+    let mut parts = rest.splitn(3, PART);
+    let from = carried(parts.next()?)?;
+    let to = match parts.next()? {
+        "" => None,
+        text => Some(carried(text)?),
+    };
+    Some(NamedChanges { table: parts.next()?, from, to })
+}
+
+fn carried(text: &str) -> Option<AsOf<'_>> {
+    match text.strip_prefix(TIME) {
+        Some(time) => Some(AsOf::Time(time)),
+        None => text.parse().ok().map(AsOf::Version),
+    }
+}
+
+pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {
+    match statement.walk(&mut Marks) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Marks;
+
+impl VisitorMut for Marks {
+    type Break = Error;
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        match with_changes(factor) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+fn with_changes(factor: &mut TableFactor) -> Result<()> {
+    let TableFactor::Table { name, alias, args, .. } = factor else { return Ok(()) };
+    let Some(arguments) = args.as_ref().filter(|_| is_function(name)) else { return Ok(()) };
+    *name = named(arguments)?;
+    *args = None;
+    alias.get_or_insert(TableAlias { explicit: true, name: quoted(FUNCTION), columns: Vec::new(), at: None });
+    Ok(())
+}
+
+fn is_function(name: &ObjectName) -> bool {
+    let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return false };
+    ident.value.eq_ignore_ascii_case(FUNCTION)
+}
+
+/// The name of the table, which carries the range.
+fn named(arguments: &TableFunctionArgs) -> Result<ObjectName> {
+    let given = arguments.args.iter().map(given).collect::<Option<Vec<&Expr>>>();
+    let given = given.filter(|_| arguments.settings.is_none()).ok_or_else(misused)?;
+    let (table, from, to) = match given.as_slice() {
+        [table, from] => (table, from, None),
+        [table, from, to] => (table, from, Some(to)),
+        _ => return Err(misused()),
+    };
+    let mut parts = table_name(table)?;
+    let from = moment(from)?;
+    let to = to.map(|to| moment(to)).transpose()?.unwrap_or_default();
+    let last = meaning(&parts.pop().ok_or_else(misused)?);
+    let marked = format!("{MARK}{CHANGES}{MARK}{from}{PART}{to}{PART}{last}");
+    let parts = parts.into_iter().chain([quoted(&marked)]).map(ObjectNamePart::Identifier);
+    Ok(ObjectName(parts.collect()))
+}
+
+fn given(argument: &FunctionArg) -> Option<&Expr> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    }
+}
+
+fn misused() -> Error {
+    Error::invalid(format!(
+        "`{FUNCTION}` takes the name of a table as a text, and a first and perhaps a last version or time"
+    ))
+    .with_hint(format!(
+        "write {FUNCTION}('sales.orders', 3), {FUNCTION}('orders', 3, 7) or {FUNCTION}('orders', '2026-01-31 12:00:00')"
+    ))
+}
+
+/// The parts of a name that is written in a text, each in quotes or not.
+fn table_name(expr: &Expr) -> Result<Vec<Ident>> {
+    let text = text(expr).ok_or_else(misused)?;
+    let refused = || {
+        Error::invalid(format!("`{text}` is no name of a table"))
+            .with_hint("write 'table', 'schema.table' or 'catalog.schema.table'; odd names in double quotes: '\"my table\"'")
+    };
+    if text.contains(char::is_control) {
+        return Err(Error::invalid("names must not contain control characters"));
+    }
+    let mut parser = Parser::new(&GenericDialect {}).try_with_sql(text).map_err(|_| refused())?;
+    let name = parser.parse_object_name(false).map_err(|_| refused())?;
+    let is_whole = parser.peek_token().token == Token::EOF && name.0.len() <= MAX_PARTS;
+    let parts = name.0.iter().map(|part| part.as_ident().cloned()).collect::<Option<Vec<Ident>>>();
+    parts.filter(|_| is_whole).ok_or_else(refused)
+}
+
+/// A version as a number, or a time behind its mark.
+fn moment(expr: &Expr) -> Result<String> {
+    let refused = || {
+        Error::invalid(format!("`{expr}` is no version of a table, and no point in time")).with_hint(
+            "write a number, as in 3, or a time, as in '2026-01-31 12:00:00', in UTC or with a zone as `+01:00`",
+        )
+    };
+    if let Expr::Value(value) = expr
+        && let Value::Number(number, _) = &value.value
+    {
+        return number.parse::<u64>().map(|number| number.to_string()).map_err(|_| refused());
+    }
+    let time = time(expr).filter(|time| !time.contains(char::is_control)).ok_or_else(refused)?;
+    Ok(format!("{TIME}{time}"))
+}
+
+/// The text of a time: `'…'`, `TIMESTAMP '…'`, `CAST('…' AS TIMESTAMP)`, and the same of dates.
+fn time(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Nested(inner) => time(inner),
+        Expr::TypedString(typed) if is_time(&typed.data_type) => text_of(&typed.value.value),
+        Expr::Cast { expr, data_type, .. } if is_time(data_type) => time(expr),
+        other => text(other),
+    }
+}
+
+fn is_time(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(..) | DataType::Datetime(_) | DataType::Date)
+}
+
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(literal) => text_of(&literal.value),
+        _ => None,
+    }
+}
+
+fn text_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::SingleQuotedString(text)
+        | Value::EscapedStringLiteral(text)
+        | Value::DoubleQuotedString(text)
+        | Value::NationalStringLiteral(text) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AsOf, NamedChanges, changes, mark};
+    use sqlparser::dialect::GenericDialect;
+    use sqlparser::parser::Parser;
+
+    fn marked(sql: &str) -> Result<String, String> {
+        let mut statement = Parser::parse_sql(&GenericDialect {}, sql).unwrap().remove(0);
+        mark(&mut statement).map_err(|error| error.to_string())?;
+        Ok(statement.to_string())
+    }
+
+    #[test]
+    fn the_name_of_the_table_carries_the_range() {
+        let time = AsOf::Time;
+        for (sql, before, table, from, to) in [
+            ("SELECT * FROM table_changes('T', 3)", "FROM \"", "t", AsOf::Version(3), None),
+            (
+                "SELECT * FROM TABLE_CHANGES('s.\"My T\"', 3, 7) AS c",
+                "FROM s.\"",
+                "My T",
+                AsOf::Version(3),
+                Some(AsOf::Version(7)),
+            ),
+            (
+                "SELECT * FROM table_changes('a.b.t', '2026-01-31', TIMESTAMP '2026-02-01 00:00:00')",
+                "FROM a.b.\"",
+                "t",
+                time("2026-01-31"),
+                Some(time("2026-02-01 00:00:00")),
+            ),
+            (
+                "SELECT * FROM table_changes('t', CAST('2026-01-31' AS DATE))",
+                "FROM \"",
+                "t",
+                time("2026-01-31"),
+                None,
+            ),
+        ] {
+            let text = marked(sql).unwrap();
+            assert!(text.contains(before), "{sql}: {text}");
+            let found = text.split('"').find_map(changes);
+            assert_eq!(found, Some(NamedChanges { table, from, to }), "{sql}");
+        }
+    }
+
+    #[test]
+    fn other_names_carry_none() {
+        let text = marked("SELECT * FROM t, table_changes, other('t', 3)").unwrap();
+        assert_eq!(text.split('"').find_map(changes), None);
+        assert_eq!(super::super::marked("\u{2}changes\u{2}3\u{1e}\u{1e}t"), None);
+        assert_eq!(super::super::files("\u{2}changes\u{2}3\u{1e}\u{1e}t"), None);
+        assert_eq!(changes("\u{2}3\u{2}t"), None);
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for (arguments, part) in [
+            ("", "takes the name"),
+            ("'t'", "takes the name"),
+            ("t, 3", "takes the name"),
+            ("'t', 1, 2, 3", "takes the name"),
+            ("'t', from => 3", "takes the name"),
+            ("'t u', 3", "is no name"),
+            ("'a.b.c.d', 3", "is no name"),
+            ("'', 3", "is no name"),
+            ("'\"a\u{2}\"', 3", "control characters"),
+            ("'t', -1", "is no version"),
+            ("'t', 1.5", "is no version"),
+            ("'t', $1", "is no version"),
+            ("'t', 3 + 1", "is no version"),
+            ("'t', INTERVAL '1 day'", "is no version"),
+        ] {
+            let error = marked(&format!("SELECT * FROM table_changes({arguments})")).unwrap_err();
+            assert!(error.contains(part), "{arguments}: {error}");
+        }
+    }
+}

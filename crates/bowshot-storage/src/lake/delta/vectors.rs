@@ -1,0 +1,158 @@
+//! Deletion vectors of Delta tables: places of rows of a file that are deleted, in a file of their own or in the log (Delta protocol,
+//! "Deletion Vectors"). Their form is that of Iceberg's ([`crate::lake::vector`]).
+
+use super::z85;
+use crate::Error;
+use crate::delta_paths;
+use crate::delta_vectors::name_of_uuid;
+use crate::file::HandlePool;
+use crate::lake::deletes::{Count, vector_places};
+use crate::lake::vector;
+use crate::table_folder::FolderView;
+use deltalake_core::kernel::{DeletionVectorDescriptor, StorageType};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Before a vector in a file its length, and its checksum behind.
+const AROUND_BYTES: u64 = 8;
+/// Where the first vector of a file begins: behind the version.
+const FIRST_OFFSET: u64 = 1;
+
+/// The vectors of one feed. Each is read once, though it ends one commit and begins another one.
+#[derive(Debug)]
+pub(super) struct Vectors<'a> {
+    folder: &'a FolderView,
+    pool: &'a Arc<HandlePool>,
+    count: Count,
+    read: HashMap<(String, Option<i32>), Arc<Vec<u64>>>,
+}
+
+impl<'a> Vectors<'a> {
+    pub(super) fn new(folder: &'a FolderView, pool: &'a Arc<HandlePool>) -> Self {
+        Self { folder, pool, count: Count::default(), read: HashMap::new() }
+    }
+
+    /// The places that a vector has, in order; none without one.
+    ///
+    /// # Errors
+    /// When it cannot be read, lies elsewhere, or has more than memory is given to.
+    pub(super) fn places(
+        &mut self,
+        vector: Option<&DeletionVectorDescriptor>,
+    ) -> Result<Arc<Vec<u64>>, Error> {
+        let Some(vector) = vector else { return Ok(Arc::default()) };
+        let key = (format!("{}{}", vector.storage_type, vector.path_or_inline_dv), vector.offset);
+        if let Some(known) = self.read.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let places = match vector.storage_type {
+            StorageType::Inline => self.in_log(vector)?,
+            StorageType::UuidRelativePath | StorageType::AbsolutePath => self.in_file(vector)?,
+        };
+        if u64::try_from(vector.cardinality) != Ok(places.len() as u64) {
+            let detail = format!(
+                "a deletion vector has {} rows, and is said to have {}",
+                places.len(),
+                vector.cardinality
+            );
+            return Err(self.corrupt(detail));
+        }
+        let places = Arc::new(places);
+        self.read.insert(key, Arc::clone(&places));
+        Ok(places)
+    }
+
+    fn in_file(&mut self, vector: &DeletionVectorDescriptor) -> Result<Vec<u64>, Error> {
+        let name = match vector.storage_type {
+            StorageType::UuidRelativePath => name_of_uuid(&vector.path_or_inline_dv)
+                .ok_or_else(|| self.corrupt("a deletion vector has no name"))?,
+            _ => vector.path_or_inline_dv.clone(),
+        };
+        let name = delta_paths::name_below(&name, self.folder).map_err(|outside| self.corrupt(outside))?;
+        let range = range(vector).ok_or_else(|| self.corrupt("a deletion vector is nowhere"))?;
+        let file = self.folder.find(&name)?.data(self.pool);
+        vector_places(&file, range, &mut self.count)
+    }
+
+    fn in_log(&mut self, descriptor: &DeletionVectorDescriptor) -> Result<Vec<u64>, Error> {
+        let bytes = z85::decoded(&descriptor.path_or_inline_dv);
+        // The text is as long as whole groups of characters are.
+        let size = usize::try_from(descriptor.size_in_bytes).ok();
+        let content = bytes.as_deref().zip(size).and_then(|(bytes, size)| bytes.get(..size));
+        let content = content.ok_or_else(|| self.corrupt("a deletion vector in it is damaged"))?;
+        let places = vector::bare(content, self.count.left()).map_err(|reason| self.corrupt(reason))?;
+        let path = self.path();
+        self.count.add(places.len(), &path)?;
+        Ok(places)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path("_delta_log")
+    }
+
+    fn corrupt(&self, detail: impl ToString) -> Error {
+        Error::corrupt(&self.path(), detail)
+    }
+}
+
+/// The bytes of a vector in its file, with its length and its checksum.
+fn range(vector: &DeletionVectorDescriptor) -> Option<Range<u64>> {
+    let start = vector.offset.map_or(Some(FIRST_OFFSET), |offset| u64::try_from(offset).ok())?;
+    let size = u64::try_from(vector.size_in_bytes).ok()?;
+    Some(start..start.checked_add(size)?.checked_add(AROUND_BYTES)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// 3, 4, 7, 11, 18 and 29, as the tests of Delta's kernel have them.
+    const INLINE: &str = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L";
+    const PLACES: [u64; 6] = [3, 4, 7, 11, 18, 29];
+
+    fn vector(storage_type: StorageType, text: &str) -> DeletionVectorDescriptor {
+        let (offset, cardinality) = (None, 6);
+        let path_or_inline_dv = text.to_owned();
+        DeletionVectorDescriptor { storage_type, path_or_inline_dv, offset, size_in_bytes: 44, cardinality }
+    }
+
+    #[test]
+    fn vectors_are_read_from_the_log_and_from_files() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let (folder, pool) = (FolderView::Local(root.clone()), HandlePool::new(4));
+        let mut vectors = Vectors::new(&folder, &pool);
+        let content = z85::decoded(INLINE).unwrap();
+        let framed = [&44_u32.to_be_bytes()[..], &content, &crc32fast::hash(&content).to_be_bytes()].concat();
+        let text = "^-aqEH.-t@S}K{vb[*k^";
+        fs::write(root.join(name_of_uuid(text).unwrap()), [&[1][..], &framed].concat()).unwrap();
+        for (storage_type, text) in [(StorageType::Inline, INLINE), (StorageType::UuidRelativePath, text)] {
+            let vector = vector(storage_type, text);
+            assert_eq!(*vectors.places(Some(&vector)).unwrap(), PLACES, "{text}");
+            // It is not read again.
+            assert_eq!(vectors.read.len(), if text == INLINE { 1 } else { 2 });
+            assert_eq!(*vectors.places(Some(&vector)).unwrap(), PLACES, "{text}");
+        }
+        assert!(vectors.places(None).unwrap().is_empty());
+        let refused = |vector: DeletionVectorDescriptor| {
+            let told = Vectors::new(&folder, &pool).places(Some(&vector)).unwrap_err();
+            told.to_string()
+        };
+        let of_log = |cardinality, size_in_bytes| DeletionVectorDescriptor {
+            cardinality,
+            size_in_bytes,
+            ..vector(StorageType::Inline, INLINE)
+        };
+        assert!(refused(of_log(5, 44)).contains("is said to have 5"));
+        assert!(refused(of_log(6, 43)).contains("damaged"));
+        assert!(refused(of_log(6, 45)).contains("damaged"));
+        assert!(refused(of_log(6, -1)).contains("damaged"));
+        assert!(refused(vector(StorageType::AbsolutePath, "/etc/passwd")).contains("not in the folder"));
+        let beyond =
+            DeletionVectorDescriptor { offset: Some(9), ..vector(StorageType::UuidRelativePath, text) };
+        assert!(refused(beyond).contains("where none can be"));
+    }
+}

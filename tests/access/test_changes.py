@@ -1,0 +1,83 @@
+"""The changes of Delta tables that others write obey the rules for the tables: each row of a change is one of the table."""
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from world import DOORS, ORDERS, SETUP, Refused, world
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+MORE = [
+    "GRANT SELECT ON events TO clerk",
+    "GRANT SELECT ON shaped TO clerk",
+    "GRANT SELECT (id, region) ON part TO clerk",
+    "CREATE ROW POLICY own_region ON events FOR clerk USING (region = user_attribute('region'))",
+    "CREATE MASK note ON events (note) FOR clerk USING (null)",
+    "CREATE ROW POLICY own_region ON shaped FOR clerk USING (region = user_attribute('region'))",
+    "CREATE VIEW changed AS SELECT id, amount, note, _change_type FROM table_changes('events', 1)",
+    "GRANT SELECT ON changed TO clerk, carl",
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("changes")
+    rows = pa.table(ORDERS)
+    for name in ("events", "shaped", "part", "closed"):
+        write_deltalake(folder / name, rows, configuration=FEED)
+        # A row leaves one region for another.
+        DeltaTable(folder / name).update(updates={"region": "'US'"}, predicate="id = 3")
+        DeltaTable(folder / name).delete("id = 1")
+    write_deltalake(folder / "shaped", rows.append_column("new", pa.array([1, 2, 3, 4])), mode="append", schema_mode="merge")
+    sources = [f"{name}={folder / name}" for name in ("events", "shaped", "part", "closed")]
+    with world(tmp_path_factory.mktemp("world"), setup=SETUP + MORE, arguments=sources) as all_connections:
+        yield all_connections
+
+
+def refused(connection, sql, *words):
+    with pytest.raises(Refused) as caught:
+        print(connection.rows(sql))
+    assert any(word in str(caught.value) for word in words), caught.value
+
+
+def changes(connection, columns, arguments):
+    return sorted(connection.rows(f"SELECT _change_type, {columns} FROM table_changes({arguments})"))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_who_reads_which_changes(made, door):
+    ada, bob, carl, root = (made.at(user, door) for user in ("ada", "bob", "carl", "root"))
+    assert len(changes(root, "id", "'events', 0")) == 7
+    assert changes(root, "id, region, note", "'events', 1, 1") == [
+        ("update_postimage", "3", "US", "n3"), ("update_preimage", "3", "EU", "n3")]
+    # Who sees a region sees how rows come into it and leave it, and of hidden values nothing.
+    assert changes(ada, "id, region, note", "'events', 1") == [("delete", "1", "EU", None), ("update_preimage", "3", "EU", None)]
+    assert changes(bob, "id, region, note", "'events', 1") == [("update_postimage", "3", "US", None)]
+    assert ada.rows("SELECT count(*) FROM table_changes('events', 0) WHERE note IS NOT NULL") == [("0",)]
+    assert ada.rows("SELECT count(*) FROM table_changes('events', 0) WHERE region = 'US'") == [("0",)]
+    assert len(changes(ada, "id, region", "'part', 0")) == 7
+    assert sorted(row[:3] for row in ada.rows("SELECT * FROM table_changes('part', 2)")) == [("1", "EU", "delete")]
+    refused(ada, "SELECT amount FROM table_changes('part', 0)", "amount")
+    # A view gives nobody more than they have.
+    assert sorted(ada.rows("SELECT id, note, _change_type FROM changed")) == [("1", None, "delete"), ("3", None, "update_preimage")]
+    refused(carl, "SELECT * FROM changed", "with the rights of", "no table that keeps changes", "not found")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_who_reads_none(made, door):
+    ada, carl = made.at("ada", door), made.at("carl", door)
+    for name in ("events", "shaped", "part", "closed"):
+        refused(carl, f"SELECT * FROM table_changes('{name}', 0)", "no table that keeps changes", "not found")
+        # Nothing tells which versions there are.
+        refused(carl, f"SELECT * FROM table_changes('{name}', 77)", "no table that keeps changes", "not found")
+    refused(ada, "SELECT * FROM table_changes('closed', 0)", "no table that keeps changes", "not found")
+    refused(carl, "SELECT * FROM table_changes('people', 0)", "no table that keeps changes", "not found")
+    refused(carl, "EXPLAIN SELECT * FROM table_changes('events', 0)", "no table that keeps changes", "not found")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_other_columns_are_not_seen_by_going_back(made, door):
+    ada, root = made.at("ada", door), made.at("root", door)
+    refused(ada, "SELECT * FROM table_changes('shaped', 0)", "another definition")
+    assert len(ada.rows("SELECT id FROM table_changes('shaped', 3)")) == 2
+    assert len(root.rows("SELECT * FROM table_changes('shaped', 0)")) == 11
