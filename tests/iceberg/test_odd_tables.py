@@ -11,7 +11,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform, TruncateTransform
 from pyiceberg.typedef import Record
-from pyiceberg.types import IntegerType, LongType, NestedField, StructType
+from pyiceberg.types import IntegerType, ListType, LongType, NestedField, StructType
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
@@ -95,6 +95,21 @@ def test_nested_fields_with_a_value_of_before(folder):  # noqa: F811
     checked(place, ("SELECT s FROM t", [{"s": {"x": 5, "d": None}}]))
     changed(place, with_default)
     checked(place, ("SELECT s FROM t", "lacks the nested field `d`"))
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_records_within_lists(folder, large):  # noqa: F811
+    """Both kinds of lists that writers have are looked into."""
+    schema = Schema(ID, NestedField(2, "l", ListType(5, StructType(NestedField(3, "x", LongType())), False)))
+    records = (pa.large_list if large else pa.list_)(pa.struct([("x", pa.int64())]))
+    wanted = pa.schema([("id", pa.int64()), ("l", records)])
+    rows = [[{"x": 5}, None], [], [{"x": None}]]
+    table = made(folder, schema, rows=[pa.table({"id": [0, 1, 2], "l": rows}, wanted)])
+    place = tables.place(table)
+    checked(place, ("SELECT l FROM t ORDER BY id", [{"l": value} for value in rows]))
+    renamed = json.dumps(json.loads(tables.newest(place).read_text())).replace('"name": "x"', '"name": "y"')
+    changed(place, lambda text: text.update(json.loads(renamed)))
+    checked(place, ("SELECT * FROM t", "nested field `y` had another name"), ("SELECT 1 AS n", [{"n": 1}]))
 
 
 def test_a_record_whose_fields_were_all_replaced(folder):  # noqa: F811
