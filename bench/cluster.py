@@ -2,7 +2,7 @@
 
     cargo build --release -p bowshot
     pip install -r tests/cluster/requirements.txt
-    python bench/cluster.py FOLDER_OF_PROGRAMS [--scale 1] [--share 0.25] [--rounds 3] [--nodes 1,2,4]
+    python bench/cluster.py FOLDER_OF_PROGRAMS [--scale 1] [--share 0.25] [--rounds 3] [--nodes 1,2,4] [--only tpch]
 
 Each node is a process that the kernel gives `--share` of one processor (a cgroup of the cpu controller, so Linux and root), with
 two threads for queries (a plan for one thread has one partition, and stays on one node); `--share 0` limits nothing. Measured are
@@ -32,6 +32,7 @@ CONTROLLERS = [pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup"
 PERIOD_US = 20_000
 EVERYTHING = "SELECT * FROM lineitem"
 ALL_TO_ALL = "SELECT *, row_number() OVER (PARTITION BY l_orderkey ORDER BY l_shipdate, l_linenumber) AS place FROM lineitem"
+WORKS = ["all_endpoints", "one_endpoint", "package_all_endpoints", "package_one_endpoint", "all_to_all", "tpch"]
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -42,7 +43,7 @@ def options():
     parser.add_argument("--share", type=float, default=0.25)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--nodes", default="1,2,4")
-    parser.add_argument("--no-tpch", action="store_true")
+    parser.add_argument("--only", action="append", choices=WORKS, help="leave out the others")
     return parser.parse_args()
 
 
@@ -131,7 +132,7 @@ def measured(number, data, queries, chosen):
                     "tpch": (1, lambda: [together.run(sql) for sql in queries]),
                 }
                 for name, (rounds, work) in works.items():
-                    if name != "tpch" or not chosen.no_tpch:
+                    if name in (chosen.only or WORKS):
                         found |= figures_of(name, rounds, work, processes)
                 return found
 
@@ -149,9 +150,8 @@ def main():
     figures = [measured(int(number), data, texts, chosen) for number in chosen.nodes.split(",")]
     first = figures[0]
     for figure in figures:
-        for name in ("all_endpoints_s", "one_endpoint_s", "package_all_endpoints_s", "package_one_endpoint_s", "all_to_all_s", "tpch_s"):
-            if name in figure:
-                figure[name.replace("_s", "_faster")] = round(first[name] / figure[name], 2)
+        for name in chosen.only or WORKS:
+            figure[f"{name}_faster"] = round(first[f"{name}_s"] / figure[f"{name}_s"], 2)
     line = {
         "scenario": "cluster", "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "commit": commit,
         "machine": {"cores": os.cpu_count(), "system": platform.platform(), "load_before": load},

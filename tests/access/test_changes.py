@@ -1,9 +1,14 @@
 """The changes of Delta tables that others write obey the rules for the tables: each row of a change is one of the table."""
 
+import json
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from decisions import ALLOW, Decisions, deny, objects
+from decisions import serving as deciding
+from server import wait_until
 from world import DOORS, ORDERS, SETUP, Refused, world
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -14,6 +19,9 @@ MORE = [
     "CREATE ROW POLICY own_region ON events FOR clerk USING (region = user_attribute('region'))",
     "CREATE MASK note ON events (note) FOR clerk USING (null)",
     "CREATE ROW POLICY own_region ON shaped FOR clerk USING (region = user_attribute('region'))",
+    "GRANT SELECT ON moved TO clerk",
+    "CREATE MASK secret ON moved (secret) FOR clerk USING (null)",
+    "GRANT SELECT (id) ON lost TO clerk",
     "CREATE VIEW changed AS SELECT id, amount, note, _change_type FROM table_changes('events', 1)",
     "GRANT SELECT ON changed TO clerk, carl",
 ]
@@ -29,7 +37,16 @@ def made(tmp_path_factory):
         DeltaTable(folder / name).update(updates={"region": "'US'"}, predicate="id = 3")
         DeltaTable(folder / name).delete("id = 1")
     write_deltalake(folder / "shaped", rows.append_column("new", pa.array([1, 2, 3, 4])), mode="append", schema_mode="merge")
-    sources = [f"{name}={folder / name}" for name in ("events", "shaped", "part", "closed")]
+    # Rows of another definition go with the commit that makes this one.
+    write_deltalake(folder / "moved", pa.table({"id": [1], "label": ["hidden then"]}), configuration=FEED)
+    moved = pa.table({"id": [1], "label": ["x"], "secret": ["hidden now"]})
+    write_deltalake(folder / "moved", moved, mode="overwrite", schema_mode="overwrite")
+    # Files whose places tell values, one of which is gone.
+    write_deltalake(folder / "lost", pa.table({"id": [1, 2], "grade": ["low", "topsecret"]}), configuration=FEED, partition_by=["grade"])
+    DeltaTable(folder / "lost").delete("grade = 'topsecret'")
+    for path in (folder / "lost").rglob("*grade=topsecret*/*.parquet"):
+        path.unlink()
+    sources = [f"{name}={folder / name}" for name in ("events", "shaped", "part", "closed", "moved", "lost")]
     with world(tmp_path_factory.mktemp("world"), setup=SETUP + MORE, arguments=sources) as all_connections:
         yield all_connections
 
@@ -81,3 +98,48 @@ def test_other_columns_are_not_seen_by_going_back(made, door):
     refused(ada, "SELECT * FROM table_changes('shaped', 0)", "another definition")
     assert len(ada.rows("SELECT id FROM table_changes('shaped', 3)")) == 2
     assert len(root.rows("SELECT * FROM table_changes('shaped', 0)")) == 11
+    refused(ada, "SELECT * FROM table_changes('moved', 1)", "another definition")
+    refused(ada, "SELECT * FROM table_changes('moved', 0)", "another definition")
+    assert len(root.rows("SELECT * FROM table_changes('moved', 1)")) == 2
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_errors_tell_nothing_that_is_hidden(made, door):
+    ada, root = made.at("ada", door), made.at("root", door)
+    with pytest.raises(Refused) as caught:
+        ada.rows("SELECT id FROM table_changes('lost', 0)")
+    assert "cannot be read" in str(caught.value) and "grade" not in str(caught.value) and "topsecret" not in str(caught.value)
+    refused(root, "SELECT id FROM table_changes('lost', 0)", "topsecret")
+    refused(ada, "SELECT id FROM table_changes('lost', 9)", "no version 9")
+
+
+def test_every_spelling_is_the_name_that_the_table_has(tmp_path):
+    """For a service that decides beside the rules, and in the audit trail."""
+    for version in range(2):
+        write_deltalake(tmp_path / "events", pa.table({"id": [version]}), configuration=FEED, mode="append")
+    trail, service = tmp_path / "audit.jsonl", Decisions()
+    arguments = [f"events={tmp_path / 'events'}"]
+    with deciding(tmp_path / "world", service, {"BOWSHOT_AUDIT_FILE": str(trail)}, arguments) as made:
+        made.at("root").rows("GRANT SELECT ON events TO staff")
+        ada = made.at("ada")
+        reads = [
+            source for name in ("events", "EVENTS", "main.Events")
+            for source in (f"table_changes('{quoted(name)}', 0)", f"{quoted(name)} FOR VERSION AS OF 0")
+        ]
+        for source in reads:
+            ada.rows(f"SELECT id FROM {source}")
+        told = wait_until(lambda: len(lines := of_trail(trail)) == len(reads) and lines, "it is in the trail")
+        assert {name.rsplit(".")[-1].lower() for names in told for name in names} == {"events"}
+        service.decide = lambda asked: deny("closed") if ("bowshot.main.events", "read") in objects(asked) else ALLOW
+        for source in reads:
+            refused(ada, f"SELECT id FROM {source}", "closed")
+    service.close()
+
+
+def quoted(name):
+    return ".".join(f'"{part}"' for part in name.split("."))
+
+
+def of_trail(trail):
+    lines = [json.loads(line) for line in trail.read_text().splitlines()]
+    return [line["tables"] + line["tables_in_part"] for line in lines if str(line["statement"]).startswith("SELECT id FROM")]

@@ -1,6 +1,7 @@
 """The change data feed of Delta tables: the rows that their writer reads of it."""
 
 import datetime
+import json
 import os
 import random
 
@@ -17,6 +18,7 @@ from server import Server, wait_until
 from test_delta import options
 from test_iceberg import ROWS
 from test_stores import works
+from watch import resident
 
 ALL = "SELECT * FROM table_changes('t', 0)"
 
@@ -378,3 +380,92 @@ def test_in_an_object_store(s3, tmp_path, partitioned):
         s3.delete(victim)
         wait_until(lambda: not works(database, ALL), "the file that is gone", 30)
         refused(database, ALL, "is gone", "VACUUM")
+
+
+def test_an_empty_text_is_a_value_of_a_partition(tmp_path):
+    place = tmp_path / "t"
+    make(place, pa.table({"id": [1, 2, 3], "part": ["", "pub", None]}), partition_by=["part"])
+    with Server(f"t={place}") as server, Database(server) as database:
+        for source in ("t", "table_changes('t', 0)"):
+            assert database.rows(f"SELECT id, part FROM {source} ORDER BY id") == [(1, ""), (2, "pub"), (3, None)]
+            assert database.rows(f"SELECT id FROM {source} WHERE part = ''") == [(1,)]
+
+
+def test_times_are_in_the_order_of_versions(tmp_path):
+    """A log that was copied without the times of its files: each version is later than the one before."""
+    place = tmp_path / "t"
+    make(place, changes.rows(0, 1))
+    for number in range(1, 5):
+        write_deltalake(place, changes.rows(number, 1), mode="append")
+    for number, second in enumerate([100, 50, 60, 200, 10]):
+        os.utime(entry(place, number), (second, second))
+    stamp = datetime.datetime.fromtimestamp
+    with Server(f"t={place}") as server, Database(server) as database:
+
+        def versions(first, last):
+            first, last = (stamp(second, datetime.timezone.utc).isoformat() for second in (first, last))
+            rows = database.rows(f"SELECT _commit_version, _commit_timestamp FROM table_changes('t', '{first}', '{last}') ORDER BY 1")
+            return {version: round(time.timestamp() * 1000) for version, time in rows}
+
+        assert versions(100, 101) == {0: 100_000, 1: 100_001, 2: 100_002}
+        assert versions(150, 300) == {3: 200_000, 4: 200_001}
+
+
+def test_a_commit_with_a_long_first_line_keeps_its_time(tmp_path):
+    place = tmp_path / "t"
+    make(place, changes.rows(0, 1))
+    for number in range(1, 4):
+        write_deltalake(place, changes.rows(number, 1), mode="append")
+        found = lines(place, number)
+        info = next(line["commitInfo"] for line in found if "commitInfo" in line)
+        rest = [line for line in found if "commitInfo" not in line]
+        info |= {"operationParameters": {"predicate": "x" * 90_000}, "inCommitTimestamp": number * 100_000}
+        entry(place, number).write_text("\n".join(map(json.dumps, [{"commitInfo": info}, *rest])))
+    os.utime(entry(place, 0), (1, 1))
+    with Server(f"t={place}") as server, Database(server) as database:
+        for first, last, wanted_versions in [(50, 250, [1, 2]), (150, 350, [2, 3]), (200, 200, [2])]:
+            ends = ", ".join(f"'1970-01-01 00:0{second // 60}:{second % 60:02}'" for second in (first, last))
+            rows = database.rows(f"SELECT DISTINCT _commit_version FROM table_changes('t', {ends}) ORDER BY 1")
+            assert [row[0] for row in rows] == wanted_versions
+
+
+def test_rows_that_go_are_those_of_the_version_before(tmp_path):
+    """A column that becomes a narrower one takes the rows with it that had the wider one."""
+    place = tmp_path / "t"
+    make(place, pa.table({"id": [1], "n": pa.array([777_123], pa.int64())}))
+    narrow = pa.table({"id": [2], "n": pa.array([7], pa.int16())})
+    write_deltalake(place, narrow, mode="overwrite", schema_mode="overwrite")
+    write_deltalake(place, narrow, mode="append")
+    with Server(f"t={place}") as server, Database(server) as database:
+        refused(database, "SELECT * FROM table_changes('t', 1)", "in version 0 it had the column `n` of another type")
+        assert database.rows("SELECT id, n FROM table_changes('t', 2)") == [(2, 7)]
+
+
+def test_what_cannot_be_done_with_changes(tmp_path):
+    place = tmp_path / "t"
+    make(place, changes.rows(0, 3))
+    with Server(f"t={place}") as server, Database(server) as database:
+        refused(database, "DELETE FROM table_changes('t', 0)", "cannot be changed")
+        refused(database, "SELECT * FROM table_changes('t', 0) WITH ORDINALITY", "no numbers")
+        plan = " ".join(str(value) for row in database.rows("EXPLAIN SELECT id FROM table_changes('t', 0)") for value in row)
+        assert "TableScan: t " in plan and not any(ord(letter) < 32 and letter != "\n" for letter in plan), plan
+        refused(database, "SELECT * FROM table_changes('s.t', 0)", "s.t")
+
+
+def test_long_entries_and_statements_that_nobody_waits_for(tmp_path):
+    place = tmp_path / "t"
+    make(place, changes.rows(0, 3))
+    info = {"timestamp": 1, "operation": "WRITE", "operationParameters": {}, "notes": [0] * 4_000_000}
+    (file,) = [line["add"] for line in lines(place, 0) if "add" in line]
+    commit(place, [{"commitInfo": info}, {"add": {**file, "path": "none.parquet"}}])
+    commit(place, [{"remove": {"path": "none.parquet", "dataChange": True, "deletionTimestamp": 1}}])
+    with Server(f"t={place}") as server, Database(server) as database:
+        assert database.one("SELECT count(*) FROM t") == 3
+        before = resident(server.process.pid)
+        refused(database, "SELECT * FROM table_changes('t', 1, 1)", "gone")
+        assert resident(server.process.pid) - before < 150 << 20
+        # The same file twice.
+        number = commit(place, [{"add": {**file, "path": "twice.parquet"}}] * 2)
+        commit(place, [{"remove": {"path": "twice.parquet", "dataChange": True, "deletionTimestamp": 1}}])
+        wait_until(lambda: works(database, "SELECT count(*) FROM table_changes('t', 0, 0)"), "it is seen")
+        refused(database, f"SELECT * FROM table_changes('t', {number}, {number})", "twice")

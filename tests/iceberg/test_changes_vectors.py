@@ -159,3 +159,18 @@ def test_mapped_columns_and_a_vector(tmp_path):
         source = changes.rows(0, 10, nested=True).take([3, 7]).to_pylist()
         assert [{name: row[name] for name in source[0]} for row in rows] == source
         assert DeltaTable(place).version() == 1
+
+
+def test_each_use_of_a_vector_counts(tmp_path):
+    place = tmp_path / "t"
+    make(place, changes.rows(0, COUNT))
+    (file,) = [line["add"] for line in lines(place, 0) if "add" in line]
+    vector = in_file(place, list(range(0, COUNT, 2)))
+    commit(place, [PROTOCOL, removed(file), added(file, vector)])
+    for _ in range(120):
+        commit(place, [removed(file, vector)])
+        commit(place, [added(file, vector)])
+    commit(place, [removed(file, vector), added(file)])
+    with Server(f"t={place}") as server, Database(server) as database:
+        assert database.one("SELECT count(*) FROM table_changes('t', 2, 3)") == COUNT
+        refused(database, "SELECT count(*) FROM table_changes('t', 1)", "more than 10000000 deleted rows")

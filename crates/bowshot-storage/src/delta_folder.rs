@@ -5,7 +5,7 @@ use crate::delta_objects::Registered;
 use crate::delta_paths::{self, Root};
 use crate::delta_table::DeltaFolderTable;
 use crate::delta_vectors::{self, Checked};
-use crate::lake::delta::{self, Building, ChangeRange, Changes, ChangesTable, Commit, Feed, Shape};
+use crate::lake::delta::{self, Building, ChangeRange, Changes, ChangesTable, Commit, Feed, Shape, Wanted};
 use crate::snapshot::{KnownFiles, Workshop};
 use crate::table_folder::{Failure, FolderView, TableFolder};
 use crate::tables::durable::AsOf;
@@ -67,8 +67,8 @@ struct Loaded {
 struct Range {
     view: FolderView,
     commits: Vec<Commit>,
-    /// What the table was when the first of them was made, unless that says it itself.
-    before: Arc<Shape>,
+    /// What the table was before the first of them, or with it where it has not changed that; if it is needed and known.
+    before: Option<Arc<Shape>>,
     now: Arc<Shape>,
     columns: SchemaRef,
 }
@@ -128,7 +128,10 @@ impl DeltaFolder {
     }
 
     async fn feed(&self, range: ChangeRange) -> Result<Feed, Error> {
-        let range = self.range(range).await?;
+        let wanted = Wanted::default();
+        // Until somebody has it, or has gone.
+        let _waiting = wanted.wait();
+        let range = self.range(range, &wanted).await?;
         let (workshop, changed) = (Arc::clone(&self.workshop), Arc::clone(&self.changed));
         let build = move || {
             // Who comes meanwhile looks at the files anew.
@@ -136,8 +139,8 @@ impl DeltaFolder {
             let mut files = std::mem::take(&mut *known());
             let Range { view, commits, before, now, columns } = &range;
             let columns: &Fields = columns.fields();
-            let building = Building { folder: view, workshop: &workshop, now, columns };
-            let feed = building.feed(commits, before, &mut files);
+            let building = Building { folder: view, workshop: &workshop, now, columns, wanted: &wanted };
+            let feed = building.feed(commits, before.as_deref(), &mut files);
             *known() = files;
             feed
         };
@@ -147,8 +150,8 @@ impl DeltaFolder {
         })
     }
 
-    /// The commits of a range, and what the table is now and was when it began.
-    async fn range(&self, range: ChangeRange) -> Result<Range, Error> {
+    /// The commits of a range, and what the table is now and was when it began. Others may look at the table meanwhile.
+    async fn range(&self, range: ChangeRange, wanted: &Wanted) -> Result<Range, Error> {
         let mut state = self.state.lock().await;
         let (loaded, _) = self.look(&mut state).await?;
         let now = loaded.shape.clone().map_err(|unknown| self.unknown(unknown))?;
@@ -157,21 +160,28 @@ impl DeltaFolder {
         if view.is_renewed() {
             *state = State::default();
         }
+        drop(state);
         let newest = newest.ok_or_else(|| log.not_kept(0))?;
-        let (pool, max_files) = (Arc::clone(&self.workshop.pool), self.max_files);
+        let (pool, limits) = (Arc::clone(&self.workshop.pool), (self.max_files, wanted.clone()));
         let read = move || {
             let Some(meant) = log.range(range, newest)? else { return Ok((log, Vec::new(), None)) };
-            let commits = delta::read(&log, meant, &pool, max_files)?;
-            let is_open = commits.first().is_some_and(|first| !first.is_beginning());
-            let entry = is_open.then(|| log.entry_at(AsOf::Version(meant.0))).transpose()?;
+            let commits = delta::read(&log, meant, &pool, (limits.0, &limits.1))?;
+            let needed = commits.first().and_then(Commit::needs);
+            let entry = needed.map(|number| log.entry_at(AsOf::Version(number)));
             Ok((log, commits, entry))
         };
         let (log, commits, entry) = self.blocking(read).await?;
-        let before = match entry {
-            Some(entry) => self.load_earlier(&view, &log, entry).await?.shape,
-            None => Ok(Arc::clone(&now)),
+        let loaded = match entry {
+            None => return Ok(Range { view, commits, before: None, now, columns }),
+            Some(Ok(entry)) => self.load_earlier(&view, &log, entry).await,
+            Some(Err(error)) => Err(error),
         };
-        let before = before.map_err(|unknown| self.unknown(unknown))?;
+        let before = match loaded {
+            Ok(loaded) => Some(loaded.shape.map_err(|unknown| self.unknown(unknown))?),
+            // The commit says itself what its own rows are; what those are that go with it, nobody knows any more.
+            Err(Error::NoState { .. }) if commits.first().is_some_and(Commit::has_columns) => None,
+            Err(error) => return Err(error),
+        };
         Ok(Range { view, commits, before, now, columns })
     }
 
@@ -312,7 +322,10 @@ impl DeltaFolder {
             None => table.load().await,
             Some(number) => table.load_version(number).await,
         };
-        loading.map_err(|error| failed(&error))?;
+        loading.map_err(|error| match error.to_string() {
+            detail if detail.contains("nsupported table features") => self.unknown(detail),
+            _ => failed(&error),
+        })?;
         let snapshot = table.snapshot().map_err(|error| failed(&error))?;
         delta_paths::check(snapshot.log_data(), root).map_err(|outside| Error::corrupt(&path, outside))?;
         let shape = Shape::of_library(snapshot.metadata(), snapshot.protocol()).map(Arc::new);

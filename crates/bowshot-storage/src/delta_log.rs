@@ -2,7 +2,7 @@
 //! asked for. What entries say of files, the library reads.
 
 use crate::Error;
-use crate::file::HandlePool;
+use crate::file::{DataFile, HandlePool};
 use crate::format;
 use crate::lake::delta::{self, ChangeRange};
 use crate::listing::FoundFile;
@@ -12,14 +12,18 @@ use crate::version::FileIdentity;
 use bowshot_api::ErrorKind;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 const FOLDER: &str = "_delta_log";
 /// Digits of the number in a name.
 const DIGITS: usize = 20;
-/// Bytes of an entry that are read for the time in it; it stands first.
-const MAX_FIRST_BYTES: u64 = 64 << 10;
+/// Bytes of an entry that are read at once for the time in it; it stands in the first line.
+const FIRST_BYTES: u64 = 64 << 10;
+/// Bytes of one entry of a log.
+pub(crate) const MAX_ENTRY_BYTES: u64 = 128 << 20;
 
 /// A log at one moment.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub(crate) struct Log {
     /// States that were written down as a whole.
     checkpoints: Vec<u64>,
     newest: Option<LogEntry>,
+    /// When entries were written, as far as that was asked for.
+    written: OnceLock<Written>,
     /// Whether it was last written so long ago that every later change shows.
     pub(crate) settled: bool,
 }
@@ -41,6 +47,27 @@ pub(crate) struct LogEntry {
     pub(crate) path: PathBuf,
     /// Another one where the table was removed and made again.
     pub(crate) identity: FileIdentity,
+}
+
+/// When entries were written by the times of their files, in milliseconds of Unix time. Who copies a log may give its files any
+/// times: one that is not later than that of the entry before it is one millisecond later (as other readers of the format have it).
+#[derive(Debug)]
+pub(crate) struct Written(HashMap<u64, i64>);
+
+impl Written {
+    /// Of entries in order.
+    fn new(entries: impl Iterator<Item = (u64, i64)>) -> Self {
+        let mut last = i64::MIN;
+        let later = |(number, time_ms): (u64, i64)| {
+            last = time_ms.max(last.saturating_add(1));
+            (number, last)
+        };
+        Self(entries.map(later).collect())
+    }
+
+    pub(crate) fn of(&self, number: u64) -> i64 {
+        self.0.get(&number).copied().unwrap_or_default()
+    }
 }
 
 /// What is read of the first line of an entry.
@@ -85,7 +112,7 @@ pub(crate) fn read(folder: &FolderView) -> Result<Log, Error> {
         settled = std::mem::replace(&mut entry.identity.settled, true);
         newest = Some(entry);
     }
-    Ok(Log { folder: folder.clone(), numbers, checkpoints, newest, settled })
+    Ok(Log { folder: folder.clone(), numbers, checkpoints, newest, written: OnceLock::new(), settled })
 }
 
 impl Log {
@@ -217,18 +244,49 @@ impl Log {
         Ok(low)
     }
 
-    /// When an entry was written: what stands in it, for tables that keep the time there, else the time of its file.
+    /// When an entry was written: what stands in it, for tables that keep the time there, else by the times of files.
     fn time_of(&self, number: u64) -> Result<i64, Error> {
         let file = self.folder.find(&format!("{FOLDER}/{}", entry_name(number)))?.data(&HandlePool::new(1));
-        let read = file.read(0..file.size().min(MAX_FIRST_BYTES));
+        let line = first_line(&file);
         file.close();
-        let bytes = read?;
-        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let first: Option<FirstLine> = serde_json::from_slice(line).ok();
+        let first: Option<FirstLine> = serde_json::from_slice(&line?).ok();
         let within = first.and_then(|line| line.commit_info).and_then(|info| info.in_commit_timestamp);
-        let (seconds, nanoseconds) = file.identity().modified();
-        Ok(within.unwrap_or(seconds.saturating_mul(1_000) + i64::from(nanoseconds / 1_000_000)))
+        within.map_or_else(|| Ok(self.written()?.of(number)), Ok)
     }
+
+    /// When the entries were written, by the times of their files. Blocks.
+    ///
+    /// # Errors
+    /// When one of them cannot be looked at.
+    pub(crate) fn written(&self) -> Result<&Written, Error> {
+        if let Some(known) = self.written.get() {
+            return Ok(known);
+        }
+        let found = self.entries(&self.numbers).into_iter().zip(&self.numbers);
+        let time = |(found, number): (Result<FoundFile, Error>, &u64)| {
+            let (seconds, nanoseconds) = found?.identity.modified();
+            Ok((*number, seconds.saturating_mul(1_000).saturating_add(i64::from(nanoseconds / 1_000_000))))
+        };
+        let times = found.map(time).collect::<Result<Vec<_>, Error>>()?;
+        Ok(self.written.get_or_init(|| Written::new(times.into_iter())))
+    }
+}
+
+/// The first line of an entry, however long: who deletes by a long list has it there.
+fn first_line(file: &Arc<DataFile>) -> Result<Vec<u8>, Error> {
+    let (mut line, size) = (Vec::new(), file.size().min(MAX_ENTRY_BYTES));
+    let mut next = 0;
+    while next < size {
+        let until = next.saturating_add(FIRST_BYTES.max(next)).min(size);
+        let bytes = file.read(next..until)?;
+        if let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            line.extend_from_slice(bytes.get(..end).unwrap_or_default());
+            return Ok(line);
+        }
+        line.extend_from_slice(&bytes);
+        next = until;
+    }
+    Ok(line)
 }
 
 fn find(folder: &FolderView, number: u64, name: &str) -> Result<LogEntry, Error> {
@@ -295,6 +353,29 @@ mod tests {
         written(&folder, 5, 10, r#"{"commitInfo": {"inCommitTimestamp": 51000}}"#);
         let log = read(&view).unwrap();
         assert_eq!([at(&log, 40), at(&log, 41), at(&log, 51)], [Some(3), Some(4), Some(5)]);
+        // However long the line is.
+        let long = format!(
+            r#"{{"commitInfo": {{"predicate": "{}", "inCommitTimestamp": 41000}}}}"#,
+            "x".repeat(300_000)
+        );
+        written(&folder, 4, 10, &format!("{long}\n{{}}"));
+        let log = read(&view).unwrap();
+        assert_eq!([at(&log, 40), at(&log, 41), at(&log, 51)], [Some(3), Some(4), Some(5)]);
+    }
+
+    #[test]
+    fn entries_were_written_one_after_the_other() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join(FOLDER);
+        fs::create_dir(&folder).unwrap();
+        for (number, second) in [(0, 100), (1, 50), (2, 100), (3, 200)] {
+            written(&folder, number, second, "{}\n");
+        }
+        let view = TableFolder::Local(place.path().to_path_buf()).view().unwrap();
+        let log = read(&view).unwrap();
+        let times: Vec<i64> = (0..4).map(|number| log.time_of(number).unwrap()).collect();
+        assert_eq!(times, [100_000, 100_001, 100_002, 200_000]);
+        assert_eq!([at(&log, 99), at(&log, 100), at(&log, 101)], [None, Some(0), Some(2)]);
     }
 
     #[test]

@@ -264,7 +264,7 @@ fn meant(written: &TableReference, noted: &BTreeSet<EntryName>, target: Option<&
     if let Some(files) = bowshot_sql::rewrite::files(written.table()) {
         return files.paths.into_iter().map(|path| ("file", vec![path])).collect();
     }
-    let table = plain(written.table());
+    let table = bowshot_sql::rewrite::plain(written.table());
     let is = |part: Option<&str>, name: &str| part.is_none_or(|part| part.eq_ignore_ascii_case(name));
     let fitting = noted.iter().filter(|name| {
         is(Some(table), &name.name)
@@ -277,12 +277,6 @@ fn meant(written: &TableReference, noted: &BTreeSet<EntryName>, target: Option<&
     }
     let parts = [written.catalog(), written.schema(), Some(table)];
     vec![("table", parts.into_iter().flatten().map(str::to_owned).collect())]
-}
-
-/// The name of a table without the state or the changes of it that are meant.
-fn plain(name: &str) -> &str {
-    let of_changes = || bowshot_sql::rewrite::changes(name).map(|changes| changes.table);
-    bowshot_sql::rewrite::marked(name).map(|(table, _)| table).or_else(of_changes).unwrap_or(name)
 }
 
 fn scanned(scan: &TableScan) -> impl Iterator<Item = String> {

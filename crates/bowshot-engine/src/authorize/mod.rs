@@ -154,7 +154,8 @@ impl AuthorizedPlan {
             if let LogicalPlan::TableScan(scan) = node
                 && !is_input(&scan.source)
             {
-                let table = (scan.table_name.to_string(), policy::is_guarded(&scan.source));
+                let name = bowshot_sql::rewrite::unmarked(&scan.table_name.to_string()).into_owned();
+                let table = (name, policy::is_guarded(&scan.source));
                 if !tables.contains(&table) {
                     tables.push(table);
                 }

@@ -26,13 +26,15 @@ pub(super) async fn table(
 ) -> datafusion::error::Result<Arc<dyn TableProvider>> {
     let external = |error: Error| DataFusionError::External(Box::new(error));
     let range = range(written).map_err(external)?;
-    visible.raw.note(&name);
     if visible.raw.entry(&name).is_some() && visible.access.reading(&name) != Reading::Unseen {
+        visible.raw.note(&name);
         visible.check_read(&name, &visible.access.reading(&name))?;
         return Err(external(keeps_none(&name)));
     }
     let is_file = name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA;
     let name = if is_file { visible.parts.file_table(&name) } else { name };
+    // Under the name that it has, however it was written: others decide by it.
+    visible.raw.note(&name);
     let reading = visible.access.reading(&name);
     // Not those behind `main`, which shows what may be seen and hides where it comes from: the rights are looked at here.
     let files = visible.parts.files.as_ref().filter(|_| is_file);
@@ -41,7 +43,8 @@ pub(super) async fn table(
     }
     visible.check_read(&name, &reading)?;
     let Some(files) = files else { return Err(external(keeps_none(&name))) };
-    let found = files.changes(&name.name, range).await.map_err(external)?;
+    let found = files.changes(&name.name, range).await;
+    let found = found.map_err(|error| external(told(&name, &reading, error)))?;
     let changes = found.ok_or_else(|| external(not_there(&name)))?;
     match reading {
         // Policies are for the columns as they are now; what a column of the same name was then, they do not say.
@@ -54,6 +57,19 @@ pub(super) async fn table(
         }
         reading => visible.guarded((&name, &reading), changes.table, None),
     }
+}
+
+/// An error that whoever sees a part of a table may be told: others name columns, values and files that may be hidden.
+fn told(name: &EntryName, reading: &Reading, error: Error) -> Error {
+    let found = std::error::Error::source(&error).and_then(|found| found.downcast_ref());
+    let is_harmless = matches!(found, Some(bowshot_storage::Error::NoState { .. }))
+        || matches!(error.kind(), ErrorKind::Invalid | ErrorKind::LimitReached | ErrorKind::Unavailable);
+    if is_harmless || !matches!(reading, Reading::Limited(_)) {
+        return error;
+    }
+    tracing::warn!(table = %name, error = %error, "changes could not be read by a user who sees a part of the table");
+    Error::new(error.kind(), format!("the changes of `{name}` in this range cannot be read"))
+        .with_hint("ask for later versions; the owner of the table, and the log of the server, can tell why")
 }
 
 fn not_there(name: &EntryName) -> Error {

@@ -25,9 +25,12 @@ pub(super) async fn table(
 ) -> datafusion::error::Result<Arc<dyn TableProvider>> {
     let external = |error: Error| DataFusionError::External(Box::new(error));
     let as_of = state(written).map_err(external)?;
-    visible.raw.note(&name);
     let reading = visible.access.reading(&name);
-    match visible.raw.entry(&name).filter(|_| reading != Reading::Unseen) {
+    let entry = visible.raw.entry(&name).filter(|_| reading != Reading::Unseen);
+    if entry.is_some() {
+        visible.raw.note(&name);
+    }
+    match entry {
         Some(Entry::Table(table)) => own(visible, (&name, &reading), table, as_of),
         Some(_) => Err(external(keeps_none(&name))),
         None => of_others(visible, name, as_of).await,
@@ -61,6 +64,8 @@ async fn of_others(
     let external = |error: Error| DataFusionError::External(Box::new(error));
     let is_file = name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA;
     let name = if is_file { visible.parts.file_table(&name) } else { name };
+    // Under the name that it has, however it was written: others decide by it.
+    visible.raw.note(&name);
     let reading = visible.access.reading(&name);
     if reading == Reading::Unseen {
         return Err(external(keeps_none(&name)));

@@ -18,9 +18,11 @@ use crate::{job, scheduling};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::display::StringifiedPlan;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::explain::ExplainExec;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
 
@@ -129,7 +131,7 @@ pub(super) async fn physical_plan(
     let physical = match plan {
         LogicalPlan::Explain(explain) => {
             let shown = session.reuse().explained(physical, explain, (state, form));
-            on_nodes::explained(session, shown, explain, state).await?
+            plainly(on_nodes::explained(session, shown, explain, state).await?)
         }
         _ => physical,
     };
@@ -140,6 +142,16 @@ pub(super) async fn physical_plan(
         split_scan::split(physical, options.execution.target_partitions, options)?
     };
     scheduling::ensure(physical)
+}
+
+/// What EXPLAIN shows, with the names that tables have.
+fn plainly(shown: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    let Some(plans) = shown.downcast_ref::<ExplainExec>() else { return shown };
+    let named = |plan: &StringifiedPlan| {
+        StringifiedPlan::new(plan.plan_type.clone(), bowshot_sql::rewrite::unmarked(&plan.plan))
+    };
+    let all = plans.stringified_plans().iter().map(named).collect();
+    Arc::new(ExplainExec::new(shown.schema(), all, plans.verbose()))
 }
 
 /// What to run and how.

@@ -1,13 +1,13 @@
 //! `FROM table_changes('sales.orders', 3, 7)`: the changes of a table between two of its versions or times. The planner asks its
 //! catalog for names only, so the name of the table carries the range, in a form that no text can have.
 
-use super::versions::{AsOf, MARK};
+use super::versions::{AsOf, MARK, changed};
 use crate::template::{meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor,
-    TableFunctionArgs, Value, VisitorMut,
+    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Statement, TableAlias,
+    TableFactor, TableFunctionArgs, Value, VisitorMut,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
@@ -51,6 +51,14 @@ pub fn changes(name: &str) -> Option<NamedChanges<'_>> {
     Some(NamedChanges { table: parts.next()?, from, to })
 }
 
+/// What stands behind the second mark of a name in a message: of one that carries changes, the table stands behind their range.
+pub(super) fn behind<'text>(what: &str, rest: &'text str) -> &'text str {
+    match what == CHANGES {
+        true => rest.splitn(3, PART).last().unwrap_or(rest),
+        false => rest,
+    }
+}
+
 fn carried(text: &str) -> Option<AsOf<'_>> {
     match text.strip_prefix(TIME) {
         Some(time) => Some(AsOf::Time(time)),
@@ -70,6 +78,19 @@ struct Marks;
 impl VisitorMut for Marks {
     type Break = Error;
 
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Error> {
+        let of_changes = |factor: &&TableFactor| match factor {
+            TableFactor::Table { name, args: Some(_), .. } => is_function(name),
+            _ => false,
+        };
+        match changed(statement).iter().any(of_changes) {
+            true => ControlFlow::Break(
+                Error::unsupported("what has changed cannot be changed").with_hint("name the table itself"),
+            ),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
         match with_changes(factor) {
             Ok(()) => ControlFlow::Continue(()),
@@ -79,8 +100,12 @@ impl VisitorMut for Marks {
 }
 
 fn with_changes(factor: &mut TableFactor) -> Result<()> {
-    let TableFactor::Table { name, alias, args, .. } = factor else { return Ok(()) };
+    let TableFactor::Table { name, alias, args, with_ordinality, .. } = factor else { return Ok(()) };
     let Some(arguments) = args.as_ref().filter(|_| is_function(name)) else { return Ok(()) };
+    if *with_ordinality {
+        return Err(Error::unsupported("changes have no numbers: they come in no order")
+            .with_hint("`row_number() OVER (ORDER BY …)` counts rows"));
+    }
     *name = named(arguments)?;
     *args = None;
     alias.get_or_insert(TableAlias { explicit: true, name: quoted(FUNCTION), columns: Vec::new(), at: None });
@@ -243,6 +268,18 @@ mod tests {
         assert_eq!(super::super::marked("\u{2}changes\u{2}3\u{1e}\u{1e}t"), None);
         assert_eq!(super::super::files("\u{2}changes\u{2}3\u{1e}\u{1e}t"), None);
         assert_eq!(changes("\u{2}3\u{2}t"), None);
+    }
+
+    #[test]
+    fn changes_are_read_alone() {
+        for sql in [
+            "DELETE FROM table_changes('t', 3)",
+            "UPDATE table_changes('t', 3) SET a = 1",
+            "SELECT * FROM table_changes('t', 3) WITH ORDINALITY",
+        ] {
+            let error = marked(sql).unwrap_err();
+            assert!(error.contains("change"), "{sql}: {error}");
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub use files::{FileOption, NamedFiles, files};
 pub use places::{Wanted, place};
 pub use repairs::{inline_alias, spell};
 pub use strangers::{Defaults, keep_strangers_out, stranger};
-pub use versions::{AsOf, marked, unmarked};
+pub use versions::{AsOf, marked, plain, unmarked};
 pub use wildcards::{Named, expand, probe};
 
 /// What is known of the text that a statement comes from.

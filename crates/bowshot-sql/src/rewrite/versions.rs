@@ -1,6 +1,7 @@
 //! `FROM t FOR VERSION AS OF 3` and `FROM t FOR TIMESTAMP AS OF '…'`: the planner asks its catalog for names only, so the name
 //! carries which state is meant, in a form that no text can have.
 
+use super::changes;
 use crate::template::{meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
@@ -33,12 +34,23 @@ pub fn marked(name: &str) -> Option<(&str, AsOf<'_>)> {
     Some((name, state))
 }
 
-/// A message in which such names stand as those of their tables.
+/// A message in which such names, and those that carry changes, stand as those of their tables.
 pub fn unmarked(message: &str) -> Cow<'_, str> {
-    match message.contains(MARK) {
-        true => Cow::Owned(message.split(MARK).step_by(2).collect()),
-        false => Cow::Borrowed(message),
+    if !message.contains(MARK) {
+        return Cow::Borrowed(message);
     }
+    let mut pieces = message.split(MARK);
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    while let (Some(what), Some(rest)) = (pieces.next(), pieces.next()) {
+        plain.push_str(changes::behind(what, rest));
+    }
+    Cow::Owned(plain)
+}
+
+/// The name of a table, without which state or which changes of it are meant.
+pub fn plain(name: &str) -> &str {
+    let of_changes = || changes::changes(name).map(|changes| changes.table);
+    marked(name).map(|(table, _)| table).or_else(of_changes).unwrap_or(name)
 }
 
 pub(super) fn mark(statement: &mut impl Tree) -> Result<()> {
@@ -77,7 +89,7 @@ impl VisitorMut for Marks {
 }
 
 /// The tables whose rows a statement changes.
-fn changed(statement: &Statement) -> Vec<&TableFactor> {
+pub(super) fn changed(statement: &Statement) -> Vec<&TableFactor> {
     match statement {
         Statement::Update(update) => vec![&update.table.relation],
         Statement::Merge(merge) => vec![&merge.table],
@@ -177,6 +189,12 @@ mod tests {
         for (message, shown) in [
             ("table 'lake.db.\u{2}7\u{2}t' not found", "table 'lake.db.t' not found"),
             ("`e1.main.\u{2}@2999-01-01\u{2}orders`, \u{2}1\u{2}t", "`e1.main.orders`, t"),
+            (
+                "table 'b.main.\u{2}changes\u{2}0\u{1e}@2999-01-01\u{1e}t' not found",
+                "table 'b.main.t' not found",
+            ),
+            ("scan \u{2}changes\u{2}0\u{1e}\u{1e}t, \u{2}1\u{2}u", "scan t, u"),
+            ("cut \u{2}changes\u{2}0", "cut 0"),
             ("t", "t"),
         ] {
             assert_eq!(unmarked(message), shown);

@@ -1,24 +1,21 @@
 //! What commits of a log say of changes: which files they have added and removed, where the changes of rows are written down, and
 //! which columns the table has from then on.
 
-use super::refused;
 use super::shape::{self, Shape};
+use super::{Wanted, refused};
 use crate::Error;
-use crate::delta_log::Log;
+use crate::delta_log::{Log, MAX_ENTRY_BYTES, Written};
 use crate::file::{DataFile, HandlePool};
 use crate::listing::FoundFile;
 use bowshot_api::ErrorKind;
 use deltalake_core::kernel::{DeletionVectorDescriptor, StructType};
 use serde::Deserialize;
-use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Commits that are read for one range.
 const MAX_COMMITS: u64 = 10_000;
-/// Bytes of one entry of a log.
-const MAX_ENTRY_BYTES: u64 = 128 << 20;
 /// Bytes of all entries of a range.
 const MAX_BYTES: u64 = 1 << 30;
 /// Entries that are read at once where that means to wait for a network.
@@ -60,9 +57,23 @@ pub(super) enum Done {
 }
 
 impl Commit {
-    /// Whether it says all that changes need to be read, whatever came before.
-    pub(crate) fn is_beginning(&self) -> bool {
+    /// Whether rows of the version before it are among its changes.
+    pub(super) fn has_rows_of_before(&self) -> bool {
+        self.changes.iter().any(|change| !matches!(change.done, Done::Added(_)))
+    }
+
+    /// Whether it says what the columns of the table are from then on.
+    pub(crate) fn has_columns(&self) -> bool {
         self.shape.is_some()
+    }
+
+    /// The version that says what the columns of its rows are, where it does not say that itself.
+    pub(crate) fn needs(&self) -> Option<u64> {
+        match &self.shape {
+            None => Some(self.version),
+            Some(_) if self.has_rows_of_before() => self.version.checked_sub(1),
+            Some(_) => None,
+        }
     }
 }
 
@@ -86,13 +97,15 @@ pub(crate) fn read(
     log: &Log,
     (from, to): (u64, u64),
     pool: &Arc<HandlePool>,
-    max_files: usize,
+    (max_files, wanted): (usize, &Wanted),
 ) -> Result<Vec<Commit>, Error> {
     check_length((from, to), &log.path())?;
     let versions: Vec<u64> = (from..=to).collect();
+    let written = log.written()?;
     let (mut commits, mut files, mut bytes) = (Vec::with_capacity(versions.len()), 0, 0);
     let at_once = if log.is_remote() { PARALLEL_ENTRIES } else { 1 };
     for some in versions.chunks(at_once) {
+        wanted.check(&log.path())?;
         let found = log.entries(some).into_iter().zip(some);
         let found = found.map(|(found, version)| entry(found, *version, (log, pool)));
         let found = found.collect::<Result<Vec<_>, Error>>()?;
@@ -103,7 +116,10 @@ pub(crate) fn read(
                 format!("more than {MAX_BYTES} bytes of its log are to be read for them"),
             ));
         }
-        for commit in parsed(&found)? {
+        for commit in parsed(&found, written, max_files - files)? {
+            let Some(commit) = commit else {
+                return Err(too_much(log, format!("they changed more than {max_files} files")));
+            };
             files += commit.changes.len();
             if files > max_files {
                 return Err(too_much(log, format!("they changed more than {max_files} files")));
@@ -135,15 +151,19 @@ fn entry(
     Ok((version, file))
 }
 
-/// The commits of some entries, read at the same time.
-fn parsed(entries: &[(u64, Arc<DataFile>)]) -> Result<Vec<Commit>, Error> {
+/// The commits of some entries, read at the same time; none for one that names more files.
+fn parsed(
+    entries: &[(u64, Arc<DataFile>)],
+    written: &Written,
+    max_files: usize,
+) -> Result<Vec<Option<Commit>>, Error> {
     if let [(version, file)] = entries {
-        return Ok(vec![commit(*version, file)?]);
+        return Ok(vec![commit((*version, file), written.of(*version), max_files)?]);
     }
     std::thread::scope(|scope| {
         let of_one = |(version, file): &(u64, Arc<DataFile>)| {
             let (version, file) = (*version, Arc::clone(file));
-            scope.spawn(move || commit(version, &file))
+            scope.spawn(move || commit((version, &file), written.of(version), max_files))
         };
         let reading: Vec<_> = entries.iter().map(of_one).collect();
         let broken = |path: &Path| Err(Error::corrupt(path, "it cannot be decoded"));
@@ -152,24 +172,60 @@ fn parsed(entries: &[(u64, Arc<DataFile>)]) -> Result<Vec<Commit>, Error> {
     })
 }
 
-fn commit(version: u64, file: &Arc<DataFile>) -> Result<Commit, Error> {
+fn commit(
+    (version, file): (u64, &Arc<DataFile>),
+    written_ms: i64,
+    max_files: usize,
+) -> Result<Option<Commit>, Error> {
     let bytes = file.read(0..file.size());
     file.close();
-    let (seconds, nanoseconds) = file.identity().modified();
-    let modified_ms = seconds.saturating_mul(1_000) + i64::from(nanoseconds / 1_000_000);
-    of_entry(version, &bytes?, modified_ms).map_err(|error| Error::corrupt(file.path(), error))
+    of_entry((version, written_ms), &bytes?, max_files).map_err(|error| Error::corrupt(file.path(), error))
 }
 
 /// A line of an entry, of which one thing is set.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
-    commit_info: Option<Value>,
+    commit_info: Option<CommitInfo>,
     meta_data: Option<MetaData>,
     protocol: Option<Protocol>,
     add: Option<FileLine>,
     remove: Option<FileLine>,
     cdc: Option<FileLine>,
+}
+
+/// What is read of it: writers put into it what they like.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CommitInfo {
+    in_commit_timestamp: Option<i64>,
+    operation: Option<String>,
+    operation_metrics: Option<Metrics>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metrics {
+    num_target_rows_inserted: Option<Metric>,
+    num_target_rows_updated: Option<Metric>,
+    num_target_rows_deleted: Option<Metric>,
+}
+
+/// A number, which most writers put into a text.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Metric {
+    Text(String),
+    Number(i64),
+}
+
+impl Metric {
+    fn is_zero(&self) -> bool {
+        match self {
+            Self::Text(text) => text == "0",
+            Self::Number(number) => *number == 0,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -203,10 +259,14 @@ impl FileLine {
     }
 }
 
-fn of_entry(version: u64, bytes: &[u8], modified_ms: i64) -> Result<Commit, String> {
+/// The commit of an entry that was written then; none where it names more files.
+fn of_entry(
+    (version, written_ms): (u64, i64),
+    bytes: &[u8],
+    max_files: usize,
+) -> Result<Option<Commit>, String> {
     let (mut info, mut added, mut removed, mut recorded) = (None, Vec::new(), Vec::new(), Vec::new());
-    let mut commit =
-        Commit { version, time_ms: modified_ms, shape: None, unknown: None, changes: Vec::new() };
+    let mut commit = Commit { version, time_ms: written_ms, shape: None, unknown: None, changes: Vec::new() };
     let mut is_empty = true;
     for line in serde_json::Deserializer::from_slice(bytes).into_iter::<Line>() {
         let line = line.map_err(|error| format!("it is no entry of a log: {error}"))?;
@@ -221,18 +281,32 @@ fn of_entry(version: u64, bytes: &[u8], modified_ms: i64) -> Result<Commit, Stri
         added.extend(line.add.filter(FileLine::changes_rows));
         removed.extend(line.remove.filter(FileLine::changes_rows));
         recorded.extend(line.cdc);
+        // A file that got another vector is named twice.
+        if added.len().max(removed.len()).max(recorded.len()) > max_files {
+            return Ok(None);
+        }
     }
     if is_empty {
         return Err("it is empty".to_owned());
     }
-    let time = info.as_ref().and_then(|info| info.get("inCommitTimestamp")?.as_i64());
-    commit.time_ms = time.unwrap_or(modified_ms);
+    let time = info.as_ref().and_then(|info| info.in_commit_timestamp);
+    commit.time_ms = time.unwrap_or(written_ms);
+    expect_each_once(&added)?;
     commit.changes = match recorded.is_empty() {
         false => recorded.into_iter().map(|file| file.done(Done::Recorded)).collect(),
         true if info.as_ref().is_some_and(has_changed_nothing) => Vec::new(),
         true => paired(added, removed),
     };
-    Ok(commit)
+    Ok(Some(commit))
+}
+
+/// The format has each file once in a commit; the same rows again and again would be read as often.
+fn expect_each_once(added: &[FileLine]) -> Result<(), String> {
+    let mut seen = HashSet::with_capacity(added.len());
+    match added.iter().find(|file| !seen.insert(file.path.as_str())) {
+        Some(twice) => Err(format!("it adds the file `{}` twice", twice.path)),
+        None => Ok(()),
+    }
 }
 
 impl MetaData {
@@ -250,14 +324,15 @@ impl FileLine {
 }
 
 /// A MERGE may write files again of which it has changed no row, and says so.
-fn has_changed_nothing(info: &Value) -> bool {
-    let is_merge = info.get("operation").and_then(Value::as_str) == Some("MERGE");
-    let is_zero = |name: &str| {
-        let count = info.get("operationMetrics").and_then(|metrics| metrics.get(name));
-        count.is_some_and(|count| count.as_str() == Some("0") || count.as_i64() == Some(0))
-    };
-    is_merge
-        && ["numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"].into_iter().all(is_zero)
+fn has_changed_nothing(info: &CommitInfo) -> bool {
+    let Some(metrics) = &info.operation_metrics else { return false };
+    let counts = [
+        &metrics.num_target_rows_inserted,
+        &metrics.num_target_rows_updated,
+        &metrics.num_target_rows_deleted,
+    ];
+    info.operation.as_deref() == Some("MERGE")
+        && counts.into_iter().all(|count| count.as_ref().is_some_and(Metric::is_zero))
 }
 
 /// Files that were added and removed; of one that was both, only its vector has changed.
@@ -285,8 +360,12 @@ fn paired(added: Vec<FileLine>, removed: Vec<FileLine>) -> Vec<Change> {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<Commit, String> {
+        of_entry((7, 5), text.as_bytes(), 100).map(|commit| commit.unwrap())
+    }
+
     fn told(text: &str) -> Vec<String> {
-        let commit = of_entry(7, text.as_bytes(), 5).unwrap();
+        let commit = read(text).unwrap();
         let of_one = |change: &Change| {
             let vector = |vector: &Option<DeletionVectorDescriptor>| match vector {
                 Some(vector) => vector.path_or_inline_dv.clone(),
@@ -355,9 +434,22 @@ mod tests {
 
     #[test]
     fn the_time_is_that_in_the_commit_else_that_of_its_file() {
-        let time = |text: &str| of_entry(7, text.as_bytes(), 5).unwrap().time_ms;
+        let time = |text: &str| read(text).unwrap().time_ms;
         assert_eq!(time(r#"{"commitInfo": {"inCommitTimestamp": 9}}"#), 9);
         assert_eq!(time(r#"{"commitInfo": {"timestamp": 9}}"#), 5);
+        assert_eq!(
+            time(r#"{"commitInfo": {"operation": "x", "operationMetrics": {"y": [0]}, "z": [0, 0]}}"#),
+            5
+        );
+    }
+
+    #[test]
+    fn a_commit_names_so_many_files_and_each_once() {
+        let text = [line("add", "a", YES), line("remove", "a", YES), line("add", "b", YES)].join("\n");
+        assert!(of_entry((7, 5), text.as_bytes(), 2).unwrap().is_some());
+        assert!(of_entry((7, 5), text.as_bytes(), 1).unwrap().is_none());
+        let twice = [line("add", "a", YES), line("add", "a", YES)].join("\n");
+        assert!(read(&twice).unwrap_err().contains("`a` twice"));
     }
 
     #[test]
@@ -367,10 +459,13 @@ mod tests {
             r#"{{"metaData": {{"id": "x", "schemaString": "{schema}", "configuration": {{"delta.enableChangeDataFeed": "true"}}}}}}"#
         );
         let features = r#"{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors", "newest"]}}"#;
-        let commit = of_entry(7, format!("{metadata}\n{features}").as_bytes(), 5).unwrap();
-        assert!(commit.is_beginning());
+        let commit = read(&format!("{metadata}\n{features}")).unwrap();
+        assert!(commit.has_columns() && commit.needs().is_none());
+        let removes = read(&format!("{metadata}\n{}", line("remove", "b", YES))).unwrap();
+        assert_eq!(removes.needs(), Some(6));
+        assert_eq!(read(&line("add", "b", YES)).unwrap().needs(), Some(7));
         assert_eq!(commit.unknown.as_deref(), Some("newest"));
-        assert!(of_entry(7, b"", 5).is_err() && of_entry(7, b"{\"add\": {", 5).is_err());
+        assert!(read("").is_err() && read("{\"add\": {").is_err());
     }
 
     #[test]

@@ -4,11 +4,11 @@
 use super::commits::{Change, Commit, Done};
 use super::shape::{ChangeColumn, Shape};
 use super::vectors::Vectors;
-use super::{CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, refused};
+use super::{CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, Wanted, refused};
 use crate::facts::FileFacts;
 use crate::file::{DataFile, Lease};
 use crate::lake::columns::{expect_same_names, number};
-use crate::lake::deletes::{only, without};
+use crate::lake::deletes::{Count, only, without};
 use crate::lake::table::LakeFile;
 use crate::snapshot::{KnownFiles, SnapshotFile, Workshop, look_at};
 use crate::table_folder::{FolderView, found_again};
@@ -58,6 +58,7 @@ pub(crate) struct Building<'a> {
     pub(crate) now: &'a Shape,
     /// Its columns, as ordinary reads have them.
     pub(crate) columns: &'a Fields,
+    pub(crate) wanted: &'a Wanted,
 }
 
 /// Rows of a file that are changes of one kind by one commit.
@@ -79,6 +80,17 @@ enum Rows {
     Only(Vec<u64>),
 }
 
+impl Rows {
+    /// How many it names.
+    fn places(&self) -> usize {
+        match self {
+            Self::All => 0,
+            Self::Without(places) => places.len(),
+            Self::Only(places) => places.len(),
+        }
+    }
+}
+
 /// Names of the files that are read, each once.
 #[derive(Default)]
 struct Names {
@@ -97,14 +109,14 @@ impl Names {
 }
 
 impl Building<'_> {
-    /// The feed of these commits; `before` is what the table was when the first of them was made, unless that says it itself. Blocks.
+    /// The feed of these commits; `before` is what the table was before the first of them, if that is known. Blocks.
     ///
     /// # Errors
     /// When changes were not kept, columns cannot be read as those of now, or files are not there or where they may not be.
     pub(crate) fn feed(
         &self,
         commits: &[Commit],
-        before: &Shape,
+        before: Option<&Shape>,
         known: &mut KnownFiles,
     ) -> Result<Feed, Error> {
         self.workshop.sources.store.sweep();
@@ -135,20 +147,35 @@ impl Building<'_> {
         Error::corrupt(&self.path(), detail)
     }
 
-    /// Whether the columns were always those of now.
-    fn check(&self, commits: &[Commit], before: &Shape) -> Result<bool, Error> {
+    /// Whether the columns were always those of now. Rows that go have those of the version before their commit.
+    fn check(&self, commits: &[Commit], before: Option<&Shape>) -> Result<bool, Error> {
         let unsupported =
             |detail: String, hint: &str| Err(refused(&self.path(), ErrorKind::Unsupported, detail, hint));
-        let unknown = [self.now, before].into_iter().find_map(|shape| shape.unknown.as_ref());
+        let ends = [Some(self.now), before].into_iter().flatten();
+        let unknown = ends.into_iter().find_map(|shape| shape.unknown.as_ref());
         let in_range = || commits.iter().find_map(|commit| commit.unknown.as_ref());
         if let Some(feature) = unknown.or_else(in_range) {
             let detail = format!("changes of a table with the feature `{feature}` are not read");
             return unsupported(detail, "compare two states of it: `FOR VERSION AS OF`");
         }
         let (mut shape, mut same_columns) = (before, true);
+        let fits = |shape: &Shape, version: u64| {
+            self.now
+                .takes_rows_of(shape)
+                .or_else(|other| unsupported(format!("in version {version} it had {other}"), LATER))
+        };
         for (place, commit) in commits.iter().enumerate() {
+            if commit.shape.is_some() && commit.has_rows_of_before() {
+                same_columns &= match shape {
+                    Some(shape) => fits(shape, commit.version.saturating_sub(1))?,
+                    None => commit.version == 0,
+                };
+            }
             let is_other = commit.shape.is_some() || place == 0;
-            shape = commit.shape.as_ref().unwrap_or(shape);
+            shape = commit.shape.as_ref().or(shape);
+            let Some(shape) = shape else {
+                return Err(self.corrupt(format!("the columns of version {} are not known", commit.version)));
+            };
             if !shape.keeps_changes {
                 return unsupported(
                     format!("no changes were kept when version {} was written", commit.version),
@@ -156,9 +183,7 @@ impl Building<'_> {
                 );
             }
             if is_other {
-                same_columns &= self.now.takes_rows_of(shape).or_else(|other| {
-                    unsupported(format!("in version {} it had {other}", commit.version), LATER)
-                })?;
+                same_columns &= fits(shape, commit.version)?;
             }
         }
         Ok(same_columns)
@@ -186,6 +211,7 @@ impl Building<'_> {
         let mut items = Vec::new();
         for commit in commits {
             for change in &commit.changes {
+                self.wanted.check(&self.path())?;
                 let name = delta_paths::name_below(&change.path, self.folder);
                 let name = name.map_err(|outside| self.corrupt(outside))?;
                 let partition = partition(change, columns).map_err(|other| {
@@ -237,6 +263,8 @@ impl Building<'_> {
             .iter()
             .map(|(data, facts)| names_in(&facts.columns, columns, (self.now.is_numbered(), data.path())))
             .collect();
+        // Each use of a vector takes room, however often it is one and the same.
+        let mut count = Count::default();
         let mut parts: Vec<Part> = Vec::new();
         let mut places: HashMap<(bool, &Vec<String>), usize> = HashMap::new();
         for item in items {
@@ -244,6 +272,8 @@ impl Building<'_> {
                 return Err(self.corrupt("a file of it was not looked at"));
             };
             let names = names.as_ref().map_err(Error::clone)?;
+            self.wanted.check(data.path())?;
+            count.add(item.rows.places(), data.path())?;
             let Some(left) = left(&item.rows, facts.rows.unwrap_or(0), data.path())? else { continue };
             let is_recorded = item.kind.is_none();
             if is_recorded && facts.columns.field_with_name(CHANGE_TYPE).is_err() {
@@ -387,7 +417,15 @@ fn partition(change: &Change, columns: &[ChangeColumn]) -> Result<Vec<ScalarValu
 /// The value of a partition, as the protocol writes it ("Partition Value Serialization").
 fn value_of(text: Option<&str>, data_type: &DataType) -> Result<ScalarValue, String> {
     let failed = |error: datafusion::error::DataFusionError| error.to_string();
-    let is_text = matches!(data_type, DataType::Utf8 | DataType::Binary);
+    let plain = match data_type {
+        DataType::Dictionary(_, plain) => plain.as_ref(),
+        plain => plain,
+    };
+    // Writers do not agree on how bytes stand in a text.
+    if text.is_some() && matches!(plain, DataType::Binary) {
+        return Err("bytes are not read there".to_owned());
+    }
+    let is_text = *plain == DataType::Utf8;
     match text.filter(|text| is_text || !text.is_empty()) {
         None => ScalarValue::try_from(data_type).map_err(failed),
         Some(text) => ScalarValue::try_from_string(text.to_owned(), data_type).map_err(failed),

@@ -30,6 +30,7 @@ pub(crate) use feed::{Building, Feed};
 pub(crate) use shape::Shape;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use table::ChangesTable;
 
 /// Columns that changes have beside those of the table: what was done, and by which commit, when.
@@ -54,6 +55,36 @@ pub struct Changes {
     pub table: Arc<dyn TableProvider>,
     /// Whether the table had the columns that it has now in all versions of the range.
     pub same_columns: bool,
+}
+
+/// Whether somebody still waits for a feed. What makes it blocks, and cannot be stopped from outside.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted(Arc<AtomicBool>);
+
+/// Whoever waits. Nobody does when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Waiting(Wanted);
+
+impl Wanted {
+    pub(crate) fn wait(&self) -> Waiting {
+        Waiting(self.clone())
+    }
+
+    /// # Errors
+    /// `Interrupted` when nobody waits any more.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
+        if self.0.load(Ordering::Relaxed) {
+            let detail = "nobody waits for it any more".to_owned();
+            return Err(Error::Interrupted { path: path.to_path_buf(), detail });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// An error of this room: what is wrong with the range that was asked for, or with what the log has for it.

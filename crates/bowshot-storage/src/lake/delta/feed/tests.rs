@@ -3,7 +3,6 @@
 use super::*;
 use crate::lake::columns::numbered;
 use parquet::arrow::arrow_reader::RowSelector;
-use std::collections::HashMap;
 
 fn column(name: &str, data_type: DataType, is_partition: bool) -> ChangeColumn {
     let in_files = Field::new(format!("own-{name}"), data_type.clone(), true).with_metadata(numbered(1));
@@ -72,6 +71,15 @@ fn values_are_read_as_the_protocol_writes_them() {
     assert_eq!(micros("1970-01-01 00:00:01", None), Some(1_000_000));
     let text = |text: &str, data_type: DataType| value_of(Some(text), &data_type).unwrap();
     assert_eq!(text("", DataType::Utf8), ScalarValue::Utf8(Some(String::new())));
+    let words = DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
+    for word in ["", "x"] {
+        let of_dictionary = ScalarValue::Utf8(Some(word.to_owned()));
+        assert_eq!(text(word, words.clone()), of_dictionary.cast_to(&words).unwrap());
+    }
+    assert!(
+        value_of(None, &words).unwrap().is_null() && value_of(None, &DataType::Binary).unwrap().is_null()
+    );
+    assert!(value_of(Some("x"), &DataType::Binary).is_err());
     assert_eq!(text("true", DataType::Boolean), ScalarValue::Boolean(Some(true)));
     assert_eq!(text("2024-02-29", DataType::Date32), ScalarValue::Date32(Some(19_782)));
     assert_eq!(text("1.50", DataType::Decimal128(5, 2)), ScalarValue::Decimal128(Some(150), 5, 2));
