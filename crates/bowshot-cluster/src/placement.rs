@@ -344,7 +344,7 @@ fn reason(error: &DataFusionError) -> String {
     }
 }
 
-/// A node, as datafusion-distributed names it.
+/// Whether a node is reached by this machine alone.
 fn is_loopback(node: &Url) -> bool {
     match node.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -354,6 +354,7 @@ fn is_loopback(node: &Url) -> bool {
     }
 }
 
+/// A node, as datafusion-distributed names it.
 pub(crate) fn url(address: &str) -> Result<Url> {
     Url::parse(&format!("http://{address}"))
         .map_err(|error| internal_datafusion_err!("`{address}` is no address of a node: {error}"))
