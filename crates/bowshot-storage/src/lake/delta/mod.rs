@@ -15,6 +15,7 @@
 
 mod commits;
 mod feed;
+mod file_columns;
 mod relabel;
 mod shape;
 mod table;
@@ -38,6 +39,9 @@ pub const CHANGE_COLUMNS: [&str; 3] = [CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMES
 const CHANGE_TYPE: &str = "_change_type";
 const COMMIT_VERSION: &str = "_commit_version";
 const COMMIT_TIMESTAMP: &str = "_commit_timestamp";
+
+/// What to do where rows of then are none of the table as it is now.
+const LATER: &str = "ask for versions from the one on in which it has its columns of now, or for a state as it was: `FOR VERSION AS OF`";
 
 /// Which changes of a table are meant. Both ends are among them.
 #[derive(Debug, Clone, Copy)]

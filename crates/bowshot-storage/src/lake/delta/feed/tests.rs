@@ -1,5 +1,6 @@
 //! What becomes of the words of a log: which rows, which values, which columns.
 
+use super::super::file_columns::{Lacking, NOWHERE, is_read_as};
 use super::*;
 use crate::lake::columns::numbered;
 use parquet::arrow::arrow_reader::RowSelector;
