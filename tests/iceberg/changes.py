@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import pathlib
+import time
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
@@ -81,7 +82,9 @@ def commit(place, actions):
     numbers = [int(path.stem) for path in (pathlib.Path(place) / "_delta_log").glob("*.json")]
     number = max(numbers) + 1
     if not any("commitInfo" in action for action in actions):
-        actions = [{"commitInfo": {"timestamp": 1_700_000_000_000 + number, "operation": "WRITE", "operationParameters": {}}}, *actions]
+        # Later than the one before, whenever that was.
+        stamp = time.time_ns() // 1_000_000 + number
+        actions = [{"commitInfo": {"timestamp": stamp, "operation": "WRITE", "operationParameters": {}}}, *actions]
     entry(place, number).write_text("\n".join(map(json.dumps, actions)))
     return number
 
