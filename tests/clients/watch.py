@@ -12,12 +12,6 @@ import urllib.request
 
 from durable import Database
 
-LAG_PAUSE = 0.02
-
-
-def percentile_99(seconds):
-    return sorted(seconds)[int(len(seconds) * 0.99)]
-
 
 def resident(pid):
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -25,12 +19,11 @@ def resident(pid):
 
 
 class Watch:
-    """Runs while the block does; then `waits` and `health` are seconds, `peak` is bytes. `lags` are the seconds by which
-    the machine wakes a thread too late that asks nobody for anything, which is not the server's doing."""
+    """Runs while the block does; then `waits` and `health` are seconds, `peak` is bytes."""
 
     def __init__(self, server):
         self.arguments = [server.grpc_tcp, server.http, str(server.process.pid)]
-        self.waits, self.health, self.lags, self.peak, self.failures = [], [], [], 0, []
+        self.waits, self.health, self.peak, self.failures = [], [], 0, []
 
     def __enter__(self):
         program = [sys.executable, str(pathlib.Path(__file__).resolve()), *self.arguments]
@@ -44,7 +37,7 @@ class Watch:
 
 
 def main(uri, http, pid):
-    stop, found = threading.Event(), {"waits": [], "health": [], "lags": [], "peak": 0, "failures": []}
+    stop, found = threading.Event(), {"waits": [], "health": [], "peak": 0, "failures": []}
 
     def repeat(ask, pause, times):
         while not stop.is_set():
@@ -73,13 +66,7 @@ def main(uri, http, pid):
 
         repeat(look, 0.05, found["health"])
 
-    def sleeps():
-        while not stop.is_set():
-            began = time.monotonic()
-            time.sleep(LAG_PAUSE)
-            found["lags"].append(time.monotonic() - began - LAG_PAUSE)
-
-    threads = [threading.Thread(target=work) for work in (asks, looks, sleeps)]
+    threads = [threading.Thread(target=asks), threading.Thread(target=looks)]
     for thread in threads:
         thread.start()
     sys.stdin.read()
