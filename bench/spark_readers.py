@@ -42,6 +42,7 @@ def options():
     parser.add_argument("--partitions", type=int, default=1, help="endpoints, or ranges of --column; 1 is one reader")
     parser.add_argument("--column", help="cut by ranges of this column (JDBC needs it for more than one)")
     parser.add_argument("--bounds", default="", help="least and greatest value of the column, for JDBC")
+    parser.add_argument("--schema", help="columns and types for JDBC, where the driver does not tell them as Spark needs them")
     parser.add_argument("--warm-rows", type=int, default=0, help="rows to read before")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--jars", default="", help="drivers of JDBC, with commas between")
@@ -76,6 +77,8 @@ def frame(spark, chosen, query=None):
         return (reader.option("column", chosen.column) if chosen.column else reader).load()
     reader = spark.read.format("jdbc").options(url=chosen.address, dbtable=f"({query}) AS part" if query else chosen.table)
     reader = reader.option("driver", driver(chosen.address)).option("fetchsize", str(FETCH_ROWS))
+    if chosen.schema:
+        reader = reader.option("customSchema", chosen.schema)
     if chosen.partitions > 1:
         low, high = chosen.bounds.split(",")
         reader = reader.options(partitionColumn=chosen.column, lowerBound=low, upperBound=high, numPartitions=str(chosen.partitions))

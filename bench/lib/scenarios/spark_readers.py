@@ -8,6 +8,7 @@ import contextlib
 import math
 import pathlib
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .. import apart, data, java, measure, processes, results
@@ -59,6 +60,8 @@ def compared(arena: Arena, way: str, parts: int, rows: int, path: pathlib.Path) 
             kind = "jdbc-postgres" if label == POSTGRES else "jdbc-flight"
             words = ["jdbc", java.address({"kind": kind, "uri": server.uri}), "--jars", jars, *words]
             words += ["--column", KEY, "--bounds", bounds(path)]
+            # The driver of Flight SQL does not say that numbers have a sign, nor what decimals have behind their point.
+            words += ["--schema", spark_types(path)] if label == DRIVER else []
         else:
             words = ["source", server.uri.replace("grpc+tcp", "grpc"), *words, *(("--column", KEY) if label == RANGES else ())]
         answer = apart.client("spark", "spark_readers.py", *words, *(() if label in checks else ("--check",)))
@@ -93,6 +96,16 @@ def bounds(path: pathlib.Path) -> str:
     at = file.schema_arrow.get_field_index(KEY)
     groups = [file.metadata.row_group(number).column(at).statistics for number in range(file.metadata.num_row_groups)]
     return f"{min(group.min for group in groups)},{max(group.max for group in groups)}"
+
+
+def spark_types(path: pathlib.Path) -> str:
+    """The columns of the file with their types, as Spark writes them."""
+    plain = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "date32[day]": "DATE"}
+
+    def of(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})" if pa.types.is_decimal(kind) else plain.get(str(kind), "STRING")
+
+    return ", ".join(f"`{field.name}` {of(field.type)}" for field in pq.read_schema(path))
 
 
 def same(one: list, other: list) -> bool:
