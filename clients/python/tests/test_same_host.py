@@ -142,6 +142,20 @@ time.sleep(600)
 """
 
 
+@pytest.mark.parametrize("same_host", [True, False])
+def test_an_interpreter_may_end_behind_the_last_row(shared, same_host):
+    """The thread that has read them still gives the last ones back then."""
+    code = f"""
+import sys
+import bowshot
+connection = bowshot.connect(sys.argv[1], same_host={same_host})
+print(sum(batch.num_rows for batch in connection.sql({MANY!r}).batches()))
+"""
+    for _ in range(15):
+        done = subprocess.run([sys.executable, "-c", code, shared.uri], capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), done
+
+
 def test_a_client_that_dies_leaves_nothing(alone):
     command = [sys.executable, "-c", HOLDS, alone.uri, MANY]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -22,6 +22,7 @@ from pyarrow import flight
 from bowshot._errors import Error, InterfaceError, QueryCancelledError, StatementTimeoutError, translate
 from bowshot._protobuf import Message
 from bowshot._same_host import Reader
+from bowshot._threads import start
 from bowshot._wire import FAILURES, Wire, interruptible, translated
 
 MAX_READERS = 16
@@ -212,10 +213,7 @@ class Stream:
                 errors.append(shared.fail(error))
 
         lanes = min(len(endpoints), MAX_READERS)
-        threads = [threading.Thread(target=read, args=(lane,), daemon=True) for lane in range(lanes)]
-        for thread in threads:
-            thread.start()
-
+        threads = [start(read, lane, name="bowshot-reader") for lane in range(lanes)]
         try:
             for thread in threads:
                 while thread.is_alive():
@@ -237,8 +235,7 @@ class Stream:
             channels = [_Channel(_CHANNEL_BYTES * lanes, endpoints)] * endpoints
         self._channels.extend(channels if self._ordered else channels[:1])
         for lane in range(lanes):
-            arguments = (self._shared, channels, lane)
-            threading.Thread(target=_read, args=arguments, name="bowshot-reader", daemon=True).start()
+            start(_read, self._shared, channels, lane, name="bowshot-reader")
 
     def cancel(self) -> None:
         """Stops the query; may be called from any thread, also while another one waits for rows."""
@@ -267,7 +264,7 @@ class Stream:
         if self._finished or self._cancelled or sys.is_finalizing():
             return
         with contextlib.suppress(RuntimeError):
-            threading.Thread(target=self.close, name="bowshot-close", daemon=True).start()
+            start(self.close, name="bowshot-close")
 
     def _stop(self) -> None:
         self._shared.stop()

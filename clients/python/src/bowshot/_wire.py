@@ -25,6 +25,7 @@ from bowshot._nodes import Nodes
 from bowshot._oidc import login
 from bowshot._protobuf import Message
 from bowshot._same_host import HEADER, Reader, SameHost
+from bowshot._threads import start
 
 Result = TypeVar("Result")
 COOKIE = "arrow_flight_session_id"
@@ -362,8 +363,7 @@ def interruptible(work: Callable[[], Result], interrupted: Callable[[], None] | 
         finally:
             done.set()
 
-    thread = threading.Thread(target=run, name="bowshot-call", daemon=True)
-    thread.start()
+    thread = start(run, name="bowshot-call")
     try:
         # With a timeout the wait can be interrupted on Windows too.
         while not done.wait(1.0):
