@@ -101,7 +101,7 @@ def run(how, uri, sql):
 def fill(postgres, rows):
     postgres.run(
         "CREATE UNLOGGED TABLE wide (id bigint PRIMARY KEY, a int, b bigint, f float8, t text, u varchar(20), d numeric(12, 2), day date, at timestamp)",
-        f"""INSERT INTO wide SELECT g, g % 1000, g * 7919 % 1000003, g * 0.25, 'a text of row ' || g, 'u' || g % 97, (g % 1000000) / 100.0,
+        f"""INSERT INTO wide SELECT g, g % 1000, g::bigint * 7919 % 1000003, g * 0.25, 'a text of row ' || g, 'u' || g % 97, (g % 1000000) / 100.0,
             DATE '2020-01-01' + (g % 2000)::int, TIMESTAMP '2020-01-01' + g * interval '1 second' FROM generate_series(1, {rows}) g""",
         "VACUUM ANALYZE wide")
 
