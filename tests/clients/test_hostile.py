@@ -64,7 +64,7 @@ def test_nothing_hurts():
         assert server.alive(), server.log()[-5000:]
         assert not watch.failures, watch.failures
         assert not unclear, unclear
-        assert slow[0][0] < LONGEST, report
+        assert slow[0][0] < 15, report
         assert watch.peak < MEMORY * 1.25, report
         assert p99 <= P99, report
         assert max(watch.health) <= 1.5, report
@@ -72,11 +72,8 @@ def test_nothing_hurts():
         wait_until(lambda: quiet(server), "nothing burns", 10)
 
 
-# Of a machine whose two processors are as busy as the attackers can make them, and that runs the clients too. It was 0.07 s where nothing
-# else ran, and 0.31 s with a build beside it; what blocks others does so for seconds.
-P99 = 0.6
-# Of an input whose statement has four seconds, and whose planning three: a build beside it makes steps that cannot be ended longer.
-LONGEST = 30
+# Of a machine whose two processors are as busy as the attackers can make them, and that runs the clients too.
+P99 = 0.25
 
 
 def quiet(server):
