@@ -53,8 +53,6 @@ def main(uri, http, pid):
 
     def asks():
         db = Database(types.SimpleNamespace(grpc_tcp=uri))
-        # How long it waits is what is measured, also where that is longer than others may.
-        db.run("SET statement_timeout_ms = 30000")
 
         def ask():
             assert db.one("SELECT 1") == 1

@@ -48,15 +48,16 @@ ROWS = [
 
 def block(results: pathlib.Path) -> str:
     """The table between its two marks."""
-    found = {(line.scenario.name, line.case): line for line in lines.read(results)}
+    everything = lines.every(results)
+    found = {row: newest(row, everything) for row in ROWS}
     table = ["| work | Bowshot | beside it | commit, processor |", "|---|---|---|---|"]
     for row in ROWS:
-        ours = figure(found, row, row.ours)
-        peers = (beside(row, ours, peer, figure(found, row, peer)) for peer in row.peers)
-        origin = found[row.scenario, row.case]
+        origin = found[row]
+        ours = figure(origin, row, row.ours)
+        peers = (beside(row, ours, peer, figure(origin, row, peer)) for peer in row.peers)
         commit = f"`{origin.raw['commit'][:COMMIT_DIGITS]}`" + (" with changes" if origin.raw.get("modified") else "")
         table.append(f"| {row.work} | {quantity(row, ours)} | {'; '.join(peers)} | {commit}, {origin.processor()} |")
-    return "\n".join([BEGIN, *table, "", machines([found[row.scenario, row.case] for row in ROWS]), END])
+    return "\n".join([BEGIN, *table, "", machines(list(found.values())), END])
 
 
 def machines(origins: list) -> str:
@@ -67,11 +68,20 @@ def machines(origins: list) -> str:
     return f"Machines: {'; '.join(found)}."
 
 
-def figure(found: dict, row: Row, label: str) -> float:
+def newest(row: Row, found: list) -> lines.Line:
+    """The last comparison with all that the row names: a run of some of them alone is none."""
+    wanted = {row.ours, *row.peers}
+    for line in reversed(found):
+        if (line.scenario.name, line.case) == (row.scenario, row.case) and wanted <= line.contenders.keys():
+            return line
+    raise RuntimeError(f"no committed result of {row.scenario}, {row.case} has {', '.join(sorted(wanted))}")
+
+
+def figure(line: lines.Line, row: Row, label: str) -> float:
     try:
-        return found[row.scenario, row.case].contenders[label][row.metric]
+        return line.contenders[label][row.metric]
     except KeyError:
-        raise RuntimeError(f"no committed result of {row.scenario}, {row.case}: {label}") from None
+        raise RuntimeError(f"no {row.metric} in the committed result of {row.scenario}, {row.case}: {label}") from None
 
 
 def beside(row: Row, ours: float, label: str, theirs: float) -> str:

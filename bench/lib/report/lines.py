@@ -59,14 +59,16 @@ class Line:
 
 def read(folder: pathlib.Path) -> list:
     """The newest line of every case, in the order of the registry, and of their first appearance."""
-    newest = {}
-    for name in registry.SCENARIOS:
-        path = folder / f"{name}.jsonl"
-        for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-            raw = json.loads(text)
-            key = name, raw["case"]
-            newest[key] = raw  # keeps the place of the first
-    return [line(raw) for raw in newest.values() if raw["contenders"]]
+    newest = {(item.scenario.name, item.case): item for item in every(folder)}  # keeps the place of the first
+    return [item for item in newest.values() if item.contenders]
+
+
+def every(folder: pathlib.Path) -> list:
+    """All lines in the order of the registry, and of each scenario the oldest first."""
+    paths = (folder / f"{name}.jsonl" for name in registry.SCENARIOS)
+    return [
+        line(json.loads(text)) for path in paths if path.exists() for text in path.read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def line(raw: dict) -> Line:
