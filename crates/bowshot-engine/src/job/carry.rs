@@ -1,7 +1,7 @@
 //! Tasks that DataFusion starts for a job are parts of it, and end with it. DataFusion ends them when their plan is dropped, but
 //! a plan may be kept for longer than its statement is at work: for a cache, or because somebody looks at it.
 
-use super::{Entered, Job};
+use super::{Entered, Job, Polls};
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -24,7 +24,7 @@ impl JoinSetTracer for Carry {
         future: BoxFuture<'static, Box<dyn Any + Send>>,
     ) -> BoxFuture<'static, Box<dyn Any + Send>> {
         match Job::current() {
-            Some(job) => Part { job, work: Some(future) }.boxed(),
+            Some(job) => Part { job, polls: Polls::default(), work: Some(future) }.boxed(),
             None => future,
         }
     }
@@ -44,21 +44,23 @@ impl JoinSetTracer for Carry {
 /// A task of a job. When the job has been stopped nobody waits for the task any more, and what it holds goes at once.
 struct Part {
     job: Arc<Job>,
+    polls: Polls,
     work: Option<BoxFuture<'static, Box<dyn Any + Send>>>,
 }
 
 impl Future for Part {
     type Output = Box<dyn Any + Send>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let job = Arc::clone(&self.job);
-        let _entered = Entered::new(&job);
-        if job.stopped().is_some() {
-            self.work = None;
-        }
-        match &mut self.work {
-            Some(work) => work.as_mut().poll(cx),
-            None => Poll::Pending,
-        }
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { job, polls, work } = self.get_mut();
+        polls.next(job, || {
+            if job.stopped().is_some() {
+                *work = None;
+            }
+            match work {
+                Some(work) => work.as_mut().poll(cx),
+                None => Poll::Pending,
+            }
+        })
     }
 }

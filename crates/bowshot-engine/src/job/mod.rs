@@ -29,7 +29,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -64,6 +64,8 @@ pub struct Job {
     planning: Arc<Planning>,
     budget: Arc<Budget>,
     bytes: AtomicI64,
+    /// Whether a poll of its work has kept its thread for [`LONG_POLL`].
+    is_long: AtomicBool,
 }
 
 impl Job {
@@ -85,6 +87,7 @@ impl Job {
             planning: Arc::clone(planning),
             budget: Arc::clone(budget),
             bytes: AtomicI64::new(0),
+            is_long: AtomicBool::new(false),
         })
     }
 
@@ -211,7 +214,7 @@ impl Job {
 
     /// The same work as a part of this job.
     pub fn inside<F: Future>(self: &Arc<Self>, work: F) -> Inside<F> {
-        Inside { job: Arc::clone(self), work: Box::pin(work) }
+        Inside { job: Arc::clone(self), polls: Polls::default(), work: Box::pin(work) }
     }
 }
 
@@ -311,18 +314,60 @@ impl Drop for Entered {
     }
 }
 
+/// What the polls of a task of a job tell of the next one. An operator that works on large values, or takes batch after batch
+/// without giving any, keeps its thread for as long as it likes, and nothing that it calls may ask for [`step`]s: with as many
+/// such tasks as threads nobody else would be served. So a task that has kept its thread for long, and one that begins in a
+/// job where another has, is polled while another thread does what waits for this one.
+#[derive(Debug, Default)]
+enum Polls {
+    #[default]
+    None,
+    Short,
+    Long,
+}
+
+impl Polls {
+    fn next<T>(&mut self, job: &Arc<Job>, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
+        let _entered = Entered::new(job);
+        let began = Instant::now();
+        let is_long = match self {
+            Self::None => job.is_long.load(Ordering::Relaxed),
+            Self::Short => false,
+            Self::Long => true,
+        };
+        let polled = if is_long { polled_aside(poll) } else { poll() };
+        *self = if began.elapsed() < LONG_POLL { Self::Short } else { Self::Long };
+        if matches!(self, Self::Long) {
+            job.is_long.store(true, Ordering::Relaxed);
+        }
+        polled
+    }
+}
+
+/// Polls here, while another thread does what waits for this one. What blocks in its place has no budget after which it must
+/// return to the scheduler, so it gets one as what is blocked on has.
+fn polled_aside<T>(poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
+    match Handle::try_current() {
+        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            block_in_place(|| runtime.block_on(async { poll() }))
+        }
+        _ => poll(),
+    }
+}
+
 /// A future that is a part of a job.
 pub struct Inside<F> {
     job: Arc<Job>,
+    polls: Polls,
     work: Pin<Box<F>>,
 }
 
 impl<F: Future> Future for Inside<F> {
     type Output = F::Output;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let _entered = Entered::new(&self.job);
-        self.work.as_mut().poll(cx)
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Self { job, polls, work } = self.get_mut();
+        polls.next(job, || work.as_mut().poll(cx))
     }
 }
 

@@ -140,3 +140,61 @@ async fn tasks_end_with_their_job() {
     assert_eq!(Arc::strong_count(&held), 1, "the set of tasks is still there");
     drop(tasks);
 }
+
+/// Work that keeps its thread for 200 ms in each of its polls.
+async fn long_polls(times: usize) {
+    for _ in 0..times {
+        burn(200);
+        yield_now().await;
+    }
+}
+
+/// How long a task waits that begins now, as often as that is asked while something runs.
+async fn waits(work: tokio::task::JoinHandle<()>) -> Vec<Duration> {
+    let mut waits = vec![];
+    while !work.is_finished() {
+        let began = Instant::now();
+        tokio::spawn(async {}).await.unwrap();
+        waits.push(began.elapsed());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    work.await.unwrap();
+    waits
+}
+
+#[test]
+fn long_polls_keep_the_thread_from_others_once() {
+    let (runtime, planning) = (runtime(), Planning::new(1));
+    let work = runtime.spawn(job(&planning).inside(long_polls(6)));
+    let mut waits = runtime.block_on(async { waits(work).await });
+    waits.sort();
+    assert!(waits.len() > 20, "{waits:?}");
+    assert!(waits[waits.len() - 3] < Duration::from_millis(150), "{waits:?}");
+}
+
+#[test]
+fn tasks_of_a_job_with_long_polls_begin_beside_others() {
+    let (runtime, planning) = (runtime(), Planning::new(1));
+    let job = job(&planning);
+    runtime.block_on(runtime.spawn(job.inside(long_polls(1)))).unwrap();
+    let work = runtime.spawn(job.inside(long_polls(3)));
+    let waits = runtime.block_on(async { waits(work).await });
+    assert!(*waits.iter().max().unwrap() < Duration::from_millis(150), "{waits:?}");
+}
+
+#[test]
+fn work_with_long_polls_still_returns_to_the_scheduler() {
+    let (runtime, planning) = (runtime(), Planning::new(1));
+    let work = runtime.spawn(job(&planning).inside(async {
+        burn(20);
+        loop {
+            tokio::task::coop::consume_budget().await;
+        }
+    }));
+    runtime.block_on(async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        work.abort();
+        let ended = tokio::time::timeout(Duration::from_secs(10), work).await;
+        assert!(ended.unwrap().unwrap_err().is_cancelled());
+    });
+}

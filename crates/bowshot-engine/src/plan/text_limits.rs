@@ -5,7 +5,8 @@
 //! ends, and with it the process. And where a bracket can mean two things (`CAST(`, `POSITION(`, `(SELECT`), the parser
 //! tries one and then the other: each level of nesting doubles its time. So the text is measured by its tokens: operators
 //! in one expression, queries and relations in one statement, ambiguous brackets inside one another. Lists are flat and
-//! cost nothing: `IN (…)` and `VALUES` may be as long as the text may.
+//! cost nothing: `IN (…)` and `VALUES` may be as long as the text may. What a SELECT gives and what it sorts by is compared
+//! with one another, which takes time with the square or the cube of its length, so it may not.
 
 use bowshot_api::{Error, ErrorKind, Result};
 use datafusion::sql::sqlparser::dialect::Dialect;
@@ -29,6 +30,14 @@ const MAX_INTERSECTIONS: usize = 100;
 const MAX_WINDOWS: usize = 500;
 /// Grouping sets of one GROUP BY. CUBE has as many as its columns have subsets.
 const MAX_GROUPING_SETS: u64 = 4_096;
+
+/// What one SELECT gives. That many are planned in 6 seconds, twice as many in 18.
+const MAX_ITEMS: usize = 10_000;
+/// Functions at the head of what one SELECT gives, which may be aggregates: that many are planned in 8 seconds, and those of
+/// each pair are compared.
+const MAX_CALLS: usize = 2_000;
+/// What one ORDER BY sorts by: planned in a second and a half, three times as many in 14.
+const MAX_KEYS: usize = 1_000;
 
 /// Types inside one another in a text that names one.
 const MAX_TYPE_TEXT: usize = 32;
@@ -114,7 +123,11 @@ struct Level {
     operators: usize,
     /// Operators since the last comma or SELECT.
     chain: usize,
-    in_from: bool,
+    clause: Clause,
+    /// Commas of the clause, where it is a list that is counted.
+    items: usize,
+    /// Calls of functions in a list of SELECT, outside of one another.
+    calls: usize,
     /// Ambiguous brackets around this place.
     ambiguous: usize,
     /// Whether it was opened where a table stands, as in `FROM (SELECT`: that has one meaning.
@@ -122,6 +135,16 @@ struct Level {
     /// Whether it is the list of a CUBE, a ROLLUP or GROUPING SETS, and how many parts that has.
     grouping: Option<Keyword>,
     parts: u32,
+}
+
+/// Where a comma stands.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Clause {
+    #[default]
+    Other,
+    Select,
+    From,
+    Order,
 }
 
 impl Measure {
@@ -141,15 +164,13 @@ impl Measure {
                 }
             }
             Token::Comma => {
-                if self.level().in_from {
-                    self.relation()?;
-                }
+                self.item()?;
                 let level = self.level();
                 (level.operators, level.chain) = (0, 0);
                 level.parts += 1;
             }
             Token::VerticalBarRightAngleBracket => self.set_operation()?,
-            Token::SemiColon => self.level().restart(),
+            Token::SemiColon => self.level().begin(Clause::Other),
             Token::Word(word) => self.word(word.keyword, last)?,
             Token::Number(..) | Token::Placeholder(_) | Token::EOF => {}
             token if is_text(token) => {}
@@ -159,8 +180,9 @@ impl Measure {
     }
 
     fn open(&mut self, last: &Token) -> Result<()> {
+        self.call(last)?;
         let around = self.level();
-        let is_table = around.in_from || keyword_of(last) == Keyword::AS;
+        let is_table = around.clause == Clause::From || keyword_of(last) == Keyword::AS;
         let ambiguous = around.ambiguous + ambiguity(keyword_of(last));
         let keyword = keyword_of(last);
         let grouping = matches!(keyword, Keyword::CUBE | Keyword::ROLLUP | Keyword::SETS).then_some(keyword);
@@ -181,7 +203,7 @@ impl Measure {
             | Keyword::AT => self.operator()?,
             Keyword::SELECT => {
                 self.queries += 1;
-                self.level().restart();
+                self.level().begin(Clause::Select);
                 self.level().chain = 0;
                 if *last == Token::LParen && !self.level().is_table {
                     self.level().ambiguous += 1;
@@ -195,8 +217,7 @@ impl Measure {
                 )?;
             }
             Keyword::FROM => {
-                self.level().restart();
-                self.level().in_from = true;
+                self.level().begin(Clause::From);
             }
             Keyword::JOIN => self.relation()?,
             // The parser reads each within the one before it, and does not count how deep it is.
@@ -204,9 +225,10 @@ impl Measure {
                 self.level().ambiguous += 1;
                 self.ambiguous()?;
             }
-            Keyword::WHERE | Keyword::HAVING | Keyword::ORDER | Keyword::LIMIT => self.level().restart(),
+            Keyword::ORDER => self.level().begin(Clause::Order),
+            Keyword::WHERE | Keyword::HAVING | Keyword::LIMIT => self.level().begin(Clause::Other),
             Keyword::GROUP => {
-                self.level().restart();
+                self.level().begin(Clause::Other);
                 self.grouping_sets = 1;
             }
             Keyword::OVER => {
@@ -214,7 +236,7 @@ impl Measure {
                 limit(self.windows, MAX_WINDOWS, "window functions", "split the statement")?;
             }
             Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
-                self.level().restart();
+                self.level().begin(Clause::Other);
                 if keyword != Keyword::UNION {
                     self.intersections += 1;
                     let hint = "join the tables, or use IN and NOT IN";
@@ -287,6 +309,32 @@ impl Measure {
             .with_hint("group by fewer columns, or name the sets"))
     }
 
+    /// A comma: one more of what the clause lists.
+    fn item(&mut self) -> Result<()> {
+        let level = self.level();
+        level.items += 1;
+        let (items, clause) = (level.items, level.clause);
+        match clause {
+            Clause::From => self.relation(),
+            Clause::Select => {
+                limit(items, MAX_ITEMS, "columns in one SELECT", "select `*`, or put them into lists")
+            }
+            Clause::Order => limit(items, MAX_KEYS, "values in one ORDER BY", "sort by fewer"),
+            Clause::Other => Ok(()),
+        }
+    }
+
+    /// A bracket behind a name opens where a SELECT lists what it gives.
+    fn call(&mut self, last: &Token) -> Result<()> {
+        let is_name = matches!(last, Token::Word(word) if !matches!(word.keyword, Keyword::OVER | Keyword::IN | Keyword::AS));
+        let level = self.level();
+        if level.clause != Clause::Select || !is_name {
+            return Ok(());
+        }
+        level.calls += 1;
+        limit(level.calls, MAX_CALLS, "calls of functions in one SELECT", "split the statement")
+    }
+
     fn relation(&mut self) -> Result<()> {
         self.relations += 1;
         self.level().operators = 0;
@@ -296,9 +344,10 @@ impl Measure {
 
 impl Level {
     /// Another clause begins in the same brackets.
-    fn restart(&mut self) {
+    fn begin(&mut self, clause: Clause) {
         self.operators = 0;
-        self.in_from = false;
+        self.clause = clause;
+        (self.items, self.calls) = (1, 0);
     }
 }
 
@@ -373,7 +422,18 @@ mod tests {
             (format!("SELECT 1 FROM t{}", " CROSS JOIN t".repeat(400)), true),
             (format!("SELECT 1 WHERE a IN (1{})", ", -1".repeat(50_000)), false),
             (format!("VALUES (1){}", ", (-1, 2 + 3)".repeat(50_000)), false),
-            (format!("SELECT 1{}", ", a.b".repeat(50_000)), false),
+            (format!("SELECT 1{}", ", a.b".repeat(9_999)), false),
+            (format!("SELECT 1{}", ", a.b".repeat(10_000)), true),
+            (format!("SELECT 1, b FROM t GROUP BY a{}", ", a.b".repeat(50_000)), false),
+            (format!("SELECT f(1{})", ", a.b".repeat(50_000)), false),
+            (format!("SELECT 1{}", ", sum(f(a))".repeat(2_000)), false),
+            (format!("SELECT 1{}", ", sum(f(a))".repeat(2_001)), true),
+            (format!("SELECT 1 WHERE a = 1{}", " OR f(a)".repeat(900)), false),
+            (format!("SELECT 1 ORDER BY a{}", ", b".repeat(999)), false),
+            (format!("SELECT 1 ORDER BY a{}", ", b".repeat(1_000)), true),
+            (format!("SELECT rank() OVER (ORDER BY a{})", ", b".repeat(1_000)), true),
+            (format!("SELECT 1 ORDER BY a{}", ", f(b, c, d)".repeat(900)), false),
+            (format!("SELECT 1 FROM (VALUES (1){}) ORDER BY 1", ", (2)".repeat(50_000)), false),
             (")".repeat(10_000), false),
             (format!("SELECT {}1", "CAST( ".repeat(11)), true),
             (format!("SELECT {}1{}", "cast(".repeat(10), " AS INT)".repeat(10)), false),

@@ -41,8 +41,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
-/// Worker threads for each partition that a plan runs at once.
+/// Worker threads for each partition that a plan runs at once, and those beside them. What keeps its thread for long does so
+/// once before it is known to, so there are more than the first polls of a few statements hold.
 const THREADS_PER_PARTITION: usize = 2;
+const SPARE_THREADS: usize = 12;
 /// How many consumers an out-of-memory error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
@@ -219,8 +221,9 @@ impl Engine {
         start: impl FnOnce(&Base<'_>) -> Result<Arc<dyn Reuse>>,
     ) -> Result<Self> {
         let Sources { main, system, tables } = sources;
-        let runtime = QueryRuntime::start(config.threads.saturating_mul(THREADS_PER_PARTITION))
-            .map_err(Error::Runtime)?;
+        let runtime =
+            QueryRuntime::start(config.threads.saturating_mul(THREADS_PER_PARTITION) + SPARE_THREADS)
+                .map_err(Error::Runtime)?;
         let memory = Arc::clone(&environment.memory_pool);
         let template = template(config, environment, &tables)?;
         let nothing = own_tables(0).snapshot();
