@@ -24,7 +24,8 @@ impl JoinSetTracer for Carry {
         future: BoxFuture<'static, Box<dyn Any + Send>>,
     ) -> BoxFuture<'static, Box<dyn Any + Send>> {
         match Job::current() {
-            Some(job) => Part { job, polls: Polls::default(), work: Some(future) }.boxed(),
+            // It reads all of its input perhaps before it returns, and has cost more already than a change of threads.
+            Some(job) => Part { job, polls: Polls::Long, work: Some(future) }.boxed(),
             None => future,
         }
     }

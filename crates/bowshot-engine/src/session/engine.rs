@@ -41,10 +41,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
-/// Worker threads for each partition that a plan runs at once, and those beside them. What keeps its thread for long does so
-/// once before it is known to, so there are more than the first polls of a few statements hold.
+/// Worker threads for each partition that a plan runs at once, and those beside them: what keeps its thread for long does so
+/// once before it is known to. With 12 beside them tasks change threads so often that windows take a quarter longer.
 const THREADS_PER_PARTITION: usize = 2;
-const SPARE_THREADS: usize = 12;
+const SPARE_THREADS: usize = 4;
 /// How many consumers an out-of-memory error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 

@@ -20,7 +20,7 @@ use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef, UInt64Type};
 use datafusion::common::ScalarValue;
 use futures::{Stream, StreamExt};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
@@ -261,24 +261,21 @@ pub(crate) fn by_name(
     definition: &Definition,
     table: &EntryName,
 ) -> Result<Vec<Option<usize>>> {
-    let given: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    if let Some(twice) =
-        given.iter().enumerate().find(|(at, name)| given.iter().take(*at).any(|n| n == *name))
-    {
-        return Err(Error::invalid(format!("column `{}` is there twice", twice.1))
-            .with_reason(Reason::DuplicateColumn));
+    let mut given: HashMap<&str, usize> = HashMap::with_capacity(schema.fields().len());
+    for (at, field) in schema.fields().iter().enumerate() {
+        if given.insert(field.name(), at).is_some() {
+            return Err(Error::invalid(format!("column `{}` is there twice", field.name()))
+                .with_reason(Reason::DuplicateColumn));
+        }
     }
-    if let Some(extra) = given.iter().find(|name| definition.position(name).is_none()) {
-        let there: Vec<&str> = definition.columns.iter().map(|column| column.field.name().as_str()).collect();
-        return Err(Error::invalid(format!("table `{table}` has no column `{extra}`"))
+    let there = || definition.columns.iter().map(|column| column.field.name().as_str());
+    let known: HashSet<&str> = there().collect();
+    if let Some(extra) = schema.fields().iter().find(|field| !known.contains(field.name().as_str())) {
+        return Err(Error::invalid(format!("table `{table}` has no column `{}`", extra.name()))
             .with_reason(Reason::UndefinedColumn)
-            .with_hint(format!("it has {}", there.join(", "))));
+            .with_hint(format!("it has {}", there().collect::<Vec<_>>().join(", "))));
     }
-    Ok(definition
-        .columns
-        .iter()
-        .map(|column| given.iter().position(|name| *name == column.field.name()))
-        .collect())
+    Ok(there().map(|name| given.get(name).copied()).collect())
 }
 
 /// What a column has in rows that do not bring it.

@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use std::collections::HashSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -272,7 +273,8 @@ fn text(value: &SqlExpr) -> Option<String> {
 
 /// A name for a check that has none.
 pub(crate) fn free_name(checks: &[Check]) -> String {
-    let is_free = |name: &String| checks.iter().all(|check| check.name != *name);
+    let taken: HashSet<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+    let is_free = |name: &String| !taken.contains(name.as_str());
     (1..).map(|number| format!("check_{number}")).find(is_free).unwrap_or_default()
 }
 

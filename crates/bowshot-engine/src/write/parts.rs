@@ -19,8 +19,9 @@ use std::sync::Arc;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Parts {
-    defaults: Vec<(String, String)>,
-    comments: Vec<(String, String)>,
+    /// By their columns.
+    defaults: HashMap<String, String>,
+    comments: HashMap<String, String>,
     checks: Vec<Check>,
     primary_key: Option<Key>,
     unique: Vec<Key>,
@@ -80,8 +81,12 @@ impl Parts {
     ) -> Result<()> {
         let alone = || Key { name: constraint.as_ref().map(ident), columns: vec![name.to_owned()] };
         match option {
-            ColumnOption::Default(value) => self.defaults.push((name.to_owned(), value.to_string())),
-            ColumnOption::Comment(text) => self.comments.push((name.to_owned(), text)),
+            ColumnOption::Default(value) => {
+                self.defaults.entry(name.to_owned()).or_insert_with(|| value.to_string());
+            }
+            ColumnOption::Comment(text) => {
+                self.comments.entry(name.to_owned()).or_insert(text);
+            }
             ColumnOption::PrimaryKey(key) => {
                 check_enforced(key.characteristics.as_ref())?;
                 self.set_key(alone())?;
@@ -204,9 +209,7 @@ impl Parts {
         let in_key = self.primary_key.as_ref().is_some_and(|key| key.columns.contains(field.name()));
         // The rows of a query decide nothing about rows to come.
         let nullable = !in_key && (field.is_nullable() || has_rows);
-        let of = |list: &[(String, String)]| {
-            list.iter().find(|(name, _)| name == field.name()).map(|(_, value)| value.clone())
-        };
+        let of = |texts: &HashMap<String, String>| texts.get(field.name()).cloned();
         let plain = Field::new(field.name(), field.data_type().clone(), nullable);
         Ok(Column {
             field: Arc::new(kept_field(storage, &declared(field, plain))?),
